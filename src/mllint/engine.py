@@ -1,0 +1,194 @@
+"""From one file's bytes to its findings: gate, decode, parse, dispatch, spans, suppressions."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import libcst as cst
+import msgspec
+
+from mllint.context import Context
+from mllint.diagnostics import Diagnostic, Edit, Fix, Location, Result, Status
+from mllint.edits import NodeEdit, NodeFix, Side
+from mllint.registry import RuleSet
+from mllint.rule import Finding, Handler, Rule
+from mllint.semantic.model import Model
+from mllint.semantic.project import Project
+from mllint.syntax.parse import ParseError, parse
+from mllint.syntax.source import DecodingError, Source
+from mllint.syntax.spans import RoundTripError, spans_of
+from mllint.syntax.suppressions import Suppressions
+from mllint.syntax.walk import Tree
+
+
+class Targets(msgspec.Struct, frozen=True):
+    """The framework versions the code must run with, as ``(major, minor)``; ``None``: the newest that is known."""
+
+    torch: tuple[int, int] | None = None
+    paddle: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A finding with the rule that made it and its fix, still in terms of nodes."""
+
+    rule: Rule
+    finding: Finding
+    fix: NodeFix | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    """A rule that raised: at which node, and what."""
+
+    rule: Rule
+    node: cst.CSTNode
+    error: Exception
+
+
+def lint(
+    data: bytes,
+    path: str,
+    rules: RuleSet,
+    *,
+    targets: Targets | None = None,
+    project: Project | None = None,
+) -> Result:
+    """All findings of the chosen rules in one file. Raises nothing.
+
+    ``project`` is where sibling files are looked up; without it only this file is read.
+    """
+    if not rules.may_fire(data):
+        return Result(path, Status.SKIPPED)
+    try:
+        source = Source.from_bytes(data, path)
+    except DecodingError as error:
+        return _unreadable(path, str(error), Location(error.row, 1))
+    suppressions = Suppressions(source)
+    if suppressions.file_is_skipped:
+        return Result(path, Status.SKIPPED)
+    try:
+        tree = Tree(parse(source))
+    except ParseError as error:
+        return _unreadable(path, str(error), Location(error.row, error.column))
+    return _analyse(source, tree, rules, suppressions, Model(tree, source, project), targets or Targets())
+
+
+def _analyse(
+    source: Source, tree: Tree, rules: RuleSet, suppressions: Suppressions, model: Model, targets: Targets
+) -> Result:
+    context = Context(source, tree, model, (targets.torch, targets.paddle))
+    found: list[_Found] = []
+    failures: list[_Failure] = []
+    for rule, node, handler in _visits(tree, rules, context):
+        try:
+            for finding in handler(node, context):
+                found.append(_Found(rule, finding, finding.fix() if finding.fix else None))
+        # A rule that fails must not take the other rules' findings with it: it is named in an ML000 and left out.
+        except Exception as error:  # noqa: BLE001
+            failures.append(_Failure(rule, node, error))
+    if not found and not failures:
+        return Result(source.path, Status.OK, dependencies=model.dependencies)
+    diagnostics = _place(source, tree, found, failures)
+    reported, suppressed = [], []
+    for diagnostic in sorted(set(diagnostics), key=lambda diagnostic: diagnostic.sort_key):
+        silent = suppressions.silences(diagnostic.code, diagnostic.noqa_row, diagnostic.name)
+        (suppressed if silent else reported).append(diagnostic)
+    status = Status.INTERNAL_ERROR if any(item.code == "ML000" for item in reported) else Status.OK
+    return Result(source.path, status, tuple(reported), tuple(suppressed), model.dependencies)
+
+
+def _visits(tree: Tree, rules: RuleSet, context: Context) -> Iterator[tuple[Rule, cst.CSTNode, Handler]]:
+    """Who visits which node, in document order per kind of subscription."""
+    dispatch = rules.dispatch
+    for node_type, entries in dispatch.by_node_type.items():
+        for node in tree.by_type.get(node_type, ()):
+            for rule, handler in entries:
+                yield rule, node, handler
+    if not dispatch.by_method and not dispatch.by_callee:
+        return
+    by_method, by_callee = dispatch.by_method, dispatch.by_callee
+    aliased = dispatch.callee_words & context.imported_words
+    for call in tree.by_type.get(cst.Call, ()):
+        callee = call.func
+        if isinstance(callee, cst.Attribute):
+            word = callee.attr.value
+            for rule, handler in by_method.get(word, ()):
+                yield rule, call, handler
+        elif isinstance(callee, cst.Name):
+            word = callee.value
+        else:
+            continue
+        if by_callee and (word in dispatch.callee_words or aliased):
+            qualified = context.qualified_name(callee)
+            if qualified is not None:
+                for rule, handler in by_callee.get(qualified, ()):
+                    yield rule, call, handler
+
+
+def _place(
+    source: Source, tree: Tree, found: list[_Found], failures: list[_Failure]
+) -> Iterable[Diagnostic]:
+    """Turn findings in terms of nodes into diagnostics in terms of places, with one pass over the tree."""
+    wanted: list[cst.CSTNode] = [item.finding.node for item in found]
+    wanted += [failure.node for failure in failures]
+    for item in found:
+        for edit in item.fix.edits if item.fix else ():
+            wanted += (edit.first, edit.last)
+    try:
+        spans = spans_of(tree.module, wanted, source.text)
+    except RoundTripError:
+        message = "the syntax tree does not reproduce this file, so its findings cannot be placed"
+        return [_own("ML000", "internal-error", message, source.path, Location(1, 1))]
+    placed = [_diagnostic(source, item, spans) for item in found]
+    placed += [_internal_error(source, failure, spans) for failure in failures]
+    return placed
+
+
+def _diagnostic(source: Source, item: _Found, spans: dict[int, tuple[int, int]]) -> Diagnostic:
+    start, end = spans[id(item.finding.node)]
+    location = source.location(start)
+    return Diagnostic(
+        code=item.rule.code,
+        name=item.rule.name,
+        message=item.finding.message or item.rule.message,
+        help=item.finding.help or item.rule.help,
+        path=source.path,
+        location=location,
+        end_location=source.location(end),
+        noqa_row=location.row,
+        fix=_fix(source, item.fix, spans) if item.fix else None,
+    )
+
+
+def _fix(source: Source, fix: NodeFix, spans: dict[int, tuple[int, int]]) -> Fix:
+    edits = tuple(_edit(source, edit, spans) for edit in fix.edits)
+    return Fix(fix.message, fix.applicability, tuple(sorted(edits, key=lambda edit: (edit.start, edit.end))))
+
+
+def _edit(source: Source, edit: NodeEdit, spans: dict[int, tuple[int, int]]) -> Edit:
+    start = spans[id(edit.first)][edit.first_side is Side.END]
+    end = spans[id(edit.last)][edit.last_side is Side.END]
+    return Edit(start, end, edit.content, source.location(start), source.location(end))
+
+
+def _internal_error(source: Source, failure: _Failure, spans: dict[int, tuple[int, int]]) -> Diagnostic:
+    location = source.location(spans[id(failure.node)][0])
+    what = " ".join(f"{type(failure.error).__name__}: {failure.error}".split())
+    message = f"rule {failure.rule.code} `{failure.rule.name}` failed here: {what}"
+    return _own("ML000", "internal-error", message, source.path, location)
+
+
+def _unreadable(path: str, message: str, location: Location) -> Result:
+    diagnostic = _own("ML001", "syntax-error", " ".join(message.split()), path, location)
+    return Result(path, Status.SYNTAX_ERROR, (diagnostic,))
+
+
+_OWN_HELP = {
+    "ML000": "this is a bug in mllint: please report it; the other rules have run",
+    "ML001": "mend the syntax or the encoding; nothing else in this file was checked",
+}
+
+
+def _own(code: str, name: str, message: str, path: str, location: Location) -> Diagnostic:
+    """A diagnostic of mllint itself."""
+    return Diagnostic(code, name, message, _OWN_HELP[code], path, location, location, location.row)

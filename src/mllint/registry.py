@@ -1,0 +1,144 @@
+"""Finding the rules and choosing among them."""
+
+import importlib
+import pkgutil
+import re
+from collections.abc import Iterable
+from functools import cache, cached_property
+from typing import NamedTuple
+
+import libcst as cst
+
+import mllint.rules
+from mllint.rule import Handler, Rule
+
+
+class UnknownSelectorError(ValueError):
+    """A selector names no rule; ``selector`` is its text."""
+
+    def __init__(self, selector: str) -> None:
+        super().__init__(f"unknown rule selector `{selector}`")
+        self.selector = selector
+
+
+@cache
+def all_rules() -> tuple[Rule, ...]:
+    """Every rule of the package, sorted by code."""
+    rules = []
+    for module in pkgutil.walk_packages(mllint.rules.__path__, "mllint.rules."):
+        if not module.ispkg:
+            rules.append(importlib.import_module(module.name).rule)
+    return tuple(sorted(rules, key=lambda rule: rule.code))
+
+
+class Dispatch(NamedTuple):
+    """Who visits what, derived from the subscriptions of the chosen rules."""
+
+    by_node_type: dict[type[cst.CSTNode], tuple[tuple[Rule, Handler], ...]]
+    by_method: dict[str, tuple[tuple[Rule, Handler], ...]]
+    by_callee: dict[str, tuple[tuple[Rule, Handler], ...]]
+    callee_words: frozenset[str]
+    """The last segments of all names in ``by_callee``."""
+
+
+class RuleSet:
+    """The chosen rules: dispatch tables and the gate, each built once."""
+
+    def __init__(self, rules: Iterable[Rule]) -> None:
+        self.rules = tuple(sorted(rules, key=lambda rule: rule.code))
+
+    @property
+    def codes(self) -> tuple[str, ...]:
+        """The codes of the chosen rules, sorted."""
+        return tuple(rule.code for rule in self.rules)
+
+    @cached_property
+    def dispatch(self) -> Dispatch:
+        """The dispatch tables."""
+        by_node_type: dict[type[cst.CSTNode], list[tuple[Rule, Handler]]] = {}
+        by_method: dict[str, list[tuple[Rule, Handler]]] = {}
+        by_callee: dict[str, list[tuple[Rule, Handler]]] = {}
+        for rule in self.rules:
+            for subscription in rule.subscriptions:
+                entry = (rule, subscription.handler)
+                for node_type in subscription.node_types:
+                    by_node_type.setdefault(node_type, []).append(entry)
+                for method in sorted(subscription.methods):
+                    by_method.setdefault(method, []).append(entry)
+                for callee in sorted(subscription.callees):
+                    by_callee.setdefault(callee, []).append(entry)
+        return Dispatch(
+            {key: tuple(entries) for key, entries in by_node_type.items()},
+            {key: tuple(entries) for key, entries in by_method.items()},
+            {key: tuple(entries) for key, entries in by_callee.items()},
+            frozenset(name.rpartition(".")[2] for name in by_callee),
+        )
+
+    @cached_property
+    def _gates(self) -> tuple[tuple[re.Pattern[bytes], re.Pattern[bytes] | None], ...]:
+        """Per set of frameworks: a pattern for the frameworks, and one for the words of the handlers."""
+        words: dict[frozenset[str], set[str] | None] = {}
+        for rule in self.rules:
+            known = words.setdefault(rule.frameworks, set())
+            for subscription in rule.subscriptions:
+                if known is None or not subscription.mentions:
+                    words[rule.frameworks] = known = None
+                else:
+                    known |= subscription.mentions
+        return tuple(
+            (_any_word(frameworks), None if mentions is None else _any_word(mentions))
+            for frameworks, mentions in sorted(words.items(), key=lambda item: sorted(item[0]))
+        )
+
+    def may_fire(self, data: bytes) -> bool:
+        """The gate: whether any chosen rule could find anything in a file with these bytes. Never wrongly false."""
+        return any(
+            frameworks.search(data) and (mentions is None or mentions.search(data))
+            for frameworks, mentions in self._gates
+        )
+
+
+def _any_word(words: Iterable[str]) -> re.Pattern[bytes]:
+    alternatives = b"|".join(re.escape(word.encode()) for word in sorted(words))
+    return re.compile(rb"(?<![A-Za-z0-9])(?:" + alternatives + rb")")
+
+
+def matches(rule: Rule, selector: str) -> bool:
+    """Whether a selector (code, prefix of a code, name, or ``ALL``) names the rule."""
+    return selector == "ALL" or rule.name == selector or rule.code.startswith(selector.upper())
+
+
+def select(select: Iterable[str], ignore: Iterable[str]) -> RuleSet:
+    """The rules that ``select`` names and ``ignore`` does not.
+
+    Among selectors that name a rule the most specific wins, and ``ignore`` wins a tie. ``ALL`` and the bare prefix
+    ``ML`` leave the opinions (ML9xx) off.
+
+    Raises:
+        UnknownSelectorError: a selector names no rule and is no prefix of ``ML000``-style codes.
+    """
+    select, ignore = tuple(select), tuple(ignore)
+    for selector in (*select, *ignore):
+        if not is_selector(selector):
+            raise UnknownSelectorError(selector)
+    return RuleSet(rule for rule in all_rules() if _specificity(rule, select) > _specificity(rule, ignore, opinions=True))
+
+
+def is_selector(selector: str) -> bool:
+    """Whether a selector names at least one rule, one of mllint's own codes, or a block of codes."""
+    return (
+        selector in ("ALL", "ML")
+        or re.fullmatch(r"ML[0-9]", selector.upper()) is not None
+        or selector.upper() in ("ML000", "ML001", "ML002", "ML00")
+        or any(matches(rule, selector) for rule in all_rules())
+    )
+
+
+def _specificity(rule: Rule, selectors: tuple[str, ...], *, opinions: bool = False) -> int:
+    """How specific the most specific selector for the rule is; 0 when none names it."""
+    best = 0
+    for selector in selectors:
+        broad = selector in ("ALL", "ML")
+        if matches(rule, selector) and (opinions or not (broad and rule.is_opinion)):
+            best = max(best, 1 if broad else 100 if selector == rule.name else len(selector))
+    return best

@@ -1,0 +1,1 @@
+"""From bytes to a tree and back to places: decoding, parsing, the walk, spans on demand, suppression comments."""

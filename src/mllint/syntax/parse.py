@@ -1,0 +1,120 @@
+"""Text to tree, with every way to fail turned into one kind of error.
+
+LibCST's native parser recurses on the machine stack: nesting that no person writes ends the whole process with a
+segmentation fault, and long chains take quadratic time. So nesting is bounded before the parser sees the text.
+"""
+
+import ast
+import re
+import warnings
+
+import libcst as cst
+
+from mllint.syntax.source import Source
+
+MAX_DEPTH = 200
+"""Deepest nesting of brackets that is parsed; CPython's own parser stops at 200 too."""
+MAX_CHAIN = 1000
+"""Longest chain of operators, attributes or calls in one statement that is parsed."""
+MAX_BRANCHES = 2000
+"""Longest ``elif`` chain that is parsed."""
+
+# Without one of these, no statement can come near a bound: a long line, or many lines in a row that continue one.
+_SUSPICIOUS = re.compile(
+    r"""
+    [^\r\n]{400}
+    | (?:^[ \t]*(?:[-+*/%@|&^~.<>=)\]}]|(?:and|or|not|elif)\b)[^\r\n]*(?:\r\n?|\n)){40}
+    | (?:^[^\r\n]*[-+*/%@|&^~.<>=([{\\][ \t]*(?:\r\n?|\n)){40}
+    | (?:^[^\r\n]*(?:\band|\bor|\bnot)[ \t]*(?:\r\n?|\n)){40}
+    """,
+    re.VERBOSE | re.MULTILINE,
+)
+_TOKEN = re.compile(
+    r"""
+    (?P<skip> \#[^\r\n]* | \\(?:\r\n?|\n)
+      | \"{3}(?:[^\\"]|\\.|"(?!""))*\"{3} | '{3}(?:[^\\']|\\.|'(?!''))*'{3}
+      | "(?:[^\\"\r\n]|\\.)*" | '(?:[^\\'\r\n]|\\.)*' )
+    | (?P<open>[(\[{]) | (?P<close>[)\]}]) | (?P<comma>,)
+    | (?P<branch>^[ \t]*(?:el)?if\b)
+    | (?P<chain>[-+*/%@|&^~.<>=]+ | \b(?:and|or|not|await|lambda|if|in|is)\b)
+    | (?P<line>[\r\n;]+)
+    """,
+    re.VERBOSE | re.DOTALL | re.MULTILINE,
+)
+
+
+class ParseError(Exception):
+    """The text is not Python that mllint can read; ``row`` and ``column`` are 1-based."""
+
+    def __init__(self, message: str, row: int, column: int) -> None:
+        super().__init__(message)
+        self.row = row
+        self.column = column
+
+
+def parse(source: Source) -> cst.Module:
+    """The tree of a file.
+
+    Raises:
+        ParseError: a syntax error, or nesting beyond the bounds of this module.
+    """
+    if source.text.count("elif") > MAX_BRANCHES or _SUSPICIOUS.search(source.text) is not None:
+        _bound_nesting(source)
+    try:
+        return cst.parse_module(source.text)
+    except cst.ParserSyntaxError as error:
+        raise _as_python_says(source, error) from None
+
+
+def _as_python_says(source: Source, error: cst.ParserSyntaxError) -> ParseError:
+    """The same error in the words of Python's own parser, which knows the usual mistakes by name."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ast.parse(source.text)
+    except SyntaxError as python_error:
+        row = min(max(python_error.lineno or 1, 1), source.rows)
+        return ParseError(python_error.msg, row, max(python_error.offset or 1, 1))
+    except (ValueError, RecursionError, MemoryError):
+        # Python gives up on this text for a reason of its own; LibCST's words are all there is.
+        pass
+    row = min(max(error.raw_line, 1), source.rows)
+    return ParseError(error.message.partition("\n")[0], row, error.raw_column + 1)
+
+
+def _bound_nesting(source: Source) -> None:
+    """Raise where brackets, chains or ``elif`` branches go beyond the bounds."""
+    levels = [0]  # the length of the chain that is open at each bracket level
+    total = 0
+    branches: dict[str, int] = {}
+    for token in _TOKEN.finditer(source.text):
+        kind = token.lastgroup
+        if kind == "open":
+            levels.append(0)
+        elif kind == "close":
+            if len(levels) > 1:
+                total -= levels.pop()
+            # `a().b()` goes on where the bracket began.
+            levels[-1] += 1
+            total += 1
+        elif kind == "comma" or (kind == "line" and len(levels) == 1):
+            total -= levels[-1]
+            levels[-1] = 0
+        elif kind == "branch":
+            keyword = token.group().lstrip()
+            indent = token.group().removesuffix(keyword)
+            branches[indent] = branches.get(indent, 0) + 1 if keyword == "elif" else 0
+            if branches[indent] > MAX_BRANCHES:
+                raise _too_deep(source, token.start(), f"more than {MAX_BRANCHES} `elif` branches")
+        elif kind == "chain":
+            levels[-1] += 1
+            total += 1
+        if total > MAX_CHAIN:
+            raise _too_deep(source, token.start(), f"an expression of more than {MAX_CHAIN} operations")
+        if len(levels) > MAX_DEPTH:
+            raise _too_deep(source, token.start(), f"more than {MAX_DEPTH} nested brackets")
+
+
+def _too_deep(source: Source, offset: int, what: str) -> ParseError:
+    place = source.location(offset)
+    return ParseError(f"{what}: too deep to analyse", place.row, place.column)

@@ -1,0 +1,92 @@
+"""One file's text: decoded once, so that every byte outside an edit can be written back as it was."""
+
+import codecs
+import io
+import re
+import tokenize
+from bisect import bisect_right
+from functools import cached_property
+
+from mllint.diagnostics import Location
+
+_LINE_END = re.compile(r"\r\n?|\n")
+
+
+class DecodingError(Exception):
+    """The bytes are not text in the encoding that the file declares (or in UTF-8); ``row`` is 1-based."""
+
+    def __init__(self, message: str, row: int) -> None:
+        super().__init__(message)
+        self.row = row
+
+
+class Source:
+    """The decoded text of one file and how to get back to its bytes.
+
+    ``text`` has no byte-order mark and keeps its line ends as they are.
+    """
+
+    __slots__ = ("__dict__", "byte_order_mark", "encoding", "path", "text")
+
+    def __init__(self, text: str, path: str, encoding: str = "utf-8", byte_order_mark: bytes = b"") -> None:
+        self.text = text
+        self.path = path
+        self.encoding = encoding
+        self.byte_order_mark = byte_order_mark
+
+    @classmethod
+    def from_bytes(cls, data: bytes, path: str) -> "Source":
+        """Decode by byte-order mark, coding cookie (PEP 263) or UTF-8.
+
+        Raises:
+            DecodingError: unknown or contradictory encoding, bytes that do not decode, or NUL bytes.
+        """
+        mark = codecs.BOM_UTF8 if data.startswith(codecs.BOM_UTF8) else b""
+        try:
+            encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+        except (SyntaxError, UnicodeDecodeError) as error:
+            raise DecodingError(str(error).partition(" for ")[0], 1) from None
+        if mark:
+            encoding = "utf-8"
+        body = data[len(mark) :]
+        try:
+            text = body.decode(encoding)
+        except UnicodeDecodeError as error:
+            row = body.count(b"\n", 0, error.start) + 1
+            byte = body[error.start]
+            raise DecodingError(f"byte 0x{byte:02x} is not valid {encoding}", row) from None
+        if "\0" in text:
+            raise DecodingError("source contains a NUL byte", text.count("\n", 0, text.index("\0")) + 1)
+        return cls(text, path, encoding, mark)
+
+    def encode(self, text: str) -> bytes:
+        """The bytes of ``text`` as this file would hold it.
+
+        Raises:
+            UnicodeEncodeError: the file's encoding has no such character.
+        """
+        return self.byte_order_mark + text.encode(self.encoding)
+
+    @cached_property
+    def line_starts(self) -> list[int]:
+        """Offset of the first code point of every physical line."""
+        return [0, *(match.end() for match in _LINE_END.finditer(self.text))]
+
+    def location(self, offset: int) -> Location:
+        """The place (1-based row and column) of an offset."""
+        row = bisect_right(self.line_starts, offset)
+        return Location(row, offset - self.line_starts[row - 1] + 1)
+
+    def line(self, row: int) -> str:
+        """The text of a 1-based row, without its line end; empty past the end."""
+        if not 1 <= row <= len(self.line_starts):
+            return ""
+        start = self.line_starts[row - 1]
+        end = self.line_starts[row] if row < len(self.line_starts) else len(self.text)
+        return self.text[start:end].rstrip("\r\n")
+
+    @property
+    def rows(self) -> int:
+        """How many rows an editor shows: a final line end opens no further row; an empty file has one."""
+        count = len(self.line_starts)
+        return count - 1 if count > 1 and self.line_starts[-1] == len(self.text) else count

@@ -1,0 +1,94 @@
+"""The walk: one explicit-stack pass over the tree that skips whitespace and remembers parents.
+
+LibCST's ``visit`` rebuilds every node even for a read-only visitor; this pass only reads. It yields the nodes of each
+type in document order and the parent of every node, which is all that dispatch and the semantic model need.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from operator import attrgetter
+from typing import Any
+
+import libcst as cst
+
+# The names that LibCST gives to fields which hold whitespace, brackets, separators or operators, and nothing else.
+_TRIVIAL_FIELDS = ("whitespace", "leading_lines", "lines_after_", "lpar", "rpar", "lbracket", "rbracket")
+_TRIVIAL_NAMES = {
+    "asynchronous", "comma", "trailing_comma", "colon", "first_colon", "second_colon", "dot", "semicolon", "equal",
+    "operator", "lbrace", "rbrace", "header", "footer", "indent", "trailing_whitespace", "encoding", "default_indent",
+    "default_newline", "has_trailing_newline", "start", "end", "separator", "relative", "posonly_ind", "conversion",
+}  # fmt: skip
+
+
+def _children_getter(node_type: type[cst.CSTNode]) -> Callable[[Any], Any] | None:
+    """A function from a node of the type to the raw values of the fields that can hold non-trivia nodes."""
+    fields = [
+        name
+        for name in node_type.__dataclass_fields__
+        if name not in _TRIVIAL_NAMES and not name.startswith(_TRIVIAL_FIELDS)
+    ]
+    if issubclass(node_type, (cst.Name, cst.BaseNumber, cst.SimpleString, cst.FormattedStringText)):
+        return None
+    if not fields:
+        return None
+    get = attrgetter(*fields)
+    return get if len(fields) > 1 else lambda node: (get(node),)
+
+
+class Tree:
+    """A parsed module with an index: nodes by type in document order, and parents.
+
+    Nodes are keyed by ``id``; the tree keeps them alive, so an id stays valid as long as the tree does.
+    """
+
+    __slots__ = ("by_type", "module", "node_count", "parents")
+
+    def __init__(self, module: cst.Module) -> None:
+        self.module = module
+        self.by_type: dict[type[cst.CSTNode], list[Any]] = defaultdict(list)
+        self.parents: dict[int, cst.CSTNode] = {}
+        self.node_count = 0
+        self._index()
+
+    def _index(self) -> None:
+        by_type, parents = self.by_type, self.parents
+        getters = _GETTERS
+        stack: list[cst.CSTNode] = [self.module]
+        while stack:
+            node = stack.pop()
+            node_type = type(node)
+            by_type[node_type].append(node)
+            try:
+                getter = getters[node_type]
+            except KeyError:
+                getter = getters[node_type] = _children_getter(node_type)
+            if getter is None:
+                continue
+            pending = []
+            for value in getter(node):
+                if value is None or value.__class__ is str:
+                    continue
+                if value.__class__ is tuple or value.__class__ is list:
+                    for child in value:
+                        parents[id(child)] = node
+                    pending.extend(value)
+                elif isinstance(value, cst.CSTNode):
+                    parents[id(value)] = node
+                    pending.append(value)
+            pending.reverse()
+            stack += pending
+        self.node_count = sum(map(len, by_type.values()))
+
+    def parent(self, node: cst.CSTNode) -> cst.CSTNode | None:
+        """The node that holds this one; ``None`` for the module."""
+        return self.parents.get(id(node))
+
+    def ancestors(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+        """The holders of a node, from the nearest to the module."""
+        parent = self.parents.get(id(node))
+        while parent is not None:
+            yield parent
+            parent = self.parents.get(id(parent))
+
+
+_GETTERS: dict[type[cst.CSTNode], Callable[[Any], Any] | None] = {}
