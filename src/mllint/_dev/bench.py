@@ -1,0 +1,316 @@
+"""Measure mllint over folders of real code, beside parsers and other linters in the same call.
+
+Every measurement has a process of its own, one after the other. The files are read once before
+the first, so that all of them find them in the operating system's cache.
+"""
+
+import argparse
+import ast
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, TypeVar
+from unittest import mock
+
+from mllint._dev.files import python_files
+
+Value = TypeVar("Value")
+
+_FRAMEWORK = re.compile(rb"torch|paddle")
+
+# flake8 finds plugins by the metadata of what is installed; hiding ours there changes nothing else.
+_FLAKE8_WITHOUT_PLUGIN = """
+import importlib.metadata, sys
+all_distributions = importlib.metadata.distributions
+def without_mllint(**context):
+    return (d for d in all_distributions(**context) if d.metadata["name"] != "flake8-mllint")
+importlib.metadata.distributions = without_mllint
+from flake8.main.cli import main
+sys.exit(main())
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Phases:
+    """Seconds of each phase over all files, and what they were spent on."""
+
+    seconds: dict[str, float]
+    analysed: tuple[str, ...]
+    """The files that came past the gate and were parsed."""
+    findings: int
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A tool to compare with."""
+
+    title: str
+    arguments: list[str]
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the table."""
+
+    title: str
+    seconds: float
+    rows: int
+    note: str = ""
+
+
+def main(arguments: list[str]) -> int:
+    """Print the table; 2 when a tool to compare with is not there."""
+    options = _parser().parse_args(arguments)
+    try:
+        commands = [command for tool in options.against for command in _commands(tool)]
+    except FileNotFoundError as error:
+        print(f"bench: {error}", file=sys.stderr)
+        return 2
+    paths = [str(path) for path in python_files(options.path)]
+    select = tuple(options.select or ["ML"])
+    phases = _best(options.repeat, lambda: _alone(_measure_phases, paths, select), _total)
+    rows = [*_phase_rows(phases, paths), *_baseline_rows(phases, paths, options.repeat)]
+    own = Command("`mllint` from the shell", _own_command(select))
+    rows += _command_rows([own, *commands], paths, [str(p) for p in options.path], options.repeat)
+    print("\n".join(_table(paths, phases, rows)))
+    return 0
+
+
+def _phase_rows(phases: Phases, paths: Sequence[str]) -> Iterator[Row]:
+    everything, analysed = _rows_of(paths), _rows_of(phases.analysed)
+    for title, seconds in phases.seconds.items():
+        if title in ("read", "gate"):
+            yield Row(title, seconds, everything, f"{len(paths):,} files")
+        else:
+            yield Row(title, seconds, analysed, f"{len(phases.analysed):,} files past the gate")
+    total = _total(phases)
+    yield Row("**all phases**", total, everything, f"{phases.findings:,} findings")
+
+
+def _baseline_rows(phases: Phases, paths: Sequence[str], repeat: int) -> Iterator[Row]:
+    framework = [path for path in paths if _FRAMEWORK.search(Path(path).read_bytes())]
+    for title, parser, files, note in (
+        ("LibCST parse alone", _parse_with_libcst, phases.analysed, "the same files"),
+        ("LibCST parse alone", _parse_with_libcst, framework, "framework files"),
+        ("`ast.parse` alone", _parse_with_ast, phases.analysed, "the same files"),
+        ("`ast.parse` alone", _parse_with_ast, paths, "all files"),
+    ):
+        run = lambda parser=parser, files=files: _alone(parser, list(files))  # noqa: E731
+        seconds = _best(repeat, run, lambda seconds: seconds)
+        yield Row(title, seconds, _rows_of(files), f"{len(files):,} files: {note}")
+
+
+def _command_rows(
+    commands: Sequence[Command], paths: Sequence[str], arguments: Sequence[str], repeat: int
+) -> Iterator[Row]:
+    rows = _rows_of(paths)
+    for command in commands:
+        runs = [_run(command, arguments) for _ in range(repeat)]
+        seconds, code, lines = min(runs)
+        yield Row(
+            command.title, seconds, rows, f"wall clock, exit code {code}, {lines:,} lines out"
+        )
+
+
+def _run(command: Command, paths: Sequence[str]) -> tuple[float, int, int]:
+    started = time.perf_counter()
+    done = subprocess.run(
+        [*command.arguments, *paths],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=os.environ | command.environment,
+        check=False,
+    )
+    return time.perf_counter() - started, done.returncode, done.stdout.count(b"\n")
+
+
+def _own_command(select: Sequence[str]) -> list[str]:
+    options = ["--isolated", "--no-cache", "--exit-zero", "--output-format", "concise"]
+    return [sys.executable, "-m", "mllint", "check", *options, "--select", ",".join(select)]
+
+
+def _commands(tool: str) -> Iterator[Command]:
+    """The command lines for ``NAME`` or ``NAME=EXECUTABLE``.
+
+    Raises:
+        FileNotFoundError: no such executable.
+    """
+    name, _, given = tool.partition("=")
+    executable = shutil.which(given or name) or shutil.which(Path(sys.executable).with_name(name))
+    if executable is None:
+        raise FileNotFoundError(f"`{given or name}` is not installed")
+    if name == "torchfix":
+        yield Command("TorchFix, one process", [executable, "--jobs", "1", "--select", "ALL"])
+    elif name == "flake8":
+        python = str(Path(executable).with_name("python"))
+        options = ["--isolated", "-j1", "--exit-zero"]
+        without = [python, "-c", _FLAKE8_WITHOUT_PLUGIN, *options]
+        yield Command("flake8 without mllint, one process", without)
+        yield Command("flake8 with mllint, one process", [executable, *options])
+    elif name == "ruff":
+        options = ["check", "--isolated", "--no-cache", "--exit-zero", "--output-format=concise"]
+        one_thread = {"RAYON_NUM_THREADS": "1"}
+        yield Command("ruff, one thread", [executable, *options], one_thread)
+    else:
+        yield Command(f"`{name}`", [executable])
+
+
+def _measure_phases(paths: list[str], select: tuple[str, ...]) -> Phases:
+    """Lint every file as the command does, with a clock around each step of the engine."""
+    from mllint import engine, registry
+    from mllint.diagnostics import Status
+
+    rules = registry.select(select, ())
+    rules.may_fire(b"")
+    clock = dict.fromkeys(["read", "gate", "parse", "walk", "places", "all"], 0.0)
+
+    def timed(phase: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any) -> Any:
+            started = time.perf_counter()
+            try:
+                return function(*arguments)
+            finally:
+                clock[phase] += time.perf_counter() - started
+
+        return call
+
+    gate = timed("gate", rules.may_fire)
+    lint = timed("all", engine.lint)
+    analysed = []
+    findings = 0
+    with (
+        mock.patch.object(rules, "may_fire", gate),
+        mock.patch.object(engine, "parse", timed("parse", engine.parse)),
+        mock.patch.object(engine, "Tree", timed("walk", engine.Tree)),
+        mock.patch.object(engine, "spans_of", timed("places", engine.spans_of)),
+    ):
+        for path in paths:
+            started = time.perf_counter()
+            data = Path(path).read_bytes()
+            clock["read"] += time.perf_counter() - started
+            result = lint(data, path, rules)
+            findings += len(result.diagnostics)
+            if result.status in (Status.OK, Status.INTERNAL_ERROR):
+                analysed.append(path)
+    known = ("gate", "parse", "walk", "places")
+    rest = clock["all"] - sum(clock[phase] for phase in known)
+    seconds = {phase: clock[phase] for phase in ("read", *known)} | {"model and rules": rest}
+    return Phases(seconds, tuple(analysed), findings)
+
+
+def _parse_with_libcst(paths: list[str]) -> float:
+    import libcst
+
+    from mllint.syntax.parse import ParseError, parse
+    from mllint.syntax.source import DecodingError, Source
+
+    seconds = 0.0
+    for path in paths:
+        data = Path(path).read_bytes()
+        try:
+            # LibCST's parser ends the process on nesting that mllint does not let it see.
+            parse(Source.from_bytes(data, path))
+        except (ParseError, DecodingError):
+            continue
+        started = time.perf_counter()
+        libcst.parse_module(data)
+        seconds += time.perf_counter() - started
+    return seconds
+
+
+def _parse_with_ast(paths: list[str]) -> float:
+    warnings.simplefilter("ignore")
+    contents = [Path(path).read_bytes() for path in paths]
+    started = time.perf_counter()
+    for data in contents:
+        try:
+            ast.parse(data)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            continue
+    return time.perf_counter() - started
+
+
+def _table(paths: Sequence[str], phases: Phases, rows: Sequence[Row]) -> Iterator[str]:
+    yield (
+        f"flake8-mllint {version('flake8-mllint')}, libcst {version('libcst')}, "
+        f"Python {platform.python_version()}, {os.cpu_count()} cores; "
+        f"{len(paths):,} files, {_rows_of(paths):,} rows"
+    )
+    yield ""
+    yield "| what | seconds | µs a row | of | |"
+    yield "|---|--:|--:|--:|---|"
+    for row in rows:
+        micro = f"{row.seconds / row.rows * 1e6:.1f}" if row.rows else "-"
+        yield f"| {row.title} | {row.seconds:.2f} | {micro} | {row.rows:,} | {row.note} |"
+    yield ""
+    yield from _ratios(phases, rows)
+
+
+def _ratios(phases: Phases, rows: Sequence[Row]) -> Iterator[str]:
+    by_title = {f"{row.title} {row.note.partition(': ')[2]}".strip(): row.seconds for row in rows}
+    own = next(row.seconds for row in rows if row.title.startswith("`mllint`"))
+    parse = phases.seconds["parse"]
+    model = sum(phases.seconds[phase] for phase in ("walk", "places", "model and rules"))
+    framework = by_title["LibCST parse alone framework files"]
+    if parse and framework:
+        yield f"- walk, model, rules and places: {model / parse:.0%} of the parse"
+        yield f"- mllint from the shell: {own / framework:.2f} × LibCST's parse of framework files"
+    for row in rows:
+        if row.title.startswith(("TorchFix", "ruff", "flake8 without")):
+            yield f"- {row.title}: {row.seconds / own:.1f} × the time of mllint from the shell"
+    seconds = {row.title: row.seconds for row in rows}
+    if "flake8 with mllint, one process" in seconds:
+        with_plugin = seconds["flake8 with mllint, one process"]
+        without = seconds["flake8 without mllint, one process"]
+        yield f"- flake8 with the plugin: {with_plugin / without:.2f} × flake8 without it"
+    yield ""
+    yield (
+        "`model and rules` is the rest of the analysis: decoding, comments, the model, the rules. "
+        "TorchFix runs with all of its rules and skips files without `torch`; flake8 runs its "
+        "default checks."
+    )
+
+
+def _best(repeat: int, run: Callable[[], Value], key: Callable[[Value], float]) -> Value:
+    return min((run() for _ in range(repeat)), key=key)
+
+
+def _total(phases: Phases) -> float:
+    return sum(phases.seconds.values())
+
+
+def _alone(function: Callable[..., Value], *arguments: object) -> Value:
+    """Run in a fresh process: no warm caches, no heap of an earlier measurement."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(function, *arguments).result()
+
+
+def _rows_of(paths: Sequence[str]) -> int:
+    return sum(Path(path).read_bytes().count(b"\n") for path in paths)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m mllint._dev bench", description=__doc__)
+    parser.add_argument("path", nargs="+", type=Path)
+    parser.add_argument("--select", action="append", help="run these rules (default: ML)")
+    parser.add_argument(
+        "--against",
+        action="append",
+        default=[],
+        metavar="TOOL[=EXECUTABLE]",
+        help="torchfix, flake8, ruff or any command that takes paths; repeatable",
+    )
+    parser.add_argument("--repeat", type=int, default=1, help="take the best of so many runs (1)")
+    return parser
