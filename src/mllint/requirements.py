@@ -1,0 +1,126 @@
+"""Which framework versions a project asks for: the lower bound of its dependency on each.
+
+Read from ``pyproject.toml`` (``[project] dependencies``, or Poetry's table), ``setup.cfg``
+(``install_requires``) and ``requirements.txt`` at the root of the project; the first that names
+the framework decides. These files only refine what the rules say, so one that cannot be read or
+understood counts as one that says nothing.
+"""
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+Version = tuple[int, int]
+
+_PACKAGES = {
+    "torch": ("torch",),
+    "paddle": ("paddlepaddle", "paddlepaddle-gpu"),
+}
+
+_REQUIREMENT = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[[^\]]*\])?\s*\(?([^;#)]*)")
+_LOWER_BOUND = re.compile(r"(?:>=|~=|===?|>|\^|~)\s*v?(\d+)(?:\.(\d+))?")
+
+
+def lower_bounds(root: str) -> dict[str, Version]:
+    """The lowest version of each framework that the project at ``root`` allows, if it says so.
+
+    Keys are ``torch`` and ``paddle``, values ``(major, minor)``.
+    """
+    bounds = {framework: _lowest(root, packages) for framework, packages in _PACKAGES.items()}
+    return {framework: bound for framework, bound in bounds.items() if bound is not None}
+
+
+def lower_bound(specifier: str) -> Version | None:
+    """The lowest version that ``>=2.1,<3``, ``~=2.1.0``, ``==2.1.*`` or ``^2.1`` allows, if any."""
+    bounds = [
+        (int(match[1]), int(match[2] or 0))
+        for part in specifier.split(",")
+        if (match := _LOWER_BOUND.match(part.strip()))
+    ]
+    return max(bounds, default=None)
+
+
+def _lowest(root: str, packages: tuple[str, ...]) -> Version | None:
+    """The lowest version that the first file which names one of the packages allows."""
+    for read in _READERS:
+        bounds = [
+            lower_bound(specifier)
+            for name, specifier in read(root)
+            if name.lower().replace("_", "-") in packages
+        ]
+        # Lines for several platforms: the code must run with the lowest of them, and one without
+        # a bound allows everything.
+        if bounds:
+            known = [bound for bound in bounds if bound is not None]
+            return min(known) if len(known) == len(bounds) else None
+    return None
+
+
+def _split(requirements: Iterable[object]) -> Iterator[tuple[str, str]]:
+    """Name and specifier of each requirement line."""
+    for requirement in requirements:
+        match = _REQUIREMENT.match(requirement) if isinstance(requirement, str) else None
+        if match:
+            yield match[1], match[2].strip()
+
+
+def _from_pyproject(root: str) -> Iterator[tuple[str, str]]:
+    import tomllib
+
+    try:
+        with open(os.path.join(root, "pyproject.toml"), "rb") as file:
+            table = tomllib.load(file)
+    except (OSError, ValueError):
+        return
+    dependencies = _get(table, "project", "dependencies")
+    if isinstance(dependencies, list):
+        yield from _split(dependencies)
+    poetry = _get(table, "tool", "poetry", "dependencies")
+    for name, value in poetry.items() if isinstance(poetry, dict) else ():
+        specifier = _get(value, "version") if isinstance(value, dict) else value
+        if isinstance(specifier, str):
+            # Poetry reads a bare version as a caret.
+            yield name, f"^{specifier}" if specifier[:1].isdigit() else specifier
+
+
+def _get(table: Any, *keys: str) -> object:
+    for key in keys:
+        table = table.get(key) if isinstance(table, dict) else None
+    found: object = table
+    return found
+
+
+def _from_setup_cfg(root: str) -> Iterator[tuple[str, str]]:
+    text = _read(os.path.join(root, "setup.cfg"))
+    if "install_requires" not in text:
+        return
+    import configparser
+
+    parser = configparser.RawConfigParser()
+    try:
+        parser.read_string(text)
+        requirements = parser.get("options", "install_requires", fallback="")
+    except configparser.Error:
+        return
+    yield from _split(requirements.splitlines())
+
+
+def _from_requirements_txt(root: str) -> Iterator[tuple[str, str]]:
+    lines = _read(os.path.join(root, "requirements.txt")).splitlines()
+    yield from _split(line for line in lines if not line.lstrip().startswith(("#", "-")))
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
+_READERS: tuple[Callable[[str], Iterator[tuple[str, str]]], ...] = (
+    _from_pyproject,
+    _from_setup_cfg,
+    _from_requirements_txt,
+)
