@@ -1,0 +1,1 @@
+"""What the tests share: fixtures with their expectations, and variants of them."""

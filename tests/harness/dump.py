@@ -1,0 +1,21 @@
+"""Print everything that is found and fixed in all fixtures: run with two hash seeds, compared."""
+
+import sys
+
+import msgspec
+
+from harness.cases import all_cases
+from mllint.fixer import fix
+from mllint.semantic.project import Project
+
+
+def main() -> None:
+    """One JSON line a fixture."""
+    for case in all_cases():
+        result = case.lint()
+        fixed = fix(case.data, str(case.path), case.rules, unsafe=True, project=Project(case.root))
+        sys.stdout.write(msgspec.json.encode([case.id, result, fixed]).decode() + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,315 @@
+"""Every promise that holds for all rules, checked on every fixture of every rule.
+
+The fixtures and their markers are described in ``harness/cases.py``. After a change that is meant,
+``pytest tests/test_rules.py --snapshot-update --allow-snapshot-deletion`` rewrites the snapshots;
+read the difference before you commit it.
+"""
+
+import ast
+import difflib
+import io
+import re
+import tokenize
+from collections import Counter
+
+import pytest
+from pytest_snapshot.plugin import Snapshot
+
+from harness.cases import FIXTURES, SNAPSHOTS, Case, all_cases, has_markers, observed, rules_by_name
+from harness.rendering import rendered
+from harness.variants import VARIANTS
+from mllint.diagnostics import Applicability, Diagnostic, Fix
+from mllint.fixer import FixResult, fix
+from mllint.registry import RuleSet, all_rules
+from mllint.rule import Rule
+from mllint.semantic.project import Project
+from mllint.syntax.source import Source
+
+every_case = pytest.mark.parametrize("case", all_cases(), ids=lambda case: case.id)
+every_rule = pytest.mark.parametrize("rule", all_rules(), ids=lambda rule: rule.name)
+
+
+# -- what is there --------------------------------------------------------------------------------
+
+
+@every_rule
+def test_rule_has_look_alikes_for_its_findings(rule: Rule) -> None:
+    counts: Counter[str] = Counter()
+    for case in all_cases():
+        if case.rule_name == rule.name:
+            counts["expect"] += sum(marker.code == rule.code for marker in case.markers.expected)
+            counts["ok"] += sum(code == rule.code for _, code in case.markers.ok)
+    assert counts["expect"] >= 1, f"no fixture in tests/fixtures/rules/{rule.name} expects it"
+    assert counts["ok"] >= counts["expect"], f"more `# ok` rows are needed: {dict(counts)}"
+
+
+def test_no_fixture_is_forgotten() -> None:
+    cases = {case.path for case in all_cases()}
+    for folder in FIXTURES.iterdir():
+        assert folder.name in rules_by_name(), f"{folder}: no such rule"
+        for path in folder.rglob("*"):
+            if path.suffix == ".py":
+                alone = path.parent == folder
+                markers = has_markers(path.read_bytes(), str(path))
+                assert not alone or markers, f"{path}: expects nothing"
+                assert path in cases or not markers
+                assert alone or any(
+                    case.root in path.parents for case in all_cases() if case.root != folder
+                ), f"{path}: no file of this project expects anything"
+            else:
+                assert path.is_dir() or path.parent.name == "__pycache__", f"{path}: not a fixture"
+
+
+def test_no_snapshot_is_forgotten() -> None:
+    wanted = {
+        SNAPSHOTS / case.rule_name / f"{case.name}{suffix}"
+        for case in all_cases()
+        for suffix in (".findings.txt", ".safe.diff", ".unsafe.diff")
+    }
+    found = {path for path in SNAPSHOTS.rglob("*") if path.is_file()}
+    assert found <= wanted, f"snapshots of no fixture: {sorted(found - wanted)}"
+
+
+# -- findings -------------------------------------------------------------------------------------
+
+
+@every_case
+def test_findings_are_the_expected_ones(case: Case) -> None:
+    result = case.lint()
+    assert observed(result.diagnostics) == [(m.row, m.code) for m in case.markers.expected]
+    assert result.suppressed == ()
+
+
+@every_case
+def test_findings_look_right(case: Case, snapshot: Snapshot) -> None:
+    snapshot.snapshot_dir = SNAPSHOTS / case.rule_name
+    text = rendered(case.lint().diagnostics, case.data, case.path)
+    snapshot.assert_match(text, f"{case.name}.findings.txt")
+
+
+@every_case
+def test_messages_keep_the_style(case: Case) -> None:
+    for found in case.lint().diagnostics:
+        assert_style(found.message, 88)
+        assert_style(found.help, 160)
+        if found.fix is not None:
+            assert_style(found.fix.message, 88)
+
+
+def assert_style(text: str, length: int) -> None:
+    """Messages: one line, lower case, code in backticks, no final full stop."""
+    assert len(text) <= length, f"{len(text)} characters: {text}"
+    assert "\n" not in text
+    assert text == text.strip()
+    assert text.count("`") % 2 == 0, f"a backtick is missing: {text}"
+    assert not text.endswith("."), text
+    first_word = text.partition(" ")[0]
+    lower = text[0].islower() or text[0] == "`" or text[0].isdigit()
+    assert lower or first_word.isupper(), f"begins in upper case: {text}"
+
+
+@every_case
+def test_offered_fixes_are_the_declared_ones(case: Case) -> None:
+    declared = {rule.code: rule.applicability for rule in all_rules()}
+    offered = Counter(
+        (found.location.row, found.code, str(found.fix.applicability) if found.fix else "none")
+        for found in case.lint().diagnostics
+    )
+    assert offered == Counter(
+        (marker.row, marker.code, marker.fix or str(declared[marker.code] or "none"))
+        for marker in case.markers.expected
+    )
+
+
+@every_rule
+def test_declared_fix_is_offered_somewhere_and_none_is_safer(rule: Rule) -> None:
+    order = list(Applicability)
+    offered = {
+        found.fix.applicability
+        for case in all_cases()
+        for found in case.lint().diagnostics
+        if found.code == rule.code and found.fix is not None
+    }
+    if rule.applicability is None:
+        assert not offered
+    else:
+        assert rule.applicability in offered, "no fixture shows the fix that the rule declares"
+        assert all(order.index(kind) <= order.index(rule.applicability) for kind in offered)
+
+
+# -- fixes ----------------------------------------------------------------------------------------
+
+
+def fixed(case: Case, data: bytes | None = None, *, unsafe: bool = False) -> FixResult:
+    """The case's file (or other bytes in its place) after its fixes."""
+    content = case.data if data is None else data
+    project = Project(case.root)
+    return fix(content, str(case.path), case.rules, unsafe=unsafe, project=project)
+
+
+def by_trust(case: Case, *, unsafe: bool) -> tuple[list[Diagnostic], list[Diagnostic]]:
+    """The findings that are to be fixed, and those that are to stay."""
+    wanted: list[Diagnostic] = []
+    left: list[Diagnostic] = []
+    for found in case.lint().diagnostics:
+        applied = found.fix is not None and found.fix.applicability.allows(unsafe)
+        (wanted if applied else left).append(found)
+    return wanted, left
+
+
+@every_case
+@pytest.mark.parametrize("unsafe", [False, True], ids=["safe", "unsafe"])
+def test_fixes(case: Case, unsafe: bool, snapshot: Snapshot) -> None:
+    wanted, left = by_trust(case, unsafe=unsafe)
+    result = fixed(case, unsafe=unsafe)
+    assert result.refused is None
+    assert Counter(found.code for found in result.applied) == Counter(f.code for f in wanted)
+    if not wanted:
+        assert result.data == case.data
+        return
+    ast.parse(result.data)
+    again = fixed(case, result.data, unsafe=unsafe)
+    assert again.data == result.data, "a second run changes the file again"
+    assert again.applied == ()
+    remaining = Counter(found.code for found in result.result.diagnostics)
+    assert remaining == Counter(found.code for found in left), "not exactly the fixed ones are gone"
+    safe_wanted, _ = by_trust(case, unsafe=False)
+    if not unsafe or len(wanted) != len(safe_wanted):
+        snapshot.snapshot_dir = SNAPSHOTS / case.rule_name
+        kind = "unsafe" if unsafe else "safe"
+        snapshot.assert_match(changed_rows(case.data, result.data), f"{case.name}.{kind}.diff")
+
+
+def changed_rows(before: bytes, after: bytes) -> bytes:
+    """What a fix changes, without context: short enough to be read in full at every review."""
+    rows = difflib.diff_bytes(
+        difflib.unified_diff, before.splitlines(keepends=True), after.splitlines(keepends=True), n=0
+    )
+    text = b"".join(row if row.endswith(b"\n") else row + b"\n" for row in rows)
+    return re.sub(rb"\A---.*\n\+\+\+.*\n", b"", text)
+
+
+@every_case
+def test_safe_fixes_keep_every_comment(case: Case) -> None:
+    assert comments(fixed(case).data) == comments(case.data)
+
+
+def comments(data: bytes) -> list[str]:
+    """All comments of a file, in order."""
+    return [
+        token.string
+        for token in tokenize.tokenize(io.BytesIO(data).readline)
+        if token.type == tokenize.COMMENT
+    ]
+
+
+@every_case
+def test_fix_is_the_same_as_applying_its_edits(case: Case) -> None:
+    source = Source.from_bytes(case.data, str(case.path))
+    for found in case.lint().diagnostics:
+        if found.fix is not None:
+            check_edits(source, found.fix)
+
+
+def check_edits(source: Source, offered: Fix) -> None:
+    """Edits are in order, do not overlap, change something, and say their place twice alike."""
+    assert offered.edits, "a fix without edits"
+    end = 0
+    for edit in offered.edits:
+        assert end <= edit.start <= edit.end <= len(source.text)
+        assert edit.content != source.text[edit.start : edit.end]
+        assert source.location(edit.start) == edit.location
+        assert source.location(edit.end) == edit.end_location
+        end = edit.end
+
+
+# -- suppressions ---------------------------------------------------------------------------------
+
+
+@every_case
+@pytest.mark.parametrize("comment", ["noqa: {code}", "mllint: ignore[{code}] known"])
+def test_comment_silences_exactly_its_finding(case: Case, comment: str) -> None:
+    before = case.lint().diagnostics
+    for row, code in sorted({(found.noqa_row, found.code) for found in before}):
+        data = with_comment(case.data, {row: comment.format(code=code)})
+        if data is not None:
+            result = case.lint(data)
+            silenced = [f for f in before if (f.noqa_row, f.code) == (row, code)]
+            rest = [f for f in before if f not in silenced]
+            assert observed(result.suppressed) == observed(tuple(silenced))
+            assert observed(result.diagnostics) == observed(tuple(rest))
+
+
+@every_case
+def test_silenced_findings_are_not_fixed(case: Case) -> None:
+    rows = {found.noqa_row: f"noqa: {found.code}" for found in case.lint().diagnostics}
+    data = with_comment(case.data, rows)
+    if data is not None:
+        several = Counter(found.noqa_row for found in case.lint().diagnostics)
+        if all(count == 1 for count in several.values()):
+            assert fixed(case, data, unsafe=True).data == data
+
+
+def with_comment(data: bytes, by_row: dict[int, str]) -> bytes | None:
+    """The file with comments appended to rows; ``None`` where a row cannot carry one."""
+    lines = data.splitlines(keepends=True)
+    for row, comment in by_row.items():
+        body = lines[row - 1].rstrip(b"\r\n")
+        ending = lines[row - 1][len(body) :]
+        lines[row - 1] = body + f"  # {comment}".encode() + ending
+    result = b"".join(lines)
+    try:
+        found = {
+            token.start[0]: token.string
+            for token in tokenize.tokenize(io.BytesIO(result).readline)
+            if token.type == tokenize.COMMENT
+        }
+        ast.parse(result)
+    except (SyntaxError, tokenize.TokenError):
+        return None
+    carried = all(comment in found.get(row, "") for row, comment in by_row.items())
+    return result if carried else None
+
+
+# -- spelling, order, gate ------------------------------------------------------------------------
+
+
+@every_case
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_imports_may_be_spelled_otherwise(case: Case, variant: str) -> None:
+    if case.markers.variants_off:
+        return
+    text = VARIANTS[variant](Source.from_bytes(case.data, str(case.path)).text)
+    if text is None:
+        return
+    result = case.lint(text.encode())
+    assert observed(result.diagnostics) == observed(case.lint().diagnostics), text
+
+
+@every_case
+def test_rules_do_not_depend_on_each_other(case: Case) -> None:
+    together = case.lint().diagnostics
+    for rule in case.rules.rules:
+        alone = case.lint(rules=RuleSet([rule])).diagnostics
+        assert alone == tuple(found for found in together if found.code == rule.code)
+
+
+@every_case
+def test_gate_hides_nothing(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    together = case.lint()
+    monkeypatch.setattr(RuleSet, "may_fire", lambda self, data: True)
+    assert case.lint(rules=RuleSet(case.rules.rules)).diagnostics == together.diagnostics
+
+
+@every_case
+def test_line_ends_and_byte_order_mark_change_nothing(case: Case) -> None:
+    expected = observed(case.lint().diagnostics)
+    if b"\r" in case.data:
+        return
+    crlf = case.data.replace(b"\n", b"\r\n")
+    assert observed(case.lint(crlf).diagnostics) == expected
+    if not case.data.startswith(b"\xef\xbb\xbf") and b"coding" not in case.data[:200]:
+        assert observed(case.lint(b"\xef\xbb\xbf" + case.data).diagnostics) == expected
+    for unsafe in (False, True):
+        plain, windows = fixed(case, unsafe=unsafe).data, fixed(case, crlf, unsafe=unsafe).data
+        assert windows == plain.replace(b"\n", b"\r\n"), "a fix does not keep the line ends"
