@@ -1,0 +1,1 @@
+"""What the rules claim about run time, shown in the real frameworks."""
