@@ -256,7 +256,7 @@ def test_nothing_is_tokenized_where_no_comment_matters(monkeypatch: pytest.Monke
     def tokenized(text: str) -> None:
         raise AssertionError(text)
 
-    monkeypatch.setattr("mllint.syntax.suppressions.layout_of", tokenized)
+    monkeypatch.setattr("mllint.syntax.source.layout_of", tokenized)
     assert not suppressions("x.cuda()  # a comment\n").silences("ML101", 1)
     with pytest.raises(AssertionError):
         suppressions("x.cuda()  # noqa\n").silences("ML101", 1)

@@ -1,16 +1,28 @@
-"""Builders of fixes: nodes in, edits out. The only place that knows about parentheses, commas and import blocks.
+"""Builders of fixes: nodes in, edits out. The only place that knows about parentheses
+and import blocks.
 
-A rule never sees an offset. It says which node is replaced, or before or after which node something is inserted; the
-engine resolves that to offsets once the finding is known to be wanted. The syntactic span of an expression excludes
-its own outer parentheses, that of a statement its newline.
+A rule never sees an offset. It says which node is replaced, or before or after which node something
+is inserted; the engine resolves that to offsets once the finding is known to be wanted.
+
+The builders take an expression *with* its outer parentheses, so that ``.item()`` behind ``(a + b)``
+comes behind the bracket; only ``replace`` leaves them in place. The span of a statement excludes
+its newline and the comment behind it.
 """
 
 import enum
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import libcst as cst
+import msgspec
 
-from mllint.diagnostics import Applicability
+from mllint.diagnostics import Applicability, Fix
+from mllint.syntax.shape import dotted_path
+from mllint.syntax.source import Source
+from mllint.syntax.walk import Tree
+
+Statement: TypeAlias = cst.SimpleStatementLine | cst.BaseCompoundStatement
 
 
 class Side(enum.Enum):
@@ -40,26 +52,368 @@ class NodeFix:
     applicability: Applicability = Applicability.SAFE
 
 
+# --- The smallest edits ---------------------------------------------------------------------------
+
+
 def replace(node: cst.CSTNode, content: str) -> NodeEdit:
-    """Replace the node's own text (for an expression: without its outer parentheses)."""
+    """Replace the node's own text; an expression keeps its outer parentheses."""
     return NodeEdit(node, Side.START, node, Side.END, content)
 
 
 def insert_before(node: cst.CSTNode, content: str) -> NodeEdit:
     """Insert in front of the node."""
-    return NodeEdit(node, Side.START, node, Side.START, content)
+    first = _first(node)
+    return NodeEdit(first, Side.START, first, Side.START, content)
 
 
 def insert_after(node: cst.CSTNode, content: str) -> NodeEdit:
     """Insert behind the node."""
-    return NodeEdit(node, Side.END, node, Side.END, content)
+    last = _last(node)
+    return NodeEdit(last, Side.END, last, Side.END, content)
 
 
 def replace_between(first: cst.CSTNode, last: cst.CSTNode, content: str) -> NodeEdit:
-    """Replace everything from the end of ``first`` to the end of ``last``; ``first`` stays."""
-    return NodeEdit(first, Side.END, last, Side.END, content)
+    """Replace everything from the end of ``first`` to the end of ``last``; ``first`` stays.
+
+    Where ``last`` holds ``first`` (``loss.data[0]`` holds ``loss``), the outer parentheses of
+    ``last`` stay too.
+    """
+    end = last if _holds(last, first) else _last(last)
+    return NodeEdit(_last(first), Side.END, end, Side.END, content)
 
 
 def delete_before(first: cst.CSTNode, last: cst.CSTNode) -> NodeEdit:
-    """Delete from the start of ``first`` to the start of ``last``; ``last`` stays."""
-    return NodeEdit(first, Side.START, last, Side.START, "")
+    """Delete from the start of ``first`` to the start of ``last``; ``last`` stays.
+
+    Where ``first`` holds ``last`` (``float(x)`` holds ``x``), the outer parentheses of ``first``
+    stay too.
+    """
+    start = first if _holds(first, last) else _first(first)
+    return NodeEdit(start, Side.START, _first(last), Side.START, "")
+
+
+# --- Edits with a purpose -------------------------------------------------------------------------
+
+
+def wrap(node: cst.CSTNode, before: str, after: str) -> tuple[NodeEdit, NodeEdit]:
+    """Put text on both sides of the node, such as ``torch.load(`` and ``)``."""
+    return insert_before(node, before), insert_after(node, after)
+
+
+def append_trailer(node: cst.BaseExpression, trailer: str) -> tuple[NodeEdit, ...]:
+    """Put a trailer such as ``.item()`` behind an expression, with parentheses where needed."""
+    if binds_trailers(node):
+        return (insert_after(node, trailer),)
+    return wrap(node, "(", ")" + trailer)
+
+
+def add_call_parentheses(node: cst.BaseExpression) -> tuple[NodeEdit, ...]:
+    """Make a call without arguments of an expression that names a function."""
+    return append_trailer(node, "()")
+
+
+def rename_attribute(attribute: cst.Attribute, name: str) -> NodeEdit:
+    """Give ``receiver.old`` another last name."""
+    return replace(attribute.attr, name)
+
+
+def rename_keyword(argument: cst.Arg, name: str) -> NodeEdit:
+    """Give ``old=value`` in a call another name.
+
+    Raises:
+        ValueError: the argument has no keyword.
+    """
+    if argument.keyword is None:
+        raise ValueError("the argument has no keyword to rename")
+    return replace(argument.keyword, name)
+
+
+def assign_result(statement: cst.Expr, target: str) -> NodeEdit:
+    """Turn the statement ``x.cuda()`` into ``target = x.cuda()``."""
+    return insert_before(statement, f"{target} = ")
+
+
+def delete_assignment_target(
+    statement: cst.Assign | cst.AnnAssign, target: cst.AssignTarget | None = None
+) -> NodeEdit:
+    """Turn ``m = m.load_state_dict(s)`` into ``m.load_state_dict(s)``.
+
+    ``target`` says which one to delete of several (``a = b = value``); an annotation goes with its
+    target.
+
+    Raises:
+        ValueError: there are several targets and none is named, or there is no value.
+    """
+    if isinstance(statement, cst.AnnAssign):
+        if statement.value is None:
+            raise ValueError("a bare annotation assigns nothing")
+        return delete_before(statement, statement.value)
+    if target is None:
+        if len(statement.targets) > 1:
+            raise ValueError("several targets: name the one to delete")
+        target = statement.targets[0]
+    rest = [*(other.target for other in statement.targets), statement.value]
+    return delete_before(target.target, rest[statement.targets.index(target) + 1])
+
+
+# --- Parentheses ----------------------------------------------------------------------------------
+
+_ATOMS = (
+    cst.Name,
+    cst.Attribute,
+    cst.Call,
+    cst.Subscript,
+    cst.Float,
+    cst.Imaginary,
+    cst.BaseString,
+    cst.Ellipsis,
+    cst.List,
+    cst.ListComp,
+    cst.Set,
+    cst.SetComp,
+    cst.Dict,
+    cst.DictComp,
+)
+
+
+def binds_trailers(node: cst.BaseExpression) -> bool:
+    """Whether ``.x``, ``[x]`` or ``(x)`` written behind the expression applies to all of it.
+
+    True of what stands in parentheses and of atoms, but not of ``5``, where the dot would be read
+    as a decimal point.
+    """
+    return bool(node.lpar) or isinstance(node, _ATOMS)
+
+
+def _first(node: cst.CSTNode) -> cst.CSTNode:
+    """The outermost opening parenthesis of an expression, or the node itself."""
+    return node.lpar[0] if isinstance(node, cst.BaseExpression) and node.lpar else node
+
+
+def _last(node: cst.CSTNode) -> cst.CSTNode:
+    """The outermost closing parenthesis of an expression, or the node itself."""
+    return node.rpar[-1] if isinstance(node, cst.BaseExpression) and node.rpar else node
+
+
+def _holds(node: cst.CSTNode, inner: cst.CSTNode) -> bool:
+    """Whether ``inner`` is a part of the node."""
+    stack = list(node.children)
+    while stack:
+        part = stack.pop()
+        if part is inner:
+            return True
+        stack += part.children
+    return False
+
+
+# --- Comments -------------------------------------------------------------------------------------
+
+
+def demote_if_comment_is_lost(fix: Fix, source: Source) -> Fix:
+    """The fix as it may be trusted: a safe one that would delete a comment is only unsafe."""
+    if fix.applicability is Applicability.SAFE and _loses_comment(fix, source):
+        return msgspec.structs.replace(fix, applicability=Applicability.UNSAFE)
+    return fix
+
+
+def _loses_comment(fix: Fix, source: Source) -> bool:
+    if not any("#" in source.text[edit.start : edit.end] for edit in fix.edits):
+        return False
+    for comment in source.layout.comments:
+        start = source.line_starts[comment.row - 1] + comment.column
+        for edit in fix.edits:
+            is_touched = edit.start < start + len(comment.text) and start < edit.end
+            if is_touched and comment.text not in edit.content:
+                return True
+    return False
+
+
+# --- Imports --------------------------------------------------------------------------------------
+
+
+def need_import(tree: Tree, module: str) -> tuple[str, NodeEdit | None]:
+    """How to speak of a module such as ``math`` or ``torch.nn`` anywhere in the file.
+
+    Returns the expression that names the module, and the edit that imports it; ``None`` where a
+    plain import at module level does so already. Imports under ``try``, ``if`` or in a function do
+    not count: they may not have run. A name that the file uses for something else is left alone,
+    and the module is imported under another one.
+    """
+    for name in _visible_names(tree.module, module):
+        if not _means_something_else(tree, name.partition(".")[0], module):
+            return name, None
+    if not _means_something_else(tree, module.partition(".")[0], module):
+        return module, _insertion(tree.module, module, f"import {module}")
+    alias = "_" + module.replace(".", "_")
+    while any(name.value == alias for name in tree.by_type.get(cst.Name, ())):
+        alias += "_"
+    return alias, _insertion(tree.module, module, f"import {module} as {alias}")
+
+
+def _visible_names(module: cst.Module, wanted: str) -> Iterator[str]:
+    """The expressions that plain imports at module level give to the wanted module."""
+    for statement in module.body:
+        if not isinstance(statement, cst.SimpleStatementLine):
+            continue
+        for part in statement.body:
+            if isinstance(part, cst.Import):
+                for alias in part.names:
+                    if alias.evaluated_name == wanted:
+                        yield alias.evaluated_alias or wanted
+            elif isinstance(part, cst.ImportFrom) and not isinstance(part.names, cst.ImportStar):
+                package = _absolute_package(part)
+                for alias in part.names:
+                    if f"{package}.{alias.evaluated_name}" == wanted:
+                        yield alias.evaluated_alias or alias.evaluated_name
+
+
+def _absolute_package(statement: cst.ImportFrom) -> str | None:
+    if statement.relative or statement.module is None:
+        return None
+    return dotted_path(statement.module)
+
+
+_BINDING_FIELDS = {
+    cst.AnnAssign: "target",
+    cst.AsName: "name",
+    cst.AssignTarget: "target",
+    cst.AugAssign: "target",
+    cst.ClassDef: "name",
+    cst.CompFor: "target",
+    cst.Del: "target",
+    cst.For: "target",
+    cst.FunctionDef: "name",
+    cst.ImportAlias: "name",
+    cst.MatchAs: "name",
+    cst.MatchMapping: "rest",
+    cst.MatchStar: "name",
+    cst.NameItem: "name",
+    cst.NamedExpr: "target",
+    cst.Param: "name",
+    cst.ParamSpec: "name",
+    cst.TypeAlias: "name",
+    cst.TypeVar: "name",
+    cst.TypeVarTuple: "name",
+}
+
+
+def _means_something_else(tree: Tree, name: str, module: str) -> bool:
+    """Whether the file binds the name, in any scope, to anything but (the root of) the module."""
+    return any(
+        node.value == name and _binds_something_else(tree, node, module)
+        for node in tree.by_type.get(cst.Name, ())
+    )
+
+
+def _binds_something_else(tree: Tree, node: cst.Name, module: str) -> bool:
+    child: cst.CSTNode = node
+    parent = tree.parent(child)
+    while isinstance(parent, (cst.BaseElement, cst.Tuple, cst.List)):
+        child, parent = parent, tree.parent(parent)
+    field = _BINDING_FIELDS.get(type(parent)) if parent is not None else None
+    if parent is None or field is None or getattr(parent, field) is not child:
+        return False
+    if isinstance(parent, cst.AsName):
+        parent = tree.parent(parent)
+    return not isinstance(parent, cst.ImportAlias) or _imports_something_else(
+        tree, parent, node, module
+    )
+
+
+def _imports_something_else(
+    tree: Tree, alias: cst.ImportAlias, node: cst.Name, module: str
+) -> bool:
+    """Whether an import in which the name stands binds it to anything but the module.
+
+    In a function even the module itself is something else: before that import has run, the name
+    has no value there.
+    """
+    if alias.asname is not None and alias.asname.name is not node:
+        return False  # `import name as other`
+    if any(isinstance(holder, cst.FunctionDef) for holder in tree.ancestors(alias)):
+        return True
+    statement = tree.parent(alias)
+    if isinstance(statement, cst.ImportFrom):
+        return f"{_absolute_package(statement)}.{alias.evaluated_name}" != module
+    if alias.asname is not None:
+        return alias.evaluated_name != module
+    return node.value != module.partition(".")[0]
+
+
+def _insertion(module: cst.Module, wanted: str, statement: str) -> NodeEdit:
+    """Insert an import into the first block of plain imports, or behind what must stay first.
+
+    In front of the first import that the usual order puts behind it (``import`` by name, then
+    ``from``), so that sorted imports stay sorted.
+    """
+    body = module.body
+    preamble = _preamble(body)
+    block = _first_import_block(body[len(preamble) :])
+    for line in block:
+        if _sorts_behind(line, wanted):
+            return insert_before(line, statement + _newline(module, line))
+    if block:
+        return _insert_line_behind(module, block[-1], statement)
+    first = body[0]
+    newline = _newline(module, first)
+    if preamble:
+        return _insert_line_behind(module, preamble[-1], newline + statement)
+    if isinstance(first, (cst.FunctionDef, cst.ClassDef)) and first.decorators:
+        return insert_before(first.decorators[0], statement + newline * 2)
+    return insert_before(first, statement + newline * 2)
+
+
+def _preamble(body: Sequence[Statement]) -> list[cst.SimpleStatementLine]:
+    """The statements (docstring, ``__future__``) that must stay in front of every import."""
+    preamble: list[cst.SimpleStatementLine] = []
+    for statement in body:
+        if not isinstance(statement, cst.SimpleStatementLine):
+            break
+        part = statement.body[0]
+        is_docstring = (
+            not preamble and isinstance(part, cst.Expr) and isinstance(part.value, cst.BaseString)
+        )
+        is_future = isinstance(part, cst.ImportFrom) and _absolute_package(part) == "__future__"
+        if not is_docstring and not is_future:
+            break
+        preamble.append(statement)
+    return preamble
+
+
+def _first_import_block(body: Sequence[Statement]) -> list[cst.SimpleStatementLine]:
+    """The first run of lines that hold nothing but imports, up to an empty line or a comment."""
+    block: list[cst.SimpleStatementLine] = []
+    for statement in body:
+        is_import = isinstance(statement, cst.SimpleStatementLine) and all(
+            isinstance(part, (cst.Import, cst.ImportFrom)) for part in statement.body
+        )
+        if block and (not is_import or statement.leading_lines):
+            break
+        if is_import:
+            assert isinstance(statement, cst.SimpleStatementLine)
+            block.append(statement)
+    return block
+
+
+def _sorts_behind(line: cst.SimpleStatementLine, module: str) -> bool:
+    first = line.body[0]
+    if not isinstance(first, cst.Import):
+        return True
+    return first.names[0].evaluated_name.casefold() > module.casefold()
+
+
+def _insert_line_behind(
+    module: cst.Module, line: cst.SimpleStatementLine, statement: str
+) -> NodeEdit:
+    """Insert a line behind another one and the comment at its end."""
+    if line is module.body[-1] and not module.has_trailing_newline:
+        return insert_before(line, statement.lstrip("\r\n") + _newline(module, line))
+    end = line.trailing_whitespace.newline
+    return NodeEdit(end, Side.END, end, Side.END, statement + _newline(module, line))
+
+
+def _newline(module: cst.Module, statement: Statement) -> str:
+    """The line end that the file uses at a statement."""
+    if isinstance(statement, cst.SimpleStatementLine):
+        return statement.trailing_whitespace.newline.value or module.default_newline
+    return module.default_newline

@@ -70,11 +70,18 @@ def lint(
         tree = Tree(parse(source))
     except ParseError as error:
         return _unreadable(path, str(error), Location(error.row, error.column))
-    return _analyse(source, tree, rules, suppressions, Model(tree, source, project), targets or Targets())
+    return _analyse(
+        source, tree, rules, suppressions, Model(tree, source, project), targets or Targets()
+    )
 
 
 def _analyse(
-    source: Source, tree: Tree, rules: RuleSet, suppressions: Suppressions, model: Model, targets: Targets
+    source: Source,
+    tree: Tree,
+    rules: RuleSet,
+    suppressions: Suppressions,
+    model: Model,
+    targets: Targets,
 ) -> Result:
     context = Context(source, tree, model, (targets.torch, targets.paddle))
     found: list[_Found] = []
@@ -97,7 +104,9 @@ def _analyse(
     return Result(source.path, status, tuple(reported), tuple(suppressed), model.dependencies)
 
 
-def _visits(tree: Tree, rules: RuleSet, context: Context) -> Iterator[tuple[Rule, cst.CSTNode, Handler]]:
+def _visits(
+    tree: Tree, rules: RuleSet, context: Context
+) -> Iterator[tuple[Rule, cst.CSTNode, Handler]]:
     """Who visits which node, in document order per kind of subscription."""
     dispatch = rules.dispatch
     for node_type, entries in dispatch.by_node_type.items():
@@ -162,7 +171,11 @@ def _diagnostic(source: Source, item: _Found, spans: dict[int, tuple[int, int]])
 
 def _fix(source: Source, fix: NodeFix, spans: dict[int, tuple[int, int]]) -> Fix:
     edits = tuple(_edit(source, edit, spans) for edit in fix.edits)
-    return Fix(fix.message, fix.applicability, tuple(sorted(edits, key=lambda edit: (edit.start, edit.end))))
+    return Fix(
+        fix.message,
+        fix.applicability,
+        tuple(sorted(edits, key=lambda edit: (edit.start, edit.end))),
+    )
 
 
 def _edit(source: Source, edit: NodeEdit, spans: dict[int, tuple[int, int]]) -> Edit:
@@ -171,7 +184,9 @@ def _edit(source: Source, edit: NodeEdit, spans: dict[int, tuple[int, int]]) -> 
     return Edit(start, end, edit.content, source.location(start), source.location(end))
 
 
-def _internal_error(source: Source, failure: _Failure, spans: dict[int, tuple[int, int]]) -> Diagnostic:
+def _internal_error(
+    source: Source, failure: _Failure, spans: dict[int, tuple[int, int]]
+) -> Diagnostic:
     location = source.location(spans[id(failure.node)][0])
     what = " ".join(f"{type(failure.error).__name__}: {failure.error}".split())
     message = f"rule {failure.rule.code} `{failure.rule.name}` failed here: {what}"

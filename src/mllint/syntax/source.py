@@ -8,6 +8,7 @@ from bisect import bisect_right
 from functools import cached_property
 
 from mllint.diagnostics import Location
+from mllint.syntax.layout import Layout, layout_of
 
 _LINE_END = re.compile(r"\r\n?|\n")
 
@@ -28,7 +29,9 @@ class Source:
 
     __slots__ = ("__dict__", "byte_order_mark", "encoding", "path", "text")
 
-    def __init__(self, text: str, path: str, encoding: str = "utf-8", byte_order_mark: bytes = b"") -> None:
+    def __init__(
+        self, text: str, path: str, encoding: str = "utf-8", byte_order_mark: bytes = b""
+    ) -> None:
         self.text = text
         self.path = path
         self.encoding = encoding
@@ -56,7 +59,9 @@ class Source:
             byte = body[error.start]
             raise DecodingError(f"byte 0x{byte:02x} is not valid {encoding}", row) from None
         if "\0" in text:
-            raise DecodingError("source contains a NUL byte", text.count("\n", 0, text.index("\0")) + 1)
+            raise DecodingError(
+                "source contains a NUL byte", text.count("\n", 0, text.index("\0")) + 1
+            )
         return cls(text, path, encoding, mark)
 
     def encode(self, text: str) -> bytes:
@@ -76,6 +81,11 @@ class Source:
         """The place (1-based row and column) of an offset."""
         row = bisect_right(self.line_starts, offset)
         return Location(row, offset - self.line_starts[row - 1] + 1)
+
+    @cached_property
+    def layout(self) -> Layout:
+        """Chunks of rows and comments; paid for by those who ask."""
+        return layout_of(self.text)
 
     def line(self, row: int) -> str:
         """The text of a 1-based row, without its line end; empty past the end."""

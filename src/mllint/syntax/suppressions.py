@@ -23,7 +23,7 @@ import re
 from functools import cached_property
 from typing import NamedTuple
 
-from mllint.syntax.layout import Layout, Rows, layout_of, split_lines
+from mllint.syntax.layout import Rows, split_lines
 from mllint.syntax.source import Source
 
 _OWN = re.compile(r"#\s*mllint:\s*(?P<file>file-)?ignore\[(?P<selectors>[^\]]*)\]")
@@ -70,7 +70,7 @@ class Suppressions:
     def _flake8_silences(self, code: str, row: int) -> bool:
         if not self._noqa or "noqa" not in self._folded_text:
             return False
-        chunk = self._layout.chunks.get(row, Rows(row, row))
+        chunk = self._source.layout.chunks.get(row, Rows(row, row))
         text = "".join(self._lines[chunk.first - 1 : chunk.last])
         if "noqa" not in text.lower():
             return False
@@ -85,7 +85,7 @@ class Suppressions:
             return ()
         return tuple(
             _Silence(_selectors(match["selectors"]), None if match["file"] else comment.target)
-            for comment in self._layout.comments
+            for comment in self._source.layout.comments
             for match in _OWN.finditer(comment.text)
             if match["file"] or comment.target is not None
         )
@@ -97,10 +97,6 @@ class Suppressions:
     @cached_property
     def _lines(self) -> list[str]:
         return split_lines(self._source.text)
-
-    @cached_property
-    def _layout(self) -> Layout:
-        return layout_of(self._source.text)
 
 
 def _selectors(text: str) -> tuple[str, ...]:
