@@ -8,7 +8,7 @@ import msgspec
 
 from mllint.context import Context
 from mllint.diagnostics import Diagnostic, Edit, Fix, Location, Result, Status
-from mllint.edits import NodeEdit, NodeFix, Side
+from mllint.edits import NodeEdit, NodeFix, Side, demote_if_comment_is_lost
 from mllint.registry import RuleSet
 from mllint.rule import Finding, Handler, Rule
 from mllint.semantic.model import Model
@@ -52,10 +52,12 @@ def lint(
     *,
     targets: Targets | None = None,
     project: Project | None = None,
+    noqa: bool = True,
 ) -> Result:
     """All findings of the chosen rules in one file. Raises nothing.
 
-    ``project`` is where sibling files are looked up; without it only this file is read.
+    ``project`` is where sibling files are looked up; without it only this file is read. Without
+    ``noqa`` only mllint's own suppression comments count (flake8 reads the others itself).
     """
     if not rules.may_fire(data):
         return Result(path, Status.SKIPPED)
@@ -63,16 +65,14 @@ def lint(
         source = Source.from_bytes(data, path)
     except DecodingError as error:
         return _unreadable(path, str(error), Location(error.row, 1))
-    suppressions = Suppressions(source)
+    suppressions = Suppressions(source, noqa=noqa)
     if suppressions.file_is_skipped:
         return Result(path, Status.SKIPPED)
     try:
         tree = Tree(parse(source))
     except ParseError as error:
         return _unreadable(path, str(error), Location(error.row, error.column))
-    return _analyse(
-        source, tree, rules, suppressions, Model(tree, source, project), targets or Targets()
-    )
+    return _analyse(source, tree, rules, suppressions, Model(tree, source, project), targets or Targets())
 
 
 def _analyse(
@@ -104,9 +104,7 @@ def _analyse(
     return Result(source.path, status, tuple(reported), tuple(suppressed), model.dependencies)
 
 
-def _visits(
-    tree: Tree, rules: RuleSet, context: Context
-) -> Iterator[tuple[Rule, cst.CSTNode, Handler]]:
+def _visits(tree: Tree, rules: RuleSet, context: Context) -> Iterator[tuple[Rule, cst.CSTNode, Handler]]:
     """Who visits which node, in document order per kind of subscription."""
     dispatch = rules.dispatch
     for node_type, entries in dispatch.by_node_type.items():
@@ -134,9 +132,7 @@ def _visits(
                     yield rule, call, handler
 
 
-def _place(
-    source: Source, tree: Tree, found: list[_Found], failures: list[_Failure]
-) -> Iterable[Diagnostic]:
+def _place(source: Source, tree: Tree, found: list[_Found], failures: list[_Failure]) -> Iterable[Diagnostic]:
     """Turn findings in terms of nodes into diagnostics in terms of places, with one pass over the tree."""
     wanted: list[cst.CSTNode] = [item.finding.node for item in found]
     wanted += [failure.node for failure in failures]
@@ -170,12 +166,9 @@ def _diagnostic(source: Source, item: _Found, spans: dict[int, tuple[int, int]])
 
 
 def _fix(source: Source, fix: NodeFix, spans: dict[int, tuple[int, int]]) -> Fix:
-    edits = tuple(_edit(source, edit, spans) for edit in fix.edits)
-    return Fix(
-        fix.message,
-        fix.applicability,
-        tuple(sorted(edits, key=lambda edit: (edit.start, edit.end))),
-    )
+    placed = (_edit(source, edit, spans) for edit in fix.edits)
+    edits = tuple(sorted(placed, key=lambda edit: (edit.start, edit.end)))
+    return demote_if_comment_is_lost(Fix(fix.message, fix.applicability, edits), source)
 
 
 def _edit(source: Source, edit: NodeEdit, spans: dict[int, tuple[int, int]]) -> Edit:
@@ -184,9 +177,7 @@ def _edit(source: Source, edit: NodeEdit, spans: dict[int, tuple[int, int]]) -> 
     return Edit(start, end, edit.content, source.location(start), source.location(end))
 
 
-def _internal_error(
-    source: Source, failure: _Failure, spans: dict[int, tuple[int, int]]
-) -> Diagnostic:
+def _internal_error(source: Source, failure: _Failure, spans: dict[int, tuple[int, int]]) -> Diagnostic:
     location = source.location(spans[id(failure.node)][0])
     what = " ".join(f"{type(failure.error).__name__}: {failure.error}".split())
     message = f"rule {failure.rule.code} `{failure.rule.name}` failed here: {what}"
