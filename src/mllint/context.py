@@ -1,22 +1,98 @@
 """The questions a rule may ask about the file it looks at. Nothing here can be changed by a rule."""
 
+from functools import cached_property
+from typing import TypeVar
+
 import libcst as cst
 
+from mllint.edits import NodeEdit, need_import
+from mllint.semantic.definitions import ClassInfo, FunctionInfo
+from mllint.semantic.model import Model
+from mllint.semantic.scopes import Binding
+from mllint.semantic.values import Value
 from mllint.syntax.source import Source
 from mllint.syntax.walk import Tree
+
+Version = tuple[int, int] | None
+NodeT = TypeVar("NodeT", bound=cst.CSTNode)
 
 
 class Context:
     """One file as a rule sees it."""
 
-    def __init__(self, source: Source, tree: Tree) -> None:
+    def __init__(self, source: Source, tree: Tree, model: Model, versions: tuple[Version, Version]) -> None:
         self._source = source
         self._tree = tree
+        self.model = model
+        self.torch_version, self.paddle_version = versions
+
+    # -- the tree ----------------------------------------------------------------------------------------------------
 
     def parent(self, node: cst.CSTNode) -> cst.CSTNode | None:
         """The node that holds this one; ``None`` for the module."""
         return self._tree.parent(node)
 
+    def ancestors(self, node: cst.CSTNode) -> "list[cst.CSTNode]":
+        """The holders of a node, from the nearest to the module."""
+        return list(self._tree.ancestors(node))
+
+    def statement(self, node: cst.CSTNode) -> cst.CSTNode:
+        """The small or compound statement in which a node stands (the node itself, if it is one)."""
+        kinds = (cst.BaseSmallStatement, cst.BaseCompoundStatement)
+        if isinstance(node, kinds):
+            return node
+        return next((item for item in self._tree.ancestors(node) if isinstance(item, kinds)), node)
+
+    def nodes(self, node_type: type[NodeT]) -> list[NodeT]:
+        """Every node of a type in the file, in document order."""
+        return self._tree.by_type.get(node_type, [])
+
     def text(self, node: cst.CSTNode) -> str:
-        """The node's source text, outer parentheses included. For edits of multi-line nodes use their parts."""
+        """The node's source text, outer parentheses included."""
         return self._tree.module.code_for_node(node)
+
+    # -- what things are ---------------------------------------------------------------------------------------------
+
+    def value(self, node: cst.CSTNode) -> Value | None:
+        """What an expression is; ``None`` when that is not certain."""
+        return self.model.value(node)
+
+    def qualified_name(self, node: cst.CSTNode) -> str | None:
+        """The canonical qualified name of an imported or built-in thing; ``None`` for everything else."""
+        return self.model.qualified_name(node)
+
+    def bindings(self, node: cst.BaseExpression) -> tuple[Binding, ...]:
+        """The bindings of a name or dotted path that reach it."""
+        return self.model.reaching(node)
+
+    def function(self, node: cst.CSTNode) -> FunctionInfo | None:
+        """The ``def`` around a node."""
+        function = self.model.enclosing_function(node)
+        return None if function is None else self.model.function_info(function)
+
+    def class_(self, node: cst.CSTNode) -> ClassInfo | None:
+        """The nearest ``class`` around a node."""
+        for ancestor in self._tree.ancestors(node):
+            if isinstance(ancestor, cst.ClassDef):
+                return self.model.class_info(ancestor)
+        return None
+
+    def gradients_off(self, node: cst.CSTNode) -> bool | None:
+        """Whether a place surely runs without gradients; ``None`` when that depends on something not known."""
+        return self.model.gradients.off(node)
+
+    # -- for the engine and for fixes --------------------------------------------------------------------------------
+
+    def need_import(self, module: str) -> tuple[str, NodeEdit | None]:
+        """The name under which a module is visible in the file, and the edit that makes it so, if one is needed."""
+        return need_import(self._tree, module)
+
+    @cached_property
+    def imported_words(self) -> frozenset[str]:
+        """The last words of what the file imports under another name: an alias hides the word it stands for."""
+        aliases = self._tree.by_type.get(cst.ImportAlias, ())
+        return frozenset(
+            alias.name.attr.value if isinstance(alias.name, cst.Attribute) else alias.name.value
+            for alias in aliases
+            if alias.asname is not None and isinstance(alias.name, (cst.Attribute, cst.Name))
+        )

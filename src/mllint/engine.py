@@ -72,7 +72,13 @@ def lint(
         tree = Tree(parse(source))
     except ParseError as error:
         return _unreadable(path, str(error), Location(error.row, error.column))
-    return _analyse(source, tree, rules, suppressions, Model(tree, source, project), targets or Targets())
+    try:
+        return _analyse(source, tree, rules, suppressions, Model(tree, source, project), targets or Targets())
+    # The last line of defence: whatever goes wrong in one file, the other files of a run go on.
+    except Exception as error:  # noqa: BLE001
+        message = f"mllint failed on this file: {_one_line(error)}"
+        failure = _own("ML000", "internal-error", message, path, Location(1, 1))
+        return Result(path, Status.INTERNAL_ERROR, (failure,))
 
 
 def _analyse(
@@ -86,13 +92,16 @@ def _analyse(
     context = Context(source, tree, model, (targets.torch, targets.paddle))
     found: list[_Found] = []
     failures: list[_Failure] = []
+    failed: set[str] = set()
     for rule, node, handler in _visits(tree, rules, context):
+        if rule.code in failed:
+            continue
         try:
-            for finding in handler(node, context):
-                found.append(_Found(rule, finding, finding.fix() if finding.fix else None))
+            found += [_Found(rule, item, item.fix() if item.fix else None) for item in handler(node, context)]
         # A rule that fails must not take the other rules' findings with it: it is named in an ML000 and left out.
         except Exception as error:  # noqa: BLE001
             failures.append(_Failure(rule, node, error))
+            failed.add(rule.code)
     if not found and not failures:
         return Result(source.path, Status.OK, dependencies=model.dependencies)
     diagnostics = _place(source, tree, found, failures)
@@ -179,9 +188,12 @@ def _edit(source: Source, edit: NodeEdit, spans: dict[int, tuple[int, int]]) -> 
 
 def _internal_error(source: Source, failure: _Failure, spans: dict[int, tuple[int, int]]) -> Diagnostic:
     location = source.location(spans[id(failure.node)][0])
-    what = " ".join(f"{type(failure.error).__name__}: {failure.error}".split())
-    message = f"rule {failure.rule.code} `{failure.rule.name}` failed here: {what}"
+    message = f"rule {failure.rule.code} `{failure.rule.name}` failed here: {_one_line(failure.error)}"
     return _own("ML000", "internal-error", message, source.path, location)
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())
 
 
 def _unreadable(path: str, message: str, location: Location) -> Result:

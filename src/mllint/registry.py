@@ -24,10 +24,8 @@ class UnknownSelectorError(ValueError):
 @cache
 def all_rules() -> tuple[Rule, ...]:
     """Every rule of the package, sorted by code."""
-    rules = []
-    for module in pkgutil.walk_packages(mllint.rules.__path__, "mllint.rules."):
-        if not module.ispkg:
-            rules.append(importlib.import_module(module.name).rule)
+    modules = pkgutil.walk_packages(mllint.rules.__path__, "mllint.rules.")
+    rules = (importlib.import_module(module.name).rule for module in modules if not module.ispkg)
     return tuple(sorted(rules, key=lambda rule: rule.code))
 
 
@@ -121,7 +119,9 @@ def select(select: Iterable[str], ignore: Iterable[str]) -> RuleSet:
     for selector in (*select, *ignore):
         if not is_selector(selector):
             raise UnknownSelectorError(selector)
-    return RuleSet(rule for rule in all_rules() if _specificity(rule, select) > _specificity(rule, ignore, opinions=True))
+    return RuleSet(
+        rule for rule in all_rules() if _specificity(rule, select) > _specificity(rule, ignore, opinions=True)
+    )
 
 
 def is_selector(selector: str) -> bool:

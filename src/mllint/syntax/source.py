@@ -29,9 +29,7 @@ class Source:
 
     __slots__ = ("__dict__", "byte_order_mark", "encoding", "path", "text")
 
-    def __init__(
-        self, text: str, path: str, encoding: str = "utf-8", byte_order_mark: bytes = b""
-    ) -> None:
+    def __init__(self, text: str, path: str, encoding: str = "utf-8", byte_order_mark: bytes = b"") -> None:
         self.text = text
         self.path = path
         self.encoding = encoding
@@ -59,9 +57,7 @@ class Source:
             byte = body[error.start]
             raise DecodingError(f"byte 0x{byte:02x} is not valid {encoding}", row) from None
         if "\0" in text:
-            raise DecodingError(
-                "source contains a NUL byte", text.count("\n", 0, text.index("\0")) + 1
-            )
+            raise DecodingError("source contains a NUL byte", text.count("\n", 0, text.index("\0")) + 1)
         return cls(text, path, encoding, mark)
 
     def encode(self, text: str) -> bytes:

@@ -4,15 +4,25 @@ LibCST's ``visit`` rebuilds every node even for a read-only visitor; this pass o
 type in document order and the parent of every node, which is all that dispatch and the semantic model need.
 """
 
+import dataclasses
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from operator import attrgetter
 from typing import Any
 
 import libcst as cst
 
 # The names that LibCST gives to fields which hold whitespace, brackets, separators or operators, and nothing else.
-_TRIVIAL_FIELDS = ("whitespace", "leading_lines", "lines_after_", "lpar", "rpar", "lbracket", "rbracket")
+_TRIVIAL_FIELDS = (
+    "whitespace",
+    "leading_lines",
+    "lines_after_",
+    "lpar",
+    "rpar",
+    "lbracket",
+    "rbracket",
+)
 _TRIVIAL_NAMES = {
     "asynchronous", "comma", "trailing_comma", "colon", "first_colon", "second_colon", "dot", "semicolon", "equal",
     "operator", "lbrace", "rbrace", "header", "footer", "indent", "trailing_whitespace", "encoding", "default_indent",
@@ -23,9 +33,9 @@ _TRIVIAL_NAMES = {
 def _children_getter(node_type: type[cst.CSTNode]) -> Callable[[Any], Any] | None:
     """A function from a node of the type to the raw values of the fields that can hold non-trivia nodes."""
     fields = [
-        name
-        for name in node_type.__dataclass_fields__
-        if name not in _TRIVIAL_NAMES and not name.startswith(_TRIVIAL_FIELDS)
+        field.name
+        for field in dataclasses.fields(node_type)
+        if field.name not in _TRIVIAL_NAMES and not field.name.startswith(_TRIVIAL_FIELDS)
     ]
     if issubclass(node_type, (cst.Name, cst.BaseNumber, cst.SimpleString, cst.FormattedStringText)):
         return None
@@ -41,7 +51,7 @@ class Tree:
     Nodes are keyed by ``id``; the tree keeps them alive, so an id stays valid as long as the tree does.
     """
 
-    __slots__ = ("by_type", "module", "node_count", "parents")
+    __slots__ = ("__dict__", "by_type", "module", "node_count", "parents")
 
     def __init__(self, module: cst.Module) -> None:
         self.module = module
@@ -82,6 +92,17 @@ class Tree:
     def parent(self, node: cst.CSTNode) -> cst.CSTNode | None:
         """The node that holds this one; ``None`` for the module."""
         return self.parents.get(id(node))
+
+    @cached_property
+    def walruses(self) -> dict[int, list[cst.NamedExpr]]:
+        """The ``:=`` expressions of each statement (keyed by its id)."""
+        found: dict[int, list[cst.NamedExpr]] = defaultdict(list)
+        for walrus in self.by_type.get(cst.NamedExpr, ()):
+            for holder in self.ancestors(walrus):
+                if isinstance(holder, (cst.BaseSmallStatement, cst.BaseCompoundStatement)):
+                    found[id(holder)].append(walrus)
+                    break
+        return found
 
     def ancestors(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
         """The holders of a node, from the nearest to the module."""

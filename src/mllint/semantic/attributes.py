@@ -1,0 +1,127 @@
+"""What an attribute of a value is."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.knowledge import lookup
+from mllint.semantic.values import (
+    Array,
+    Batch,
+    ClassObject,
+    Elements,
+    File,
+    Function,
+    Instance,
+    Loaded,
+    Mapping,
+    Method,
+    Module,
+    Number,
+    Object,
+    Other,
+    Output,
+    Repeated,
+    StateDict,
+    Symbol,
+    Tensor,
+    Text,
+    Value,
+)
+from mllint.syntax.shape import string_literal
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+MODULE_SEQUENCES = frozenset({
+    "torch.nn.Sequential", "torch.nn.ModuleList", "paddle.nn.Sequential", "paddle.nn.LayerList",
+})  # fmt: skip
+
+# Attributes of a tensor that are the same numbers without the graph, or the same tensor seen otherwise.
+_TENSOR_VIEWS = frozenset({"T", "mT", "H", "mH", "real", "imag"})
+
+
+def attribute(model: "Model", value: Value | None, name: str) -> Value | None:
+    """What ``value.name`` is; ``None`` when that is not certain."""
+    match value:
+        case Symbol():
+            return Symbol(lookup.canonical(f"{value.name}.{name}"))
+        case File():
+            return value.model.exported(name) or _submodule(value, name)
+        case Tensor():
+            return _of_tensor(value, name)
+        case Batch():
+            return _of_tensor(Tensor(value.framework, False), name)
+        case Output():
+            found = _of_tensor(Tensor(value.framework, value.attached), name)
+            return found if found is not None else value
+        case Module():
+            return _of_module(value, name)
+        case Instance():
+            return value.definition.attribute(name)
+        case ClassObject():
+            return _of_class(value, name)
+        case Array():
+            return Array(value.scalar) if name == "T" else Method(value, name)
+        case Object() | Loaded() | StateDict() | Mapping() | Text() | Repeated() | Elements() | Other():
+            return Method(value, name)
+    return None
+
+
+def _submodule(package: File, name: str) -> Value | None:
+    submodule = package.model.sibling(name, 1)
+    return None if submodule is None else File(submodule)
+
+
+def _of_tensor(value: Tensor, name: str) -> Value | None:
+    if name == "data":
+        return replace(value, attached=False, parameter=False)
+    if name == "grad":
+        return Tensor(value.framework, False, value.scalar)
+    if name in _TENSOR_VIEWS:
+        return replace(value, parameter=False)
+    kind = lookup.tensor_attribute(value.framework, name)
+    if kind == "number":
+        return Number()
+    if kind in ("size", "dtype", "device", "string"):
+        return Text() if kind == "string" else Other(kind)
+    if lookup.tensor_method(value.framework, name) is not None:
+        return Method(value, name)
+    return None
+
+
+def _of_module(value: Module, name: str) -> Value | None:
+    if value.wrappers:
+        if name in ("module", "_orig_mod", "_layers"):
+            return replace(value, wrappers=value.wrappers[1:]) if "?" not in value.wrappers else None
+        return Method(value, name)
+    if value.definition is not None:
+        found = value.definition.attribute(name)
+        if found is not None:
+            return found
+        if any(True for _ in value.definition.assignments(name)):
+            return None
+    if value.name is not None and name in ("weight", "bias"):
+        return Tensor(value.framework, True, parameter=True)
+    return Method(value, name)
+
+
+def _of_class(value: ClassObject, name: str) -> Value | None:
+    method = value.definition.method(name)
+    if method is not None:
+        receiver = value if "builtins.classmethod" in method.decorators else None
+        return Function(method, receiver)
+    return value.definition.attribute(name)
+
+
+def dict_item(model: "Model", value: Mapping, key: str) -> Value | None:
+    """What ``value["key"]`` is, for a dict whose display names the key once."""
+    if not isinstance(value.node, cst.Dict):
+        return None
+    found = [
+        element.value
+        for element in value.node.elements
+        if isinstance(element, cst.DictElement) and string_literal(element.key) == key
+    ]
+    return model.value(found[0]) if len(found) == 1 else None

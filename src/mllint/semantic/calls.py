@@ -1,0 +1,448 @@
+"""What a call gives back."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.knowledge import lookup
+from mllint.knowledge.schema import Class as ClassFact
+from mllint.semantic import tensors
+from mllint.semantic.attributes import MODULE_SEQUENCES, dict_item
+from mllint.semantic.iteration import element_of
+from mllint.semantic.values import (
+    Array,
+    ClassObject,
+    Elements,
+    Framework,
+    Function,
+    Instance,
+    Loaded,
+    Mapping,
+    Method,
+    Module,
+    Nothing,
+    Number,
+    Object,
+    Other,
+    Output,
+    Repeated,
+    StateDict,
+    Symbol,
+    Tensor,
+    Text,
+    Value,
+)
+from mllint.syntax.shape import argument, constant, string_literal
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+_SAME_AS_FIRST = frozenset({
+    "copy.copy", "copy.deepcopy", "builtins.iter", "builtins.reversed", "builtins.sorted", "tqdm.tqdm", "tqdm.auto.tqdm",
+    "tqdm.notebook.tqdm", "tqdm.tqdm_notebook", "tqdm.std.tqdm", "tqdm.trange", "typing.cast", "torch.jit.script",
+    "torch.jit.trace", "torch.compile", "torch.nn.utils.weight_norm", "torch.nn.utils.spectral_norm",
+    "torch.nn.utils.parametrizations.weight_norm", "torch.nn.utils.parametrizations.spectral_norm",
+    "paddle.nn.utils.weight_norm", "paddle.nn.utils.spectral_norm", "paddle.jit.to_static",
+    "torch.nn.SyncBatchNorm.convert_sync_batchnorm", "paddle.nn.SyncBatchNorm.convert_sync_batchnorm",
+    "tqdm.rich.tqdm", "progressbar.progressbar", "rich.progress.track",
+})  # fmt: skip
+_NUMBER_FUNCTIONS = frozenset({
+    f"builtins.{name}" for name in ("len", "int", "float", "bool", "round", "isinstance", "hasattr", "id", "hash", "any",
+                                    "all", "ord", "callable", "issubclass")
+})  # fmt: skip
+_TEXT_FUNCTIONS = frozenset({
+    "builtins.str", "builtins.repr", "builtins.format", "builtins.input", "builtins.chr", "os.path.join",
+    "os.path.abspath", "os.path.expanduser", "os.path.dirname", "os.path.basename", "os.path.realpath", "os.getcwd",
+    "os.getenv", "os.path.normpath", "torch.hub.get_dir",
+})  # fmt: skip
+_TENSOR_CLASSES = frozenset({
+    "torch.Tensor", "torch.FloatTensor", "torch.LongTensor", "torch.IntTensor", "torch.ByteTensor", "torch.BoolTensor",
+    "torch.DoubleTensor", "torch.HalfTensor", "torch.cuda.FloatTensor", "torch.cuda.LongTensor",
+    "torch.cuda.ByteTensor", "torch.cuda.IntTensor", "torch.cuda.DoubleTensor", "torch.cuda.HalfTensor",
+})  # fmt: skip
+# Methods of a module that give the module itself.
+_MODULE_SELF = frozenset({
+    "cuda", "cpu", "to", "float", "double", "half", "bfloat16", "type", "apply", "requires_grad_", "share_memory",
+    "to_empty", "xpu", "ipu", "astype",
+})  # fmt: skip
+_SELF_IN_TORCH = frozenset({"train", "eval"})
+_ARRAY_REDUCTIONS = frozenset(
+    {"sum", "mean", "std", "var", "min", "max", "prod", "argmax", "argmin", "all", "any", "item"}
+)
+
+
+def called(model: "Model", call: cst.Call) -> Value | None:
+    """What a call gives; ``None`` when that is not certain."""
+    callee = model.value(call.func)
+    match callee:
+        case Symbol():
+            return _of_symbol(model, call, callee.name)
+        case ClassObject():
+            return callee.definition.instance(call)
+        case Function():
+            return callee.definition.model.returned(callee.definition)
+        case Method():
+            return _of_method(model, call, callee.receiver, callee.name)
+        case Module():
+            return module_output(model, call, callee)
+        case Instance():
+            return _returned_by(callee, "__call__")
+    return None
+
+
+def _returned_by(value: Instance, name: str) -> Value | None:
+    method = value.definition.method(name)
+    return None if method is None else method.model.returned(method)
+
+
+# -- library functions and classes ---------------------------------------------------------------------------------
+
+
+def _of_symbol(model: "Model", call: cst.Call, name: str) -> Value | None:
+    first = call.args[0].value if call.args and not call.args[0].star else None
+    wrapped = _wrapped(model, call, name)
+    if wrapped is not None:
+        return wrapped
+    if name in _SAME_AS_FIRST:
+        return None if first is None else model.value(call.args[1].value if name == "typing.cast" else first)
+    if name.startswith("builtins."):
+        return _of_builtin(model, call, name.removeprefix("builtins."), first)
+    if name in _TEXT_FUNCTIONS:
+        return Text()
+    if name in ("torch.load", "paddle.load", "paddle.framework.io.load"):
+        return Loaded("paddle" if name.startswith("paddle") else "torch", call)
+    if name in ("pathlib.Path", "pathlib.PurePath"):
+        return Object("path", name, call)
+    if name == "collections.OrderedDict":
+        return Mapping(call)
+    return _of_library(model, call, name)
+
+
+def _of_library(model: "Model", call: cst.Call, name: str) -> Value | None:
+    framework = lookup.framework_of(name)
+    if name in _TENSOR_CLASSES:
+        return Tensor("torch", False)
+    if name in ("torch.autograd.Variable", "paddle.to_tensor", "torch.nn.Parameter"):
+        return _fresh_tensor(model, call, name)
+    if framework == "torch" or framework == "paddle":
+        fact = lookup.class_(name)
+        if fact is not None:
+            return _constructed(name, fact, call, framework)
+        function = lookup.function(name)
+        if function is not None and function.returns == "module":
+            return Module(framework, None, call=call)
+        if function is not None:
+            return tensors.function_result(model, call, name, function, framework)
+        # `torch.Tensor.add(x, y)` and the like
+        owner, _, method = name.rpartition(".")
+        if owner in ("torch.Tensor", "paddle.Tensor") and lookup.tensor_method(framework, method) is not None:
+            return None
+        return None
+    function = lookup.function(name)
+    if function is None:
+        return None
+    match function.returns:
+        case "module":
+            return Module("torch", None, call=call)
+        case "array":
+            return Array(None)
+        case "number":
+            return Number()
+    return None
+
+
+def _constructed(name: str, fact: ClassFact, call: cst.Call, framework: Framework) -> Value | None:
+    if fact.kind in ("layer", "loss", "container", "rnn"):
+        return Module(framework, name, call=call)
+    return Other("instance") if fact.kind == "other" else Object(fact.kind, name, call)
+
+
+def _fresh_tensor(model: "Model", call: cst.Call, name: str) -> Value | None:
+    inner = model.value(call.args[0].value) if call.args else None
+    if name == "torch.nn.Parameter":
+        return Tensor("torch", True, parameter=True)
+    if name == "paddle.to_tensor":
+        stop = argument(call, None, "stop_gradient")
+        attached = stop is not None and constant(stop.value) is False
+        number = bool(call.args) and isinstance(constant(call.args[0].value), (int, float))
+        return Tensor(
+            "paddle",
+            attached,
+            True if number or (isinstance(inner, Tensor) and inner.scalar) else None,
+        )
+    return replace(inner, attached=None) if isinstance(inner, Tensor) else Tensor("torch", None)
+
+
+def _wrapped(model: "Model", call: cst.Call, name: str) -> Value | None:
+    """A module inside a wrapper (``DataParallel`` and its kind)."""
+    if lookup.wrapper(name) is None or not call.args:
+        return None
+    inner = model.value(call.args[0].value)
+    if isinstance(inner, Module):
+        return replace(inner, wrappers=(name, *inner.wrappers))
+    framework = lookup.framework_of(name)
+    return Module("paddle" if framework == "paddle" else "torch", wrappers=(name, "?"))
+
+
+def _of_builtin(model: "Model", call: cst.Call, name: str, first: cst.BaseExpression | None) -> Value | None:
+    if f"builtins.{name}" in _NUMBER_FUNCTIONS:
+        return Number()
+    if f"builtins.{name}" in _TEXT_FUNCTIONS:
+        return Text(string_literal(first)) if name == "str" and first is not None else Text()
+    if name == "super":
+        return _super(model, call)
+    if name == "range":
+        return Repeated(Number(), "range")
+    if name == "dict":
+        return Mapping(call)
+    if name == "open":
+        return Other("file")
+    if first is None:
+        return Elements((), mutable=True) if name in ("list", "set") else None
+    value = model.value(first)
+    match name:
+        case "list" | "tuple" | "set":
+            return value if isinstance(value, (Elements, Repeated)) else Repeated(element_of(value))
+        case "enumerate":
+            return Repeated(Elements((Number(), element_of(value))))
+        case "zip":
+            return Repeated(Elements(tuple(element_of(model.value(arg.value)) for arg in call.args)))
+        case "next":
+            return element_of(value)
+        case "abs":
+            return value if isinstance(value, (Tensor, Number)) else None
+        case "sum":
+            item = element_of(value)
+            return replace(item, or_number=True) if isinstance(item, Tensor) else None
+        case "print":
+            return Nothing()
+    return None
+
+
+def _super(model: "Model", call: cst.Call) -> Value | None:
+    """``super()`` in a method: an instance of the first base, where that is a project class."""
+    function = model.enclosing_function(call)
+    owner = None if function is None else model.function_info(function).owner
+    if owner is None or not owner.bases:
+        return None
+    base = owner.bases[0]
+    if isinstance(base, ClassObject):
+        return base.definition.instance()
+    return (
+        Module(owner.framework, "torch.nn.Module" if owner.framework == "torch" else "paddle.nn.Layer")
+        if owner.framework
+        else None
+    )
+
+
+# -- methods of library objects --------------------------------------------------------------------------------------
+
+
+def _of_method(model: "Model", call: cst.Call, receiver: Value, name: str) -> Value | None:
+    match receiver:
+        case Tensor():
+            return tensors.method_result(model, call, receiver, name)
+        case Module():
+            return _of_module_method(model, call, receiver, name)
+        case Object():
+            return _of_object_method(model, call, receiver, name)
+        case StateDict() | Mapping() | Loaded():
+            return _of_dict_method(model, call, receiver, name)
+        case Array():
+            return _of_array_method(call, receiver, name)
+        case Text():
+            return (
+                Repeated(Text())
+                if name in ("split", "rsplit", "splitlines")
+                else Text()
+                if name in _TEXT_METHODS
+                else None
+            )
+        case Repeated() | Elements() if name == "pop":
+            return element_of(receiver)
+        case Repeated() | Elements() if name == "copy":
+            return receiver
+    return None
+
+
+_TEXT_METHODS = frozenset({
+    "format", "join", "strip", "lstrip", "rstrip", "lower", "upper", "replace", "title", "capitalize", "zfill", "ljust",
+    "rjust", "removeprefix", "removesuffix", "center", "expandtabs",
+})  # fmt: skip
+
+
+def _of_module_method(model: "Model", call: cst.Call, receiver: Module, name: str) -> Value | None:
+    framework = receiver.framework
+    if name in _MODULE_SELF or (name in _SELF_IN_TORCH and framework == "torch"):
+        return receiver
+    match name:
+        case "state_dict":
+            return StateDict(receiver, call)
+        case "forward":
+            return module_output(model, call, receiver)
+        case "parameters" | "buffers":
+            return Repeated(Tensor(framework, name == "parameters", parameter=name == "parameters"), "generator")
+        case "named_parameters":
+            return Repeated(Elements((Text(), Tensor(framework, True, parameter=True))), "generator")
+        case "named_buffers":
+            return Repeated(Elements((Text(), Tensor(framework, False))), "generator")
+        case "modules" | "children" | "sublayers":
+            return Repeated(Module(framework), "generator")
+        case "named_modules" | "named_children" | "named_sublayers":
+            return Repeated(Elements((Text(), Module(framework))), "generator")
+        case "load_state_dict" | "set_state_dict" | "set_dict":
+            return Other("incompatible_keys")
+    return None
+
+
+def _of_object_method(model: "Model", call: cst.Call, receiver: Object, name: str) -> Value | None:
+    if name == "state_dict":
+        return StateDict(receiver, call)
+    if receiver.kind == "scaler" and name == "scale" and call.args:
+        return model.value(call.args[0].value)
+    if receiver.kind == "optimizer" and name in (
+        "zero_grad",
+        "clear_grad",
+        "load_state_dict",
+        "set_state_dict",
+    ):
+        return Nothing()
+    if receiver.kind == "path":
+        return Text() if name in ("as_posix", "read_text") else receiver if name in _PATH_METHODS else None
+    return None
+
+
+_PATH_METHODS = frozenset({"joinpath", "resolve", "absolute", "with_suffix", "with_name", "expanduser"})
+
+
+def _of_dict_method(model: "Model", call: cst.Call, receiver: StateDict | Mapping | Loaded, name: str) -> Value | None:
+    if name == "copy":
+        return receiver
+    if name == "keys":
+        return Repeated(Text())
+    if name == "items":
+        return Repeated(Elements((Text(), _entry(receiver))))
+    if name == "values":
+        return Repeated(_entry(receiver))
+    key = string_literal(call.args[0].value) if call.args else None
+    if name in ("get", "pop") and key is not None:
+        if isinstance(receiver, Loaded):
+            return replace(receiver, keys=(*receiver.keys, key)) if len(call.args) == 1 else None
+        if isinstance(receiver, Mapping) and len(call.args) == 1:
+            return dict_item(model, receiver, key)
+    return None
+
+
+def _entry(receiver: StateDict | Mapping | Loaded) -> Value | None:
+    if isinstance(receiver, StateDict) and isinstance(receiver.owner, Module):
+        return Tensor(receiver.owner.framework, False)
+    return None
+
+
+def _of_array_method(call: cst.Call, receiver: Array, name: str) -> Value | None:
+    if name == "item":
+        return Number()
+    if name == "tolist":
+        return Repeated(None)
+    if name in _ARRAY_REDUCTIONS:
+        return Array(True if not call.args else None)
+    return Array(None) if name in ("copy", "astype", "reshape", "transpose", "squeeze", "flatten", "ravel") else None
+
+
+# -- calling a module ---------------------------------------------------------------------------------------------------
+
+
+def module_output(model: "Model", call: cst.Call, module: Module) -> Value | None:
+    """What calling a module gives."""
+    framework = module.framework
+    attached = False if model.gradients.off(call) else True if model.gradients.off(call) is False else None
+    if module.definition is not None:
+        forward = module.definition.method("forward")
+        result = None if forward is None else forward.model.returned(forward)
+        if result is None or isinstance(result, Nothing):
+            return Output(framework, attached)
+        result = _as_called_here(result, attached)
+        # DataParallel gathers one value a device: what was 0-d comes back with a dimension.
+        return _without_rank(result) if module.wrappers else result
+    if module.name is None or module.wrappers:
+        return Output(framework, attached)
+    fact = lookup.class_(module.name)
+    if fact is None:
+        return Output(framework, attached)
+    return _library_output(model, call, module, fact, attached)
+
+
+def _library_output(
+    model: "Model", call: cst.Call, module: Module, fact: ClassFact, attached: bool | None
+) -> Value | None:
+    framework, name = module.framework, module.name or ""
+    if module.name in MODULE_SEQUENCES:
+        return _sequence_output(model, module, attached)
+    inputs = [model.value(arg.value) for arg in call.args]
+    if fact.kind == "loss":
+        scalar = True if module.call is not None and is_reduced(fact, module.call) else None
+        return Tensor(framework, tensors.attachment(model, call, inputs), scalar)
+    state = lookup.layer_state(name)
+    if state is None or not state.keys:
+        attached = tensors.attachment(model, call, inputs)
+    if fact.kind == "rnn":
+        hidden: Value = Tensor(framework, attached)
+        if "LSTM" in name:
+            hidden = Elements((hidden, hidden))
+        return hidden if name.endswith("Cell") else Elements((Tensor(framework, attached), hidden))
+    if fact.called in ("tensor", "scalar"):
+        return Tensor(framework, attached)
+    if fact.called == "tensors":
+        return Repeated(Tensor(framework, attached), "tuple")
+    return Output(framework, attached)
+
+
+def _sequence_output(model: "Model", module: Module, attached: bool | None) -> Value | None:
+    """A ``Sequential`` gives what its last layer gives."""
+    if module.call is None or not module.call.args or module.call.args[-1].star:
+        return Output(module.framework, attached)
+    last = model.value(module.call.args[-1].value)
+    if isinstance(last, Module) and last.name is not None:
+        fact = lookup.class_(last.name)
+        if fact is not None and fact.called == "tensor":
+            return Tensor(module.framework, attached)
+    return Output(module.framework, attached)
+
+
+def is_reduced(fact: ClassFact, call: cst.Call) -> bool:
+    """Whether a loss built by this call gives a 0-d tensor: ``reduction`` is not ``"none"`` and surely so."""
+    positions = fact.parameters.split(" *")[0].split()
+    for parameter, wanted in (
+        ("reduction", ("mean", "sum", "batchmean")),
+        ("reduce", (True, None)),
+    ):
+        position = positions.index(parameter) if parameter in positions else None
+        given = argument(call, position, parameter)
+        if given is not None and constant(given.value) not in wanted:
+            return False
+    return not any(arg.star for arg in call.args)
+
+
+def _as_called_here(value: Value, attached: bool | None) -> Value:
+    """The value of a forward pass under the gradient mode of the call."""
+    if attached is True:
+        return value
+    match value:
+        case Tensor() | Output():
+            return replace(value, attached=False if attached is False else None)
+        case Elements():
+            items = tuple(None if item is None else _as_called_here(item, attached) for item in value.items)
+            return Elements(items, value.mutable)
+        case Repeated() if value.item is not None:
+            return Repeated(_as_called_here(value.item, attached), value.kind)
+    return value
+
+
+def _without_rank(value: Value) -> Value:
+    match value:
+        case Tensor():
+            return replace(value, scalar=None)
+        case Elements():
+            return Elements(tuple(None if item is None else _without_rank(item) for item in value.items))
+    return value

@@ -1,0 +1,113 @@
+"""Where gradients are switched off: contexts, decorators, switches, and functions that are only called from there."""
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.knowledge import lookup
+from mllint.semantic.values import Function
+from mllint.syntax.shape import constant
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+_SWITCHES = frozenset({
+    "torch.set_grad_enabled", "torch.autograd.set_grad_enabled", "torch.autograd.grad_mode.set_grad_enabled",
+    "paddle.set_grad_enabled", "torch._C._set_grad_enabled",
+})  # fmt: skip
+_ON = frozenset({"torch.enable_grad", "torch.autograd.enable_grad", "paddle.enable_grad"})
+# Trainers of other frameworks call these under no_grad themselves.
+_HOOKS_WITHOUT_GRADIENTS = frozenset({
+    "validation_step", "test_step", "predict_step", "validation_epoch_end", "test_epoch_end",
+    "on_validation_epoch_end", "on_test_epoch_end",
+})  # fmt: skip
+
+
+class Gradients:
+    """Answers whether a place is certain to run with gradients switched off."""
+
+    def __init__(self, model: "Model") -> None:
+        self.model = model
+        self._functions: dict[int, bool | None] = {}
+
+    def off(self, node: cst.CSTNode) -> bool | None:
+        """``True``: surely off there. ``False``: nothing switches them off. ``None``: it depends on something unknown."""
+        for ancestor in self.model.tree.ancestors(node):
+            if isinstance(ancestor, cst.With):
+                state = self._with(ancestor, node)
+                if state != "untouched":
+                    return {"off": True, "on": False}.get(state)
+            elif isinstance(ancestor, cst.FunctionDef):
+                return self._function(ancestor)
+        return self._switched(self.model.tree.module)
+
+    def _with(self, statement: cst.With, node: cst.CSTNode) -> str:
+        for item in reversed(statement.items):
+            context = item.item
+            if context is node:
+                continue
+            state = self._context(context)
+            if state != "untouched":
+                return state
+        return "untouched"
+
+    def _context(self, context: cst.BaseExpression) -> str:
+        """What entering a context does to gradients: ``off``, ``on``, ``unknown`` or ``untouched``."""
+        target = context.func if isinstance(context, cst.Call) else context
+        name = self.model.qualified_name(target)
+        if name is None:
+            # A conditional or hand-made context may switch anything; a plain project object is taken to leave it.
+            return "unknown" if isinstance(context, (cst.IfExp, cst.BooleanOperation)) else "untouched"
+        if name in _SWITCHES and isinstance(context, cst.Call) and context.args:
+            value = constant(context.args[0].value)
+            return "off" if value is False else "on" if value is True else "unknown"
+        if name in _ON:
+            return "on"
+        return "off" if lookup.is_grad_off_context(name) else "untouched"
+
+    def _function(self, function: cst.FunctionDef) -> bool | None:
+        key = id(function)
+        if key not in self._functions:
+            self._functions[key] = None  # a function that calls itself says nothing about its callers
+            self._functions[key] = self._derive_function(function)
+        return self._functions[key]
+
+    def _derive_function(self, function: cst.FunctionDef) -> bool | None:
+        for decorator in function.decorators:
+            state = self._context(decorator.decorator)
+            if state != "untouched":
+                return {"off": True, "on": False}.get(state)
+        if self._switched(function):
+            return None
+        info = self.model.function_info(function)
+        if info.owner is not None and info.name in _HOOKS_WITHOUT_GRADIENTS:
+            return None
+        return self._from_callers(function)
+
+    def _from_callers(self, function: cst.FunctionDef) -> bool | None:
+        outer = self.model.enclosing_function(function)
+        if outer is not None and self._function(outer) is not False:
+            return self._function(outer)
+        info = self.model.function_info(function)
+        states = set()
+        for call in self.model.calls_by_word.get(info.name, ()):
+            callee = self.model.value(call.func)
+            if callee is None or (isinstance(callee, Function) and callee.definition is info):
+                states.add(self.off(call))
+        if states == {True}:
+            return True
+        return None if states & {True, None} else False
+
+    def _switched(self, holder: cst.CSTNode) -> bool:
+        """Whether a statement in this very body switches gradients off, or to something that is not known."""
+        for word in ("set_grad_enabled", "_set_grad_enabled"):
+            for call in self.model.calls_by_word.get(word, ()):
+                scope_holder = self.model.enclosing_function(call) or self.model.tree.module
+                statement = self.model.tree.parent(call)
+                if (
+                    scope_holder is holder
+                    and isinstance(statement, cst.Expr)
+                    and self._context(call) in ("off", "unknown")
+                ):
+                    return True
+        return False

@@ -1,0 +1,79 @@
+"""What an import binds: a thing of a library, known by name, or a thing of the project itself."""
+
+import sys
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.knowledge import lookup
+from mllint.semantic.scopes import Binding
+from mllint.semantic.values import File, Symbol, Value
+from mllint.syntax.shape import dotted_path
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+
+def imported(model: "Model", binding: Binding, name: str) -> Value | None:
+    """What an import statement binds ``name`` to. For ``from x import *``: what ``name`` is in ``x``, if it is there."""
+    node = binding.node
+    if isinstance(node, cst.ImportFrom):
+        return _from_star(model, node, name)
+    assert isinstance(node, cst.ImportAlias)
+    statement = model.tree.parent(node)
+    path = dotted_path(node.name)
+    if path is None:
+        return None
+    if isinstance(statement, cst.ImportFrom):
+        return _member(
+            model,
+            dotted_path(statement.module) if statement.module else "",
+            len(statement.relative),
+            path,
+        )
+    # `import a.b` binds `a`; `import a.b as c` binds `a.b`.
+    target = path if node.asname is not None else path.partition(".")[0]
+    return _library_or_file(model, target)
+
+
+def _from_star(model: "Model", statement: cst.ImportFrom, name: str) -> Value | None:
+    module = dotted_path(statement.module) if statement.module else ""
+    if module is None:
+        return None
+    if not statement.relative and is_library(module):
+        qualified = lookup.canonical(f"{module}.{name}")
+        known = lookup.class_(qualified) is not None or lookup.function(qualified) is not None
+        return Symbol(qualified) if known else None
+    target = model.sibling(module, len(statement.relative))
+    return None if target is None else target.exported(name)
+
+
+def _member(model: "Model", module: str | None, level: int, name: str) -> Value | None:
+    """What ``from module import name`` binds."""
+    if module is None:
+        return None
+    if level == 0 and is_library(module):
+        return Symbol(lookup.canonical(f"{module}.{name}"))
+    target = model.sibling(module, level)
+    if target is not None:
+        found = target.exported(name)
+        if found is not None:
+            return found
+    submodule = model.sibling(f"{module}.{name}" if module else name, level)
+    if submodule is not None:
+        return File(submodule)
+    return Symbol(f"{module}.{name}") if level == 0 and target is None else None
+
+
+def _library_or_file(model: "Model", name: str) -> Value:
+    if not is_library(name):
+        target = model.sibling(name, 0)
+        if target is not None:
+            return File(target)
+    return Symbol(lookup.canonical(name))
+
+
+def is_library(name: str) -> bool:
+    """Whether a module belongs to the standard library or to a framework the tables know, whatever the project holds."""
+    root = name.partition(".")[0]
+    return root in sys.stdlib_module_names or lookup.framework_of(root) is not None

@@ -1,0 +1,444 @@
+"""The value of an expression, from what binds the names in it."""
+
+import builtins
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import libcst as cst
+
+from mllint.semantic import attributes, evidence
+from mllint.semantic.annotations import annotated
+from mllint.semantic.arguments import given
+from mllint.semantic.calls import called
+from mllint.semantic.definitions import FunctionInfo, is_receiver
+from mllint.semantic.imports import imported
+from mllint.semantic.iteration import element_of
+from mllint.semantic.scopes import Binding, BindingKind, Scope
+from mllint.semantic.tensors import arithmetic, attachment
+from mllint.semantic.values import (
+    Array,
+    Batch,
+    ClassObject,
+    Elements,
+    Function,
+    Loaded,
+    Mapping,
+    Module,
+    Nothing,
+    Number,
+    Object,
+    Output,
+    Repeated,
+    Symbol,
+    Tensor,
+    Text,
+    Value,
+    join,
+)
+from mllint.syntax.shape import (
+    constant,
+    dotted_path,
+    integer_literal,
+    string_literal,
+    subscript_index,
+)
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+MAX_DEPTH = 50
+"""How many expressions, bindings and calls a value may be derived through before it counts as unknown."""
+
+
+class Inference:
+    """Values of the expressions of one file, derived on demand and remembered."""
+
+    def __init__(self, model: "Model") -> None:
+        self.model = model
+        self._values: dict[int, Value | None] = {}
+        self._bindings: dict[int, Value | None] = {}
+        self._returned: dict[int, Value | None] = {}
+        self._provisional: dict[int, Value | None] = {}
+        self._active: set[int] = set()
+        self._depth = model.depth
+        self._cut = False
+        """Whether the value that is being derived left out a part because it is defined by itself or too deep."""
+
+    # -- expressions -----------------------------------------------------------------------------------------------
+
+    def value(self, node: cst.CSTNode) -> Value | None:
+        """What an expression is; ``None`` when that is not certain."""
+        return self._remembered(self._values, node, lambda: self._evaluate(node))
+
+    def _remembered(
+        self, memo: dict[int, Value | None], thing: object, derive: Callable[[], Value | None]
+    ) -> Value | None:
+        """Derive once.
+
+        A thing that is defined by itself (a loop variable, a recursive function) adds nothing of its own to what it
+        is. What was derived without such a part is kept only until the outermost question is answered.
+        """
+        key = id(thing)
+        if key in memo:
+            return memo[key]
+        if key in self._provisional:
+            self._cut = True
+            return self._provisional[key]
+        if key in self._active or self._depth.value >= MAX_DEPTH:
+            self._cut = True
+            return None
+        outer_cut, self._cut = self._cut, False
+        self._active.add(key)
+        self._depth.value += 1
+        try:
+            result = derive()
+        finally:
+            self._active.discard(key)
+            self._depth.value -= 1
+        outermost = not self._active
+        if outermost or not self._cut:
+            memo[key] = result
+        else:
+            self._provisional[key] = result
+        if outermost:
+            self._provisional.clear()
+        self._cut = outer_cut or (self._cut and not outermost)
+        return result
+
+    def _evaluate(self, node: cst.CSTNode) -> Value | None:
+        evaluator = _EVALUATORS.get(type(node))
+        return None if evaluator is None else evaluator(self, node)
+
+    def _name(self, node: cst.Name) -> Value | None:
+        if node.value in ("True", "False"):
+            return Number()
+        if node.value == "None":
+            return Nothing()
+        inner = self._inner_binding(node)
+        if inner is not None:
+            return self.binding_value(inner[0]) if inner[0] is not None else None
+        return self._key(node, node.value)
+
+    def _inner_binding(self, node: cst.Name) -> tuple[Binding | None] | None:
+        """The binding of a name by a comprehension or lambda around it, in a one-tuple; ``None``: there is none."""
+        child: cst.CSTNode = node
+        for ancestor in self.model.tree.ancestors(node):
+            if isinstance(ancestor, cst.BaseComp):
+                found = _comprehension_binding(ancestor, node.value, child, self.model)
+                if found is not None:
+                    return (found,)
+            elif isinstance(ancestor, cst.Lambda) and child is ancestor.body:
+                if any(node.value == parameter.name.value for parameter in ancestor.params.params):
+                    return (None,)
+            elif isinstance(ancestor, (cst.BaseStatement, cst.BaseSmallStatement)):
+                return None
+            child = ancestor
+        return None
+
+    def _key(self, node: cst.BaseExpression, key: str) -> Value | None:
+        """The value of a name or dotted path at its place, through the scopes."""
+        scope: Scope | None = self.model.scope_of(node)
+        assert scope is not None
+        if key not in scope.outer_names:
+            found = self._in_scope(scope, key, node)
+            if found is not None:
+                return found[0]
+        if "." in key:
+            return None
+        scope = scope.parent
+        while scope is not None:
+            if not scope.is_class and key in scope.bindings:
+                return self._from_inner_scope(scope, key)
+            scope = scope.parent
+        return self._builtin(key)
+
+    def _in_scope(self, scope: Scope, key: str, node: cst.BaseExpression) -> tuple[Value | None] | None:
+        reaching = scope.reaching(key, node)
+        if not reaching.bindings:
+            # In a function, a name that is bound anywhere in it is its own everywhere in it.
+            return (None,) if "." not in key and scope.is_function and key in scope.bindings else None
+        result = self.joined(reaching.bindings)
+        if reaching.may_be_unbound and "." in key:
+            return (join(result, self._attribute_of_object(node)),)
+        return (result,)
+
+    def _from_inner_scope(self, scope: Scope, key: str) -> Value | None:
+        """The value of an outer scope's name as a function sees it: whichever binding ran last."""
+        if len(scope.bindings[key]) == 1:
+            return self.binding_value(scope.bindings[key][0])
+        return self.joined(tuple(scope.bindings[key]))
+
+    def joined(self, bindings: tuple[Binding, ...]) -> Value | None:
+        """What all of the bindings agree on. Those that are being derived right now add nothing of their own."""
+        result: Value | None = None
+        seen = False
+        for binding in bindings:
+            if id(binding) in self._active and len(bindings) > 1:
+                self._cut = True
+                continue
+            value = self.binding_value(binding)
+            result = value if not seen else join(result, value)
+            seen = True
+            if result is None:
+                return None
+        return result
+
+    def _builtin(self, name: str) -> Value | None:
+        star = self.model.scope(self.model.tree.module).bindings.get("*", ())
+        for binding in star:
+            found = imported(self.model, binding, name)
+            if found is not None:
+                return found
+        if star:
+            return Symbol(f"builtins.{name}") if name in _KEYWORD_LIKE_BUILTINS else None
+        return Symbol(f"builtins.{name}") if name in _BUILTINS else None
+
+    def exported(self, name: str) -> Value | None:
+        """What ``from this_file import name`` gives."""
+        scope = self.model.scope(self.model.tree.module)
+        if name not in scope.bindings:
+            return self._builtin(name) if "*" in scope.bindings else None
+        return self.joined(scope.reaching_end(name).bindings)
+
+    # -- bindings --------------------------------------------------------------------------------------------------
+
+    def binding_value(self, binding: Binding) -> Value | None:
+        """What a binding binds its key to."""
+        if binding.scope.model is not self.model:
+            return binding.scope.model.binding_value(binding)
+        return self._remembered(self._bindings, binding, lambda: self._derive_binding(binding))
+
+    def _derive_binding(self, binding: Binding) -> Value | None:
+        derived = self._bound(binding)
+        if derived is None or isinstance(derived, Output):
+            return evidence.from_use(self.model, binding) or derived
+        return derived
+
+    def _bound(self, binding: Binding) -> Value | None:
+        match binding.kind:
+            case BindingKind.ASSIGN:
+                return None if binding.value is None else self._part(self.value(binding.value), binding.path)
+            case BindingKind.ANNOTATED:
+                assert isinstance(binding.node, cst.AnnAssign)
+                assigned = None if binding.value is None else self.value(binding.value)
+                if assigned is not None and not isinstance(assigned, Nothing):
+                    return assigned
+                return annotated(self.model, binding.node.annotation.annotation)
+            case BindingKind.AUGMENTED:
+                assert isinstance(binding.node, cst.AugAssign)
+                return arithmetic(
+                    self.model,
+                    self.value(binding.node.target),
+                    self.value(binding.node.value),
+                    binding.node,
+                )
+            case BindingKind.LOOP:
+                return (
+                    None if binding.value is None else self._part(element_of(self.value(binding.value)), binding.path)
+                )
+            case BindingKind.IMPORT:
+                return imported(self.model, binding, binding.key)
+            case BindingKind.FUNCTION:
+                assert isinstance(binding.node, cst.FunctionDef)
+                return Function(self.model.function_info(binding.node))
+            case BindingKind.CLASS:
+                assert isinstance(binding.node, cst.ClassDef)
+                return ClassObject(self.model.class_info(binding.node))
+            case BindingKind.PARAMETER:
+                return self._parameter(binding)
+            case BindingKind.NARROWED:
+                return None if binding.value is None else annotated(self.model, binding.value)
+        return None
+
+    def _part(self, value: Value | None, path: tuple[int | None, ...]) -> Value | None:
+        """The part of an unpacked value that a path of indexes leads to."""
+        for index in path:
+            if isinstance(value, Elements):
+                value = value.items[index] if index is not None and index < len(value.items) else None
+            else:
+                value = element_of(value)
+        return value
+
+    def _parameter(self, binding: Binding) -> Value | None:
+        function = binding.scope.node
+        assert isinstance(function, cst.FunctionDef)
+        assert isinstance(binding.node, cst.Param)
+        info = self.model.function_info(function)
+        if is_receiver(info, binding) and info.owner is not None:
+            owner = info.owner
+            return ClassObject(owner) if "builtins.classmethod" in info.decorators else owner.instance()
+        if function.params.star_arg is binding.node:
+            return Repeated(None)
+        if function.params.star_kwarg is binding.node:
+            return Mapping()
+        if binding.node.annotation is not None:
+            declared = annotated(self.model, binding.node.annotation.annotation)
+            if declared is not None:
+                return declared
+        return given(self.model, info, binding.node)
+
+    # -- functions -------------------------------------------------------------------------------------------------
+
+    def returned(self, info: FunctionInfo) -> Value | None:
+        """What a call of a function of this file gives back."""
+        return self._remembered(self._returned, info, lambda: self._derive_returned(info))
+
+    def _derive_returned(self, info: FunctionInfo) -> Value | None:
+        if not info.is_transparent or not info.is_plain:
+            return None
+        result: Value | None = Nothing()
+        for statement in info.scope.returns:
+            value = Nothing() if statement.value is None else self.value(statement.value)
+            result = join(result, value)
+            if result is None:
+                break
+        if result is None and info.node.returns is not None:
+            return annotated(self.model, info.node.returns.annotation)
+        return result
+
+    # -- compound expressions --------------------------------------------------------------------------------------
+
+    def _attribute(self, node: cst.Attribute) -> Value | None:
+        key = dotted_path(node)
+        if key is not None:
+            scope = self.model.scope_of(node)
+            if key in scope.bindings:
+                found = self._in_scope(scope, key, node)
+                if found is not None:
+                    return found[0]
+        return self._attribute_of_object(node)
+
+    def _attribute_of_object(self, node: cst.BaseExpression) -> Value | None:
+        assert isinstance(node, cst.Attribute)
+        return attributes.attribute(self.model, self.value(node.value), node.attr.value)
+
+    def _call(self, node: cst.Call) -> Value | None:
+        return called(self.model, node)
+
+    def _subscript(self, node: cst.Subscript) -> Value | None:
+        base = self.value(node.value)
+        index = subscript_index(node)
+        match base:
+            case Tensor():
+                # Indexing a 0-d tensor raises; of anything else the rank of the result is not followed.
+                return Tensor(base.framework, base.attached)
+            case Elements() if (position := integer_literal(index)) is not None:
+                return base.items[position] if -len(base.items) <= position < len(base.items) else None
+            case Elements() if index is None:
+                return Repeated(None)
+            case Batch() | Output():
+                return base
+            case Repeated():
+                return base if index is None else base.item
+            case Array():
+                return Array()
+            case Loaded() if (text := string_literal(index)) is not None:
+                return Loaded(base.framework, base.call, (*base.keys, text))
+            case Mapping() if (text := string_literal(index)) is not None:
+                return attributes.dict_item(self.model, base, text)
+            case Text():
+                return Text()
+            case Module() if base.name in attributes.MODULE_SEQUENCES:
+                return Module(base.framework)
+        return None
+
+    def _binary(self, node: cst.BinaryOperation) -> Value | None:
+        left, right = self.value(node.left), self.value(node.right)
+        if isinstance(left, Text) and isinstance(node.operator, cst.Modulo):
+            return Text()
+        if isinstance(node.operator, cst.Divide) and isinstance(left, Object) and left.kind == "path":
+            return left
+        return arithmetic(self.model, left, right, node)
+
+    def _unary(self, node: cst.UnaryOperation) -> Value | None:
+        value = self.value(node.expression)
+        if isinstance(node.operator, cst.Not):
+            return Number()
+        if isinstance(value, Tensor):
+            return Tensor(value.framework, attachment(self.model, node, (value,)), value.scalar)
+        return value if isinstance(value, (Number, Array)) else None
+
+    def _comparison(self, node: cst.Comparison) -> Value | None:
+        if any(isinstance(item.operator, (cst.Is, cst.IsNot, cst.In, cst.NotIn)) for item in node.comparisons):
+            return Number()
+        values = [
+            self.value(node.left),
+            *(self.value(item.comparator) for item in node.comparisons),
+        ]
+        for value in values:
+            if isinstance(value, Tensor):
+                return Tensor(value.framework, False)
+        if any(isinstance(value, Array) for value in values):
+            return Array()
+        known = (Number, Text, Nothing)
+        return Number() if all(isinstance(value, known) for value in values) else None
+
+    def _boolean(self, node: cst.BooleanOperation) -> Value | None:
+        return join(self.value(node.left), self.value(node.right))
+
+    def _conditional(self, node: cst.IfExp) -> Value | None:
+        return join(self.value(node.body), self.value(node.orelse))
+
+    def _sequence(self, node: cst.Tuple | cst.List) -> Value | None:
+        mutable = isinstance(node, cst.List)
+        if any(isinstance(element, cst.StarredElement) for element in node.elements):
+            return Repeated(None)
+        return Elements(tuple(self.value(element.value) for element in node.elements), mutable)
+
+    def _comprehension(self, node: cst.ListComp | cst.GeneratorExp | cst.SetComp) -> Value | None:
+        return Repeated(self.value(node.elt))
+
+    def _walrus(self, node: cst.NamedExpr) -> Value | None:
+        return self.value(node.value)
+
+
+def _comprehension_binding(comp: cst.BaseComp, name: str, child: cst.CSTNode, model: "Model") -> Binding | None:
+    """The binding of a name by the ``for`` clauses of a comprehension, seen from one of its parts."""
+    clause: cst.CompFor | None = comp.for_in if isinstance(comp, (cst.BaseSimpleComp, cst.DictComp)) else None
+    while clause is not None:
+        path = _path_to(clause.target, name)
+        if path is not None and child is not clause.iter:
+            return model.comprehension_binding(clause, name, path)
+        clause = clause.inner_for_in
+    return None
+
+
+def _path_to(target: cst.BaseExpression, name: str) -> tuple[int | None, ...] | None:
+    if isinstance(target, cst.Name):
+        return () if target.value == name else None
+    if isinstance(target, (cst.Tuple, cst.List)):
+        for index, element in enumerate(target.elements):
+            inner = _path_to(element.value, name)
+            if inner is not None:
+                return (None if isinstance(element, cst.StarredElement) else index, *inner)
+    return None
+
+
+_KEYWORD_LIKE_BUILTINS = frozenset({"super", "isinstance", "len", "range", "enumerate", "print", "float", "int"})
+_BUILTINS = frozenset(dir(builtins))
+
+_EVALUATORS: dict[type[cst.CSTNode], Callable[[Inference, Any], Value | None]] = {
+    cst.Name: Inference._name,
+    cst.Attribute: Inference._attribute,
+    cst.Call: Inference._call,
+    cst.Subscript: Inference._subscript,
+    cst.BinaryOperation: Inference._binary,
+    cst.UnaryOperation: Inference._unary,
+    cst.Comparison: Inference._comparison,
+    cst.BooleanOperation: Inference._boolean,
+    cst.IfExp: Inference._conditional,
+    cst.Tuple: Inference._sequence,
+    cst.List: Inference._sequence,
+    cst.ListComp: Inference._comprehension,
+    cst.GeneratorExp: Inference._comprehension,
+    cst.SetComp: Inference._comprehension,
+    cst.NamedExpr: Inference._walrus,
+    cst.Integer: lambda _, __: Number(),
+    cst.Float: lambda _, __: Number(),
+    cst.Imaginary: lambda _, __: Number(),
+    cst.SimpleString: lambda _, node: Text(string_literal(node)) if isinstance(constant(node), str) else None,
+    cst.ConcatenatedString: lambda _, node: Text(string_literal(node)),
+    cst.FormattedString: lambda _, __: Text(),
+    cst.Dict: lambda _, node: Mapping(node),
+    cst.DictComp: lambda _, node: Mapping(node),
+}

@@ -1,0 +1,170 @@
+"""The facade over the model of one file: scopes, definitions, values, all computed when asked and remembered."""
+
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.knowledge import lookup
+from mllint.semantic.definitions import ClassInfo, FunctionInfo
+from mllint.semantic.depth import Depth
+from mllint.semantic.gradients import Gradients
+from mllint.semantic.inference import Inference
+from mllint.semantic.scopes import Binding, BindingKind, Scope
+from mllint.semantic.values import Framework, Symbol, Value
+from mllint.syntax.shape import dotted_path
+from mllint.syntax.source import Source
+from mllint.syntax.walk import Tree
+
+if TYPE_CHECKING:
+    from mllint.semantic.project import Project
+
+
+class Model:
+    """What is known of one file."""
+
+    def __init__(self, tree: Tree, source: Source, project: "Project | None" = None) -> None:
+        self.tree = tree
+        self.source = source
+        self.project = project
+        self._scopes: dict[int, Scope] = {}
+        self._functions: dict[int, FunctionInfo] = {}
+        self._classes: dict[int, ClassInfo] = {}
+        self._comprehensions: dict[tuple[int, str], Binding] = {}
+        self._dependencies: set[str] = set()
+        self.depth = Depth() if project is None else project.depth
+        self._inference = Inference(self)
+        self.gradients = Gradients(self)
+
+    # -- where things stand ----------------------------------------------------------------------------------------
+
+    def enclosing_function(self, node: cst.CSTNode) -> cst.FunctionDef | None:
+        """The ``def`` in whose body (or parameter list) the node stands."""
+        for ancestor in self.tree.ancestors(node):
+            if isinstance(ancestor, cst.FunctionDef):
+                return ancestor
+        return None
+
+    def scope(self, node: cst.CSTNode) -> Scope:
+        """The scope that a module, class or function opens."""
+        scope = self._scopes.get(id(node))
+        if scope is None:
+            parent = None if isinstance(node, cst.Module) else self.scope_of(node)
+            scope = self._scopes[id(node)] = Scope(node, parent, self)
+        return scope
+
+    def scope_of(self, node: cst.CSTNode) -> Scope:
+        """The scope in which a node is evaluated. A definition's own name, decorators and defaults are outside it."""
+        child = node
+        for ancestor in self.tree.ancestors(node):
+            if isinstance(ancestor, (cst.FunctionDef, cst.ClassDef)) and child is ancestor.body:
+                return self.scope(ancestor)
+            if isinstance(ancestor, cst.Module):
+                return self.scope(ancestor)
+            child = ancestor
+        return self.scope(self.tree.module)
+
+    def function_info(self, node: cst.FunctionDef) -> FunctionInfo:
+        """The definition behind a ``def``."""
+        info = self._functions.get(id(node))
+        if info is None:
+            info = self._functions[id(node)] = FunctionInfo(node, self)
+        return info
+
+    def class_info(self, node: cst.ClassDef) -> ClassInfo:
+        """The definition behind a ``class``."""
+        info = self._classes.get(id(node))
+        if info is None:
+            info = self._classes[id(node)] = ClassInfo(node, self)
+        return info
+
+    # -- what things are -------------------------------------------------------------------------------------------
+
+    def value(self, node: cst.CSTNode) -> Value | None:
+        """What an expression is; ``None`` when that is not certain."""
+        return self._inference.value(node)
+
+    def binding_value(self, binding: Binding) -> Value | None:
+        """What a binding binds its key to."""
+        return self._inference.binding_value(binding)
+
+    def returned(self, info: FunctionInfo) -> Value | None:
+        """What a call of a function of this file gives back."""
+        return self._inference.returned(info)
+
+    def qualified_name(self, node: cst.CSTNode) -> str | None:
+        """The canonical qualified name of an imported or built-in thing; ``None`` for everything else."""
+        value = self.value(node)
+        return value.name if isinstance(value, Symbol) else None
+
+    def reaching(self, node: cst.BaseExpression) -> tuple[Binding, ...]:
+        """The bindings of a name or dotted path that reach it, in source order; empty when the key is bound elsewhere."""
+        key = dotted_path(node)
+        return () if key is None else self.scope_of(node).reaching(key, node).bindings
+
+    def comprehension_binding(self, clause: cst.CompFor, name: str, path: tuple[int | None, ...]) -> Binding:
+        """The binding of a name by a ``for`` clause of a comprehension."""
+        binding = self._comprehensions.get((id(clause), name))
+        if binding is None:
+            binding = Binding(name, BindingKind.LOOP, clause, self.scope_of(clause), clause.iter, path)
+            self._comprehensions[id(clause), name] = binding
+        return binding
+
+    def exported(self, name: str) -> Value | None:
+        """What ``from this_file import name`` gives."""
+        return self._inference.exported(name)
+
+    # -- calls of a definition ----------------------------------------------------------------------------------------
+
+    @cached_property
+    def calls_by_word(self) -> dict[str, list[cst.Call]]:
+        """The calls of the file by the last word of what they call."""
+        found: dict[str, list[cst.Call]] = {}
+        for call in self.tree.by_type.get(cst.Call, ()):
+            if isinstance(call.func, cst.Name):
+                found.setdefault(call.func.value, []).append(call)
+            elif isinstance(call.func, cst.Attribute):
+                found.setdefault(call.func.attr.value, []).append(call)
+        return found
+
+    @cached_property
+    def names_by_word(self) -> dict[str, list[cst.Name]]:
+        """The names of the file by their text, attributes' names and keywords included."""
+        found: dict[str, list[cst.Name]] = {}
+        for name in self.tree.by_type.get(cst.Name, ()):
+            found.setdefault(name.value, []).append(name)
+        return found
+
+    # -- the file as a whole ---------------------------------------------------------------------------------------
+
+    @cached_property
+    def framework(self) -> Framework | None:
+        """The only framework that the file imports; ``None`` when it imports both or neither."""
+        found: set[Framework] = set()
+        for node in (
+            *self.tree.by_type.get(cst.Import, ()),
+            *self.tree.by_type.get(cst.ImportFrom, ()),
+        ):
+            names = [node.module] if isinstance(node, cst.ImportFrom) else [alias.name for alias in node.names]
+            for name in names:
+                path = dotted_path(name) if name is not None else None
+                framework = lookup.framework_of(path) if path else None
+                if framework in ("torch", "paddle"):
+                    found.add(framework)
+        return found.pop() if len(found) == 1 else None
+
+    def sibling(self, module: str, level: int) -> "Model | None":
+        """The model of a module of the same project, as this file imports it; ``None`` outside a project."""
+        if self.project is None:
+            return None
+        path = self.project.locate(module, level, Path(self.source.path))
+        if path is None:
+            return None
+        self._dependencies.add(str(path))
+        return self.project.model(path)
+
+    @property
+    def dependencies(self) -> tuple[str, ...]:
+        """The sibling files that were looked at, sorted."""
+        return tuple(sorted(self._dependencies))

@@ -1,0 +1,104 @@
+"""The files around a file: what an import from the same project is.
+
+Nothing is imported or run: a sibling file is read, parsed and asked for its classes and functions like the file that
+is being checked. How much is read is bounded, and what was read is kept for the next file.
+"""
+
+from collections import OrderedDict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mllint.semantic.depth import Depth
+from mllint.syntax.parse import ParseError, parse
+from mllint.syntax.source import DecodingError, Source
+from mllint.syntax.walk import Tree
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+_ROOT_MARKERS = (".git", "pyproject.toml", "setup.py", "setup.cfg")
+MAX_BYTES = 400_000
+"""Largest sibling file that is read."""
+
+
+class Project:
+    """A folder in which imports are looked up.
+
+    ``limit`` is how many parsed sibling files are kept.
+    """
+
+    def __init__(self, root: Path, limit: int = 48) -> None:
+        self.root = root
+        self.limit = limit
+        self.depth = Depth()
+        self._models: OrderedDict[Path, Model | None] = OrderedDict()
+        self._located: dict[tuple[str, Path], Path | None] = {}
+
+    @classmethod
+    def containing(cls, path: Path) -> "Project":
+        """The project of a file: the nearest folder above it with a marker (``.git``, ``pyproject.toml``, ...)."""
+        folder = path.resolve().parent
+        for candidate in (folder, *folder.parents):
+            if any((candidate / marker).exists() for marker in _ROOT_MARKERS):
+                return cls(candidate)
+        return cls(folder)
+
+    def locate(self, module: str, level: int, importer: Path) -> Path | None:
+        """The file that ``import module`` (with ``level`` leading dots) means in ``importer``, if it is in the project."""
+        folder = importer.resolve().parent
+        if level > 0:
+            for _ in range(level - 1):
+                folder = folder.parent
+            return self._file(module, folder)
+        # A script's own folder comes first on `sys.path`; a package is imported from one of the folders above it.
+        while True:
+            found = self._file(module, folder)
+            if found is not None or folder == self.root or self.root not in folder.parents:
+                break
+            folder = folder.parent
+        return found if found is not None else self._file(module, self.root / "src")
+
+    def _file(self, module: str, folder: Path) -> Path | None:
+        key = (module, folder)
+        if key not in self._located:
+            self._located[key] = self._look(module, folder)
+        return self._located[key]
+
+    @staticmethod
+    def _look(module: str, folder: Path) -> Path | None:
+        target = folder.joinpath(*module.split(".")) if module else folder
+        for candidate in (
+            target / "__init__.py",
+            target.with_suffix(".py") if module else target / "__init__.py",
+        ):
+            try:
+                if candidate.is_file():
+                    return candidate
+            except OSError:
+                return None
+        return None
+
+    def model(self, path: Path) -> "Model | None":
+        """The model of a sibling file; ``None`` when it cannot be read or parsed."""
+        if path in self._models:
+            self._models.move_to_end(path)
+            return self._models[path]
+        # While a file is being read it counts as unknown, so that a ring of imports ends.
+        self._models[path] = None
+        self._models[path] = model = self._read(path)
+        while len(self._models) > self.limit:
+            self._models.popitem(last=False)
+        return model
+
+    def _read(self, path: Path) -> "Model | None":
+        from mllint.semantic.model import (
+            Model,
+        )  # the model knows its project and the project makes models
+
+        try:
+            if path.stat().st_size > MAX_BYTES:
+                return None
+            source = Source.from_bytes(path.read_bytes(), str(path))
+            return Model(Tree(parse(source)), source, self)
+        except (OSError, DecodingError, ParseError):
+            return None

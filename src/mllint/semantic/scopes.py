@@ -1,0 +1,476 @@
+"""Scopes and bindings, and which bindings of a name reach a place.
+
+For every scope (module, class body, function body) a small control-flow graph of blocks is built from its statements,
+once, when somebody first asks. Reading a name walks that graph backwards from the place of the read; nothing is
+computed for names that nobody asks about.
+
+A *key* is what can be bound: a name (``x``) or a dotted path of names (``self.optimizer``). Binding ``self`` forgets
+what was known of ``self.optimizer``.
+"""
+
+import enum
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.syntax.shape import dotted_path
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+
+class BindingKind(enum.Enum):
+    """How a key got its value."""
+
+    ASSIGN = "assign"
+    AUGMENTED = "augmented"
+    ANNOTATED = "annotated"
+    LOOP = "loop"
+    WITH = "with"
+    PARAMETER = "parameter"
+    IMPORT = "import"
+    FUNCTION = "function"
+    CLASS = "class"
+    NARROWED = "narrowed"
+    """``isinstance(key, ...)`` held on the way here."""
+    OPAQUE = "opaque"
+    """Bound to something that is not followed: ``except ... as``, ``del``, a pattern, ``for`` over unknown."""
+
+
+@dataclass(eq=False, slots=True)
+class Binding:
+    """One place where a key is bound.
+
+    ``node`` is the statement, parameter, import alias or definition that binds. ``value`` is the expression the value
+    comes from (right-hand side, iterable, context manager, the type in ``isinstance``); ``path`` leads from that value
+    to the bound part when it is unpacked (indexes from the front; ``None`` for a part that cannot be told).
+    """
+
+    key: str
+    kind: BindingKind
+    node: cst.CSTNode
+    scope: "Scope"
+    value: cst.BaseExpression | None = None
+    path: tuple[int | None, ...] = ()
+    order: int = 0
+
+
+@dataclass(eq=False, slots=True)
+class Block:
+    """Statements that run one after another.
+
+    ``after`` are the blocks that may run just before. ``interrupted`` are blocks at any point of which control may
+    have left for here (the body of a ``try`` before its handler).
+    """
+
+    after: "list[Block]" = field(default_factory=list)
+    interrupted: "list[Block]" = field(default_factory=list)
+    bindings: dict[str, list[Binding]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Reaching:
+    """The bindings of a key that reach a place.
+
+    ``may_be_unbound`` is true when some path from the scope's start binds nothing (then the key is unbound there, or
+    an outer or attribute value holds).
+    """
+
+    bindings: tuple[Binding, ...]
+    may_be_unbound: bool
+
+
+class Scope:
+    """A module, class body or function body."""
+
+    def __init__(self, node: cst.CSTNode, parent: "Scope | None", model: "Model") -> None:
+        self.node = node
+        self.parent = parent
+        self.model = model
+        self.tree = model.tree
+        self.bindings: dict[str, list[Binding]] = {}
+        self.outer_names: dict[str, str] = {}
+        """Names declared ``global`` or ``nonlocal`` here, with the word."""
+        self.places: dict[int, tuple[Block, int]] = {}
+        self.entry = Block()
+        self.exit: Block | None = None
+        self.returns: list[cst.Return] = []
+        self._reaching: dict[tuple[int, str], Reaching] = {}
+        _Builder(self).build()
+
+    @property
+    def is_class(self) -> bool:
+        """Whether this is a class body, which inner scopes cannot see."""
+        return isinstance(self.node, cst.ClassDef)
+
+    @property
+    def is_function(self) -> bool:
+        """Whether this is the body of a ``def``."""
+        return isinstance(self.node, cst.FunctionDef)
+
+    def place_of(self, node: cst.CSTNode) -> tuple[Block, int] | None:
+        """The block and the order number at which an expression or statement of this scope is evaluated."""
+        current: cst.CSTNode | None = node
+        while current is not None:
+            place = self.places.get(id(current))
+            if place is not None:
+                return place
+            current = self.tree.parent(current)
+        return None
+
+    def reaching(self, key: str, node: cst.CSTNode) -> Reaching:
+        """The bindings of ``key`` that reach ``node``."""
+        place = self.place_of(node)
+        if place is None:
+            return Reaching(tuple(self.bindings.get(key, ())), True)
+        return self._reaching_at(key, *place)
+
+    def reaching_end(self, key: str) -> Reaching:
+        """The bindings of ``key`` that hold when the scope's body has run to its end."""
+        if self.exit is None:
+            return Reaching(tuple(self.bindings.get(key, ())), True)
+        return self._reaching_at(key, self.exit, 1 << 60)
+
+    def _reaching_at(self, key: str, block: Block, order: int) -> Reaching:
+        if key not in self.bindings:
+            return _NOTHING
+        last = self._last(block, key, order)
+        if last is not None:
+            return Reaching((last,), False) if last.key == key else _NOTHING
+        memo = self._reaching.get((id(block), key))
+        if memo is None:
+            memo = self._reaching[id(block), key] = self._search(block, key)
+        return memo
+
+    def _search(self, start: Block, key: str) -> Reaching:
+        """Walk backwards from a block's start to the bindings on every path."""
+        found: dict[int, Binding] = {}
+        unbound = False
+        seen: set[int] = set()
+        pending = [start]
+        while pending:
+            block = pending.pop()
+            if id(block) in seen:
+                continue
+            seen.add(id(block))
+            if block is self.entry:
+                unbound = True
+            for before in block.after:
+                last = self._last(before, key, 1 << 60)
+                if last is None:
+                    pending.append(before)
+                elif last.key == key:
+                    found[id(last)] = last
+                else:
+                    unbound = True
+            for before in block.interrupted:
+                for name in _with_prefixes(key):
+                    for binding in before.bindings.get(name, ()):
+                        if binding.key == key:
+                            found[id(binding)] = binding
+                        else:
+                            unbound = True
+                pending.append(before)
+        return Reaching(tuple(sorted(found.values(), key=lambda binding: binding.order)), unbound)
+
+    @staticmethod
+    def _last(block: Block, key: str, order: int) -> Binding | None:
+        """The last binding in the block before ``order`` that decides the key: its own, or one of a prefix of it."""
+        best: Binding | None = None
+        for name in _with_prefixes(key):
+            for binding in reversed(block.bindings.get(name, ())):
+                if binding.order < order:
+                    if best is None or binding.order > best.order:
+                        best = binding
+                    break
+        return best
+
+
+_NOTHING = Reaching((), True)
+
+
+def _with_prefixes(key: str) -> Iterator[str]:
+    """``a.b.c`` -> ``a.b.c``, ``a.b``, ``a``."""
+    yield key
+    while "." in key:
+        key = key.rpartition(".")[0]
+        yield key
+
+
+class _Builder:
+    """Builds the blocks of one scope. Compound statements recurse; the tokenizer bounds how deep they nest."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+        self.block: Block = scope.entry
+        self.order = 0
+        self.blocks: list[Block] = [scope.entry]
+        self.loops: list[tuple[Block, Block]] = []  # (where `continue` goes, where `break` goes)
+
+    def build(self) -> None:
+        node = self.scope.node
+        if isinstance(node, cst.FunctionDef):
+            self._parameters(node.params)
+        body = node.body if isinstance(node, (cst.Module, cst.FunctionDef, cst.ClassDef)) else ()
+        self._suite(body)
+        self.scope.exit = self.block
+
+    def _new(self, *after: Block) -> Block:
+        block = Block(after=list(after))
+        self.blocks.append(block)
+        return block
+
+    def _bind(
+        self,
+        key: str,
+        kind: BindingKind,
+        node: cst.CSTNode,
+        value: cst.BaseExpression | None = None,
+        path: tuple[int | None, ...] = (),
+    ) -> None:
+        self.order += 1
+        binding = Binding(key, kind, node, self.scope, value, path, self.order)
+        self.scope.bindings.setdefault(key, []).append(binding)
+        self.block.bindings.setdefault(key, []).append(binding)
+
+    def _here(self, node: cst.CSTNode) -> None:
+        """Expressions under ``node`` are evaluated here, before anything that is bound later."""
+        self.order += 1
+        self.scope.places[id(node)] = (self.block, self.order)
+
+    def _parameters(self, parameters: cst.Parameters) -> None:
+        every = [*parameters.posonly_params, *parameters.params, *parameters.kwonly_params]
+        every += [star for star in (parameters.star_arg, parameters.star_kwarg) if isinstance(star, cst.Param)]
+        for parameter in every:
+            self._bind(parameter.name.value, BindingKind.PARAMETER, parameter)
+        self._here(self.scope.node)
+
+    # -- statements ------------------------------------------------------------------------------------------------
+
+    def _suite(self, body: cst.BaseSuite | Sequence[cst.CSTNode]) -> None:
+        statements: Iterable[cst.CSTNode] = body.body if isinstance(body, cst.BaseSuite) else body
+        for statement in statements:
+            if isinstance(statement, cst.SimpleStatementLine):
+                for small in statement.body:
+                    self._small(small)
+            else:
+                self._statement(statement)
+
+    def _statement(self, node: cst.CSTNode) -> None:
+        match node:
+            case cst.If():
+                self._if(node)
+            case cst.For():
+                self._for(node)
+            case cst.While():
+                self._while(node)
+            case cst.With():
+                self._with(node)
+            case cst.Try() | cst.TryStar():
+                self._try(node)
+            case cst.Match():
+                self._match(node)
+            case cst.FunctionDef():
+                self._here(node)
+                self._bind(node.name.value, BindingKind.FUNCTION, node)
+            case cst.ClassDef():
+                self._here(node)
+                self._bind(node.name.value, BindingKind.CLASS, node)
+            case cst.BaseSmallStatement():
+                self._small(node)
+
+    def _small(self, node: cst.BaseSmallStatement) -> None:
+        self._walrus(node)
+        self._here(node)
+        match node:
+            case cst.Assign():
+                for target in node.targets:
+                    self._target(target.target, BindingKind.ASSIGN, node, node.value)
+            case cst.AnnAssign():
+                self._target(node.target, BindingKind.ANNOTATED, node, node.value)
+            case cst.AugAssign():
+                self._target(node.target, BindingKind.AUGMENTED, node, node.value)
+            case cst.Import() | cst.ImportFrom():
+                self._import(node)
+            case cst.Return():
+                self.scope.returns.append(node)
+                self.block = self._new()
+            case cst.Raise():
+                self.block = self._new()
+            case cst.Break():
+                if self.loops:
+                    self.loops[-1][1].after.append(self.block)
+                self.block = self._new()
+            case cst.Continue():
+                if self.loops:
+                    self.loops[-1][0].after.append(self.block)
+                self.block = self._new()
+            case cst.Global() | cst.Nonlocal():
+                word = "global" if isinstance(node, cst.Global) else "nonlocal"
+                for item in node.names:
+                    self.scope.outer_names[item.name.value] = word
+            case cst.Del():
+                self._target(node.target, BindingKind.OPAQUE, node, None)
+
+    def _target(
+        self,
+        target: cst.BaseExpression | cst.BaseDelTargetExpression,
+        kind: BindingKind,
+        node: cst.CSTNode,
+        value: cst.BaseExpression | None,
+        path: tuple[int | None, ...] = (),
+    ) -> None:
+        if isinstance(target, (cst.Tuple, cst.List)):
+            index: int | None = 0
+            for element in target.elements:
+                if isinstance(element, cst.StarredElement):
+                    self._target(element.value, BindingKind.OPAQUE, node, None)
+                    index = None
+                    continue
+                self._target(element.value, kind, node, value, (*path, index))
+                index = None if index is None else index + 1
+            return
+        key = dotted_path(target)
+        if key is not None:
+            self._bind(key, kind, node, value, path)
+
+    def _walrus(self, node: cst.CSTNode) -> None:
+        """Names that a statement binds on the way (``:=``) count as bound when it begins."""
+        for walrus in self.scope.tree.walruses.get(id(node), ()):
+            self._target(walrus.target, BindingKind.ASSIGN, walrus, walrus.value)
+
+    def _import(self, node: cst.Import | cst.ImportFrom) -> None:
+        if isinstance(node.names, cst.ImportStar):
+            self._bind("*", BindingKind.IMPORT, node)
+            return
+        for alias in node.names:
+            if alias.asname is not None and isinstance(alias.asname.name, cst.Name):
+                key = alias.asname.name.value
+            else:
+                key = (dotted_path(alias.name) or "").partition(".")[0]
+            if key:
+                self._bind(key, BindingKind.IMPORT, alias)
+
+    def _if(self, node: cst.If) -> None:
+        ends: list[Block] = []
+        current: cst.If | None = node
+        while current is not None:
+            self._walrus(current)
+            self._here(current)
+            before = self.block
+            self.block = self._new(before)
+            self._narrow(current.test)
+            self._suite(current.body)
+            ends.append(self.block)
+            self.block = self._new(before)
+            otherwise = current.orelse
+            current = otherwise if isinstance(otherwise, cst.If) else None
+            if isinstance(otherwise, cst.Else):
+                self._suite(otherwise.body)
+        self.block = self._new(*ends, self.block)
+
+    def _narrow(self, test: cst.BaseExpression) -> None:
+        """What a test of the form ``isinstance(key, Type)`` (or a conjunction with one) says inside its branch."""
+        if isinstance(test, cst.BooleanOperation) and isinstance(test.operator, cst.And):
+            self._narrow(test.left)
+            self._narrow(test.right)
+            return
+        if not (isinstance(test, cst.Call) and isinstance(test.func, cst.Name) and test.func.value == "isinstance"):
+            return
+        key = dotted_path(test.args[0].value) if len(test.args) == 2 else None
+        if key is not None:
+            self._bind(key, BindingKind.NARROWED, test, test.args[1].value)
+
+    def _for(self, node: cst.For) -> None:
+        self._here(node)
+        header = self._new(self.block)
+        end = self._new()
+        self.block = self._new(header)
+        self._target(node.target, BindingKind.LOOP, node, node.iter)
+        self._loop_body(node.body, header, end)
+        self._loop_else(node.orelse, header, end)
+
+    def _while(self, node: cst.While) -> None:
+        header = self._new(self.block)
+        self.block = header
+        self._walrus(node)
+        self._here(node)
+        end = self._new()
+        self.block = self._new(header)
+        self._narrow(node.test)
+        self._loop_body(node.body, header, end)
+        if isinstance(node.test, cst.Name) and node.test.value == "True":
+            self.block = end
+        else:
+            self._loop_else(node.orelse, header, end)
+
+    def _loop_body(self, body: cst.BaseSuite, header: Block, end: Block) -> None:
+        self.loops.append((header, end))
+        self._suite(body)
+        self.loops.pop()
+        header.after.append(self.block)
+
+    def _loop_else(self, orelse: cst.Else | None, header: Block, end: Block) -> None:
+        self.block = self._new(header)
+        if orelse is not None:
+            self._suite(orelse.body)
+        end.after.append(self.block)
+        self.block = end
+
+    def _with(self, node: cst.With) -> None:
+        self._here(node)
+        for item in node.items:
+            if item.asname is not None:
+                self._target(item.asname.name, BindingKind.WITH, node, item.item)
+        self._suite(node.body)
+
+    def _try(self, node: cst.Try | cst.TryStar) -> None:
+        self._here(node)
+        first = len(self.blocks)
+        self.block = self._new(self.block)
+        start = self.block
+        self._suite(node.body)
+        inside = self.blocks[first:]
+        if node.orelse is not None:
+            self._suite(node.orelse.body)
+        ends = [self.block]
+        for handler in node.handlers:
+            self.block = Block(after=list(start.after), interrupted=inside)
+            self.blocks.append(self.block)
+            self._here(handler)
+            if handler.name is not None:
+                self._target(handler.name.name, BindingKind.OPAQUE, handler, None)
+            self._suite(handler.body)
+            ends.append(self.block)
+        self.block = self._new(*ends)
+        if node.finalbody is not None:
+            if not node.handlers:
+                self.block.interrupted = inside
+            self._suite(node.finalbody.body)
+
+    def _match(self, node: cst.Match) -> None:
+        self._here(node)
+        before = self.block
+        ends = [before]
+        for case in node.cases:
+            self.block = self._new(before)
+            for name in _captured_names(case.pattern):
+                self._bind(name, BindingKind.OPAQUE, case)
+            self._here(case)
+            self._suite(case.body)
+            ends.append(self.block)
+        self.block = self._new(*ends)
+
+
+def _captured_names(pattern: cst.CSTNode) -> Iterator[str]:
+    """The names that a ``case`` pattern binds."""
+    pending: list[cst.CSTNode] = [pattern]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, (cst.MatchAs, cst.MatchStar)) and node.name is not None:
+            yield node.name.value
+        elif isinstance(node, cst.MatchMapping) and node.rest is not None:
+            yield node.rest.value
+        pending.extend(node.children)

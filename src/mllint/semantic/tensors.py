@@ -1,0 +1,241 @@
+"""How tensors come from tensors: arithmetic, methods and functions; attachment to the graph and 0-d-ness."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.knowledge import lookup
+from mllint.knowledge.schema import Function as FunctionFact
+from mllint.semantic.values import (
+    Array,
+    Batch,
+    Elements,
+    Framework,
+    Nothing,
+    Number,
+    Other,
+    Output,
+    Repeated,
+    Tensor,
+    Text,
+    Value,
+)
+from mllint.syntax.shape import argument, constant
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+# Methods that give a tensor of the same shape as the receiver: a 0-d one stays 0-d.
+_SHAPE_KEEPING = frozenset({
+    "detach", "clone", "contiguous", "cuda", "cpu", "to", "float", "double", "half", "bfloat16", "long", "int", "bool",
+    "type", "astype", "cast", "abs", "exp", "log", "sqrt", "neg", "pow", "square", "sigmoid", "tanh", "relu", "round",
+    "requires_grad_", "detach_", "pin_memory", "type_as", "clamp", "clip", "log1p", "log2", "log10", "item_",
+})  # fmt: skip
+# Methods whose result never hangs on the graph, whatever the receiver.
+_DETACHING = frozenset({
+    "detach", "detach_", "argmax", "argmin", "argsort", "eq", "ne", "gt", "lt", "ge", "le", "equal", "isnan", "isinf",
+    "isfinite", "long", "int", "bool", "byte", "short", "sign", "nonzero", "new_zeros", "new_ones", "new_full",
+    "new_empty", "new_tensor", "logical_not", "logical_and", "logical_or", "bincount", "histc",
+})  # fmt: skip
+# Functions that give values with their indices once they are told the dimension (torch; paddle gives values alone).
+_PAIRS = frozenset({"max", "min", "median", "nanmedian", "mode", "sort", "topk", "kthvalue", "cummax", "cummin"})
+_ALWAYS_PAIRS = frozenset({"sort", "topk", "kthvalue", "mode", "cummax", "cummin"})
+_DIMENSIONS = frozenset({"dim", "axis", "keepdim"})
+
+
+def attachment(model: "Model", node: cst.CSTNode, inputs: Iterable[Value | None]) -> bool | None:
+    """Whether the result of an operation at ``node`` on these inputs hangs on the graph."""
+    off = model.gradients.off(node)
+    if off is True:
+        return False
+    states = [_state(value) for value in inputs]
+    if any(state is True for state in states):
+        return True if off is False else None
+    return False if all(state is False for state in states) else None
+
+
+def _state(value: Value | None) -> bool | None:
+    match value:
+        case Tensor() | Output():
+            return value.attached
+        case Elements():
+            states = [_state(item) for item in value.items]
+            return True if True in states else False if all(state is False for state in states) else None
+        case Repeated():
+            return _state(value.item)
+        case None:
+            return None
+    return False
+
+
+def framework_of(values: Iterable[Value | None]) -> Framework | None:
+    """The framework of the first tensor-like value."""
+    for value in values:
+        if isinstance(value, (Tensor, Output, Batch)):
+            return value.framework
+    return None
+
+
+def arithmetic(model: "Model", left: Value | None, right: Value | None, node: cst.CSTNode) -> Value | None:
+    """What ``left op right`` is."""
+    both = (left, right)
+    framework = framework_of(both)
+    if framework is not None:
+        if isinstance(left, Array) or isinstance(right, Array):
+            return None
+        if isinstance(left, Batch) and isinstance(right, (Batch, type(None))):
+            return Tensor(framework, False if right is not None else None)
+        scalar = all(isinstance(value, Number) or (isinstance(value, Tensor) and value.scalar) for value in both)
+        or_number = all(isinstance(value, Number) or (isinstance(value, Tensor) and value.or_number) for value in both)
+        return Tensor(framework, attachment(model, node, both), True if scalar else None, or_number=or_number)
+    if isinstance(left, Array) or isinstance(right, Array):
+        known = (Array, Number)
+        scalar = all(isinstance(value, Number) or (isinstance(value, Array) and value.scalar) for value in both)
+        return Array(True if scalar else None) if any(isinstance(value, known) for value in both) else None
+    if isinstance(left, Number) and isinstance(right, Number):
+        return Number()
+    if isinstance(left, Text) and isinstance(right, Text):
+        return Text()
+    if isinstance(left, (Elements, Repeated)) and isinstance(right, (Elements, Repeated)):
+        return Repeated(None)
+    return None
+
+
+def method_result(model: "Model", call: cst.Call, receiver: Tensor, name: str) -> Value | None:
+    """What ``receiver.name(...)`` gives."""
+    fact = lookup.tensor_method(receiver.framework, name)
+    if fact is None:
+        return None
+    arguments = [model.value(arg.value) for arg in call.args]
+    attached = False if name in _DETACHING else attachment(model, call, (receiver, *arguments))
+    if attached is None and receiver.attached is not None and name in _SHAPE_KEEPING:
+        attached = receiver.attached if model.gradients.off(call) is False else None
+    if name == "requires_grad_":
+        on = constant(call.args[0].value) if call.args else True
+        return replace(receiver, attached=on if isinstance(on, bool) else None)
+    if name in _SHAPE_KEEPING and fact.returns in ("tensor", "self"):
+        numbers = all(isinstance(value, Number) for value in arguments) or name != "pow"
+        return Tensor(
+            receiver.framework,
+            attached,
+            receiver.scalar if numbers else None,
+            one_element=receiver.one_element,
+            parameter=receiver.parameter and fact.returns == "self",
+        )
+    return result(receiver.framework, name, fact, call, attached, own_input=False, receiver=receiver)
+
+
+def function_result(
+    model: "Model", call: cst.Call, qualified: str, fact: FunctionFact, framework: Framework
+) -> Value | None:
+    """What a call of a framework's function gives."""
+    arguments = [model.value(arg.value) for arg in call.args]
+    name = qualified.rpartition(".")[2]
+    requires = argument(call, None, "requires_grad")
+    if requires is not None:
+        on = constant(requires.value)
+        attached = on if isinstance(on, bool) else None
+    elif name in _DETACHING:
+        attached = False
+    else:
+        attached = attachment(model, call, arguments)
+    first = arguments[0] if arguments else None
+    return result(framework, name, fact, call, attached, own_input=True, receiver=first)
+
+
+def result(
+    framework: Framework,
+    name: str,
+    fact: FunctionFact,
+    call: cst.Call,
+    attached: bool | None,
+    *,
+    own_input: bool,
+    receiver: Value | None,
+) -> Value | None:
+    """A value for what the tables say a function or method returns.
+
+    ``own_input`` tells a function, whose first argument is the tensor, from a method.
+    """
+    match fact.returns:
+        case "tensor":
+            scalar = True if name in ("tensor", "as_tensor", "to_tensor") and _is_number(call) else None
+            return Tensor(framework, attached, scalar)
+        case "scalar":
+            if is_reduced_fully(fact, call, own_input=own_input):
+                return Tensor(framework, attached, True)
+            if framework == "torch" and name in _PAIRS and _by_dimension(fact, call, own_input=own_input):
+                return Elements((Tensor(framework, attached), Tensor(framework, False)))
+            return None if framework == "torch" and name in _PAIRS else Tensor(framework, attached)
+        case "self":
+            return receiver if isinstance(receiver, Tensor) else Tensor(framework, attached)
+        case "tensors":
+            if name in _ALWAYS_PAIRS:
+                return Elements((Tensor(framework, attached), Tensor(framework, False)))
+            return Repeated(Tensor(framework, attached), "tuple")
+        case "number":
+            return Number()
+        case "string":
+            return Text()
+        case "array":
+            return Array(receiver.scalar if isinstance(receiver, Tensor) else None)
+        case "none":
+            return Nothing()
+        case "size":
+            return Number() if call.args else Other("size")
+        case "dtype" | "device" | "generator":
+            return Other(fact.returns)
+    return None
+
+
+def _is_number(call: cst.Call) -> bool:
+    return bool(call.args) and isinstance(constant(call.args[0].value), (int, float))
+
+
+def is_reduced_fully(fact: FunctionFact, call: cst.Call, *, own_input: bool) -> bool:
+    """Whether a reducing function, called like this, surely gives a 0-d tensor."""
+    names = _bound(fact, call, own_input=own_input)
+    if names is None:
+        return False
+    for name, arg in names:
+        value = constant(arg.value)
+        if name in _DIMENSIONS or name == "other":
+            return False
+        if name == "reduction" and value not in ("mean", "sum", "batchmean"):
+            return False
+        if name == "reduce" and value is not True:
+            return False
+        if name is None:
+            return False
+    return True
+
+
+def _by_dimension(fact: FunctionFact, call: cst.Call, *, own_input: bool) -> bool:
+    """Whether a call names the dimension to reduce, as an integer."""
+    names = _bound(fact, call, own_input=own_input) or ()
+    return any(
+        name in ("dim", "axis") or (name in (None, "other") and isinstance(constant(arg.value), int))
+        for name, arg in names
+    )
+
+
+def _bound(fact: FunctionFact, call: cst.Call, *, own_input: bool) -> list[tuple[str | None, cst.Arg]] | None:
+    """The arguments after the input tensor with the parameter each is bound to; ``None`` when that is not certain."""
+    positional = [name for name in fact.parameters.split(" *")[0].split() if name != "*"]
+    if not own_input and positional[:1] in (["self"], ["input"], ["x"]):
+        positional = positional[1:]
+    bound: list[tuple[str | None, cst.Arg]] = []
+    index = 0
+    for arg in call.args:
+        if arg.star:
+            return None
+        if arg.keyword is not None:
+            bound.append((arg.keyword.value, arg))
+            continue
+        name = positional[index] if index < len(positional) else None
+        if not (own_input and index == 0):
+            bound.append((name, arg))
+        index += 1
+    return bound

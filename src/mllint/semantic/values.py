@@ -1,0 +1,276 @@
+"""The kinds of thing an expression can be, and how two of them join.
+
+A value says only what is certain. ``None`` in a field, and ``None`` in place of a value, mean "not known".
+"""
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    import libcst as cst
+
+    from mllint.semantic.definitions import ClassInfo, FunctionInfo
+    from mllint.semantic.model import Model
+
+Framework = Literal["torch", "paddle"]
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """Base of all kinds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol(Value):
+    """Something imported or built in that is known by its canonical qualified name only."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class File(Value):
+    """A module of the project itself."""
+
+    model: "Model"
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor(Value):
+    """A tensor of a framework.
+
+    ``attached``: whether it hangs on an autograd graph. ``scalar``: whether it is 0-d. ``parameter``: surely a
+    ``Parameter`` (assigning another tensor to the attribute that holds it raises). ``one_element``: it surely holds one number,
+    though maybe not as 0-d (``backward()`` is called on it). ``or_number``: on some path it is a Python number instead.
+    """
+
+    framework: Framework
+    attached: bool | None = None
+    scalar: bool | None = None
+    parameter: bool = False
+    one_element: bool = False
+    or_number: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Module(Value):
+    """A module or layer.
+
+    ``name`` is the canonical class name of a library module, ``definition`` the class of a project module. ``call`` is
+    the constructor call where it is known to be the only one. ``wrappers`` are the canonical names of what it is
+    wrapped in, outermost first.
+    """
+
+    framework: Framework
+    name: str | None = None
+    definition: "ClassInfo | None" = None
+    call: "cst.Call | None" = None
+    wrappers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Object(Value):
+    """An instance of a library class that is no module: optimizer, scheduler, loader, sampler, scaler, dataset...
+
+    ``kind`` is the kind in the knowledge tables.
+    """
+
+    kind: str
+    name: str
+    call: "cst.Call | None" = None
+
+    @property
+    def framework(self) -> Framework | None:
+        """The framework the class belongs to."""
+        root = self.name.partition(".")[0]
+        return "torch" if root == "torch" else "paddle" if root == "paddle" else None
+
+
+@dataclass(frozen=True, slots=True)
+class Instance(Value):
+    """An instance of a project class that is no module."""
+
+    definition: "ClassInfo"
+
+
+@dataclass(frozen=True, slots=True)
+class ClassObject(Value):
+    """A class of the project itself."""
+
+    definition: "ClassInfo"
+
+
+@dataclass(frozen=True, slots=True)
+class Function(Value):
+    """A function of the project; ``receiver`` is what it is bound to."""
+
+    definition: "FunctionInfo"
+    receiver: Value | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Method(Value):
+    """A method of a library object, not yet called."""
+
+    receiver: Value
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Array(Value):
+    """A numpy array; ``scalar``: whether it is 0-d (or a numpy scalar)."""
+
+    scalar: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Number(Value):
+    """A Python number or bool."""
+
+
+@dataclass(frozen=True, slots=True)
+class Text(Value):
+    """A string; ``literal`` where it is one."""
+
+    literal: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing(Value):
+    """``None``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Elements(Value):
+    """A tuple or list whose elements are known one by one (``None`` for an unknown one)."""
+
+    items: tuple[Value | None, ...]
+    mutable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated(Value):
+    """An iterable all of whose elements are alike."""
+
+    item: Value | None
+    kind: str = "list"
+
+
+@dataclass(frozen=True, slots=True)
+class Batch(Value):
+    """What a data loader with the default collation yields, or a part of it.
+
+    It is a tensor, or a list, tuple or dict of batches, or a list of strings; only a tensor among these has tensor
+    methods.
+    """
+
+    framework: Framework
+
+
+@dataclass(frozen=True, slots=True)
+class Output(Value):
+    """What a module of unknown class gives, or a part of it: a tensor or a structure of tensors."""
+
+    framework: Framework
+    attached: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StateDict(Value):
+    """What ``state_dict()`` of ``owner`` gives."""
+
+    owner: Value | None
+    node: "cst.CSTNode | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded(Value):
+    """What ``load`` read from a file; ``keys`` are the string subscripts taken of it since."""
+
+    framework: Framework
+    call: "cst.Call"
+    keys: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Mapping(Value):
+    """A dict; ``node`` is its display or constructor where that is known to be the only one."""
+
+    node: "cst.CSTNode | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class Other(Value):
+    """Something known to be none of the above: a size, dtype, device, generator, ...; ``kind`` says which."""
+
+    kind: str
+
+
+def join(first: Value | None, second: Value | None) -> Value | None:
+    """What is certain of a thing that is one value on one path and another on another; ``None``: nothing is.
+
+    ``None`` (the Python object) gives way to the other value: it has none of the methods that anybody asks about.
+    """
+    if first == second:
+        return first
+    if first is None or second is None:
+        return None
+    if isinstance(first, Nothing):
+        return second
+    if isinstance(second, Nothing):
+        return first
+    match first, second:
+        case Tensor(), Tensor():
+            return _join_tensors(first, second)
+        case (Tensor() as tensor, Number()) | (Number(), Tensor() as tensor):
+            return replace(tensor, or_number=True, parameter=False)
+        case (Tensor(framework=name), Batch()) | (Batch(), Tensor(framework=name)):
+            return Batch(name)
+        case (Tensor() as tensor, Output() as output) | (Output() as output, Tensor() as tensor):
+            return Output(tensor.framework, tensor.attached if tensor.attached == output.attached else None)
+        case Output(), Output():
+            return Output(first.framework, first.attached if first.attached == second.attached else None)
+        case Module(), Module():
+            return _join_modules(first, second)
+        case Object(), Object() if first.kind == second.kind:
+            return Object(first.kind, first.name if first.name == second.name else "", None)
+        case Array(), Array():
+            return Array(None)
+        case Text(), Text():
+            return Text()
+        case Elements(), Elements() if len(first.items) == len(second.items):
+            pairs = zip(first.items, second.items, strict=True)
+            return Elements(tuple(join(one, other) for one, other in pairs), first.mutable or second.mutable)
+        case Mapping(), Mapping():
+            return Mapping()
+        case StateDict(), StateDict():
+            return StateDict(None)
+        case Repeated(), Repeated():
+            return Repeated(join(first.item, second.item))
+        case Other(), Other() if first.kind == second.kind:
+            return Other(first.kind)
+    return None
+
+
+def _join_tensors(first: Tensor, second: Tensor) -> Value | None:
+    if first.framework != second.framework:
+        return None
+    return Tensor(
+        first.framework,
+        first.attached if first.attached == second.attached else None,
+        first.scalar if first.scalar == second.scalar else None,
+        first.parameter and second.parameter,
+        first.one_element and second.one_element,
+        first.or_number or second.or_number,
+    )
+
+
+def _join_modules(first: Module, second: Module) -> Value | None:
+    if first.framework != second.framework:
+        return None
+    return Module(
+        first.framework,
+        first.name if first.name == second.name else None,
+        first.definition if first.definition is second.definition else None,
+        first.call if first.call is second.call else None,
+        first.wrappers if first.wrappers == second.wrappers else ("?",),
+    )

@@ -1,0 +1,82 @@
+"""Pure predicates over nodes: what an expression looks like, whatever it means."""
+
+import ast
+
+import libcst as cst
+
+
+def dotted_path(node: cst.CSTNode) -> str | None:
+    """``a.b.c`` of a chain of names and attributes; ``None`` for anything else."""
+    parts: list[str] = []
+    while isinstance(node, cst.Attribute):
+        parts.append(node.attr.value)
+        node = node.value
+    if not isinstance(node, cst.Name):
+        return None
+    parts.append(node.value)
+    return ".".join(reversed(parts))
+
+
+def string_literal(node: cst.CSTNode | None) -> str | None:
+    """The text of a plain or concatenated string literal; ``None`` for anything else, bytes included."""
+    if not isinstance(node, (cst.SimpleString, cst.ConcatenatedString)):
+        return None
+    value = node.evaluated_value
+    return value if isinstance(value, str) else None
+
+
+def integer_literal(node: cst.CSTNode | None) -> int | None:
+    """The value of an integer literal, with a sign or without."""
+    if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Minus):
+        positive = integer_literal(node.expression)
+        return None if positive is None else -positive
+    return ast.literal_eval(node.value) if isinstance(node, cst.Integer) else None
+
+
+def constant(node: cst.CSTNode | None) -> object:
+    """The value of a literal constant (``True``, ``None``, number, string), else ``Ellipsis`` for "not a constant"."""
+    if isinstance(node, cst.Name) and node.value in _NAMED_CONSTANTS:
+        return _NAMED_CONSTANTS[node.value]
+    text = string_literal(node)
+    if text is not None:
+        return text
+    number = integer_literal(node)
+    if number is not None:
+        return number
+    return float(node.value.replace("_", "")) if isinstance(node, cst.Float) else ...
+
+
+_NAMED_CONSTANTS: dict[str, bool | None] = {"True": True, "False": False, "None": None}
+
+
+def subscript_index(node: cst.Subscript) -> cst.BaseExpression | None:
+    """The expression in ``x[expression]``; ``None`` for slices, several indexes and starred ones."""
+    if len(node.slice) != 1:
+        return None
+    element = node.slice[0].slice
+    return element.value if isinstance(element, cst.Index) and element.star is None else None
+
+
+def argument(call: cst.Call, position: int | None, name: str | None = None) -> cst.Arg | None:
+    """The argument of a call at a position or with a keyword.
+
+    ``None`` where it is not given, or where a ``*args`` in front makes positions unknown.
+    """
+    index = 0
+    found: cst.Arg | None = None
+    for arg in call.args:
+        if arg.star == "*":
+            index = 1 << 30
+        elif arg.keyword is not None:
+            if name is not None and arg.keyword.value == name:
+                return arg
+        elif arg.star == "":
+            if index == position:
+                found = arg
+            index += 1
+    return found
+
+
+def has_star_arguments(call: cst.Call) -> bool:
+    """Whether the call passes ``*args`` or ``**kwargs``."""
+    return any(arg.star for arg in call.args)
