@@ -129,9 +129,7 @@ def test_torch_conversion_with_nothing_to_do_gives_the_same_object(torch: Any, c
     assert call(torch, x) is x
 
 
-@pytest.mark.parametrize(
-    "name", ["cpu", "cuda", "to", "half", "float", "double", "bfloat16", "type", "requires_grad_"]
-)
+@pytest.mark.parametrize("name", ["cpu", "cuda", "to", "half", "float", "double", "bfloat16", "type", "requires_grad_"])
 def test_names_shared_by_torch_tensors_and_modules(torch: Any, name: str) -> None:
     """For these the name alone never tells whether the statement works."""
     assert hasattr(torch.Tensor, name)
@@ -377,9 +375,7 @@ def test_paddle_cast_methods_leave_the_tensor_as_it_was(
     assert x.dtype == paddle.float32
 
 
-def test_paddle_to_is_out_of_place_since_version_3(
-    paddle: Any, paddle_version: tuple[int, int]
-) -> None:
+def test_paddle_to_is_out_of_place_since_version_3(paddle: Any, paddle_version: tuple[int, int]) -> None:
     """Before 3.0 ``x.to("float64")`` changed ``x`` itself: there the statement was right."""
     x = paddle.to_tensor([1.5, 2.0])
     result = x.to("float64")
@@ -404,9 +400,7 @@ def test_paddle_layer_converts_in_place(paddle: Any, paddle_version: tuple[int, 
             assert layer.weight.dtype != paddle.float32
 
 
-def test_paddle_layer_astype_fell_into_this_trap_itself(
-    paddle: Any, paddle_version: tuple[int, int]
-) -> None:
+def test_paddle_layer_astype_fell_into_this_trap_itself(paddle: Any, paddle_version: tuple[int, int]) -> None:
     """Since 3.0 ``Layer.astype`` drops the converted parameters and returns self uncast."""
     layer = paddle.nn.Linear(2, 2)
     assert layer.astype("float64") is layer

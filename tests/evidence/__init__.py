@@ -1,1 +1,0 @@
-"""What the rules claim about run time, shown in the real frameworks."""

@@ -1,0 +1,262 @@
+"""ML201: a total or a list keeps the graph of every loss that was put into it.
+
+Memory is not measured: weak references to the activations and a count of the graph's nodes say
+the same and say it every time.
+"""
+
+import gc
+import warnings
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.evidence
+
+ROUNDS = 3
+
+
+class Epoch:
+    """What a training or validation loop keeps from one batch to the next."""
+
+    def __init__(self) -> None:
+        self.total: Any = 0
+        self.kept: list[Any] = []
+
+
+def add(epoch: Epoch, loss: Any) -> None:
+    epoch.total += loss
+
+
+def add_scaled(epoch: Epoch, loss: Any) -> None:
+    epoch.total = epoch.total + loss * 5 / 2
+
+
+def add_on_the_cpu(epoch: Epoch, loss: Any) -> None:
+    epoch.total += loss.cpu()
+
+
+def append(epoch: Epoch, loss: Any) -> None:
+    epoch.kept.append(loss)
+
+
+def add_item(epoch: Epoch, loss: Any) -> None:
+    epoch.total += loss.item()
+
+
+def add_detached(epoch: Epoch, loss: Any) -> None:
+    epoch.total += loss.detach()
+
+
+def append_detached(epoch: Epoch, loss: Any) -> None:
+    epoch.kept.append(loss.detach())
+
+
+def append_item(epoch: Epoch, loss: Any) -> None:
+    epoch.kept.append(loss.item())
+
+
+HOLDING = [add, add_scaled, add_on_the_cpu, append]
+LETTING_GO = [add_item, add_detached, append_detached, append_item]
+
+
+def torch_graph_nodes(root: Any) -> int:
+    """How many nodes of a graph are reachable from a tensor."""
+    seen, todo = set(), [root.grad_fn]
+    while todo:
+        node = todo.pop()
+        if node is not None and node not in seen:
+            seen.add(node)
+            todo += [following for following, _ in node.next_functions]
+    return len(seen)
+
+
+def torch_epoch(torch: Any, keep: Callable[[Epoch, Any], None], backward: bool) -> tuple[int, int]:
+    """Runs three batches; gives how many activations live on and how many nodes are reachable."""
+    first, second, x = torch.nn.Linear(4, 8), torch.nn.Linear(8, 1), torch.randn(5, 4)
+    epoch, activations = Epoch(), []
+    for _ in range(ROUNDS):
+        activation = torch.relu(first(x))
+        activations.append(weakref.ref(activation))
+        loss = second(activation).pow(2).mean()
+        if backward:
+            loss.backward()
+        keep(epoch, loss)
+        del activation, loss
+    gc.collect()
+    held = [tensor for tensor in (epoch.total, *epoch.kept) if torch.is_tensor(tensor)]
+    alive = sum(reference() is not None for reference in activations)
+    return alive, sum(torch_graph_nodes(tensor) for tensor in held)
+
+
+@pytest.mark.parametrize("keep", HOLDING)
+def test_torch_without_backward_everything_is_kept(torch: Any, keep: Any) -> None:
+    """A validation loop outside ``no_grad``: every activation of every batch."""
+    alive, nodes = torch_epoch(torch, keep, backward=False)
+    assert alive == ROUNDS
+    assert nodes >= ROUNDS * 9
+
+
+@pytest.mark.parametrize("keep", HOLDING)
+def test_torch_after_backward_only_the_nodes_are_kept(torch: Any, keep: Any) -> None:
+    """The training loop: ``backward()`` frees the activations, the chain of nodes still grows."""
+    alive, nodes = torch_epoch(torch, keep, backward=True)
+    assert alive == 0
+    assert nodes == torch_epoch(torch, keep, backward=False)[1] > 0
+
+
+@pytest.mark.parametrize("backward", [False, True])
+@pytest.mark.parametrize("keep", LETTING_GO)
+def test_torch_numbers_and_detached_tensors_keep_nothing(torch: Any, keep: Any, backward: bool) -> None:
+    assert torch_epoch(torch, keep, backward) == (0, 0)
+
+
+def test_torch_total_that_starts_as_a_plain_tensor_joins_the_graph(torch: Any) -> None:
+    """``+=`` on a tensor works in place and still records what was added."""
+
+    def add_in_place(epoch: Epoch, loss: Any) -> None:
+        if not torch.is_tensor(epoch.total):
+            epoch.total = torch.zeros(())
+        epoch.total += loss
+
+    assert torch_epoch(torch, add_in_place, backward=False)[0] == ROUNDS
+
+
+def test_torch_under_no_grad_nothing_is_kept(torch: Any) -> None:
+    def add_without_grad(epoch: Epoch, loss: Any) -> None:
+        with torch.no_grad():
+            epoch.total += loss
+
+    assert torch_epoch(torch, add_without_grad, backward=False) == (0, 0)
+    with torch.no_grad():
+        assert torch_epoch(torch, add, backward=False) == (0, 0)
+    with torch.inference_mode():
+        assert torch_epoch(torch, add, backward=False) == (0, 0)
+
+
+def test_torch_total_of_losses_that_were_backwarded_cannot_be_backwarded(torch: Any) -> None:
+    model, x = torch.nn.Linear(4, 1), torch.randn(5, 4)
+    total = 0
+    for _ in range(ROUNDS):
+        loss = model(x).pow(2).mean()
+        loss.backward()
+        total += loss
+    with pytest.raises(RuntimeError, match="backward through the graph a second time"):
+        total.backward()
+
+
+def test_torch_total_for_one_backward_has_to_stay_a_tensor(torch: Any) -> None:
+    """The look-alike: losses of several heads summed up and sent backward once."""
+    model, x = torch.nn.Linear(4, 1), torch.randn(5, 4)
+    total = 0
+    for _ in range(ROUNDS):
+        total += model(x).pow(2).mean()
+    total.backward()
+    assert model.weight.grad is not None
+
+
+def test_torch_float_of_a_loss_warns_where_item_does_not(torch: Any) -> None:
+    """So the fix writes ``.item()``; ``float()`` of a tensor in the graph is frowned upon."""
+    loss = torch.ones(2, requires_grad=True).mean()
+    torch.set_warn_always(True)  # else only the first time in a process
+    try:
+        with pytest.warns(UserWarning, match="Converting a tensor with requires_grad=True to a scalar"):
+            float(loss)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert loss.item() == 1.0
+    finally:
+        torch.set_warn_always(False)
+
+
+def test_torch_values_of_item_and_detach_are_those_of_the_tensor(torch: Any) -> None:
+    """The fix changes no number: a total of floats and one of tensors agree."""
+    losses = [torch.tensor(value, requires_grad=True) * 1 for value in (0.5, 0.25, 2.0)]
+    with_tensors, with_numbers, detached = 0, 0.0, 0
+    for loss in losses:
+        with_tensors += loss
+        with_numbers += loss.item()
+        detached += loss.detach()
+    assert with_tensors.item() == with_numbers == detached.item() == 2.75
+    assert f"{with_tensors:.2f}" == f"{with_numbers:.2f}"
+
+
+# ---- paddle -----------------------------------------------------------------------------------
+
+
+def paddle_epoch(paddle: Any, keep: Callable[[Epoch, Any], None], backward: bool) -> int:
+    """Runs three batches; gives how many of the layer contexts (and what they saved) live on."""
+
+    class Saved:
+        """Stands in a layer's context beside the saved tensor and lives as long as that."""
+
+    contexts: list[weakref.ref[Saved]] = []
+
+    class Square(paddle.autograd.PyLayer):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.saved = Saved()
+            ctx.save_for_backward(x)
+            contexts.append(weakref.ref(ctx.saved))
+            return x * x
+
+        @staticmethod
+        def backward(ctx: Any, gradient: Any) -> Any:
+            (x,) = ctx.saved_tensor()
+            return 2 * x * gradient
+
+    model, x = paddle.nn.Linear(4, 1), paddle.randn([5, 4])
+    epoch = Epoch()
+    for _ in range(ROUNDS):
+        loss = Square.apply(model(x)).mean()
+        if backward:
+            loss.backward()
+        keep(epoch, loss)
+        del loss
+    gc.collect()
+    assert len(contexts) == ROUNDS
+    return sum(reference() is not None for reference in contexts)
+
+
+@pytest.mark.parametrize("keep", HOLDING)
+def test_paddle_without_backward_everything_is_kept(paddle: Any, keep: Any) -> None:
+    assert paddle_epoch(paddle, keep, backward=False) == ROUNDS
+
+
+@pytest.mark.parametrize("keep", HOLDING)
+def test_paddle_after_backward_the_saved_values_are_freed(paddle: Any, keep: Any) -> None:
+    assert paddle_epoch(paddle, keep, backward=True) == 0
+
+
+@pytest.mark.parametrize("keep", LETTING_GO)
+def test_paddle_numbers_and_detached_tensors_keep_nothing(paddle: Any, keep: Any) -> None:
+    assert paddle_epoch(paddle, keep, backward=False) == 0
+
+
+def test_paddle_under_no_grad_nothing_is_kept(paddle: Any) -> None:
+    def add_without_grad(epoch: Epoch, loss: Any) -> None:
+        with paddle.no_grad():
+            epoch.total += loss
+
+    assert paddle_epoch(paddle, add_without_grad, backward=False) == 0
+
+
+def test_paddle_total_of_losses_that_were_backwarded_cannot_be_backwarded(paddle: Any) -> None:
+    model, x = paddle.nn.Linear(4, 1), paddle.randn([5, 4])
+    total = 0
+    for _ in range(ROUNDS):
+        loss = model(x).pow(2).mean()
+        loss.backward()
+        total += loss
+    with pytest.raises((RuntimeError, SystemError, ValueError), match="retain_graph"):
+        total.backward()
+
+
+def test_paddle_total_for_one_backward_has_to_stay_a_tensor(paddle: Any) -> None:
+    model, x = paddle.nn.Linear(4, 1), paddle.randn([5, 4])
+    total = 0
+    for _ in range(ROUNDS):
+        total += model(x).pow(2).mean()
+    total.backward()
+    assert model.weight.grad is not None
