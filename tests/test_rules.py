@@ -17,6 +17,7 @@ from pytest_snapshot.plugin import Snapshot
 
 from harness.cases import FIXTURES, SNAPSHOTS, Case, all_cases, has_markers, observed, rules_by_name
 from harness.rendering import rendered
+from harness.style import assert_style
 from harness.variants import VARIANTS
 from mllint.diagnostics import Applicability, Diagnostic, Fix
 from mllint.fixer import FixResult, fix
@@ -94,18 +95,6 @@ def test_messages_keep_the_style(case: Case) -> None:
         assert_style(found.help, 160)
         if found.fix is not None:
             assert_style(found.fix.message, 88)
-
-
-def assert_style(text: str, length: int) -> None:
-    """Messages: one line, lower case, code in backticks, no final full stop."""
-    assert len(text) <= length, f"{len(text)} characters: {text}"
-    assert "\n" not in text
-    assert text == text.strip()
-    assert text.count("`") % 2 == 0, f"a backtick is missing: {text}"
-    assert not text.endswith("."), text
-    first_word = text.partition(" ")[0]
-    lower = text[0].islower() or text[0] == "`" or text[0].isdigit()
-    assert lower or first_word.isupper(), f"begins in upper case: {text}"
 
 
 @every_case

@@ -45,9 +45,7 @@ class _Text:
         )
 
     def names(self, name: str) -> list[ast.Name]:
-        return [
-            node for node in ast.walk(self.tree) if isinstance(node, ast.Name) and node.id == name
-        ]
+        return [node for node in ast.walk(self.tree) if isinstance(node, ast.Name) and node.id == name]
 
     def quoted_annotations(self) -> Iterator[ast.Constant]:
         """String constants in the place of an annotation."""
@@ -119,16 +117,13 @@ def from_imported(text: str) -> str | None:
             members: dict[str, str] = {}
             for node in ast.walk(parsed.tree):
                 match node:
-                    case ast.Attribute(value=ast.Name(id=name), attr=member, ctx=ast.Load()) if (
-                        name == bound
-                    ):
+                    case ast.Attribute(value=ast.Name(id=name), attr=member, ctx=ast.Load()) if name == bound:
                         free = member not in used | taken
                         members[member] = member if free else f"{bound}_{member}"
                         span = parsed.span(node)
                         replacements.append(Replacement(*span, members[member]))
             clauses = [
-                member if member == local else f"{member} as {local}"
-                for member, local in sorted(members.items())
+                member if member == local else f"{member} as {local}" for member, local in sorted(members.items())
             ]
             if clauses:
                 statements.append(f"from {item.name} import {', '.join(clauses)}")
@@ -171,9 +166,7 @@ VARIANTS: dict[str, Callable[[str], str | None]] = {
 }
 
 
-def _rewritten(
-    parsed: _Text, replacements: list[Replacement], renamed: dict[str, str]
-) -> str | None:
+def _rewritten(parsed: _Text, replacements: list[Replacement], renamed: dict[str, str]) -> str | None:
     """Apply the replacements and rename the uses; ``None`` if that is no longer Python."""
     for old, new in renamed.items():
         replacements += [Replacement(*parsed.span(node), new) for node in parsed.names(old)]

@@ -14,13 +14,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from mllint.semantic.project import Project
-
 from mllint import engine, registry
 from mllint._dev.corpus_report import FileReport, Wanted, write_report
 from mllint._dev.files import python_files
 from mllint._dev.fix_check import check_fixes
 from mllint._dev.isolate import ProcessDied, TimeLimitError, run_each, time_limit
+from mllint.semantic.project import Project
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +87,7 @@ def examine(
 
 def is_broken(report: FileReport) -> bool:
     """Whether a file shows a defect of mllint itself."""
-    internal = report.result is not None and any(
-        diagnostic.code == "ML000" for diagnostic in report.result.diagnostics
-    )
+    internal = report.result is not None and any(diagnostic.code == "ML000" for diagnostic in report.result.diagnostics)
     return report.failure is not None or internal or bool(report.fixes and report.fixes.problems)
 
 

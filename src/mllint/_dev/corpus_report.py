@@ -203,9 +203,7 @@ def _excerpt(diagnostic: Diagnostic, context: int) -> Iterator[str]:
     if diagnostic.fix is not None:
         yield f"fix ({diagnostic.fix.applicability}): {diagnostic.fix.message}"
         fixed = apply_edits(source.text, diagnostic.fix.edits)
-        changes = difflib.unified_diff(
-            source.text.splitlines(), fixed.splitlines(), lineterm="", n=0
-        )
+        changes = difflib.unified_diff(source.text.splitlines(), fixed.splitlines(), lineterm="", n=0)
         yield from islice((line for line in changes if line[:3] not in ("---", "+++")), 20)
 
 

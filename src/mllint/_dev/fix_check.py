@@ -12,11 +12,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mllint.semantic.project import Project
-
 from mllint import engine, fixer
 from mllint.diagnostics import Diagnostic, Edit
 from mllint.registry import RuleSet
+from mllint.semantic.project import Project
 from mllint.syntax.source import Source
 
 
@@ -29,9 +28,7 @@ class FixCheck:
     refused: str | None = None
 
 
-def check_fixes(
-    data: bytes, path: str, rules: RuleSet, project: Project | None, *, unsafe: bool = False
-) -> FixCheck:
+def check_fixes(data: bytes, path: str, rules: RuleSet, project: Project | None, *, unsafe: bool = False) -> FixCheck:
     """Fix the bytes of one file in memory and check the promises."""
     fixed = fixer.fix(data, path, rules, unsafe=unsafe, project=project)
     applied = Counter(diagnostic.code for diagnostic in fixed.applied)
@@ -48,9 +45,7 @@ def check_fixes(
     if replay(Source.from_bytes(data, path), fixed.applied) != fixed.data:
         problems.append("bytes outside the reported edits changed")
     before = Counter(d.code for d in engine.lint(data, path, rules, project=project).diagnostics)
-    after = Counter(
-        d.code for d in engine.lint(fixed.data, path, rules, project=project).diagnostics
-    )
+    after = Counter(d.code for d in engine.lint(fixed.data, path, rules, project=project).diagnostics)
     for code, count in sorted((after - before).items()):
         problems.append(f"{count} more {code} after the fix")
     for code, count in sorted(applied.items()):

@@ -36,9 +36,7 @@ def time_limit(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, previous)
 
 
-def run_each(
-    function: Callable[[Item], Value], items: Sequence[Item], jobs: int
-) -> Iterator[Value | ProcessDied]:
+def run_each(function: Callable[[Item], Value], items: Sequence[Item], jobs: int) -> Iterator[Value | ProcessDied]:
     """The function's value for each item, in order; `ProcessDied` where the process died.
 
     ``function`` and the items must be picklable.

@@ -1,0 +1,90 @@
+"""How much work the engine does, counted; seconds are the benchmark's business."""
+
+from collections.abc import Callable
+from typing import Any
+
+import libcst as cst
+import pytest
+
+from harness.cases import all_cases
+from mllint import engine
+from mllint.registry import all_rules, select
+from mllint.syntax.walk import Tree
+
+CLEAN = b"""\
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(2, 3)
+
+    def forward(self, x):
+        return self.layer(x)
+
+
+def train(model: Net, loader, optimizer):
+    total = 0.0
+    for x, y in loader:
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(x.to("cpu")), y)
+        loss.backward()
+        optimizer.step()
+        total += loss.item()
+    print(torch.isnan(torch.tensor(total)))
+    model.load_state_dict(torch.load("model.pt"))
+"""
+
+
+@pytest.fixture
+def counts(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
+    """How often each step ran since the test began."""
+    found = dict.fromkeys(["parses", "walks", "spans"], 0)
+
+    def counted(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **named: Any) -> Any:
+            found[name] += 1
+            return function(*arguments, **named)
+
+        return call
+
+    monkeypatch.setattr(cst, "parse_module", counted("parses", cst.parse_module))
+    monkeypatch.setattr(Tree, "_index", counted("walks", Tree._index))
+    monkeypatch.setattr(engine, "spans_of", counted("spans", engine.spans_of))
+    # LibCST's own visitors rebuild every node: nobody may use them.
+    monkeypatch.setattr(cst.CSTNode, "visit", counted("walks", cst.CSTNode.visit))
+    monkeypatch.setattr(cst.MetadataWrapper, "__init__", counted("walks", cst.MetadataWrapper))
+    return found
+
+
+def test_clean_file_is_parsed_and_walked_once(counts: dict[str, int]) -> None:
+    rules = select(["ML"], [])
+    assert rules.may_fire(CLEAN)
+    result = engine.lint(CLEAN, "clean.py", rules)
+    assert result.diagnostics == ()
+    assert counts == {"parses": 1, "walks": 1, "spans": 0}
+
+
+def test_file_behind_the_gate_is_not_parsed(counts: dict[str, int]) -> None:
+    engine.lint(b"import os\n" * 100, "other.py", select(["ML"], []))
+    assert counts == {"parses": 0, "walks": 0, "spans": 0}
+
+
+@pytest.mark.parametrize("case", all_cases(), ids=lambda case: case.id)
+def test_file_with_findings_costs_one_pass_more(case: Any, counts: dict[str, int]) -> None:
+    if case.path.parent != case.root or len(list(case.root.rglob("*.py"))) > 1:
+        rules = case.rules
+        engine.lint(case.data, str(case.path), rules)
+        assert counts["parses"] <= 1
+        assert counts["walks"] <= 2
+        assert counts["spans"] <= 1
+
+
+def test_work_grows_as_the_file_does(counts: dict[str, int]) -> None:
+    rules = select([rule.code for rule in all_rules()], [])
+    for copies in (1, 50):
+        engine.lint(CLEAN * copies, "clean.py", rules)
+    assert counts["parses"] == 2
+    assert counts["walks"] == 2
