@@ -190,7 +190,7 @@ def test_replay_applies_rounds_in_order() -> None:
     source = Source.from_bytes(b"\xef\xbb\xbfab\r\ncd\r\n", "x.py")
     first = [_applied(1, 0, 1, "AA"), _applied(2, 4, 5, "C")]
     second = [_applied(1, 0, 2, "a")]
-    assert replay(source, first + second) == b"\xef\xbb\xbfab\r\nCd\r\n"
+    assert replay(source, first + second, (2, 1)) == b"\xef\xbb\xbfab\r\nCd\r\n"
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def test_replay_applies_rounds_in_order() -> None:
 def test_wrong_fixes_are_noticed(data: bytes, problem: str, monkeypatch: pytest.MonkeyPatch) -> None:
     result = Result("x.py", Status.OK)
     applied = (_applied(1, 0, 1, "y"),)
-    broken = fixer.FixResult(data=data, applied=applied, result=result, refused=None)
+    broken = fixer.FixResult(data=data, applied=applied, result=result, rounds=(1,))
     monkeypatch.setattr(fixer, "fix", lambda *_, **__: broken)
     check = check_fixes(b"x = 1\n", "x.py", RuleSet([]), None)
     assert any(problem in text for text in check.problems)

@@ -121,13 +121,12 @@ def _with_table(readme: str, rules: tuple[Rule, ...]) -> str:
 
 
 def _table(rules: tuple[Rule, ...] | list[Rule], folder: str) -> Iterator[str]:
-    yield "| code | name | finds | frameworks | fix |"
+    yield "| code | name | says | frameworks | fix |"
     yield "|---|---|---|---|---|"
     for rule in rules:
         frameworks = ", ".join(_frameworks(rule))
         name = f"[{rule.name}]({folder}{rule.name}.md)"
-        summary = RulePage.of(rule).summary
-        yield f"| {rule.code} | {name} | {summary} | {frameworks} | {_fix(rule)} |"
+        yield f"| {rule.code} | {name} | {rule.message} | {frameworks} | {_fix(rule)} |"
 
 
 def _frameworks(rule: Rule) -> list[str]:

@@ -11,6 +11,7 @@ import warnings
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from mllint import engine, fixer
 from mllint.diagnostics import Diagnostic, Edit
@@ -42,7 +43,7 @@ def check_fixes(data: bytes, path: str, rules: RuleSet, project: Project | None,
     again = fixer.fix(fixed.data, path, rules, unsafe=unsafe, project=project)
     if again.data != fixed.data:
         problems.append("a second run changes the file again")
-    if replay(Source.from_bytes(data, path), fixed.applied) != fixed.data:
+    if replay(Source.from_bytes(data, path), fixed.applied, fixed.rounds) != fixed.data:
         problems.append("bytes outside the reported edits changed")
     before = Counter(d.code for d in engine.lint(data, path, rules, project=project).diagnostics)
     after = Counter(d.code for d in engine.lint(fixed.data, path, rules, project=project).diagnostics)
@@ -54,21 +55,16 @@ def check_fixes(data: bytes, path: str, rules: RuleSet, project: Project | None,
     return FixCheck(tuple(sorted(applied.items())), tuple(problems), fixed.refused)
 
 
-def replay(source: Source, applied: Sequence[Diagnostic]) -> bytes:
+def replay(source: Source, applied: Sequence[Diagnostic], rounds: Sequence[int]) -> bytes:
     """The file's bytes after the applied fixes, worked out from the reported edits alone.
 
-    The fixer works in rounds, and the edits of a round count from the text that the round began
-    with. Within a round fixes are in the order of their places, so a place before the last one
-    begins the next round.
+    The fixer works in rounds, and the edits of a round count from the text it began with.
     """
     text = source.text
-    rounds: list[list[Diagnostic]] = []
-    for diagnostic in applied:
-        if not rounds or diagnostic.location < rounds[-1][-1].location:
-            rounds.append([])
-        rounds[-1].append(diagnostic)
-    for batch in rounds:
-        text = apply_edits(text, [edit for found in batch if found.fix for edit in found.fix.edits])
+    remaining = iter(applied)
+    for count in rounds:
+        fixes = [found.fix for found in islice(remaining, count) if found.fix is not None]
+        text = apply_edits(text, [edit for fix in fixes for edit in fix.edits])
     return source.encode(text)
 
 

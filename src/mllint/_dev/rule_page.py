@@ -49,8 +49,3 @@ class RulePage:
     def code(self, heading: str) -> list[str]:
         """The Python blocks of a section."""
         return _BLOCK.findall(self.sections[heading] + "\n")
-
-    @property
-    def summary(self) -> str:
-        """The first paragraph of *What it does*, on one line."""
-        return " ".join(self.sections["What it does"].partition("\n\n")[0].split())
