@@ -1,0 +1,88 @@
+"""ML421: ``load_state_dict`` takes the dict, not the place where it is stored."""
+
+import io
+import pathlib
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.evidence
+
+PLACES = {
+    "str": "model.pth",
+    "f-string": f"{'model'}.pth",
+    "Path": pathlib.Path("model.pth"),
+    "bytes": b"model.pth",
+    "file": io.BytesIO(),
+}
+
+
+@pytest.mark.parametrize("strict", [True, False])
+@pytest.mark.parametrize("place", PLACES.values(), ids=PLACES)
+def test_torch_module_refuses_a_path(torch_net: Any, place: Any, strict: bool) -> None:
+    with pytest.raises(TypeError, match="Expected state_dict to be dict-like"):
+        torch_net().load_state_dict(place, strict=strict)
+
+
+def test_torch_module_refuses_other_things_that_are_no_dict(torch_net: Any) -> None:
+    model = torch_net()
+    for wrong in (None, [], model, model.state_dict, model.state_dict().items(), model.named_parameters()):
+        with pytest.raises(TypeError, match="Expected state_dict to be dict-like"):
+            model.load_state_dict(wrong)
+
+
+@pytest.mark.parametrize("place", [PLACES["str"], PLACES["Path"]], ids=["str", "Path"])
+def test_torch_optimizer_scheduler_and_scaler_refuse_a_path(torch: Any, torch_net: Any, place: Any) -> None:
+    optimizer = torch.optim.SGD(torch_net().parameters(), lr=0.1)
+    with pytest.raises(AttributeError):
+        optimizer.load_state_dict(place)
+    with pytest.raises((ValueError, TypeError)):
+        torch.optim.lr_scheduler.StepLR(optimizer, 1).load_state_dict(place)
+    with pytest.raises(TypeError):
+        torch.amp.GradScaler("cpu").load_state_dict(place)
+
+
+def test_torch_good_form(torch: Any, torch_net: Any, tmp_path: pathlib.Path) -> None:
+    """Both spellings of the fix: a str and a Path are fine for ``torch.load``."""
+    place = tmp_path / "model.pth"
+    saved = torch_net()
+    torch.save(saved.state_dict(), place)
+    for argument in (place, str(place)):
+        model = torch_net()
+        model.load_state_dict(torch.load(argument, weights_only=True))
+        assert torch.equal(model.fc.weight, saved.fc.weight)
+
+
+# ---- paddle -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("place", PLACES.values(), ids=PLACES)
+def test_paddle_layer_refuses_a_path(paddle_net: Any, place: Any) -> None:
+    with pytest.raises(AttributeError, match="has no attribute 'get'"):
+        paddle_net().set_state_dict(place)
+
+
+@pytest.mark.parametrize("place", [PLACES["str"], PLACES["Path"]], ids=["str", "Path"])
+def test_paddle_optimizer_and_scheduler_refuse_a_path(paddle: Any, paddle_net: Any, place: Any) -> None:
+    scheduler = paddle.optimizer.lr.StepDecay(0.1, step_size=2)
+    optimizer = paddle.optimizer.Momentum(scheduler, parameters=paddle_net().parameters())
+    with pytest.raises((AttributeError, TypeError)):  # by version
+        optimizer.set_state_dict(place)
+    with pytest.raises((RuntimeError, TypeError)):
+        scheduler.set_state_dict(place)
+
+
+def test_paddle_good_form(paddle: Any, paddle_net: Any, tmp_path: pathlib.Path) -> None:
+    place = str(tmp_path / "model.pdparams")
+    saved = paddle_net()
+    paddle.save(saved.state_dict(), place)
+    layer = paddle_net()
+    assert layer.set_state_dict(paddle.load(place)) == ([], [])
+    assert layer.fc.weight.tolist() == saved.fc.weight.tolist()
+
+
+def test_paddle_load_wants_the_whole_file_name(paddle: Any, paddle_net: Any, tmp_path: pathlib.Path) -> None:
+    """Unlike 1.x, where ``load("model")`` found the files of both layer and optimizer."""
+    paddle.save(paddle_net().state_dict(), str(tmp_path / "model.pdparams"))
+    with pytest.raises(ValueError, match="full file name"):
+        paddle.load(str(tmp_path / "model"))
