@@ -81,6 +81,8 @@ class Status(enum.StrEnum):
     """Not parsed: no selected rule can fire on it (the gate), or the file says ``# flake8: noqa``."""
     SYNTAX_ERROR = "syntax-error"
     """Not decodable or not parsable: one ML001 says so."""
+    UNREADABLE = "unreadable"
+    """Not even read from the disk: one ML003 says why."""
     INTERNAL_ERROR = "internal-error"
     """A rule (or mllint) failed: one ML000 per failure, the other rules went on."""
 

@@ -129,7 +129,7 @@ def is_selector(selector: str) -> bool:
     return (
         selector in ("ALL", "ML")
         or re.fullmatch(r"ML[0-9]", selector.upper()) is not None
-        or selector.upper() in ("ML000", "ML001", "ML002", "ML00")
+        or selector.upper() in ("ML000", "ML001", "ML002", "ML003", "ML00")
         or any(matches(rule, selector) for rule in all_rules())
     )
 

@@ -22,13 +22,13 @@ _REQUIREMENT = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[[^\]]*\])?\s*
 _LOWER_BOUND = re.compile(r"(?:>=|~=|===?|>|\^|~)\s*v?(\d+)(?:\.(\d+))?")
 
 
-def lower_bounds(root: str) -> dict[str, Version]:
+def lower_bounds(root: str) -> dict[str, str]:
     """The lowest version of each framework that the project at ``root`` allows, if it says so.
 
-    Keys are ``torch`` and ``paddle``, values ``(major, minor)``.
+    Keys are ``torch`` and ``paddle``, values like ``"2.6"``.
     """
     bounds = {framework: _lowest(root, packages) for framework, packages in _PACKAGES.items()}
-    return {framework: bound for framework, bound in bounds.items() if bound is not None}
+    return {framework: f"{bound[0]}.{bound[1]}" for framework, bound in bounds.items() if bound is not None}
 
 
 def lower_bound(specifier: str) -> Version | None:
@@ -45,9 +45,7 @@ def _lowest(root: str, packages: tuple[str, ...]) -> Version | None:
     """The lowest version that the first file which names one of the packages allows."""
     for read in _READERS:
         bounds = [
-            lower_bound(specifier)
-            for name, specifier in read(root)
-            if name.lower().replace("_", "-") in packages
+            lower_bound(specifier) for name, specifier in read(root) if name.lower().replace("_", "-") in packages
         ]
         # Lines for several platforms: the code must run with the lowest of them, and one without
         # a bound allows everything.

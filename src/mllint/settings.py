@@ -5,13 +5,14 @@ The nearest ``pyproject.toml`` that has a ``[tool.mllint]`` table (or ``mllint.t
 The command line is laid over it.
 """
 
-import difflib
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
+
+from mllint.patterns import Patterns
 
 CONFIGURATION_FILES = (".mllint.toml", "mllint.toml", "pyproject.toml")
 """Names of configuration files; the first of them that a folder has decides."""
@@ -48,6 +49,7 @@ DEFAULT_EXCLUDE = (
 )
 """Names of files and folders that are not looked into unless they are named on the command line."""
 
+_BLOCK = re.compile(r"ML\d?|ALL")
 _VERSION = re.compile(r"(\d+)(?:\.(\d+))?(?:\.\w+)*")
 _FOREIGN_KEYS = {"code-quality", "git", "rules"}
 """Keys of an older, unrelated tool that keeps its settings in the same table."""
@@ -72,7 +74,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     the file itself is read.
 
     Raises:
-        ValueError: a version is not a number like ``2.6``.
+        ValueError: a version is not a number like ``2.6``, or a pattern is none.
     """
 
     select: tuple[str, ...] = DEFAULT_SELECT
@@ -88,6 +90,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         for version in (self.torch_version, self.paddle_version):
             if version is not None:
                 parse_version(version)
+        for pattern, _ in self.per_file_ignores:
+            Patterns((pattern.removeprefix("!"),))
 
 
 class FileSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -124,9 +128,7 @@ class Overrides(msgspec.Struct, frozen=True, kw_only=True):
     tables: tuple[Mapping[str, Any], ...] = ()
 
 
-class _LintTable(
-    msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown_fields=True
-):
+class _LintTable(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown_fields=True):
     """``[tool.mllint.lint]``."""
 
     select: tuple[str, ...] | None = None
@@ -156,9 +158,7 @@ class _Table(_LintTable, frozen=True, kw_only=True, rename="kebab", forbid_unkno
 class Resolver:
     """The configuration of each folder: the nearest file above it, or one file for all."""
 
-    def __init__(
-        self, overrides: Overrides | None = None, *, isolated: bool = False, file: str | None = None
-    ) -> None:
+    def __init__(self, overrides: Overrides | None = None, *, isolated: bool = False, file: str | None = None) -> None:
         """``isolated``: read no configuration. ``file``: the one that holds for all, its patterns
         relative to the working folder.
 
@@ -228,9 +228,7 @@ def read_table(path: str) -> Mapping[str, Any] | None:
         with open(path, "rb") as file:
             content = tomllib.load(file)
     except OSError as error:
-        raise ConfigurationError(
-            path, f"cannot be read: {(error.strerror or str(error)).lower()}"
-        ) from None
+        raise ConfigurationError(path, f"cannot be read: {(error.strerror or str(error)).lower()}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigurationError(path, f"is not valid TOML: {error}") from None
     if os.path.basename(path) != "pyproject.toml":
@@ -240,6 +238,20 @@ def read_table(path: str) -> Mapping[str, Any] | None:
     if table is not None and not isinstance(table, dict):
         raise ConfigurationError(path, "`tool.mllint` must be a table")
     return table
+
+
+def parse_inline(setting: str) -> Mapping[str, Any]:
+    """The table that one ``KEY = VALUE`` of the command line means.
+
+    Raises:
+        ConfigurationError: it is not TOML.
+    """
+    import tomllib
+
+    try:
+        return tomllib.loads(setting)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigurationError("--config", f"`{setting}` is not valid TOML: {error}") from None
 
 
 def configuration(
@@ -268,14 +280,10 @@ def configuration(
     files = FileSettings(
         exclude=DEFAULT_EXCLUDE if values.exclude is None else values.exclude,
         extend_exclude=values.extend_exclude,
-        force_exclude=values.force_exclude
-        if overrides.force_exclude is None
-        else overrides.force_exclude,
+        force_exclude=values.force_exclude if overrides.force_exclude is None else overrides.force_exclude,
         respect_gitignore=values.respect_gitignore,
     )
-    return Configuration(
-        root=root, source=source, settings=_overridden(settings, overrides), files=files
-    )
+    return Configuration(root=root, source=source, settings=_overridden(settings, overrides), files=files)
 
 
 def parse_version(text: str) -> tuple[int, int]:
@@ -325,9 +333,7 @@ def _checked(table: Mapping[str, Any], where: str, prefix: str) -> dict[str, Any
         values = msgspec.convert(table, _Table)
     except msgspec.ValidationError as error:
         what, _, path = str(error).partition(" - at `$.")
-        raise ConfigurationError(
-            where, f"`{_joined(prefix, path.rstrip('`'))}`: {what}".lower()
-        ) from None
+        raise ConfigurationError(where, f"`{_joined(prefix, path.rstrip('`'))}`: {what}".lower()) from None
     for framework in ("torch", "paddle"):
         version = getattr(values.target_version, framework)
         try:
@@ -335,6 +341,12 @@ def _checked(table: Mapping[str, Any], where: str, prefix: str) -> dict[str, Any
         except ValueError as error:
             key = _joined(prefix, f"target-version.{framework}")
             raise ConfigurationError(where, f"`{key}`: {error}") from None
+    for key, patterns in _patterns(values).items():
+        try:
+            Patterns(patterns)
+        except ValueError as error:
+            raise ConfigurationError(where, f"`{_joined(prefix, key)}`: {error}") from None
+    check_selectors(_selectors(values), where)
     lint = dict(table.get("lint", {}))
     normal = {key: value for key, value in table.items() if key not in _keys(_LintTable)}
     for key in _keys(_LintTable) & table.keys():
@@ -345,14 +357,54 @@ def _checked(table: Mapping[str, Any], where: str, prefix: str) -> dict[str, Any
     return {**normal, "lint": lint}
 
 
-def _check_keys(
-    table: Mapping[str, Any], struct: type[msgspec.Struct], where: str, prefix: str
-) -> None:
+def check_selectors(selectors: Iterable[str], where: str) -> None:
+    """See that each selector names a rule, one of mllint's own codes or a block of codes.
+
+    The rules are imported for this only where a selector is more than the name of a block.
+
+    Raises:
+        ConfigurationError: one does not; ``where`` is the file or option that it stands in.
+    """
+    for selector in selectors:
+        if _BLOCK.fullmatch(selector):
+            continue
+        from mllint import registry
+
+        if not selector or not registry.is_selector(selector):
+            import difflib
+
+            known = [name for rule in registry.all_rules() for name in (rule.code, rule.name)]
+            close = difflib.get_close_matches(selector, known, 1)
+            hint = f"; did you mean `{close[0]}`?" if close else ""
+            raise ConfigurationError(where, f"`{selector}` names no rule{hint}")
+
+
+def _selectors(values: _Table) -> Iterator[str]:
+    """Every selector of a table."""
+    for table in (values, values.lint):
+        yield from (*(table.select or ()), *table.ignore, *table.extend_select)
+        for selectors in table.per_file_ignores.values():
+            yield from selectors
+
+
+def _patterns(values: _Table) -> dict[str, tuple[str, ...]]:
+    """The patterns of a table by their keys."""
+    ignores = {**values.per_file_ignores, **values.lint.per_file_ignores}
+    return {
+        "exclude": values.exclude or (),
+        "extend-exclude": values.extend_exclude,
+        "per-file-ignores": tuple(pattern.removeprefix("!") for pattern in ignores),
+    }
+
+
+def _check_keys(table: Mapping[str, Any], struct: type[msgspec.Struct], where: str, prefix: str) -> None:
     allowed = sorted(_keys(struct))
     for key in sorted(table.keys() - _keys(struct)):
         if key in _FOREIGN_KEYS:
             hint = "it belongs to an older, unrelated tool that used the same table"
         else:
+            import difflib
+
             close = difflib.get_close_matches(key, allowed, 1)
             hint = f"did you mean `{close[0]}`?" if close else ""
             hint += f"{' ' if hint else ''}allowed: {', '.join(allowed)}"

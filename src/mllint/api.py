@@ -1,0 +1,82 @@
+"""The library: one file's source in, values out.
+
+Both functions raise nothing whatever the source is, print nothing, and touch no file but the
+sibling files of a project whose root the settings name.
+"""
+
+import io
+import tokenize
+from pathlib import Path
+
+from mllint.diagnostics import Diagnostic, Location, Result, Status
+from mllint.fixer import FixResult
+from mllint.registry import UnknownSelectorError
+from mllint.runner import fix, lint
+from mllint.semantic.project import Project
+from mllint.settings import Settings
+
+
+def lint_source(source: bytes | str, path: str = "<string>", settings: Settings | None = None) -> Result:
+    """The findings in a file with this source.
+
+    ``path`` is what the file is called in the findings; with ``settings.project_root`` it also says
+    from where imports are looked up. A selector that names no rule gives a result with one ML000.
+    """
+    settings = settings or Settings()
+    data = _bytes(source)
+    try:
+        return lint(data, path, settings, _project(settings))
+    except UnknownSelectorError as error:
+        return _misconfigured(path, error)
+
+
+def fix_source(
+    source: bytes | str,
+    path: str = "<string>",
+    settings: Settings | None = None,
+    *,
+    unsafe: bool = False,
+) -> FixResult:
+    """A file's source with what can be mended mended, and what remains to be said about it.
+
+    ``FixResult.data`` is bytes, as the file would hold them; where nothing changed, those of the
+    source. ``unsafe`` applies also the fixes that may change behaviour.
+    """
+    settings = settings or Settings()
+    data = _bytes(source)
+    try:
+        return fix(data, path, settings, _project(settings), unsafe=unsafe)
+    except UnknownSelectorError as error:
+        return FixResult(data, (), _misconfigured(path, error), str(error))
+
+
+def _project(settings: Settings) -> Project | None:
+    return None if settings.project_root is None else Project(Path(settings.project_root).resolve())
+
+
+def _bytes(source: bytes | str) -> bytes:
+    """The source as a file would hold it: text in the encoding that it declares for itself."""
+    if not isinstance(source, str):
+        return bytes(source)
+    data = source.encode("utf-8", "surrogatepass")
+    try:
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+        return data if encoding.startswith("utf-8") else source.encode(encoding)
+    except (SyntaxError, UnicodeError):
+        # An unknown encoding, or one that lacks a character: the finding will say so.
+        return data
+
+
+def _misconfigured(path: str, error: UnknownSelectorError) -> Result:
+    start = Location(1, 1)
+    diagnostic = Diagnostic(
+        code="ML000",
+        name="internal-error",
+        message=str(error),
+        help="write a code, a prefix of a code, the name of a rule or `ALL`",
+        path=path,
+        location=start,
+        end_location=start,
+        noqa_row=1,
+    )
+    return Result(path, Status.INTERNAL_ERROR, (diagnostic,))

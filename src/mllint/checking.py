@@ -1,0 +1,174 @@
+"""One run of ``mllint check``: from paths to what is printed and the exit code."""
+
+import os
+import sys
+import time
+from collections.abc import Iterable
+
+import click
+import msgspec
+
+from mllint.discovery import Discovery, discover, is_excluded
+from mllint.output import summary, text
+from mllint.output.diff import unified_diff
+from mllint.output.report import Format, findings, report, statistics_report
+from mllint.output.style import Style, printable
+from mllint.runner import Mode, Outcome, Runner, Task, unreadable
+from mllint.settings import ConfigurationError, Resolver
+
+CLEAN, FOUND, FAILED = 0, 1, 2
+"""Exit codes."""
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """What is asked of a run, as far as it is not a matter of configuration."""
+
+    form: Format = Format.FULL
+    fixes: bool = False
+    unsafe: bool = False
+    diff: bool = False
+    statistics: bool = False
+    exit_zero: bool = False
+    isolated: bool = False
+    quiet: bool = False
+    verbose: bool = False
+    style: Style = Style()
+
+
+def check_paths(paths: Iterable[str], resolver: Resolver, request: Request) -> int:
+    """Check the files at and below the paths, print what there is to say, and give the exit
+    code.
+    """
+    started = time.monotonic()
+    discovery = discover(paths, resolver)
+    _report_discovery(discovery, request)
+    tasks = [
+        Task(file.path, file.configuration.settings, reads_requirements=not request.isolated)
+        for file in discovery.files
+    ]
+    runner = Runner(Mode(request.fixes, request.unsafe, writes=not request.diff))
+    # Only what has something to say is kept: a run may be over very many files.
+    outcomes = [
+        outcome for outcome in runner.run(tasks) if outcome.result.diagnostics or outcome.change or outcome.problem
+    ]
+    outcomes += [Outcome(unreadable(problem)) for problem in discovery.unreadable]
+    if request.verbose:
+        _note(f"{len(tasks)} files in {time.monotonic() - started:.2f} s")
+    failed = discovery.nothing_exists or bool(discovery.configuration_errors)
+    return max(_finish(outcomes, len(tasks), request), FAILED if failed else CLEAN)
+
+
+def check_stdin(name: str | None, resolver: Resolver, request: Request) -> int:
+    """Check standard input, called ``name``; with fixes, what becomes of it goes to standard
+    output.
+    """
+    data = click.get_binary_stream("stdin").read()
+    try:
+        configuration = resolver.for_folder(os.path.dirname(name or ""))
+    except ConfigurationError as error:
+        _error(str(error))
+        return FAILED
+    if name and configuration.files.force_exclude and is_excluded(name, configuration):
+        outcomes = []
+    else:
+        task = Task(
+            name or "-",
+            configuration.settings,
+            data=data,
+            in_project=name is not None,
+            reads_requirements=not request.isolated,
+        )
+        outcomes = [Runner(Mode(request.fixes, request.unsafe)).outcome(task)]
+    if request.fixes and not request.diff:
+        change = outcomes[0].change if outcomes else None
+        _print_bytes(change.after if change else data)
+    return _finish(outcomes, 1, request, stdout_is_taken=request.fixes and not request.diff)
+
+
+def _finish(outcomes: list[Outcome], files: int, request: Request, *, stdout_is_taken: bool = False) -> int:
+    """Print findings or differences and the closing sentence, and give the exit code."""
+    _report_problems(outcomes)
+    if request.diff:
+        _print_diff(outcomes, request)
+    else:
+        _print_findings(outcomes, files, request, to_stderr=stdout_is_taken)
+    diagnostics = findings(outcomes)
+    if any(diagnostic.code == "ML000" for diagnostic in diagnostics):
+        return FAILED
+    if any(outcome.write_failed for outcome in outcomes):
+        return FAILED
+    if request.exit_zero:
+        return CLEAN
+    if request.diff:
+        return FOUND if any(item.change or _is_own(item) for item in outcomes) else CLEAN
+    return FOUND if diagnostics else CLEAN
+
+
+def _is_own(outcome: Outcome) -> bool:
+    """Whether the file could not be checked."""
+    return any(diagnostic.code.startswith("ML00") for diagnostic in outcome.result.diagnostics)
+
+
+def _print_findings(outcomes: list[Outcome], files: int, request: Request, *, to_stderr: bool) -> None:
+    style = request.style
+    shape = statistics_report if request.statistics else report
+    for piece in shape(outcomes, request.form, style, unsafe=request.unsafe):
+        click.echo(piece, err=to_stderr, color=style.enabled)
+    if request.quiet or request.form is Format.JSON:
+        return
+    sentence = summary.summary(
+        findings(outcomes),
+        fixed=sum(len(outcome.fixed) for outcome in outcomes),
+        files=files,
+        fixing=request.fixes,
+        unsafe=request.unsafe,
+    )
+    _note(sentence)
+
+
+def _print_diff(outcomes: list[Outcome], request: Request) -> None:
+    style = request.style
+    fixed = changed = 0
+    for outcome in sorted(outcomes, key=lambda outcome: outcome.result.path):
+        if outcome.change:
+            path, change = outcome.result.path, outcome.change
+            _print_bytes(unified_diff(path, change.before, change.after, style))
+            fixed += len(outcome.fixed)
+            changed += 1
+    unchecked = [outcome for outcome in outcomes if _is_own(outcome)]
+    for line in text.concise(findings(unchecked), Style(), unsafe=request.unsafe):
+        click.echo(line, err=True)
+    if not request.quiet:
+        _note(summary.diff_summary(fixed, changed))
+
+
+def _report_discovery(discovery: Discovery, request: Request) -> None:
+    for error in discovery.configuration_errors:
+        _error(str(error))
+    if request.verbose:
+        used = {file.configuration.source or "defaults" for file in discovery.files}
+        for source in sorted(used):
+            _note(f"configuration: {source}")
+    if not (request.quiet or discovery.files or discovery.unreadable or discovery.configuration_errors):
+        click.echo("mllint: warning: no Python files found", err=True)
+
+
+def _report_problems(outcomes: list[Outcome]) -> None:
+    for outcome in outcomes:
+        if outcome.problem:
+            click.echo(f"mllint: warning: {printable(outcome.result.path)}: {outcome.problem}", err=True)
+
+
+def _error(message: str) -> None:
+    click.echo(f"mllint: error: {printable(message)}", err=True)
+
+
+def _note(message: str) -> None:
+    click.echo(printable(message), err=True)
+
+
+def _print_bytes(data: bytes) -> None:
+    sys.stdout.flush()
+    stream = click.get_binary_stream("stdout")
+    stream.write(data)
+    stream.flush()

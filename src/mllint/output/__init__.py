@@ -1,0 +1,3 @@
+"""From outcomes to text: one module a form, values in, text out. Nothing here prints or reads
+files.
+"""

@@ -1,0 +1,139 @@
+"""What a rule is about, for reading in a terminal, and the list of all rules."""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from mllint.diagnostics import Applicability
+from mllint.output.machine import render
+from mllint.output.style import Style
+from mllint.rule import Rule
+
+
+class Page(msgspec.Struct, frozen=True):
+    """A code that mllint can report, with its documentation (Markdown, headings from ``##`` on)."""
+
+    code: str
+    name: str
+    message: str
+    docs: str
+    fix: Applicability | None = None
+    frameworks: tuple[str, ...] = ()
+    since: str = "0.1.0"
+    is_default: bool = True
+
+
+OWN_PAGES = (
+    Page(
+        code="ML000",
+        name="internal-error",
+        message="mllint or one of its rules failed",
+        docs="""\
+## What it means
+
+A rule raised an error at this place: a bug in mllint. The rule is left out for this file, the
+other rules went on. The run ends with exit code 2, so that it is not taken for a clean one.
+
+Please report it, with the line of source that the finding names.
+""",
+    ),
+    Page(
+        code="ML001",
+        name="syntax-error",
+        message="the file is not Python that mllint can read",
+        docs="""\
+## What it means
+
+The file has a syntax error, is Python 2, does not decode in its encoding, holds NUL bytes, or
+nests deeper than any parser goes. Nothing else in the file was checked, and `--fix` leaves it as
+it is. The other files went on.
+
+It is reported only for files that name a framework: others are never parsed.
+""",
+    ),
+    Page(
+        code="ML003",
+        name="unreadable-file",
+        message="a file or folder could not be read",
+        docs="""\
+## What it means
+
+A path does not exist, may not be read, or is a symbolic link that leads nowhere or round in a
+circle. The other files went on. When none of the paths exists, the exit code is 2.
+""",
+    ),
+)
+
+
+def page_of(rule: Rule) -> Page:
+    """The page of a rule."""
+    return Page(
+        code=rule.code,
+        name=rule.name,
+        message=rule.message,
+        docs=rule.docs.strip() + "\n",
+        fix=rule.applicability,
+        frameworks=tuple(sorted(rule.frameworks)),
+        since=rule.since,
+        is_default=not rule.is_opinion,
+    )
+
+
+def markdown(page: Page) -> str:
+    """The whole page."""
+    facts = [f"Since mllint {page.since}", _FIXES[page.fix]]
+    if page.frameworks:
+        facts.append(", ".join(page.frameworks))
+    if not page.is_default:
+        facts.append("off unless selected")
+    return f"# {page.name} ({page.code})\n\n*{' · '.join(facts)}*\n\n{page.docs}"
+
+
+def rendered(page: Page, *, width: int) -> str:
+    """The whole page with colours and emphasis for a terminal of that width."""
+    import io
+
+    from rich.console import Console
+    from rich.markdown import Markdown
+
+    console = Console(file=io.StringIO(), force_terminal=True, width=min(width, 100))
+    with console.capture() as capture:
+        console.print(Markdown(markdown(page), code_theme="ansi_dark"))
+    return capture.get()
+
+
+def listing(pages: Iterable[Page], style: Style) -> list[str]:
+    """A line a rule: code, name, whether it mends, and its message."""
+    pages = sorted(pages, key=lambda page: page.code)
+    longest = max((len(page.name) for page in pages), default=0)
+    return [
+        f"{style.code(page.code)}  {page.name:<{longest}}  {page.fix.value if page.fix else '-':<7}  {page.message}"
+        for page in pages
+    ]
+
+
+def as_json(pages: Iterable[Page]) -> str:
+    """All that is known of the rules, as an array of objects."""
+    return render(
+        [
+            {
+                "code": page.code,
+                "name": page.name,
+                "message": page.message,
+                "fix": page.fix.value if page.fix else None,
+                "frameworks": list(page.frameworks),
+                "since": page.since,
+                "default": page.is_default,
+                "docs": page.docs,
+            }
+            for page in sorted(pages, key=lambda page: page.code)
+        ]
+    )
+
+
+_FIXES = {
+    None: "no fix",
+    Applicability.DISPLAY: "fix shown, never applied",
+    Applicability.UNSAFE: "fix with `--fix --unsafe-fixes`",
+    Applicability.SAFE: "fix with `--fix`",
+}

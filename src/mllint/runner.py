@@ -1,0 +1,240 @@
+"""From files to outcomes: read, lint, fix, write, one file after the other.
+
+The engine and the rules (and with them LibCST) are imported only for a file that passes the first
+gate: ``mllint`` on a file without a framework starts in a tenth of the time.
+"""
+
+import os
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from mllint.diagnostics import Diagnostic, Location, Result, Status
+from mllint.discovery import Unreadable, reason_of
+from mllint.patterns import Patterns
+from mllint.requirements import lower_bounds
+from mllint.settings import Settings, parse_version
+from mllint.syntax.gate import may_concern_rules
+from mllint.writer import WriteError, write
+
+if TYPE_CHECKING:
+    from mllint.engine import Targets
+    from mllint.fixer import FixResult
+    from mllint.registry import RuleSet
+    from mllint.semantic.project import Project
+
+
+class Mode(msgspec.Struct, frozen=True):
+    """What is done with each file. ``writes`` is false where the fixed source is only shown."""
+
+    fixes: bool = False
+    unsafe: bool = False
+    writes: bool = False
+
+
+class Task(msgspec.Struct, frozen=True):
+    """One file to do; picklable.
+
+    ``data`` is its content where that does not come from the disk (standard input).
+    ``in_project``: sibling files may be read. ``reads_requirements``: where the settings name no
+    framework version, the project's dependencies do.
+    """
+
+    path: str
+    settings: Settings
+    data: bytes | None = None
+    in_project: bool = True
+    reads_requirements: bool = True
+
+
+class Change(msgspec.Struct, frozen=True):
+    """What a fix makes of a file."""
+
+    before: bytes
+    after: bytes
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What came of one file; picklable.
+
+    ``result`` is what remains to be said, ``source`` the bytes that it is said about (empty where
+    there is nothing to say), ``fixed`` what was mended. ``problem`` says why fixes were not made;
+    ``write_failed`` that they were made but are not on the disk.
+    """
+
+    result: Result
+    source: bytes = b""
+    fixed: tuple[Diagnostic, ...] = ()
+    change: Change | None = None
+    problem: str | None = None
+    write_failed: bool = False
+
+
+class Runner:
+    """Does tasks one after the other, keeping what it learned about their projects.
+
+    It holds nothing that a process of its own could not hold as well, so tasks may be spread over
+    several runners.
+    """
+
+    def __init__(self, mode: Mode) -> None:
+        self._mode = mode
+        self._roots: dict[str, Path] = {}
+        self._project: Project | None = None
+        self._versions: dict[str, str] = {}
+
+    def run(self, tasks: Iterable[Task]) -> Iterator[Outcome]:
+        """The outcomes of the tasks, in their order."""
+        return map(self.outcome, tasks)
+
+    def outcome(self, task: Task) -> Outcome:
+        """Do one file; nothing that the file or the disk holds makes it raise."""
+        data = task.data
+        if data is None:
+            try:
+                data = Path(task.path).read_bytes()
+            except OSError as error:
+                return Outcome(unreadable(Unreadable(task.path, reason_of(error))))
+        if not may_concern_rules(data):
+            return Outcome(Result(task.path, Status.SKIPPED))
+        project, settings = self._surroundings(task)
+        if not self._mode.fixes:
+            result = lint(data, task.path, settings, project)
+            return Outcome(result, data if result.diagnostics else b"")
+        return self._fixed(data, task.path, settings, project)
+
+    def _fixed(self, data: bytes, path: str, settings: Settings, project: "Project | None") -> Outcome:
+        fixed = fix(data, path, settings, project, unsafe=self._mode.unsafe)
+        if self._mode.writes:
+            try:
+                write(path, fixed.data, expected=data)
+            except WriteError as error:
+                result = lint(data, path, settings, project)
+                return Outcome(result, data, problem=str(error), write_failed=True)
+        return Outcome(
+            fixed.result,
+            fixed.data if fixed.result.diagnostics else b"",
+            fixed.applied,
+            Change(data, fixed.data) if fixed.data != data else None,
+            fixed.refused,
+        )
+
+    def _surroundings(self, task: Task) -> "tuple[Project | None, Settings]":
+        """The project of a file, and the settings with the versions that the project asks for.
+
+        Tasks come sorted by path, so only the last project is kept.
+        """
+        if not task.in_project:
+            return None, task.settings
+        from mllint.semantic.project import Project
+
+        folder = os.path.dirname(task.path)
+        root = self._roots.get(folder)
+        if root is None:
+            root = self._roots[folder] = Project.containing(Path(task.path)).root
+        if self._project is None or self._project.root != root:
+            self._project = Project(root)
+            self._versions = lower_bounds(str(root))
+        return self._project, self._with_versions(task)
+
+    def _with_versions(self, task: Task) -> Settings:
+        settings = task.settings
+        if not task.reads_requirements:
+            return settings
+        return msgspec.structs.replace(
+            settings,
+            torch_version=settings.torch_version or self._versions.get("torch"),
+            paddle_version=settings.paddle_version or self._versions.get("paddle"),
+        )
+
+
+def lint(data: bytes, path: str, settings: Settings, project: "Project | None") -> Result:
+    """The findings in a file's bytes.
+
+    Raises:
+        UnknownSelectorError: a selector of the settings names no rule.
+    """
+    from mllint import engine
+
+    rules, targets = chosen_rules(settings, path), _targets(settings)
+    return engine.lint(data, path, rules, targets=targets, project=project)
+
+
+def fix(data: bytes, path: str, settings: Settings, project: "Project | None", *, unsafe: bool) -> "FixResult":
+    """A file's bytes with the findings in them mended.
+
+    Raises:
+        UnknownSelectorError: a selector of the settings names no rule.
+    """
+    from mllint import fixer
+
+    rules, targets = chosen_rules(settings, path), _targets(settings)
+    return fixer.fix(data, path, rules, unsafe=unsafe, targets=targets, project=project)
+
+
+def unreadable(problem: Unreadable) -> Result:
+    """The result of a path that could not be read: one ML003."""
+    start = Location(1, 1)
+    diagnostic = Diagnostic(
+        code="ML003",
+        name="unreadable-file",
+        message=f"cannot be read: {problem.reason}",
+        help="name a file that exists and may be read; the other files were checked",
+        path=problem.path,
+        location=start,
+        end_location=start,
+        noqa_row=1,
+    )
+    return Result(problem.path, Status.UNREADABLE, (diagnostic,))
+
+
+def chosen_rules(settings: Settings, path: str) -> "RuleSet":
+    """The rules that hold for a file.
+
+    Raises:
+        UnknownSelectorError: a selector of the settings names no rule.
+    """
+    return _rule_set((*settings.select, *settings.extend_select), settings.ignore, _ignored_for(settings, path))
+
+
+@lru_cache(maxsize=256)
+def _rule_set(select: tuple[str, ...], ignore: tuple[str, ...], ignored_here: tuple[str, ...]) -> "RuleSet":
+    from mllint import registry
+
+    chosen = registry.select(select, ignore)
+    if not ignored_here:
+        return chosen
+    for selector in ignored_here:
+        if not registry.is_selector(selector):
+            raise registry.UnknownSelectorError(selector)
+    # Unlike `ignore`, what is ignored for a file holds however exactly a rule was selected.
+    return registry.RuleSet(
+        rule for rule in chosen.rules if not any(registry.matches(rule, selector) for selector in ignored_here)
+    )
+
+
+def _ignored_for(settings: Settings, path: str) -> tuple[str, ...]:
+    """The selectors that ``per_file_ignores`` holds for a path."""
+    if not settings.per_file_ignores:
+        return ()
+    if settings.pattern_root:
+        path = os.path.relpath(path, settings.pattern_root)
+    path = path.replace(os.sep, "/").removeprefix("./")
+    while path.startswith("../"):
+        path = path.removeprefix("../")
+    ignored: list[str] = []
+    for pattern, selectors in settings.per_file_ignores:
+        matched = Patterns((pattern.removeprefix("!"),)).verdict(path.lstrip("/"))
+        if bool(matched) is not pattern.startswith("!"):
+            ignored += selectors
+    return tuple(dict.fromkeys(ignored))
+
+
+def _targets(settings: Settings) -> "Targets":
+    from mllint.engine import Targets
+
+    versions = (settings.torch_version, settings.paddle_version)
+    return Targets(*(None if version is None else parse_version(version) for version in versions))
