@@ -51,6 +51,13 @@ class Context:
         """The node's source text, outer parentheses included."""
         return self._tree.module.code_for_node(node)
 
+    def line_break(self, statement: cst.CSTNode) -> str:
+        """The line end and indentation with which a statement beside this one begins."""
+        blocks = [item for item in self._tree.ancestors(statement) if isinstance(item, cst.IndentedBlock)]
+        default = self._tree.module.default_indent
+        indents = [default if block.indent is None else block.indent for block in blocks]
+        return self._tree.module.default_newline + "".join(reversed(indents))
+
     # -- what things are ---------------------------------------------------------------------------------------------
 
     def value(self, node: cst.CSTNode) -> Value | None:

@@ -1,0 +1,1 @@
+"""ML2xx: graph, gradients, memory held by the graph."""

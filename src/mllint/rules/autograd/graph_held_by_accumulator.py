@@ -1,0 +1,118 @@
+"""## What it does
+
+Finds running totals and lists that keep tensors with their autograd graph from one iteration to the next:
+`total += loss`, `losses.append(loss)`.
+
+## Why is this bad?
+
+A loss knows how it was computed. As long as somebody holds it, its graph stays in memory. After `loss.backward()` the
+saved activations are gone and little is left: the nodes of the graph, one more set in every iteration. Where no
+`backward()` is called, in a validation loop, every activation of every batch stays until the epoch ends.
+
+## Example
+
+```python
+import torch
+from torch import nn
+
+model = nn.Linear(3, 1)
+criterion = nn.MSELoss()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+total = 0.0
+for _ in range(100):
+    optimizer.zero_grad()
+    loss = criterion(model(torch.rand(8, 3)), torch.rand(8, 1))
+    loss.backward()
+    optimizer.step()
+    total += loss
+print(total / 100)
+```
+
+## Use instead
+
+```python
+import torch
+from torch import nn
+
+model = nn.Linear(3, 1)
+criterion = nn.MSELoss()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+total = 0.0
+for _ in range(100):
+    optimizer.zero_grad()
+    loss = criterion(model(torch.rand(8, 3)), torch.rand(8, 1))
+    loss.backward()
+    optimizer.step()
+    total += loss.item()
+print(total / 100)
+```
+
+## What it leaves alone
+
+Totals that need their graph: those on which `backward()` is called, or from which something is computed on which it
+is. Loops under `no_grad` or `inference_mode`, also where only the caller is. Loops without `backward()` that do not run
+over a data loader: a sum of the losses of several heads is one loss.
+
+## Fix safety
+
+Safe: `.item()` where the total is a number before and is only used as one, `.detach()` where it is used as a tensor.
+Both have the same value as before. `.item()` waits for the GPU; collect with `.detach()` where that matters.
+
+## References
+
+- [PyTorch FAQ: My model reports "cuda runtime error(2): out of memory"](https://docs.pytorch.org/docs/stable/notes/faq.html)
+"""
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from mllint.context import Context
+from mllint.diagnostics import Applicability
+from mllint.edits import NodeFix, append_trailer
+from mllint.rule import Finding, Rule
+from mllint.semantic.accumulation import Accumulator, appended, augmented
+from mllint.semantic.values import Output, Tensor
+
+rule = Rule(
+    code="ML201",
+    message="a total that outlives the iteration keeps the graph of every loss",
+    help="add `loss.item()` or `loss.detach()`",
+    frameworks=frozenset({"torch", "paddle"}),
+    since="0.1.0",
+    applicability=Applicability.SAFE,
+)
+
+
+@rule.on(cst.AugAssign, cst.Assign)
+def check_total(node: cst.AugAssign | cst.Assign, context: Context) -> Iterator[Finding]:
+    """Report ``total += loss`` and ``total = total + loss``."""
+    accumulator = augmented(context.model, node)
+    if accumulator is not None:
+        yield from _finding(node, accumulator, context)
+
+
+@rule.on_method("append")
+def check_list(call: cst.Call, context: Context) -> Iterator[Finding]:
+    """Report ``losses.append(loss)``."""
+    accumulator = appended(context.model, call)
+    if accumulator is not None:
+        yield from _finding(call, accumulator, context)
+
+
+def _finding(node: cst.CSTNode, accumulator: Accumulator, context: Context) -> Iterator[Finding]:
+    value = context.value(accumulator.added)
+    if not isinstance(value, (Tensor, Output)) or value.attached is not True:
+        return
+    if accumulator.needs_graph or not (accumulator.is_done_with or accumulator.runs_over_loader):
+        return
+    if accumulator.is_done_with:
+        message = f"`{accumulator.key}` keeps the graph nodes of every iteration alive"
+    else:
+        message = f"`{accumulator.key}` keeps the whole graph of every iteration alive"
+    as_number = accumulator.is_number and isinstance(value, Tensor) and bool(value.scalar or value.one_element)
+    method = "item" if as_number else "detach"
+    part = accumulator.attached_part if as_number else accumulator.added
+    text = context.text(part).strip() if isinstance(part, (cst.Name, cst.Attribute)) else "..."
+    fix = NodeFix(f"add `.{method}()`", append_trailer(part, f".{method}()"))
+    yield Finding(node, message, f"write `{text}.{method}()`", fix=(lambda: fix) if isinstance(value, Tensor) else None)

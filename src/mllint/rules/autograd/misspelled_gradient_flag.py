@@ -1,0 +1,115 @@
+"""## What it does
+
+Finds assignments to misspelled gradient flags: `require_grad`, `requires_grads`, `stop_gradients` and the like.
+
+## Why is this bad?
+
+Python lets you set any attribute on a parameter, a module or (Paddle 3.0 and later) a tensor. `p.require_grad = False`
+creates a new attribute that nothing reads: the parameter goes on training, and nobody is told.
+
+## Example
+
+```python
+from torch import nn
+
+model = nn.Linear(3, 4)
+for parameter in model.parameters():
+    parameter.require_grad = False
+```
+
+## Use instead
+
+```python
+from torch import nn
+
+model = nn.Linear(3, 4)
+for parameter in model.parameters():
+    parameter.requires_grad = False
+```
+
+## What it leaves alone
+
+An attribute that the same file also reads, or that is set on an object that is
+neither tensor nor module: it is somebody's own field then.
+Keyword arguments, which raise by themselves.
+
+## Fix safety
+
+Safe: the assignment did nothing before, and the name leaves no doubt about what was meant.
+
+## References
+
+- [torch.Tensor.requires_grad](https://docs.pytorch.org/docs/stable/generated/torch.Tensor.requires_grad.html)
+- [paddle.Tensor.stop_gradient](https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/Tensor_en.html)
+"""
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from mllint.context import Context
+from mllint.diagnostics import Applicability
+from mllint.edits import NodeFix, rename_attribute
+from mllint.rule import Finding, Rule
+from mllint.semantic.values import ClassObject, Instance, Module, Other, Symbol
+
+rule = Rule(
+    code="ML203",
+    message="misspelled gradient flag has no effect",
+    help="write `requires_grad`",
+    frameworks=frozenset({"torch", "paddle"}),
+    since="0.1.0",
+    applicability=Applicability.SAFE,
+)
+
+_MEANT = {
+    "requires_grad": (
+        "require_grad", "require_grads", "requires_grads", "required_grad", "requires_gradient", "require_gradient",
+        "requires_gradients", "requres_grad", "reqires_grad", "requires_gard", "require_gard", "requires_garad",
+        "requiers_grad", "requried_grad", "requries_grad", "requiresgrad", "requires_gra", "requires_gad", "requirs_grad",
+    ),
+    "stop_gradient": (
+        "stop_gradients", "stop_grad", "stop_grads", "stop_gradiant", "stop_gradent", "stop_gradien", "stop_gardient",
+        "stops_gradient", "stopgradient", "stop_graident", "stop_grandient", "stop_gradinet",
+    ),
+}  # fmt: skip
+_TYPOS = {typo: flag for flag, typos in _MEANT.items() for typo in typos}
+
+
+@rule.on(cst.AssignTarget, cst.AnnAssign, mentions=tuple(sorted(_TYPOS)))
+def check(node: cst.AssignTarget | cst.AnnAssign, context: Context) -> Iterator[Finding]:
+    """Report the assignment to an attribute with one of the known misspellings."""
+    target = node.target
+    if not isinstance(target, cst.Attribute) or target.attr.value not in _TYPOS:
+        return
+    typo = target.attr.value
+    flag = _TYPOS[typo]
+    if _is_own_field(target, typo, context):
+        return
+    yield Finding(
+        target,
+        f"`{typo}` is no gradient flag: the assignment has no effect",
+        f"write `{flag}`",
+        fix=lambda: NodeFix(f"rename to `{flag}`", (rename_attribute(target, flag),)),
+    )
+
+
+def _is_own_field(target: cst.Attribute, typo: str, context: Context) -> bool:
+    """Whether the attribute belongs to somebody: read in the file, declared by a class, or set on no tensor or module."""
+    owner = context.value(target.value)
+    if isinstance(owner, (ClassObject, Symbol, Other)):
+        return True
+    if isinstance(owner, Instance) and owner.definition.framework is None:
+        return True
+    if isinstance(owner, Module) and owner.definition is not None and owner.definition.method(typo) is not None:
+        return True
+    return any(
+        attribute.attr.value == typo and _is_read(attribute, context) for attribute in context.nodes(cst.Attribute)
+    )
+
+
+def _is_read(attribute: cst.Attribute, context: Context) -> bool:
+    parent = context.parent(attribute)
+    return not isinstance(parent, cst.AssignTarget) and not (
+        isinstance(parent, (cst.AugAssign, cst.AnnAssign)) and parent.target is attribute
+    )

@@ -1,0 +1,1 @@
+"""ML4xx: modules, parameters, checkpoints and state dicts."""

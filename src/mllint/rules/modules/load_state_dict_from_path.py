@@ -1,0 +1,99 @@
+"""## What it does
+
+Finds `load_state_dict` called with the path of a file: `model.load_state_dict("model.pt")`.
+
+## Why is this bad?
+
+It wants the dict that `torch.load` or `paddle.load` reads from the file. With a path PyTorch raises a `TypeError` and
+Paddle an `AttributeError`, often only at the end of a long run or on the machine where the model is served.
+
+## Example
+
+```python
+from torch import nn
+import torch
+
+model = nn.Linear(3, 4)
+model.load_state_dict("model.pt")
+```
+
+## Use instead
+
+```python
+from torch import nn
+import torch
+
+model = nn.Linear(3, 4)
+model.load_state_dict(torch.load("model.pt"))
+```
+
+## What it leaves alone
+
+Arguments that are not surely a string or a `pathlib` path, and receivers that are not surely a module, an optimizer, a
+scheduler or a scaler: other libraries have methods of this name that do take a path.
+
+## Fix safety
+
+Safe: the call raised before. Which device the tensors are read to, and whether the file may hold more than tensors
+(`weights_only`), stays with the defaults of the installed version.
+
+## References
+
+- [torch.load](https://docs.pytorch.org/docs/stable/generated/torch.load.html)
+- [paddle.load](https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/load_en.html)
+"""
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from mllint.context import Context
+from mllint.diagnostics import Applicability
+from mllint.edits import NodeFix, wrap
+from mllint.rule import Finding, Rule
+from mllint.semantic.values import Module, Object, Text
+from mllint.syntax.shape import argument
+
+rule = Rule(
+    code="ML421",
+    message="`load_state_dict` is given a path instead of a state dict",
+    help="load the file first",
+    frameworks=frozenset({"torch", "paddle"}),
+    since="0.1.0",
+    applicability=Applicability.SAFE,
+)
+
+
+@rule.on_method("load_state_dict", "set_state_dict", "set_dict", "load_dict")
+def check(call: cst.Call, context: Context) -> Iterator[Finding]:
+    """Report the call when its first argument is a string or path."""
+    given = argument(call, 0, "state_dict")
+    if given is None:
+        return
+    value = context.value(given.value)
+    if not (isinstance(value, Text) or (isinstance(value, Object) and value.kind == "path")):
+        return
+    assert isinstance(call.func, cst.Attribute)
+    receiver = context.value(call.func.value)
+    method = call.func.attr.value
+    if not isinstance(receiver, (Module, Object)) or _has_own_method(receiver, method):
+        return
+    framework = receiver.framework or "torch"
+    yield Finding(
+        call,
+        f"`{method}` is given a path instead of a state dict",
+        f"write `{method}({framework}.load(...))`",
+        fix=lambda: _fix(given.value, framework, context),
+    )
+
+
+def _has_own_method(receiver: Module | Object, method: str) -> bool:
+    return isinstance(receiver, Module) and (
+        receiver.definition is not None and receiver.definition.method(method) is not None
+    )
+
+
+def _fix(path: cst.BaseExpression, framework: str, context: Context) -> NodeFix:
+    module, import_edit = context.need_import(framework)
+    edits = wrap(path, f"{module}.load(", ")")
+    return NodeFix("load the file", edits if import_edit is None else (*edits, import_edit))

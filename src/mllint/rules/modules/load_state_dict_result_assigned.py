@@ -1,0 +1,132 @@
+"""## What it does
+
+Finds code that takes what `load_state_dict` returns for the model: `model = model.load_state_dict(state)`,
+`model = Net().load_state_dict(state)`.
+
+## Why is this bad?
+
+`load_state_dict` changes the model it is called on. What it returns is a report of missing and unexpected keys
+(`set_state_dict` of Paddle: a tuple of two lists; of an optimizer: `None`). The model is lost, and the next line that
+uses the name fails.
+
+## Example
+
+```python
+import torch
+from torch import nn
+
+model = nn.Linear(3, 4)
+model = model.load_state_dict(torch.load("model.pt"))
+```
+
+## Use instead
+
+```python
+import torch
+from torch import nn
+
+model = nn.Linear(3, 4)
+model.load_state_dict(torch.load("model.pt"))
+```
+
+## What it leaves alone
+
+`missing, unexpected = model.load_state_dict(state, strict=False)` and every other name for the report that is not used
+as a model later. Classes of the project with a `load_state_dict` of their own.
+
+## Fix safety
+
+Safe: the assignment is dropped, or split in two where the model is made in the same statement.
+
+## References
+
+- [torch.nn.Module.load_state_dict](https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.load_state_dict)
+- [paddle.nn.Layer.set_state_dict](https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/nn/Layer_en.html)
+"""
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from mllint.context import Context
+from mllint.diagnostics import Applicability
+from mllint.edits import NodeFix, delete_assignment_target, insert_after
+from mllint.rule import Finding, Rule
+from mllint.semantic.values import Instance, Module, Object, Value
+from mllint.syntax.shape import dotted_path
+
+rule = Rule(
+    code="ML420",
+    message="`load_state_dict` does not return the model",
+    help="drop the assignment",
+    frameworks=frozenset({"torch", "paddle"}),
+    since="0.1.0",
+    applicability=Applicability.SAFE,
+)
+
+_AS_MODEL = frozenset({
+    "eval", "train", "cuda", "cpu", "to", "half", "float", "parameters", "state_dict", "load_state_dict", "forward",
+    "named_parameters", "modules", "zero_grad", "step", "set_state_dict", "sublayers", "requires_grad_",
+})  # fmt: skip
+
+
+@rule.on_method("load_state_dict", "set_state_dict", "set_dict", "load_dict")
+def check(call: cst.Call, context: Context) -> Iterator[Finding]:
+    """Report the call when its result is bound to a name that stands for the model."""
+    statement = context.parent(call)
+    if not isinstance(statement, cst.Assign) or len(statement.targets) != 1:
+        return
+    assert isinstance(call.func, cst.Attribute)
+    receiver, target = call.func.value, statement.targets[0].target
+    path = dotted_path(target)
+    if path is None or _has_own_method(context.value(receiver), call.func.attr.value):
+        return
+    method = call.func.attr.value
+    message = f"`{method}` does not return the model: `{path}` becomes a report of keys"
+    if dotted_path(receiver) == path:
+        if context.model.framework is not None or context.value(receiver) is not None:
+            yield Finding(
+                call,
+                message,
+                f"write `{path}.{method}(...)` without the assignment",
+                fix=lambda: NodeFix("drop the assignment", (delete_assignment_target(statement),)),
+            )
+    elif isinstance(context.value(receiver), (Module, Object)) and _is_used_as_model(target, statement, context):
+        yield Finding(
+            call,
+            message,
+            f"make the model first, then call `{path}.{method}(...)`",
+            fix=(lambda: _split(statement, receiver, path, context)) if isinstance(receiver, cst.Call) else None,
+        )
+
+
+def _has_own_method(value: Value | None, method: str) -> bool:
+    """Whether the receiver is of a project class that defines the method itself."""
+    if isinstance(value, (Instance, Module)) and value.definition is not None:
+        return value.definition.method(method) is not None
+    return value is not None and not isinstance(value, (Module, Object))
+
+
+def _is_used_as_model(target: cst.BaseExpression, statement: cst.Assign, context: Context) -> bool:
+    """Whether a later use of the bound name calls it, or one of the methods of a module or optimizer."""
+    path = dotted_path(target)
+    return any(
+        any(binding.node is statement for binding in context.bindings(used))
+        for used in _used_as_model(context)
+        if dotted_path(used) == path
+    )
+
+
+def _used_as_model(context: Context) -> Iterator[cst.BaseExpression]:
+    for call in context.nodes(cst.Call):
+        yield call.func
+        if isinstance(call.func, cst.Attribute) and call.func.attr.value in _AS_MODEL:
+            yield call.func.value
+
+
+def _split(statement: cst.Assign, receiver: cst.BaseExpression, path: str, context: Context) -> NodeFix | None:
+    """``m = Net().load_state_dict(s)`` -> ``m = Net()`` and ``m.load_state_dict(s)`` on a line of its own."""
+    line = context.parent(statement)
+    if not isinstance(line, cst.SimpleStatementLine) or len(line.body) > 1 or receiver.lpar or statement.value.lpar:
+        return None
+    return NodeFix("load into the model", (insert_after(receiver, f"{context.line_break(line)}{path}"),))

@@ -1,0 +1,1 @@
+"""ML5xx: losses, NaN, stability."""

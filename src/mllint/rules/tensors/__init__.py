@@ -1,0 +1,1 @@
+"""ML1xx: values, devices, dtypes."""
