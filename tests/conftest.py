@@ -1,17 +1,23 @@
 """Settings of all tests."""
 
+import importlib.util
 import os
 
-from hypothesis import HealthCheck, settings
+# The tests of what the frameworks do run in an environment that has little else.
+if importlib.util.find_spec("hypothesis") is not None:
+    from hypothesis import HealthCheck, settings
 
-# The same examples every time: a failure in the test command is a fact, not a matter of luck.
-# `HYPOTHESIS_PROFILE=explore` looks further, for as long as one has patience.
-settings.register_profile("steady", derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
-settings.register_profile(
-    "explore",
-    deadline=None,
-    max_examples=5000,
-    print_blob=True,
-    suppress_health_check=list(HealthCheck),
-)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
+    every_check = list(HealthCheck)
+    # The same examples every time: a failure in the test command is a fact, not a matter of luck.
+    settings.register_profile(
+        "steady", derandomize=True, deadline=None, suppress_health_check=every_check
+    )
+    # Looks further, for as long as one has patience.
+    settings.register_profile(
+        "explore",
+        deadline=None,
+        max_examples=5000,
+        print_blob=True,
+        suppress_health_check=every_check,
+    )
+    settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))

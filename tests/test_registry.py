@@ -109,17 +109,19 @@ def test_topics_have_a_block_each() -> None:
 
 def test_bare_prefix_leaves_opinions_off() -> None:
     for broad in ("ML", "ALL"):
-        assert set(select([broad], []).rules) == {r for r in all_rules() if not r.is_opinion}
+        on = [rule.code for rule in all_rules() if not rule.is_opinion]
+        assert list(select([broad], []).codes) == on
 
 
 @every_rule
 def test_rule_can_be_named_in_every_way(rule: Rule) -> None:
     for selector in (rule.code, rule.code.lower(), rule.name):
-        assert select([selector], []).rules == (rule,)
-    assert rule in select([rule.code[:3]], []).rules
-    assert rule not in select(["ML", rule.code[:3]], [rule.code]).rules
-    assert rule in select([rule.code], [rule.code[:3]]).rules, "the more specific selector wins"
-    assert rule not in select([rule.code], [rule.code]).rules, "a tie is ignored"
+        assert select([selector], []).codes == (rule.code,)
+    block = rule.code[:3]
+    assert rule.code in select([block], []).codes
+    assert rule.code not in select(["ML", block], [rule.code]).codes
+    assert rule.code in select([rule.code], [block]).codes, "the more specific selector wins"
+    assert rule.code not in select([rule.code], [rule.code]).codes, "a tie is ignored"
 
 
 @pytest.mark.parametrize("selector", ["ML1234", "E501", "", "tensor", "ML199x", "M"])

@@ -84,7 +84,7 @@ def test_findings_are_the_expected_ones(case: Case) -> None:
 @every_case
 def test_findings_look_right(case: Case, snapshot: Snapshot) -> None:
     snapshot.snapshot_dir = SNAPSHOTS / case.rule_name
-    text = rendered(case.lint().diagnostics, case.data, case.path)
+    text = rendered(case.lint().diagnostics, case.data, f"{case.name}.py")
     snapshot.assert_match(text, f"{case.name}.findings.txt")
 
 

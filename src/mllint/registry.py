@@ -103,7 +103,8 @@ def _any_word(words: Iterable[str]) -> re.Pattern[bytes]:
 
 def matches(rule: Rule, selector: str) -> bool:
     """Whether a selector (code, prefix of a code, name, or ``ALL``) names the rule."""
-    return selector == "ALL" or rule.name == selector or rule.code.startswith(selector.upper())
+    prefix = selector.upper()
+    return selector == "ALL" or rule.name == selector or (prefix.startswith("ML") and rule.code.startswith(prefix))
 
 
 def select(select: Iterable[str], ignore: Iterable[str]) -> RuleSet:

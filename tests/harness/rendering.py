@@ -1,27 +1,16 @@
-"""Findings as a person sees them."""
+"""Findings as a person sees them on the terminal."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
-from mllint.diagnostics import Diagnostic
-from mllint.syntax.source import Source
+from msgspec.structs import replace
+
+from mllint.diagnostics import Diagnostic, Result, Status
+from mllint.output.style import Style
+from mllint.output.text import full
 
 
-def rendered(diagnostics: Sequence[Diagnostic], data: bytes, path: Path) -> str:
-    """The findings with their rows, the spans marked, and what is offered."""
-    source = Source.from_bytes(data, str(path))
-    lines: list[str] = []
-    for found in diagnostics:
-        start, end = found.location, found.end_location
-        row = source.line(start.row)
-        width = end.column - start.column if end.row == start.row else len(row) - start.column + 1
-        lines += [
-            f"{start.row}:{start.column}: {found.code} {found.message}",
-            f"    {row}",
-            f"    {' ' * (start.column - 1)}{'^' * max(width, 1)}",
-            f"  help: {found.help}",
-        ]
-        if found.fix is not None:
-            lines.append(f"  fix ({found.fix.applicability}): {found.fix.message}")
-        lines.append("")
-    return "\n".join(lines)
+def rendered(diagnostics: Sequence[Diagnostic], data: bytes, path: str) -> str:
+    """The findings in the format ``full``, without colours, under the given path."""
+    shown = tuple(replace(found, path=path) for found in diagnostics)
+    result = Result(path, Status.OK, shown)
+    return "\n".join(full(result, data, Style(), unsafe=True))

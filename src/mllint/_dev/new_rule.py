@@ -78,13 +78,14 @@ other = torch.something_else()  # ok: {code} another function
 
 _EVIDENCE = '''"""What `{name}` claims about run time, in the real frameworks."""
 
+from typing import Any
+
 import pytest
 
 pytestmark = pytest.mark.evidence
 
 
-def test_what_the_bad_form_does() -> None:
-    pytest.importorskip("torch", reason="torch is not installed")
+def test_what_the_bad_form_does(torch: Any) -> None:
     pytest.fail("run the bad and the good form, and assert what each does")
 '''
 
