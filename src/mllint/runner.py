@@ -40,7 +40,8 @@ class Task(msgspec.Struct, frozen=True):
 
     ``data`` is its content where that does not come from the disk (standard input).
     ``in_project``: sibling files may be read. ``reads_requirements``: where the settings name no
-    framework version, the project's dependencies do.
+    framework version, the project's dependencies do. Without ``noqa`` only mllint's own suppression
+    comments count, for a front that reads the others itself; it does not fix.
     """
 
     path: str
@@ -48,6 +49,7 @@ class Task(msgspec.Struct, frozen=True):
     data: bytes | None = None
     in_project: bool = True
     reads_requirements: bool = True
+    noqa: bool = True
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -102,7 +104,7 @@ class Runner:
             return Outcome(Result(task.path, Status.SKIPPED))
         project, settings = self._surroundings(task)
         if not self._mode.fixes:
-            result = lint(data, task.path, settings, project)
+            result = lint(data, task.path, settings, project, noqa=task.noqa)
             return Outcome(result, data if result.diagnostics else b"")
         return self._fixed(data, task.path, settings, project)
 
@@ -151,8 +153,8 @@ class Runner:
         )
 
 
-def lint(data: bytes, path: str, settings: Settings, project: "Project | None") -> Result:
-    """The findings in a file's bytes.
+def lint(data: bytes, path: str, settings: Settings, project: "Project | None", *, noqa: bool = True) -> Result:
+    """The findings in a file's bytes. Without ``noqa`` such comments are not read.
 
     Raises:
         UnknownSelectorError: a selector of the settings names no rule.
@@ -160,7 +162,7 @@ def lint(data: bytes, path: str, settings: Settings, project: "Project | None") 
     from mllint import engine
 
     rules, targets = chosen_rules(settings, path), _targets(settings)
-    return engine.lint(data, path, rules, targets=targets, project=project)
+    return engine.lint(data, path, rules, targets=targets, project=project, noqa=noqa)
 
 
 def fix(data: bytes, path: str, settings: Settings, project: "Project | None", *, unsafe: bool) -> "FixResult":
