@@ -9,9 +9,7 @@ if importlib.util.find_spec("hypothesis") is not None:
 
     every_check = list(HealthCheck)
     # The same examples every time: a failure in the test command is a fact, not a matter of luck.
-    settings.register_profile(
-        "steady", derandomize=True, deadline=None, suppress_health_check=every_check
-    )
+    settings.register_profile("steady", derandomize=True, deadline=None, suppress_health_check=every_check)
     # Looks further, for as long as one has patience.
     settings.register_profile(
         "explore",

@@ -63,9 +63,7 @@ def engine_places() -> list[Place]:
 def of_default_rules_and_the_folders_own(places: Sequence[Place]) -> list[Place]:
     """Both fronts run all opinions on all files; a case expects those of its own rule only."""
     own = {case.path.relative_to(FIXTURES).as_posix(): case.rule.code for case in all_cases()}
-    return sorted(
-        place for place in places if place[3] not in OPINIONS or own.get(place[0]) == place[3]
-    )
+    return sorted(place for place in places if place[3] not in OPINIONS or own.get(place[0]) == place[3])
 
 
 def test_command_reports_the_same(copied_fixtures: Path, engine_places: list[Place]) -> None:
@@ -97,9 +95,6 @@ def test_flake8_reports_the_same(copied_fixtures: Path, engine_places: list[Plac
 
 
 def test_nothing_depends_on_the_hash_seed() -> None:
-    outputs = {
-        run(["-m", "harness.dump"], TESTS, PYTHONHASHSEED=seed, PYTHONPATH=str(TESTS))
-        for seed in ("0", "4321")
-    }
+    outputs = {run(["-m", "harness.dump"], TESTS, PYTHONHASHSEED=seed, PYTHONPATH=str(TESTS)) for seed in ("0", "4321")}
     assert len(outputs) == 1
     assert len(outputs.pop().splitlines()) == len(all_cases())

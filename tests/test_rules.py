@@ -54,9 +54,9 @@ def test_no_fixture_is_forgotten() -> None:
                 markers = has_markers(path.read_bytes(), str(path))
                 assert not alone or markers, f"{path}: expects nothing"
                 assert path in cases or not markers
-                assert alone or any(
-                    case.root in path.parents for case in all_cases() if case.root != folder
-                ), f"{path}: no file of this project expects anything"
+                assert alone or any(case.root in path.parents for case in all_cases() if case.root != folder), (
+                    f"{path}: no file of this project expects anything"
+                )
             else:
                 assert path.is_dir() or path.parent.name == "__pycache__", f"{path}: not a fixture"
 
@@ -185,11 +185,7 @@ def test_safe_fixes_keep_every_comment(case: Case) -> None:
 
 def comments(data: bytes) -> list[str]:
     """All comments of a file, in order."""
-    return [
-        token.string
-        for token in tokenize.tokenize(io.BytesIO(data).readline)
-        if token.type == tokenize.COMMENT
-    ]
+    return [token.string for token in tokenize.tokenize(io.BytesIO(data).readline) if token.type == tokenize.COMMENT]
 
 
 @every_case
