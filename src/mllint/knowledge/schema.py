@@ -21,7 +21,25 @@ Returns = Literal[
     "other",
 ]
 
-Kind = Literal["layer", "loss", "container", "rnn", "optimizer", "scheduler", "loader", "dataset", "sampler", "scaler", "other"]
+Kind = Literal[
+    "layer",
+    "loss",
+    "container",
+    "rnn",
+    "optimizer",
+    "scheduler",
+    "loader",
+    "dataset",
+    "sampler",
+    "scaler",
+    "parameter",  # an instance is a tensor
+    "tensor",
+    "device",
+    "dtype",
+    "generator",  # a random number generator
+    "distribution",
+    "other",
+]
 
 
 class Function(NamedTuple):
@@ -45,11 +63,25 @@ class Class(NamedTuple):
 class LayerState(NamedTuple):
     """State-dict keys of a library layer.
 
-    ``keys`` are those of an instance built with defaults, in order. ``switches`` lists constructor arguments that
-    change them: (parameter, literal value, keys with that value alone). ``sized`` is true where the keys also depend
-    on sizes or on other modules (``num_layers``, ``bidirectional``): then ``keys`` is one example only.
+    ``keys`` are those of an instance built with defaults, in order. ``switches`` lists constructor flags that change
+    them: (parameter, the other value, keys with that value alone); flags act independently of each other: what one
+    removes stays away, what one adds comes. Where a parameter named in ``depends`` is given, the keys follow from its
+    value in a way that is not tabled. ``sized`` is true where nothing can be said without the arguments (containers).
     """
 
     keys: tuple[str, ...]
-    switches: tuple[tuple[str, object, tuple[str, ...]], ...] = ()
+    switches: tuple[tuple[str, bool, tuple[str, ...]], ...] = ()
+    depends: tuple[str, ...] = ()
     sized: bool = False
+
+
+class Wrapper(NamedTuple):
+    """Something that wraps a module: the wrapped module's parameter, and what stands before the keys of its state.
+
+    ``attribute`` is where the wrapped module is found, ``None`` where it is not an attribute.
+    """
+
+    framework: Literal["torch", "paddle"]
+    prefix: str
+    attribute: str | None
+    parameters: str

@@ -1,0 +1,43 @@
+"""What the collector must know about a framework besides how to make samples."""
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from mllint._dev.knowledge.samples import FrameworkSamples
+from mllint._dev.knowledge.signatures import Parameter, Signature
+from mllint.knowledge.schema import Kind
+
+
+@dataclass(frozen=True)
+class Framework:
+    """One installed framework.
+
+    Where one object is public in several of ``modules`` it is tabled under the first. ``called_modules`` are those
+    with functions of tensors without side effects, which the probe may call; of the others only signatures are read.
+    """
+
+    name: str
+    version: str
+    samples: FrameworkSamples
+    tensor: type
+    layer: type
+    modules: tuple[str, ...]
+    called_modules: frozenset[str]
+    never_called: re.Pattern[str]
+    """Qualified names of functions that change the state of the process, need a network or files, or crash."""
+    never_tabled: re.Pattern[str]
+    """Qualified names of functions that are public by accident."""
+    private_modules: re.Pattern[str]
+    """Modules in whose spelling nobody uses a tabled object."""
+    kind_of: Callable[[type, str], Kind | None]
+    """The kind of a class by its public name; ``None`` where the class is not tabled."""
+    make_layer: Callable[[str], Any]
+    """A layer or other object for a constructor's required parameter of this name."""
+    other_values: Callable[[Parameter], tuple[Any, ...]]
+    """Values that differ from a constructor parameter's default: the flipped flag, the next number."""
+    state_keys: Callable[[Any], Iterable[str]]
+    """The state-dict keys of a layer, in order."""
+    registered: Callable[[str], list[Signature]]
+    """The signatures of an operator in the framework's own registry, for functions without documentation."""

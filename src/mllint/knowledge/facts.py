@@ -1,0 +1,297 @@
+"""Facts a person wrote, each with its source: the neighbours of torch and paddle, wrappers, old names.
+
+"Run" means: seen by running torch 2.13.0 or paddlepaddle 3.3.1 and 2.6.2; ``tests/evidence/test_knowledge.py`` runs
+it again.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Literal
+
+from mllint.knowledge.schema import Class, Function, Returns, Wrapper
+
+
+def _words(text: str) -> list[str]:
+    return text.split()
+
+
+PACKAGES: Mapping[str, Literal["torch", "paddle"]] = {
+    # Packages built on a framework, by the requirements they publish on PyPI.
+    "accelerate": "torch",
+    "apex": "torch",
+    "fairseq": "torch",
+    "ignite": "torch",
+    "kornia": "torch",
+    "lightning": "torch",
+    "monai": "torch",
+    "pytorch_lightning": "torch",
+    "segmentation_models_pytorch": "torch",
+    "timm": "torch",
+    "torch_geometric": "torch",
+    "torchaudio": "torch",
+    "torchmetrics": "torch",
+    "torchtext": "torch",
+    "torchvision": "torch",
+    "transformers": "torch",
+    "paddlenlp": "paddle",
+    "paddleseg": "paddle",
+    "paddlex": "paddle",
+    "parl": "paddle",
+    "pgl": "paddle",
+    "ppdet": "paddle",
+}
+
+WRAPPERS: Mapping[str, Wrapper] = {
+    # Run: keys of state_dict() and the attribute that is the wrapped module.
+    "torch.nn.DataParallel": Wrapper("torch", "module.", "module", "module device_ids output_device dim"),
+    "torch.nn.parallel.DistributedDataParallel": Wrapper(
+        "torch", "module.", "module", "module device_ids output_device dim broadcast_buffers"
+    ),
+    "torch.optim.swa_utils.AveragedModel": Wrapper(
+        "torch", "module.", "module", "model device avg_fn multi_avg_fn use_buffers"
+    ),
+    "torch.compile": Wrapper(
+        "torch", "_orig_mod.", "_orig_mod", "model * fullgraph dynamic backend mode options disable"
+    ),
+    "torch.jit.script": Wrapper("torch", "", None, "obj"),
+    "torch.jit.trace": Wrapper("torch", "", None, "func example_inputs"),
+    "paddle.DataParallel": Wrapper("paddle", "", "_layers", "layers strategy"),
+    "paddle.jit.to_static": Wrapper("paddle", "", None, "function input_spec"),
+    # https://nvidia.github.io/apex/parallel.html: "a module wrapper similar to
+    # torch.nn.parallel.DistributedDataParallel"; its __init__ does `self.module = module`.
+    "apex.parallel.DistributedDataParallel": Wrapper(
+        "torch", "module.", "module", "module message_size delay_allreduce"
+    ),
+    # https://docs.pytorch.org/docs/1.0.0/nn.html#distributeddataparallelcpu, removed in 1.4.
+    "torch.nn.parallel.DistributedDataParallelCPU": Wrapper("torch", "module.", "module", "module"),
+    # paddle 1.x and 2.0-2.4, https://www.paddlepaddle.org.cn/documentation/docs/en/1.8/api/dygraph/DataParallel.html
+    "paddle.fluid.dygraph.DataParallel": Wrapper("paddle", "", "_layers", "layers strategy"),
+    "paddle.fluid.dygraph.parallel.DataParallel": Wrapper("paddle", "", "_layers", "layers strategy"),
+}
+
+GRAD_OFF = frozenset({
+    # Run: requires_grad of a product computed inside is False (torch), stop_gradient True (paddle).
+    "torch.no_grad",
+    "torch.inference_mode",
+    "paddle.no_grad",
+    "paddle.base.dygraph.base.no_grad_",
+    "paddle.base.dygraph.base.no_grad",
+    # paddle 1.x to 2.5: paddle.fluid was renamed paddle.base in 2.6.
+    "paddle.fluid.dygraph.no_grad",
+    "paddle.fluid.dygraph.base.no_grad",
+    "paddle.fluid.dygraph.no_grad_",
+})  # fmt: skip
+
+GRAD_SWITCHES = frozenset({"torch.set_grad_enabled", "paddle.set_grad_enabled"})
+"""Their first argument says whether gradients are recorded (run)."""
+
+TENSOR_METHODS: Mapping[tuple[str, str], Function] = {
+    # Optional parameter None in the schema, but None alone raises: the page says Tensor.
+}
+
+TENSOR_ATTRIBUTES: Mapping[tuple[str, str], Returns] = {
+    # "None by default and becomes a Tensor the first time a call to backward() computes gradients":
+    # https://docs.pytorch.org/docs/stable/generated/torch.Tensor.grad.html; paddle the same (run).
+    ("torch", "grad"): "tensor",
+    ("paddle", "grad"): "tensor",
+    # A list of ints (run).
+    ("paddle", "shape"): "size",
+    ("paddle", "strides"): "size",
+}
+
+_MODULE = Class("layer")
+
+CLASSES: Mapping[str, Class] = {
+    # Bases of other packages that derive from torch.nn.Module.
+    # https://lightning.ai/docs/pytorch/stable/common/lightning_module.html
+    "pytorch_lightning.LightningModule": Class("container"),
+    "pytorch_lightning.core.LightningModule": Class("container"),
+    "pytorch_lightning.core.lightning.LightningModule": Class("container"),
+    "lightning.LightningModule": Class("container"),
+    "lightning.pytorch.LightningModule": Class("container"),
+    "lightning.fabric.wrappers._FabricModule": Class("container"),
+    # https://huggingface.co/docs/transformers/main_classes/model
+    "transformers.PreTrainedModel": Class("container", "config *inputs **kwargs"),
+    "transformers.modeling_utils.PreTrainedModel": Class("container", "config *inputs **kwargs"),
+    # https://pytorch-geometric.readthedocs.io/en/stable/generated/torch_geometric.nn.conv.MessagePassing.html
+    "torch_geometric.nn.MessagePassing": Class("container"),
+    # paddle 1.x, https://www.paddlepaddle.org.cn/documentation/docs/en/1.8/api/dygraph.html
+    "paddle.fluid.Layer": Class("container", "name_scope dtype"),
+    "paddle.fluid.dygraph.Layer": Class("container", "name_scope dtype"),
+    "paddle.fluid.dygraph.layers.Layer": Class("container", "name_scope dtype"),
+    "paddle.fluid.dygraph.Sequential": Class("container", "*layers"),
+    "paddle.fluid.dygraph.LayerList": Class("container", "sublayers"),
+    "paddle.fluid.dygraph.ParameterList": Class("container", "parameters"),
+    "paddle.fluid.dygraph.Linear": Class("layer", "input_dim output_dim param_attr bias_attr act dtype", "tensor"),
+    "paddle.fluid.dygraph.Conv2D": Class(
+        "layer",
+        "num_channels num_filters filter_size stride padding dilation groups param_attr bias_attr use_cudnn act dtype",
+        "tensor",
+    ),
+    "paddle.fluid.dygraph.Conv2DTranspose": Class(
+        "layer",
+        "num_channels num_filters filter_size output_size padding stride dilation groups param_attr bias_attr",
+        "tensor",
+    ),
+    "paddle.fluid.dygraph.Pool2D": Class(
+        "layer", "pool_size pool_type pool_stride pool_padding global_pooling use_cudnn ceil_mode exclusive", "tensor"
+    ),
+    "paddle.fluid.dygraph.BatchNorm": Class(
+        "layer", "num_channels act is_test momentum epsilon param_attr bias_attr dtype data_layout", "tensor"
+    ),
+    "paddle.fluid.dygraph.Embedding": Class(
+        "layer", "size is_sparse is_distributed padding_idx param_attr dtype", "tensor"
+    ),
+    "paddle.fluid.dygraph.Dropout": Class("layer", "p seed dropout_implementation is_test", "tensor"),
+    "paddle.fluid.dygraph.LayerNorm": Class(
+        "layer", "normalized_shape scale shift epsilon param_attr bias_attr act dtype", "tensor"
+    ),
+    "paddle.fluid.dygraph.GRUUnit": Class("rnn", "size param_attr bias_attr activation gate_activation", "tensors"),
+    # paddle 1.x optimizers, https://www.paddlepaddle.org.cn/documentation/docs/en/1.8/api/optimizer.html
+    **{
+        f"paddle.fluid.optimizer.{name}{suffix}": Class("optimizer", "learning_rate parameter_list")
+        for name in ("SGD", "Momentum", "Adam", "Adagrad", "Adamax", "RMSProp", "Adadelta", "Lamb")
+        for suffix in ("", "Optimizer")
+    },
+    # Tensor types; torch.Tensor itself is in the tables.
+    "torch.autograd.Variable": Class("tensor", "data requires_grad volatile"),
+}
+
+_BUILDERS = (
+    # https://docs.pytorch.org/vision/stable/models.html, table "Classification"
+    "alexnet convnext_tiny convnext_small convnext_base convnext_large densenet121 densenet161 densenet169 densenet201"
+    " efficientnet_b0 efficientnet_b1 efficientnet_b2 efficientnet_b3 efficientnet_b4 efficientnet_b5 efficientnet_b6"
+    " efficientnet_b7 efficientnet_v2_s efficientnet_v2_m efficientnet_v2_l maxvit_t mnasnet0_5 mnasnet0_75 mnasnet1_0"
+    " mnasnet1_3 mobilenet_v2 mobilenet_v3_large mobilenet_v3_small regnet_y_400mf regnet_y_800mf regnet_y_1_6gf"
+    " regnet_y_3_2gf regnet_y_8gf regnet_y_16gf regnet_y_32gf regnet_y_128gf regnet_x_400mf regnet_x_800mf"
+    " regnet_x_1_6gf regnet_x_3_2gf regnet_x_8gf regnet_x_16gf regnet_x_32gf resnet18 resnet34 resnet50 resnet101"
+    " resnet152 resnext50_32x4d resnext101_32x8d resnext101_64x4d wide_resnet50_2 wide_resnet101_2"
+    " shufflenet_v2_x0_5 shufflenet_v2_x1_0 shufflenet_v2_x1_5 shufflenet_v2_x2_0 squeezenet1_0 squeezenet1_1"
+    " swin_t swin_s swin_b swin_v2_t swin_v2_s swin_v2_b vgg11 vgg11_bn vgg13 vgg13_bn vgg16 vgg16_bn vgg19 vgg19_bn"
+    " vit_b_16 vit_b_32 vit_l_16 vit_l_32 vit_h_14"
+)
+_BUILDERS_OF_OTHERS = (
+    # The same page: these give named tuples while training, dictionaries or lists of dictionaries.
+    "googlenet inception_v3 detection.fasterrcnn_resnet50_fpn detection.fasterrcnn_resnet50_fpn_v2"
+    " detection.fasterrcnn_mobilenet_v3_large_fpn detection.fasterrcnn_mobilenet_v3_large_320_fpn"
+    " detection.fcos_resnet50_fpn"
+    " detection.keypointrcnn_resnet50_fpn detection.maskrcnn_resnet50_fpn detection.maskrcnn_resnet50_fpn_v2"
+    " detection.retinanet_resnet50_fpn detection.retinanet_resnet50_fpn_v2 detection.ssd300_vgg16"
+    " detection.ssdlite320_mobilenet_v3_large segmentation.deeplabv3_mobilenet_v3_large"
+    " segmentation.deeplabv3_resnet50 segmentation.deeplabv3_resnet101 segmentation.fcn_resnet50"
+    " segmentation.fcn_resnet101 segmentation.lraspp_mobilenet_v3_large"
+)
+MODEL_BUILDERS: Mapping[str, Class] = {
+    **{f"torchvision.models.{name}": Class("layer", "* weights progress", "tensor") for name in _words(_BUILDERS)},
+    **{f"torchvision.models.{name}": Class("layer", "* weights progress") for name in _words(_BUILDERS_OF_OTHERS)},
+}
+
+# https://numpy.org/doc/stable/reference/routines.html (run: each gives an ndarray)
+_NUMPY_ARRAYS = """
+    arange array asarray ascontiguousarray atleast_2d concatenate copy diag empty empty_like expand_dims eye full
+    full_like hstack identity linspace ones ones_like pad repeat reshape rollaxis sort squeeze stack tile transpose
+    tril triu vstack zeros zeros_like
+"""
+_NUMPY_NUMBERS = "float16 float32 float64 int8 int16 int32 int64 uint8 bool_"
+
+FUNCTIONS: Mapping[str, Function] = {
+    # https://huggingface.co/docs/timm/reference/models
+    "timm.create_model": Function(
+        "module", "model_name pretrained pretrained_cfg pretrained_cfg_overlay checkpoint_path"
+    ),
+    # https://docs.pytorch.org/docs/stable/hub.html: most entry points give a model, but any object is possible.
+    "torch.hub.load": Function("other", "repo_or_dir model * source trust_repo force_reload verbose skip_validation"),
+    "torch.hub.load_state_dict_from_url": Function(
+        "state_dict", "url model_dir map_location progress check_hash file_name weights_only"
+    ),
+    "torch.utils.model_zoo.load_url": Function(
+        "state_dict", "url model_dir map_location progress check_hash file_name weights_only"
+    ),
+    # https://docs.pytorch.org/docs/stable/autograd.html#variable-api-deprecated (run: gives a Tensor)
+    "torch.autograd.Variable": Function("tensor", "data requires_grad volatile"),
+    "paddle.fluid.dygraph.to_variable": Function("tensor", "value name zero_copy"),
+    "paddle.fluid.dygraph.base.to_variable": Function("tensor", "value name zero_copy"),
+    # They change the module they are given and give it back (run).
+    "torch.nn.SyncBatchNorm.convert_sync_batchnorm": Function("module", "module process_group"),
+    "paddle.nn.SyncBatchNorm.convert_sync_batchnorm": Function("module", "layer"),
+    "paddle.Model": Function("other", "network inputs labels"),
+    # https://docs.pytorch.org/vision/stable/transforms.html, functional forms
+    "torchvision.utils.make_grid": Function("tensor", "tensor nrow padding normalize value_range scale_each pad_value"),
+    "torchvision.ops.nms": Function("tensor", "boxes scores iou_threshold"),
+    "torchvision.ops.box_iou": Function("tensor", "boxes1 boxes2"),
+    "torchvision.ops.box_area": Function("tensor", "boxes"),
+    "torchvision.ops.box_convert": Function("tensor", "boxes in_fmt out_fmt"),
+    "torchvision.ops.clip_boxes_to_image": Function("tensor", "boxes size"),
+    "torchvision.transforms.functional.to_tensor": Function("tensor", "pic"),
+    "torchvision.io.read_image": Function("tensor", "path mode apply_exif_orientation"),
+    **dict.fromkeys((f"numpy.{name}" for name in _words(_NUMPY_ARRAYS)), Function("array")),
+    **dict.fromkeys((f"numpy.{name}" for name in _words(_NUMPY_NUMBERS)), Function("number")),
+}
+
+_TRANSFORMERS_MODEL = re.compile(
+    # https://huggingface.co/docs/transformers/model_doc/auto: AutoModel, AutoModelFor..., BertModel, BertFor...;
+    # TF... and Flax... are models of other frameworks.
+    r"transformers\.(?:\w+\.)*(?!TF|Flax)\w*(?:Model|For[A-Z]\w+|LMHeadModel|DoubleHeadsModel)\.(?:from_pretrained|from_config|_from_config)"
+)
+
+
+def library_function(name: str) -> Function | None:
+    """Functions that follow a pattern: ``transformers.AutoModel.from_pretrained`` gives a module."""
+    return Function("module") if _TRANSFORMERS_MODEL.fullmatch(name) else None
+
+
+_METHODS = "weight_ih weight_hh bias_ih bias_hh"
+
+
+def recurrent_keys(name: str, arguments: Mapping[str, object]) -> tuple[str, ...] | None:
+    """The state-dict keys of a recurrent layer of several layers or directions; ``None`` for unknown arguments.
+
+    Run: ``num_layers`` 1 and 2, both directions, with and without bias, in torch (with ``proj_size``) and paddle.
+    """
+    framework, _, last = name.partition(".")
+    if last.rpartition(".")[2] not in ("RNN", "LSTM", "GRU", "SimpleRNN") or name == "paddle.nn.RNN":
+        return None
+    count = arguments.get("num_layers", 1)
+    if not isinstance(count, int) or isinstance(count, bool):
+        return None
+    if framework == "torch":
+        return _torch_recurrent_keys(count, arguments)
+    return _paddle_recurrent_keys(count, arguments)
+
+
+def _torch_recurrent_keys(count: int, arguments: Mapping[str, object]) -> tuple[str, ...] | None:
+    bias, both, projected = (arguments.get(name, default) for name, default in _TORCH_SWITCHES)
+    if not isinstance(bias, bool) or not isinstance(both, bool) or not isinstance(projected, int):
+        return None
+    words = ["weight_ih", "weight_hh", *(["bias_ih", "bias_hh"] if bias else []), *(["weight_hr"] if projected else [])]
+    return tuple(f"{word}_l{layer}{end}" for layer in range(count) for end in _ends(both) for word in words)
+
+
+_TORCH_SWITCHES = (("bias", True), ("bidirectional", False), ("proj_size", 0))
+
+
+def _paddle_recurrent_keys(count: int, arguments: Mapping[str, object]) -> tuple[str, ...] | None:
+    direction = arguments.get("direction", "forward")
+    if direction not in ("forward", "bidirect", "bidirectional") or "proj_size" in arguments:
+        return None
+    both = direction != "forward"
+    words = ["weight_ih", "weight_hh"]
+    for word in ("bias_ih", "bias_hh"):
+        given = arguments.get(f"{word}_attr")
+        if given is ...:
+            return None
+        if given is not False:
+            words.append(word)
+    flat = [f"{word}_l{layer}{end}" for layer in range(count) for end in _ends(both) for word in words]
+    # The cells keep their own parameters, biases included, beside the flat ones.
+    cells = [
+        f"{layer}.{cell}.{word}"
+        for layer in range(count)
+        for cell in (("cell_fw", "cell_bw") if both else ("cell",))
+        for word in _words(_METHODS)
+    ]
+    return (*flat, *cells)
+
+
+def _ends(both: bool) -> tuple[str, ...]:
+    return ("", "_reverse") if both else ("",)

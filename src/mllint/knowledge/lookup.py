@@ -1,0 +1,177 @@
+"""Questions about names of torch, paddle and numpy. Every answer is a fact or ``None``; nothing here can fail."""
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Literal, cast
+
+from mllint.knowledge import facts, neighbour_tables
+from mllint.knowledge.rows import FRAMEWORKS, read_class, read_function, read_layer_state, table
+from mllint.knowledge.schema import Class, Function, LayerState, Returns, Wrapper
+
+Framework = Literal["torch", "paddle", "numpy"]
+
+_ROOTS: dict[str, Framework] = {"torch": "torch", "paddle": "paddle", "numpy": "numpy"}
+
+
+@cache
+def framework_of(name: str) -> Framework | None:
+    """The framework whose things a qualified name is about: ``torchvision.models.resnet18`` is torch's."""
+    root = name.partition(".")[0]
+    return _ROOTS.get(root) or facts.PACKAGES.get(root)
+
+
+@cache
+def canonical(name: str) -> str:
+    """The spelling that the tables use for a qualified name; the name itself where they have no other.
+
+    ``torch.nn.modules.loss.CrossEntropyLoss`` gives ``torch.nn.CrossEntropyLoss``.
+    """
+    framework = name.partition(".")[0]
+    if framework not in FRAMEWORKS:
+        return name
+    others = table(framework, "CANONICAL")
+    if name in others:
+        return others[name]
+    module, _, last = name.rpartition(".")
+    home = others.get(f"{module}.*")
+    if home is None:
+        return name
+    candidate = home[:-1] + last
+    is_tabled = candidate in table(framework, "FUNCTIONS") or candidate in table(framework, "CLASSES")
+    return candidate if is_tabled else name
+
+
+@cache
+def function(name: str) -> Function | None:
+    """A function by its qualified name."""
+    name = canonical(name)
+    if name in facts.FUNCTIONS:
+        return facts.FUNCTIONS[name]
+    row = _row(name, "FUNCTIONS")
+    return facts.library_function(name) if row is None else read_function(row)
+
+
+@cache
+def class_(name: str) -> Class | None:
+    """A class by its qualified name."""
+    name = canonical(name)
+    known = facts.CLASSES.get(name) or facts.MODEL_BUILDERS.get(name)
+    if known is not None:
+        return known
+    row = _row(name, "CLASSES")
+    return None if row is None else read_class(row)
+
+
+@cache
+def layer_state(name: str) -> LayerState | None:
+    """The state-dict keys of a library layer by its qualified name."""
+    row = _row(canonical(name), "LAYER_STATES")
+    return None if row is None else read_layer_state(row)
+
+
+def _row(name: str, of: str) -> str | None:
+    framework = name.partition(".")[0]
+    return table(framework, of).get(name) if framework in FRAMEWORKS else None
+
+
+@cache
+def tensor_method(framework: str, name: str) -> Function | None:
+    """A method of the framework's tensor class."""
+    if framework not in FRAMEWORKS:
+        return None
+    known = facts.TENSOR_METHODS.get((framework, name))
+    if known is not None:
+        return known
+    row = table(framework, "TENSOR_METHODS").get(name)
+    return None if row is None else read_function(row)
+
+
+@cache
+def tensor_attribute(framework: str, name: str) -> Returns | None:
+    """What an attribute (no method) of the framework's tensor class holds."""
+    if framework not in FRAMEWORKS:
+        return None
+    known = facts.TENSOR_ATTRIBUTES.get((framework, name))
+    return known or cast("Returns | None", table(framework, "TENSOR_ATTRIBUTES").get(name))
+
+
+@cache
+def wrapper(name: str) -> Wrapper | None:
+    """What wraps a module and behaves like it: ``DataParallel``, ``torch.compile``."""
+    return facts.WRAPPERS.get(canonical(name))
+
+
+@cache
+def is_grad_off_context(name: str) -> bool:
+    """Whether a call of this name gives a context manager (or decorator) that switches gradients off.
+
+    ``set_grad_enabled`` does so only for a false argument: see ``switches_grad``.
+    """
+    return canonical(name) in facts.GRAD_OFF
+
+
+@cache
+def switches_grad(name: str) -> bool:
+    """Whether this is ``set_grad_enabled``, whose first argument says if gradients are recorded."""
+    return canonical(name) in facts.GRAD_SWITCHES
+
+
+@cache
+def parameters(name: str) -> tuple[str, ...]:
+    """The parameter names of a function or constructor, in order; empty where they are not known.
+
+    ``*`` stands before the first keyword-only name; ``*name`` and ``**name`` collect the rest.
+    """
+    known = function(name) or class_(name)
+    return tuple(known.parameters.split()) if known is not None else ()
+
+
+@cache
+def tensor_only_methods() -> frozenset[str]:
+    """Methods that only tensors have and that leave their receiver alone.
+
+    No numpy array, pandas or PIL object, module, string, list or dict has a method of such a name, so that a call
+    ``x.name(...)`` says that ``x`` is a tensor.
+    """
+    names: set[str] = set()
+    for framework in FRAMEWORKS:
+        for name in table(framework, "TENSOR_METHODS"):
+            known = tensor_method(framework, name)
+            if known is not None and known.returns in ("tensor", "scalar") and not name.endswith("_"):
+                names.add(name)
+    changing = {
+        name
+        for framework in FRAMEWORKS
+        for name in names
+        if (known := tensor_method(framework, name)) is not None and known.returns not in ("tensor", "scalar")
+    }
+    shared = {name for framework in FRAMEWORKS for name in table(framework, "OTHER_METHODS")}
+    return frozenset(names - changing - shared - set(neighbour_tables.METHODS.split()))
+
+
+def layer_keys(name: str, arguments: Mapping[str, object]) -> tuple[str, ...] | None:
+    """The state-dict keys of a library layer built with these keyword arguments (positional ones bound by name).
+
+    ``None`` where they cannot be told: an unknown layer, a container, an argument whose value decides about the keys
+    in a way that is not known. An argument whose value is not known is given as ``...``.
+    """
+    state = layer_state(name)
+    if state is None or state.sized:
+        return None
+    if set(arguments) & set(state.depends):
+        return facts.recurrent_keys(canonical(name), arguments)
+    keys = list(state.keys)
+    removed: set[str] = set()
+    for parameter, value, changed in state.switches:
+        given = arguments.get(parameter, not value if isinstance(value, bool) else None)
+        if given is ...:
+            return None
+        if _is_flipped(given, value):
+            removed |= set(state.keys) - set(changed)
+            keys += [key for key in changed if key not in keys]
+    return tuple(key for key in keys if key not in removed)
+
+
+def _is_flipped(given: object, value: bool) -> bool:
+    # `bias_attr=None` is the default: only the Boolean itself flips.
+    return isinstance(given, bool) and given is value
