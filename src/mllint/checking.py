@@ -53,16 +53,14 @@ def check_paths(paths: Iterable[str], resolver: Resolver, request: Request) -> i
     ]
     outcomes += [Outcome(unreadable(problem)) for problem in discovery.unreadable]
     if request.verbose:
-        _note(f"{len(tasks)} files in {time.monotonic() - started:.2f} s")
+        _note(f"{len(tasks)} file(s) in {time.monotonic() - started:.2f} s")
     failed = discovery.nothing_exists or bool(discovery.configuration_errors)
     return max(_finish(outcomes, len(tasks), request), FAILED if failed else CLEAN)
 
 
 def check_stdin(name: str | None, resolver: Resolver, request: Request) -> int:
-    """Check standard input, called ``name``; with fixes, what becomes of it goes to standard
-    output.
-    """
-    data = click.get_binary_stream("stdin").read()
+    """Check standard input, called ``name``. With fixes, the mended source is what is printed."""
+    data = sys.stdin.buffer.read()
     try:
         configuration = resolver.for_folder(os.path.dirname(name or ""))
     except ConfigurationError as error:
@@ -169,6 +167,5 @@ def _note(message: str) -> None:
 
 def _print_bytes(data: bytes) -> None:
     sys.stdout.flush()
-    stream = click.get_binary_stream("stdout")
-    stream.write(data)
-    stream.flush()
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
