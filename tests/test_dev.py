@@ -27,7 +27,8 @@ ROOT = Path(__file__).parent.parent
 def test_every_command_exists_and_explains_itself(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["no-such-command"]) == 2
     assert main(["--help"]) == 0
-    assert all(name in capsys.readouterr().err for name in COMMANDS)
+    usage = capsys.readouterr().err
+    assert all(name in usage for name in COMMANDS)
     for name in COMMANDS:
         with pytest.raises(SystemExit) as caught:
             main([name, "--help"])
@@ -37,7 +38,7 @@ def test_every_command_exists_and_explains_itself(capsys: pytest.CaptureFixture[
 # -- new-rule -------------------------------------------------------------------------------------
 
 
-def test_scaffold_passes_the_harness(tmp_path: Path) -> None:
+def test_scaffold_passes_the_harness(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for part in ("src", "tests", "docs", "pyproject.toml", "README.md", "CHANGELOG.md"):
         source, target = ROOT / part, tmp_path / part
         if source.is_dir():
@@ -69,8 +70,10 @@ def test_scaffold_passes_the_harness(tmp_path: Path) -> None:
     update = ["--snapshot-update", "--allow-snapshot-deletion"]
     subprocess.run([sys.executable, "-m", *chosen, *update], cwd=tmp_path, env=environment, check=False)
     assert " passed" in run(*chosen)
-    run("ruff", "check", "src", "tests")
-    run("ruff", "format", "--check", "src", "tests")
+    files = [path for path in capsys.readouterr().out.split() if name in path.replace("_", "-")]
+    assert len(files) == 3
+    run("ruff", "check", *files)
+    run("ruff", "format", "--check", *files)
 
 
 @pytest.mark.parametrize(
