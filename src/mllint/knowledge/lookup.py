@@ -130,8 +130,8 @@ def parameters(name: str) -> tuple[str, ...]:
 def tensor_only_methods() -> frozenset[str]:
     """Methods that only tensors have and that leave their receiver alone.
 
-    No numpy array, pandas or PIL object, module, string, list or dict has a method of such a name, so that a call
-    ``x.name(...)`` says that ``x`` is a tensor.
+    No numpy array, pandas or PIL object, module, string, list or dict has a method of such a name, and nobody would
+    give it to an object of another kind, so that a call ``x.name(...)`` says that ``x`` is a tensor.
     """
     names: set[str] = set()
     for framework in FRAMEWORKS:
@@ -146,7 +146,7 @@ def tensor_only_methods() -> frozenset[str]:
         if (known := tensor_method(framework, name)) is not None and known.returns not in ("tensor", "scalar")
     }
     shared = {name for framework in FRAMEWORKS for name in table(framework, "OTHER_METHODS")}
-    return frozenset(names - changing - shared - set(neighbour_tables.METHODS.split()))
+    return frozenset((names & facts.UNMISTAKABLE) - changing - shared - set(neighbour_tables.METHODS.split()))
 
 
 def layer_keys(name: str, arguments: Mapping[str, object]) -> tuple[str, ...] | None:

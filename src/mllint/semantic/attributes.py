@@ -27,6 +27,7 @@ from mllint.semantic.values import (
     Symbol,
     Tensor,
     Text,
+    Unfinished,
     Value,
 )
 from mllint.syntax.shape import string_literal
@@ -45,6 +46,8 @@ _TENSOR_VIEWS = frozenset({"T", "mT", "H", "mH", "real", "imag"})
 def attribute(model: "Model", value: Value | None, name: str) -> Value | None:
     """What ``value.name`` is; ``None`` when that is not certain."""
     match value:
+        case Unfinished():
+            return value
         case Symbol():
             return Symbol(lookup.canonical(f"{value.name}.{name}"))
         case File():

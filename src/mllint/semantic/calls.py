@@ -31,6 +31,7 @@ from mllint.semantic.values import (
     Symbol,
     Tensor,
     Text,
+    Unfinished,
     Value,
 )
 from mllint.syntax.shape import argument, constant, string_literal
@@ -76,6 +77,8 @@ def called(model: "Model", call: cst.Call) -> Value | None:
     """What a call gives; ``None`` when that is not certain."""
     callee = model.value(call.func)
     match callee:
+        case Unfinished():
+            return callee
         case Symbol():
             return _of_symbol(model, call, callee.name)
         case ClassObject():

@@ -32,6 +32,7 @@ from mllint.semantic.values import (
     Symbol,
     Tensor,
     Text,
+    Unfinished,
     Value,
     join,
 )
@@ -46,6 +47,7 @@ from mllint.syntax.shape import (
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
+_UNFINISHED = Unfinished()
 MAX_DEPTH = 50
 """How many expressions, bindings and calls a value may be derived through before it counts as unknown."""
 
@@ -84,7 +86,10 @@ class Inference:
         if key in self._provisional:
             self._cut = True
             return self._provisional[key]
-        if key in self._active or self._depth.value >= MAX_DEPTH:
+        if key in self._active:
+            self._cut = True
+            return _UNFINISHED
+        if self._depth.value >= MAX_DEPTH:
             self._cut = True
             return None
         outer_cut, self._cut = self._cut, False
@@ -96,6 +101,8 @@ class Inference:
             self._active.discard(key)
             self._depth.value -= 1
         outermost = not self._active
+        if outermost and isinstance(result, Unfinished):
+            result = None
         if outermost or not self._cut:
             memo[key] = result
         else:
@@ -169,13 +176,10 @@ class Inference:
         return self.joined(tuple(scope.bindings[key]))
 
     def joined(self, bindings: tuple[Binding, ...]) -> Value | None:
-        """What all of the bindings agree on. Those that are being derived right now add nothing of their own."""
+        """What all of the bindings agree on."""
         result: Value | None = None
         seen = False
         for binding in bindings:
-            if id(binding) in self._active and len(bindings) > 1:
-                self._cut = True
-                continue
             value = self.binding_value(binding)
             result = value if not seen else join(result, value)
             seen = True
@@ -319,6 +323,8 @@ class Inference:
         base = self.value(node.value)
         index = subscript_index(node)
         match base:
+            case Unfinished():
+                return base
             case Tensor():
                 # Indexing a 0-d tensor raises; of anything else the rank of the result is not followed.
                 return Tensor(base.framework, base.attached)
@@ -354,6 +360,8 @@ class Inference:
         value = self.value(node.expression)
         if isinstance(node.operator, cst.Not):
             return Number()
+        if isinstance(value, Unfinished):
+            return value
         if isinstance(value, Tensor):
             return Tensor(value.framework, attachment(self.model, node, (value,)), value.scalar)
         return value if isinstance(value, (Number, Array)) else None

@@ -13,6 +13,7 @@ from mllint.semantic.values import (
     StateDict,
     Tensor,
     Text,
+    Unfinished,
     Value,
     join,
 )
@@ -25,6 +26,8 @@ _COLLATING = frozenset({"torch.utils.data.DataLoader", "paddle.io.DataLoader"})
 def element_of(value: Value | None) -> Value | None:
     """What iterating over a value yields; ``None`` when that is not certain."""
     match value:
+        case Unfinished():
+            return value
         case Repeated():
             return value.item
         case Elements() if value.items:

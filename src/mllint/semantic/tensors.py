@@ -20,6 +20,7 @@ from mllint.semantic.values import (
     Repeated,
     Tensor,
     Text,
+    Unfinished,
     Value,
 )
 from mllint.syntax.shape import argument, constant
@@ -50,7 +51,7 @@ def attachment(model: "Model", node: cst.CSTNode, inputs: Iterable[Value | None]
     off = model.gradients.off(node)
     if off is True:
         return False
-    states = [_state(value) for value in inputs]
+    states = [_state(value) for value in inputs if not isinstance(value, Unfinished)]
     if any(state is True for state in states):
         return True if off is False else None
     return False if all(state is False for state in states) else None
@@ -80,6 +81,9 @@ def framework_of(values: Iterable[Value | None]) -> Framework | None:
 
 def arithmetic(model: "Model", left: Value | None, right: Value | None, node: cst.CSTNode) -> Value | None:
     """What ``left op right`` is."""
+    if isinstance(left, Unfinished) or isinstance(right, Unfinished):
+        other = right if isinstance(left, Unfinished) else left
+        return other if isinstance(other, (Tensor, Unfinished)) else Unfinished()
     both = (left, right)
     framework = framework_of(both)
     if framework is not None:

@@ -21,6 +21,11 @@ class Value:
 
 
 @dataclass(frozen=True, slots=True)
+class Unfinished(Value):
+    """A thing that is being derived from itself: it adds nothing of its own, whatever is done with it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Symbol(Value):
     """Something imported or built in that is known by its canonical qualified name only."""
 
@@ -214,6 +219,10 @@ def join(first: Value | None, second: Value | None) -> Value | None:
         return first
     if first is None or second is None:
         return None
+    if isinstance(first, Unfinished):
+        return second
+    if isinstance(second, Unfinished):
+        return first
     if isinstance(first, Nothing):
         return second
     if isinstance(second, Nothing):
