@@ -50,7 +50,7 @@ DEFAULT_EXCLUDE = (
 """Names of files and folders that are not looked into unless they are named on the command line."""
 
 _BLOCK = re.compile(r"ML\d?|ALL")
-_VERSION = re.compile(r"(\d+)(?:\.(\d+))?(?:\.\w+)*")
+_VERSION = re.compile(r"(\d+)(?:\.(\d+)(?:[.+a-z]\w*)*)?")
 _FOREIGN_KEYS = {"code-quality", "git", "rules"}
 """Keys of an older, unrelated tool that keeps its settings in the same table."""
 
@@ -333,6 +333,7 @@ def _checked(table: Mapping[str, Any], where: str, prefix: str) -> dict[str, Any
         values = msgspec.convert(table, _Table)
     except msgspec.ValidationError as error:
         what, _, path = str(error).partition(" - at `$.")
+        what = what.replace(" | null", "").replace("`object`", "`table`")
         raise ConfigurationError(where, f"`{_joined(prefix, path.rstrip('`'))}`: {what}".lower()) from None
     for framework in ("torch", "paddle"):
         version = getattr(values.target_version, framework)

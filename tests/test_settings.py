@@ -1,0 +1,333 @@
+"""Configuration: tables to settings, which file decides, and what is said of a wrong one."""
+
+import pickle
+from pathlib import Path
+
+import pytest
+
+from mllint.requirements import lower_bound, lower_bounds
+from mllint.settings import (
+    DEFAULT_EXCLUDE,
+    Configuration,
+    ConfigurationError,
+    Overrides,
+    Resolver,
+    Settings,
+    configuration,
+    parse_inline,
+    parse_version,
+)
+
+
+def from_table(text: str, **overrides: object) -> Configuration:
+    """The configuration that a table in a ``pyproject.toml`` means."""
+    table = parse_inline(text)
+    return configuration(table, "/p/pyproject.toml", "/p", Overrides(**overrides))  # type: ignore[arg-type]
+
+
+def write(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_full_table() -> None:
+    found = from_table(
+        """
+        exclude = ["legacy"]
+        extend-exclude = ["third_party/*.py"]
+        force-exclude = true
+        respect-gitignore = false
+        target-version = { torch = "2.4", paddle = "2.6.2" }
+        [lint]
+        select = ["ML1", "nan-comparison"]
+        ignore = ["ML102"]
+        extend-select = ["ML203"]
+        per-file-ignores = { "tests/*" = ["ML101"], "!src/*" = ["ML5"] }
+        """
+    )
+    assert found.settings == Settings(
+        select=("ML1", "nan-comparison"),
+        ignore=("ML102",),
+        extend_select=("ML203",),
+        per_file_ignores=(("tests/*", ("ML101",)), ("!src/*", ("ML5",))),
+        pattern_root="/p",
+        torch_version="2.4",
+        paddle_version="2.6.2",
+    )
+    assert found.files.exclude == ("legacy",)
+    assert found.files.extend_exclude == ("third_party/*.py",)
+    assert found.files.force_exclude
+    assert not found.files.respect_gitignore
+
+
+def test_an_empty_table_is_the_defaults() -> None:
+    found = from_table("")
+    assert found.settings == Settings(pattern_root="/p")
+    assert found.settings.select == ("ML",)
+    assert found.files.exclude == DEFAULT_EXCLUDE
+    assert found.files.respect_gitignore
+    assert not found.files.force_exclude
+
+
+def test_keys_of_lint_may_stand_in_the_outer_table() -> None:
+    assert from_table('select = ["ML1"]') == from_table('lint.select = ["ML1"]')
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "selct = []",
+            "unknown key `tool.mllint.selct` (did you mean `select`? allowed: exclude, "
+            "extend-exclude, extend-select, force-exclude, ignore, lint, per-file-ignores, "
+            "respect-gitignore, select, target-version)",
+        ),
+        (
+            "lint.ignores = []",
+            "unknown key `tool.mllint.lint.ignores` (did you mean `ignore`? allowed: "
+            "extend-select, ignore, per-file-ignores, select)",
+        ),
+        (
+            'target-version.tensorflow = "2"',
+            "unknown key `tool.mllint.target-version.tensorflow` (allowed: paddle, torch)",
+        ),
+        (
+            "rules = {}",
+            "unknown key `tool.mllint.rules` (it belongs to an older, unrelated tool that used the same table)",
+        ),
+        ('lint.select = "ML1"', "`tool.mllint.lint.select`: expected `array`, got `str`"),
+        ("lint = 3", "`tool.mllint.lint`: expected `table`, got `int`"),
+        ("force-exclude = 1", "`tool.mllint.force-exclude`: expected `bool`, got `int`"),
+        (
+            "target-version.torch = 2.6",
+            "`tool.mllint.target-version.torch`: expected `str`, got `float`",
+        ),
+        (
+            'target-version.torch = "new"',
+            "`tool.mllint.target-version.torch`: `new` is not a version such as `2.6`",
+        ),
+        (
+            'select = ["ML1"]\nlint.select = ["ML2"]',
+            "`tool.mllint.select` and `tool.mllint.lint.select` are both given",
+        ),
+        ('ignore = ["ML777"]', "`ML777` names no rule"),
+        ('ignore = [""]', "`` names no rule"),
+        (
+            'ignore = ["nan-comparision"]',
+            "`nan-comparision` names no rule; did you mean `nan-comparison`?",
+        ),
+        ('per-file-ignores."a.py" = ["X1"]', "`X1` names no rule"),
+        ('exclude = ["a/[z-a]"]', "`tool.mllint.exclude`: `a/[z-a]` is not a pattern"),
+        (
+            'per-file-ignores."!a/[z-a]" = ["ML1"]',
+            "`tool.mllint.per-file-ignores`: `a/[z-a]` is not a pattern",
+        ),
+    ],
+)
+def test_a_wrong_table_is_an_error_that_says_what_is_wrong(text: str, expected: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        from_table(text)
+    assert str(caught.value).startswith(f"/p/pyproject.toml: {expected}")
+
+
+def test_an_inline_setting_is_laid_over_the_table() -> None:
+    inline = (parse_inline('lint.select = ["ML2"]'), parse_inline('target-version.paddle="3.0"'))
+    found = from_table('select = ["ML1"]\nignore = ["ML101"]\ntarget-version.torch = "2.1"', tables=inline)
+    assert found.settings.select == ("ML2",)
+    assert found.settings.ignore == ("ML101",)
+    assert (found.settings.torch_version, found.settings.paddle_version) == ("2.1", "3.0")
+
+
+def test_a_wrong_inline_setting_names_the_option() -> None:
+    with pytest.raises(ConfigurationError, match=r"^--config: unknown key `selec` \(did you mean"):
+        from_table("", tables=(parse_inline("selec = []"),))
+    with pytest.raises(ConfigurationError, match=r"^--config: `select = ` is not valid TOML"):
+        parse_inline("select = ")
+
+
+def test_select_on_the_command_line_starts_afresh() -> None:
+    table = 'select = ["ML1"]\nignore = ["ML101"]\nextend-select = ["ML2"]'
+    settings = from_table(table, select=("ML101",)).settings
+    assert (settings.select, settings.ignore, settings.extend_select) == (("ML101",), (), ())
+
+
+def test_ignore_on_the_command_line_replaces_that_of_the_file() -> None:
+    settings = from_table('ignore = ["ML101"]', ignore=("ML2",)).settings
+    assert settings.ignore == ("ML2",)
+
+
+def test_extend_select_on_the_command_line_wins_over_ignore_of_the_file() -> None:
+    settings = from_table('ignore = ["ML101", "ML2"]', extend_select=("ML101",)).settings
+    assert (settings.ignore, settings.extend_select) == (("ML2",), ("ML101",))
+
+
+def test_versions_on_the_command_line_win() -> None:
+    settings = from_table('target-version.torch = "2.1"', torch_version="2.6").settings
+    assert settings.torch_version == "2.6"
+
+
+def test_the_nearest_file_decides_and_nothing_is_merged(tmp_path: Path) -> None:
+    write(tmp_path / "pyproject.toml", '[tool.mllint]\nselect = ["ML1"]\nignore = ["ML101"]')
+    write(tmp_path / "a" / "pyproject.toml", '[tool.mllint]\nselect = ["ML2"]')
+    write(tmp_path / "a" / "b" / "pyproject.toml", '[project]\nname = "other"')
+    resolver = Resolver()
+    assert resolver.for_folder(str(tmp_path)).settings.select == ("ML1",)
+    inner = resolver.for_folder(str(tmp_path / "a" / "b"))
+    assert (inner.settings.select, inner.settings.ignore) == (("ML2",), ())
+    assert inner.source == str(tmp_path / "a" / "pyproject.toml")
+    assert inner.root == str(tmp_path / "a")
+    assert resolver.for_folder(str(tmp_path / "a")) is inner
+
+
+def test_files_of_their_own_win_over_pyproject(tmp_path: Path) -> None:
+    write(tmp_path / "pyproject.toml", '[tool.mllint]\nselect = ["ML1"]')
+    write(tmp_path / "mllint.toml", 'select = ["ML2"]')
+    assert Resolver().for_folder(str(tmp_path)).settings.select == ("ML2",)
+    write(tmp_path / ".mllint.toml", 'lint.select = ["ML4"]')
+    assert Resolver().for_folder(str(tmp_path)).settings.select == ("ML4",)
+
+
+def test_a_given_file_holds_for_all_and_its_patterns_for_the_working_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "a" / "pyproject.toml", '[tool.mllint]\nselect = ["ML2"]')
+    given = write(tmp_path / "conf" / "ci.toml", 'select = ["ML4"]')
+    monkeypatch.chdir(tmp_path)
+    found = Resolver(file=str(given)).for_folder(str(tmp_path / "a"))
+    assert found.settings.select == ("ML4",)
+    assert found.root == str(tmp_path)
+
+
+def test_isolated_reads_nothing(tmp_path: Path) -> None:
+    write(tmp_path / "pyproject.toml", "[tool.mllint\n")
+    assert Resolver(isolated=True).for_folder(str(tmp_path)).settings.select == ("ML",)
+
+
+def test_a_given_file_must_be_usable(tmp_path: Path) -> None:
+    other = write(tmp_path / "pyproject.toml", "[project]\n")
+    with pytest.raises(ConfigurationError, match=r"has no `\[tool.mllint\]` table"):
+        Resolver(file=str(other))
+    with pytest.raises(ConfigurationError, match="cannot be read: no such file"):
+        Resolver(file=str(tmp_path / "missing.toml"))
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b"[tool.mllint\n", "is not valid TOML: Expected ']'"),
+        (b"name = '\xff'\n", "is not valid TOML"),
+        (b"[tool]\nmllint = 1\n", "`tool.mllint` must be a table"),
+    ],
+)
+def test_a_broken_file_is_an_error_that_names_it(tmp_path: Path, content: bytes, expected: str) -> None:
+    path = tmp_path / "pyproject.toml"
+    path.write_bytes(content)
+    resolver = Resolver()
+    for _ in range(2):  # the second time it is remembered
+        with pytest.raises(ConfigurationError) as caught:
+            resolver.for_folder(str(tmp_path / "sub"))
+        assert str(caught.value).startswith(f"{path}: {expected}")
+
+
+def test_settings_are_values() -> None:
+    settings = Settings(select=("ML1",), per_file_ignores=(("a", ("ML1",)),), torch_version="2.6")
+    assert pickle.loads(pickle.dumps(settings)) == settings
+    assert len({settings, Settings()}) == 2
+    with pytest.raises(AttributeError):
+        settings.select = ()  # type: ignore[misc]
+
+
+def test_settings_that_can_never_hold_are_refused() -> None:
+    with pytest.raises(ValueError, match="`two` is not a version"):
+        Settings(torch_version="two")
+    with pytest.raises(ValueError, match="is not a pattern"):
+        Settings(per_file_ignores=(("a/[z-a]", ("ML1",)),))
+
+
+@pytest.mark.parametrize(
+    ("text", "version"), [("2", (2, 0)), ("2.6", (2, 6)), ("2.10.1", (2, 10)), ("2.6.0rc1", (2, 6))]
+)
+def test_versions(text: str, version: tuple[int, int]) -> None:
+    assert parse_version(text) == version
+
+
+@pytest.mark.parametrize("text", ["", "v2", "2.x", ">=2.6", "2 6"])
+def test_no_versions(text: str) -> None:
+    with pytest.raises(ValueError, match="is not a version"):
+        parse_version(text)
+
+
+@pytest.mark.parametrize(
+    ("specifier", "bound"),
+    [
+        (">=2.1,<3", (2, 1)),
+        ("<3, >=2.1", (2, 1)),
+        ("~=2.1.0", (2, 1)),
+        ("==2.1.*", (2, 1)),
+        ("==1.13.1+cu117", (1, 13)),
+        ("===2.0", (2, 0)),
+        ("> 1.9", (1, 9)),
+        ("^2.1", (2, 1)),
+        (">=2", (2, 0)),
+        (">=1.8,>=2.0,!=2.1", (2, 0)),
+        ("<3", None),
+        ("!=2.0", None),
+        ("", None),
+        ("@ https://example.org/torch-2.1.whl", None),
+    ],
+)
+def test_the_lower_bound_of_a_specifier(specifier: str, bound: tuple[int, int] | None) -> None:
+    assert lower_bound(specifier) == bound
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        (
+            "pyproject.toml",
+            '[project]\ndependencies = ["torch>=2.1; python_version>\'3\'", "torchvision>=9"]',
+            {"torch": "2.1"},
+        ),
+        ("pyproject.toml", '[project]\ndependencies = ["torch"]', {}),
+        ("pyproject.toml", '[project]\ndependencies = ["Torch [opt] (>=2.3)"]', {"torch": "2.3"}),
+        (
+            "pyproject.toml",
+            '[tool.poetry.dependencies]\ntorch = "2.2"\npaddlepaddle-gpu = {version = "^2.5"}',
+            {"torch": "2.2", "paddle": "2.5"},
+        ),
+        ("pyproject.toml", "project = 3", {}),
+        ("pyproject.toml", "[project", {}),
+        (
+            "setup.cfg",
+            "[options]\ninstall_requires =\n    numpy\n    torch >= 1.12\n",
+            {"torch": "1.12"},
+        ),
+        ("setup.cfg", "install_requires = torch>=1\n", {}),
+        (
+            "requirements.txt",
+            "# torch>=9\n-r base.txt\n--find-links x\npaddlepaddle==2.6.2  # cpu\ntorch>=2.0\n",
+            {"torch": "2.0", "paddle": "2.6"},
+        ),
+        (
+            "requirements.txt",
+            "torch==2.4 ; sys_platform == 'linux'\ntorch==2.2 ; sys_platform == 'darwin'\n",
+            {"torch": "2.2"},
+        ),
+        ("requirements.txt", "torch==2.4 ; x\ntorch ; y\n", {}),
+    ],
+)
+def test_versions_that_a_project_asks_for(tmp_path: Path, name: str, text: str, expected: dict[str, str]) -> None:
+    write(tmp_path / name, text)
+    assert lower_bounds(str(tmp_path)) == expected
+
+
+def test_the_first_file_that_names_the_framework_decides(tmp_path: Path) -> None:
+    write(tmp_path / "requirements.txt", "torch==2.9\npaddlepaddle==3.0\n")
+    write(tmp_path / "pyproject.toml", '[project]\ndependencies = ["torch>=2.1"]')
+    assert lower_bounds(str(tmp_path)) == {"torch": "2.1", "paddle": "3.0"}
+
+
+def test_no_files_no_versions(tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").mkdir()
+    assert lower_bounds(str(tmp_path)) == {}
