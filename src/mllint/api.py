@@ -4,8 +4,6 @@ Both functions raise nothing whatever the source is, print nothing, and touch no
 sibling files of a project whose root the settings name.
 """
 
-import io
-import tokenize
 from pathlib import Path
 
 from mllint.diagnostics import Diagnostic, Location, Result, Status
@@ -14,6 +12,7 @@ from mllint.registry import UnknownSelectorError
 from mllint.runner import fix, lint
 from mllint.semantic.project import Project
 from mllint.settings import Settings
+from mllint.syntax.source import bytes_of
 
 
 def lint_source(source: bytes | str, path: str = "<string>", settings: Settings | None = None) -> Result:
@@ -55,16 +54,7 @@ def _project(settings: Settings) -> Project | None:
 
 
 def _bytes(source: bytes | str) -> bytes:
-    """The source as a file would hold it: text in the encoding that it declares for itself."""
-    if not isinstance(source, str):
-        return bytes(source)
-    data = source.encode("utf-8", "surrogatepass")
-    try:
-        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
-        return data if encoding.startswith("utf-8") else source.encode(encoding)
-    except (SyntaxError, UnicodeError):
-        # An unknown encoding, or one that lacks a character: the finding will say so.
-        return data
+    return bytes_of(source) if isinstance(source, str) else bytes(source)
 
 
 def _misconfigured(path: str, error: UnknownSelectorError) -> Result:

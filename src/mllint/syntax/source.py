@@ -21,6 +21,19 @@ class DecodingError(Exception):
         self.row = row
 
 
+def bytes_of(text: str) -> bytes:
+    """Bytes of which a file could consist that holds this text: in the encoding that it declares.
+
+    UTF-8 where that encoding is unknown or lacks a character.
+    """
+    data = text.encode("utf-8", "surrogatepass")
+    try:
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+        return data if encoding.startswith("utf-8") else text.encode(encoding)
+    except (SyntaxError, UnicodeError):
+        return data
+
+
 class Source:
     """The decoded text of one file and how to get back to its bytes.
 
