@@ -1,0 +1,154 @@
+"""What is done with one file: the gate, the rules that hold for it, reading and writing."""
+
+import pickle
+from pathlib import Path
+
+import pytest
+
+from mllint.diagnostics import Status
+from mllint.registry import RuleSet, all_rules
+from mllint.runner import Mode, Runner, Task, chosen_rules
+from mllint.settings import Settings
+from mllint.syntax.gate import may_concern_rules
+
+MISTAKES = b"""\
+import math
+import torch
+
+x = torch.zeros(3)
+x.cuda()
+print(x.sum() == math.nan)
+"""
+
+
+def codes(settings: Settings, path: str = "a.py") -> tuple[str, ...]:
+    return chosen_rules(settings, path).codes
+
+
+def test_the_gate_is_never_narrower_than_that_of_the_rules() -> None:
+    """Whatever makes a rule look at a file gets the file past the first gate."""
+    checked = 0
+    for rule in all_rules():
+        words = {word for subscription in rule.subscriptions for word in subscription.mentions}
+        anything = not all(subscription.mentions for subscription in rule.subscriptions)
+        for framework in rule.frameworks:
+            for word in sorted(words) + ["anything"] * anything:
+                data = f"import {framework}\n{word}\n".encode()
+                assert RuleSet([rule]).may_fire(data), (rule.code, data)
+                assert may_concern_rules(data), f"{rule.code} fires on {data!r}: widen syntax/gate.py"
+                checked += 1
+    assert checked >= len(all_rules())
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"import os\n", b"import numpy as np\nnp.zeros(3)\n", b"float('nan')", b"\xff\x00"]
+)
+def test_a_file_that_concerns_no_rule_is_not_parsed(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "a.py"
+    path.write_bytes(data)
+    assert not may_concern_rules(data)
+    outcome = Runner(Mode()).outcome(Task(str(path), Settings()))
+    assert (outcome.result.status, outcome.result.diagnostics) == (Status.SKIPPED, ())
+
+
+def test_the_rules_of_a_file() -> None:
+    every = tuple(rule.code for rule in all_rules() if not rule.is_opinion)
+    assert codes(Settings()) == every
+    assert codes(Settings(select=("ML101", "nan-comparison"))) == ("ML101", "ML501")
+    assert codes(Settings(select=("ML1",), ignore=("ML102",), extend_select=("ML501",)))[-1] == "ML501"
+    assert "ML102" not in codes(Settings(select=("ML1",), ignore=("ML102",)))
+
+
+def test_rules_ignored_for_some_files() -> None:
+    settings = Settings(
+        select=("ML101", "ML501"),
+        per_file_ignores=(("tests/*", ("ML1",)), ("conftest.py", ("ALL",)), ("!src/**", ("ML501",))),
+        pattern_root="/p",
+    )
+    assert codes(settings, "/p/src/a.py") == ("ML101", "ML501")
+    assert codes(settings, "/p/b.py") == ("ML101",)
+    assert codes(settings, "/p/tests/a.py") == ()
+    assert codes(settings, "/p/src/x/conftest.py") == ()
+
+
+def test_patterns_of_the_library_are_matched_against_the_path_as_it_is() -> None:
+    settings = Settings(select=("ML101",), per_file_ignores=(("tests/", ("ML101",)),))
+    assert codes(settings, "tests/a.py") == ()
+    assert codes(settings, "./tests/a.py") == ()
+    assert codes(settings, "src/a.py") == ("ML101",)
+
+
+def test_an_outcome_can_be_pickled(tmp_path: Path) -> None:
+    path = tmp_path / "a.py"
+    path.write_bytes(MISTAKES)
+    task = Task(str(path), Settings())
+    outcome = Runner(Mode(fixes=True)).outcome(task)
+    assert len(outcome.fixed) == 2
+    assert pickle.loads(pickle.dumps((task, outcome))) == (task, outcome)
+
+
+def test_a_file_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.py"
+    path.write_bytes(MISTAKES)
+
+    def refuse(self: Path) -> bytes:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    result = Runner(Mode()).outcome(Task(str(path), Settings())).result
+    assert result.status is Status.UNREADABLE
+    assert [(found.code, found.message) for found in result.diagnostics] == [
+        ("ML003", "cannot be read: permission denied")
+    ]
+
+
+def test_a_file_that_cannot_be_written_keeps_its_findings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.py"
+    path.write_bytes(MISTAKES)
+    task = Task(str(path), Settings())
+    before = Runner(Mode()).outcome(task).result
+    monkeypatch.setattr("mllint.writer.os.access", lambda path, mode: False)
+    outcome = Runner(Mode(fixes=True, writes=True)).outcome(task)
+    assert outcome.write_failed
+    assert outcome.problem == "cannot be written: the file is read-only"
+    assert outcome.result == before
+    assert outcome.fixed == ()
+    assert path.read_bytes() == MISTAKES
+
+
+def test_fixes_are_written_only_where_that_is_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "a.py"
+    path.write_bytes(MISTAKES)
+    shown = Runner(Mode(fixes=True)).outcome(Task(str(path), Settings()))
+    assert path.read_bytes() == MISTAKES
+    assert shown.change is not None
+    assert shown.change.before == MISTAKES
+    written = Runner(Mode(fixes=True, writes=True)).outcome(Task(str(path), Settings()))
+    assert path.read_bytes() == shown.change.after
+    assert written.result.diagnostics == ()
+
+
+def test_the_versions_that_the_project_asks_for_reach_the_rules(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, requirement in (("a", "torch>=2.1"), ("b", "paddlepaddle==3.0")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "x.py").write_bytes(MISTAKES)
+        (tmp_path / name / "setup.cfg").write_text(f"[options]\ninstall_requires = {requirement}\n")
+    seen = []
+    from mllint import engine
+
+    lint = engine.lint
+
+    def spy(*arguments: object, **options: object) -> object:
+        seen.append(options["targets"])
+        return lint(*arguments, **options)
+
+    monkeypatch.setattr(engine, "lint", spy)
+    runner = Runner(Mode())
+    paths = [str(tmp_path / "a" / "x.py"), str(tmp_path / "b" / "x.py")]
+    list(runner.run(Task(path, Settings()) for path in paths))
+    list(runner.run(Task(path, Settings(torch_version="1.8")) for path in paths[:1]))
+    list(runner.run(Task(path, Settings(), reads_requirements=False) for path in paths[:1]))
+    targets = engine.Targets
+    assert seen == [targets(torch=(2, 1)), targets(paddle=(3, 0)), targets(torch=(1, 8)), targets()]
