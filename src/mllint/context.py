@@ -68,6 +68,10 @@ class Context:
         """The canonical qualified name of an imported or built-in thing; ``None`` for everything else."""
         return self.model.qualified_name(node)
 
+    def library_name(self, node: cst.CSTNode) -> str | None:
+        """The canonical qualified name of what is imported from a library *in this file*; no sibling file is read."""
+        return self.model.library_name(node)
+
     def bindings(self, node: cst.BaseExpression) -> tuple[Binding, ...]:
         """The bindings of a name or dotted path that reach it."""
         return self.model.reaching(node)

@@ -69,11 +69,11 @@ def lint(
     if suppressions.file_is_skipped:
         return Result(path, Status.SKIPPED)
     try:
-        tree = Tree(parse(source))
+        model = _model(source, project)
     except ParseError as error:
         return _unreadable(path, str(error), Location(error.row, error.column))
     try:
-        return _analyse(source, tree, rules, suppressions, Model(tree, source, project), targets or Targets())
+        return _analyse(source, model, rules, suppressions, targets or Targets())
     # The last line of defence: whatever goes wrong in one file, the other files of a run go on.
     except Exception as error:  # noqa: BLE001
         message = f"mllint failed on this file: {_one_line(error)}"
@@ -81,14 +81,25 @@ def lint(
         return Result(path, Status.INTERNAL_ERROR, (failure,))
 
 
+def _model(source: Source, project: Project | None) -> Model:
+    """The model of a file: the one from when another file asked for it, or a new one that is kept for the others."""
+    if project is None:
+        return Model(Tree(parse(source)), source)
+    model = project.recall(source)
+    if model is None:
+        model = Model(Tree(parse(source)), source, project)
+        project.keep(model)
+    return model
+
+
 def _analyse(
     source: Source,
-    tree: Tree,
+    model: Model,
     rules: RuleSet,
     suppressions: Suppressions,
-    model: Model,
     targets: Targets,
 ) -> Result:
+    tree = model.tree
     context = Context(source, tree, model, (targets.torch, targets.paddle))
     found: list[_Found] = []
     failures: list[_Failure] = []
@@ -105,7 +116,8 @@ def _analyse(
     if not found and not failures:
         return Result(source.path, Status.OK, dependencies=model.dependencies)
     diagnostics = _place(source, tree, found, failures)
-    reported, suppressed = [], []
+    reported: list[Diagnostic] = []
+    suppressed: list[Diagnostic] = []
     for diagnostic in sorted(set(diagnostics), key=lambda diagnostic: diagnostic.sort_key):
         silent = suppressions.silences(diagnostic.code, diagnostic.noqa_row, diagnostic.name)
         (suppressed if silent else reported).append(diagnostic)

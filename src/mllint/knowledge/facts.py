@@ -296,15 +296,17 @@ def _paddle_recurrent_keys(count: int, arguments: Mapping[str, object]) -> tuple
 def _ends(both: bool) -> tuple[str, ...]:
     return ("", "_reverse") if both else ("",)
 
-# Names of methods that nobody gives to anything but a tensor. Left out, although only tensors have them: words that
-# a logger, an iterator, a layer or a namespace may as well have (`log`, `roll`, `tile`, `relu`, `softmax`, `bernoulli`).
-# Seen in real code: `wandb.log(...)`, `iterator.roll(...)`, `boxes.clip(...)`, `functional.relu(...)` on unknown things.
+
+# Names of methods that nobody gives to anything but a tensor. Left out, although only tensors have them: words that a
+# logger, an iterator, a layer or a namespace may as well have (`log`, `roll`, `tile`, `relu`, `bernoulli`). Seen in real
+# code: `wandb.log(...)`, `iterator.roll(...)`, `boxes.clip(...)`, `functional.relu(...)` on things that are not known.
 UNMISTAKABLE = frozenset(
     _words(
-        "masked_fill masked_select masked_scatter unsqueeze type_as index_select index_fill index_add index_copy "
-        "scatter_add scatter_reduce permute expand_as view_as reshape_as logsumexp log_softmax bmm baddbmm addmm addbmm "
-        "clamp clamp_min clamp_max repeat_interleave new_zeros new_ones new_full new_empty new_tensor nan_to_num movedim "
-        "unflatten swapdims put_along_axis take_along_dim gather_nd index_sample diag_embed tril triu digamma lgamma rsqrt "
-        "resize_as sum_to_size unique_consecutive broadcast_to index_put addcmul addcdiv view_as_complex view_as_real"
+        "addbmm addcdiv addcmul addmm baddbmm bmm broadcast_to clamp clamp_max clamp_min diag_embed digamma expand_as "
+        "gather_nd index_add index_copy index_fill index_put index_sample index_select lgamma log_softmax logsumexp "
+        "masked_fill masked_scatter masked_select movedim nan_to_num new_empty new_full new_ones new_tensor new_zeros "
+        "permute put_along_axis repeat_interleave reshape_as resize_as rsqrt scatter_add scatter_reduce sum_to_size "
+        "swapdims take_along_dim tril triu type_as unflatten unique_consecutive unsqueeze view_as view_as_complex "
+        "view_as_real"
     )
 )

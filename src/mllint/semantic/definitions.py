@@ -155,7 +155,7 @@ class ClassInfo:
         for name in self.library_bases:
             known = lookup.class_(name)
             if known is not None and known.kind in ("layer", "loss", "container", "rnn"):
-                return lookup.framework_of(name)
+                return "paddle" if lookup.framework_of(name) == "paddle" else "torch"
         return None
 
     @cached_property

@@ -10,6 +10,7 @@ from mllint.knowledge import lookup
 from mllint.semantic.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.depth import Depth
 from mllint.semantic.gradients import Gradients
+from mllint.semantic.imports import is_library
 from mllint.semantic.inference import Inference
 from mllint.semantic.scopes import Binding, BindingKind, Scope
 from mllint.semantic.values import Framework, Symbol, Value
@@ -97,6 +98,30 @@ class Model:
         """The canonical qualified name of an imported or built-in thing; ``None`` for everything else."""
         value = self.value(node)
         return value.name if isinstance(value, Symbol) else None
+
+    def library_name(self, node: cst.CSTNode) -> str | None:
+        """As ``qualified_name``, for what this file itself imports from a library; no sibling file is read."""
+        path = dotted_path(node)
+        if path is None:
+            return None
+        root = path.partition(".")[0]
+        return self.qualified_name(node) if root in self._library_roots else None
+
+    @cached_property
+    def _library_roots(self) -> frozenset[str]:
+        """The names that imports from libraries bind anywhere in the file."""
+        roots: set[str] = set()
+        for statement in self.tree.by_type.get(cst.Import, ()):
+            for alias in statement.names:
+                path = dotted_path(alias.name) or ""
+                if is_library(path):
+                    roots.add(alias.evaluated_alias or path.partition(".")[0])
+        for statement in self.tree.by_type.get(cst.ImportFrom, ()):
+            module = dotted_path(statement.module) if statement.module is not None else None
+            if module is not None and not statement.relative and is_library(module):
+                names = () if isinstance(statement.names, cst.ImportStar) else statement.names
+                roots.update(alias.evaluated_alias or alias.evaluated_name for alias in names)
+        return frozenset(roots)
 
     def reaching(self, node: cst.BaseExpression) -> tuple[Binding, ...]:
         """The bindings of a name or dotted path that reach it, in source order; empty when the key is bound elsewhere."""

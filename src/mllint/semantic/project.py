@@ -19,18 +19,21 @@ if TYPE_CHECKING:
 _ROOT_MARKERS = (".git", "pyproject.toml", "setup.py", "setup.cfg")
 MAX_BYTES = 400_000
 """Largest sibling file that is read."""
+KEPT_CHARACTERS = 1_000_000
+"""How much source text the models that are kept stand for: about 80 bytes of memory a character."""
 
 
 class Project:
-    """A folder in which imports are looked up.
+    """A folder in which imports are looked up, and the models of the files that were read there last.
 
-    ``limit`` is how many parsed sibling files are kept.
+    ``limit`` is how many characters of source the kept models may stand for.
     """
 
-    def __init__(self, root: Path, limit: int = 48) -> None:
+    def __init__(self, root: Path, limit: int = KEPT_CHARACTERS) -> None:
         self.root = root
         self.limit = limit
         self.depth = Depth()
+        self._kept = 0
         self._models: OrderedDict[Path, Model | None] = OrderedDict()
         self._located: dict[tuple[str, Path], Path | None] = {}
 
@@ -83,12 +86,25 @@ class Project:
         if path in self._models:
             self._models.move_to_end(path)
             return self._models[path]
-        # While a file is being read it counts as unknown, so that a ring of imports ends.
-        self._models[path] = None
-        self._models[path] = model = self._read(path)
-        while len(self._models) > self.limit:
-            self._models.popitem(last=False)
+        model = self._read(path)
+        self._keep(path, model)
         return model
+
+    def recall(self, source: Source) -> "Model | None":
+        """The model of a file that was read before, if its text is still the same."""
+        model = self._models.get(Path(source.path).resolve())
+        return model if model is not None and model.source.text == source.text else None
+
+    def keep(self, model: "Model") -> None:
+        """Remember the model of a file, for the files that import it."""
+        self._keep(Path(model.source.path).resolve(), model)
+
+    def _keep(self, path: Path, model: "Model | None") -> None:
+        self._kept -= _size(self._models.pop(path, None))
+        self._models[path] = model
+        self._kept += _size(model)
+        while self._kept > self.limit and len(self._models) > 1:
+            self._kept -= _size(self._models.popitem(last=False)[1])
 
     def _read(self, path: Path) -> "Model | None":
         from mllint.semantic.model import (
@@ -102,3 +118,7 @@ class Project:
             return Model(Tree(parse(source)), source, self)
         except (OSError, DecodingError, ParseError):
             return None
+
+
+def _size(model: "Model | None") -> int:
+    return 0 if model is None else len(model.source.text)

@@ -83,10 +83,7 @@ class _Reader:
     @property
     def comments(self) -> tuple[Comment, ...]:
         """The comments read so far."""
-        return tuple(
-            Comment(*comment, self._targets.get(index))
-            for index, comment in enumerate(self._comments)
-        )
+        return tuple(Comment(*comment, self._targets.get(index)) for index, comment in enumerate(self._comments))
 
     def read(self, token: tokenize.TokenInfo) -> None:
         """Take the next token."""

@@ -74,7 +74,7 @@ class Tree:
                 getter = getters[node_type] = _children_getter(node_type)
             if getter is None:
                 continue
-            pending = []
+            pending: list[cst.CSTNode] = []
             for value in getter(node):
                 if value is None or value.__class__ is str:
                     continue

@@ -150,12 +150,13 @@ def _finding(
         message = f"NaN is compared by identity: {outcome} for every NaN that is computed"
     function, certain = _function(operand, library, context)
     shown = f"{'~' if negated and function in ('torch', 'paddle', 'numpy') else 'not ' if negated else ''}{function}.isnan(...)"
-    fixable = nan is not None and len(node.comparisons) == 1
+    if nan is None or len(node.comparisons) > 1:
+        return Finding(node, message, f"write `{shown}`")
     return Finding(
         node,
         message,
         f"write `{shown}`",
-        fix=(lambda: _fix(node, operand, nan, function, negated, certain, context)) if fixable else None,
+        fix=lambda: _fix(node, operand, nan, function, negated, certain, context),
     )
 
 

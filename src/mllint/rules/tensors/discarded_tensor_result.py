@@ -78,6 +78,10 @@ _EFFECTS = frozenset({
 })  # fmt: skip
 
 
+# Called for the error it raises on what it cannot compile.
+_TRIED_OUT = frozenset({"torch.jit.script", "torch.jit.trace"})
+
+
 @rule.on(cst.Expr)
 def check(statement: cst.Expr, context: Context) -> Iterator[Finding]:
     """Report a statement that is nothing but such a call."""
@@ -87,8 +91,10 @@ def check(statement: cst.Expr, context: Context) -> Iterator[Finding]:
     if isinstance(call.func, cst.Attribute) and _discards_method(call, call.func, context):
         yield from _finding(statement, call, call.func.value, f"{call.func.attr.value}()", context)
         return
-    name = context.qualified_name(call.func)
-    if name is None or not call.args or call.args[0].star:
+    if not call.args or call.args[0].star:
+        return
+    name = context.library_name(call.func)
+    if name is None:
         return
     if _discards_function(call, name, context) or _discards_wrapper(call, name, context):
         yield from _finding(statement, call, call.args[0].value, name.rpartition(".")[2] + "()", context)
@@ -97,6 +103,9 @@ def check(statement: cst.Expr, context: Context) -> Iterator[Finding]:
 def _discards_method(call: cst.Call, callee: cst.Attribute, context: Context) -> bool:
     """Whether the call is a method that gives a new tensor, on a tensor that outlives the statement."""
     name = callee.attr.value
+    facts = [lookup.tensor_method(framework, name) for framework in ("torch", "paddle")]
+    if not any(fact is not None and fact.returns in _NEW for fact in facts):
+        return False
     if name in _EFFECTS or _writes_elsewhere(call) or _root(callee.value) is None:
         return False
     value = context.value(callee.value)
@@ -125,7 +134,7 @@ def _discards_function(call: cst.Call, name: str, context: Context) -> bool:
 
 def _discards_wrapper(call: cst.Call, name: str, context: Context) -> bool:
     """Whether the call wraps a module that outlives the statement, and the wrapper is lost."""
-    if lookup.wrapper(name) is None or _root(call.args[0].value) is None:
+    if lookup.wrapper(name) is None or name in _TRIED_OUT or _root(call.args[0].value) is None:
         return False
     return isinstance(context.value(call.args[0].value), (Module, type(None)))
 
