@@ -95,7 +95,7 @@ def cli() -> None:
 
 
 @cli.command()
-@click.argument("paths", nargs=-1, type=click.Path())
+@click.argument("paths", nargs=-1, type=click.UNPROCESSED)
 @click.option(
     "--select",
     multiple=True,
@@ -133,7 +133,7 @@ def cli() -> None:
 )
 @click.option(
     "--stdin-filename",
-    type=click.Path(),
+    type=click.UNPROCESSED,
     help="What to call the source on standard input (with `-` as path).",
 )
 @click.option(
