@@ -83,7 +83,7 @@ def _unchecked_nodes() -> Iterator[None]:
     try:
         yield
     finally:
-        cst.CSTNode.__post_init__ = check  # type: ignore[method-assign,assignment]
+        cst.CSTNode.__post_init__ = check  # type: ignore[method-assign]
         if collecting:
             gc.enable()
 
