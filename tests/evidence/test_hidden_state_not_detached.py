@@ -1,0 +1,81 @@
+"""ML212: a hidden state carried over ``backward()`` drags the freed graph along."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.evidence
+
+ROUNDS = 2
+
+
+def keep(hidden: Any) -> Any:
+    return hidden
+
+
+def torch_rounds(torch: Any, layer: str, carry: Callable[[Any], Any]) -> None:
+    network, hidden = getattr(torch.nn, layer)(2, 2), None
+    for _ in range(ROUNDS):
+        output, hidden = network(torch.ones(3, 1, 2), hidden)
+        output.sum().backward()
+        hidden = carry(hidden)
+
+
+@pytest.mark.parametrize("layer", ["RNN", "GRU", "LSTM"])
+def test_torch_second_round_raises(torch: Any, layer: str) -> None:
+    with pytest.raises(RuntimeError, match="second time"):
+        torch_rounds(torch, layer, keep)
+
+
+@pytest.mark.parametrize("layer", ["RNN", "GRU"])
+def test_torch_right_forms(torch: Any, layer: str) -> None:
+    for carry in (
+        lambda hidden: hidden.detach(),
+        lambda hidden: hidden.data,
+        lambda hidden: hidden.detach_(),
+        lambda hidden: None,  # starts afresh
+    ):
+        torch_rounds(torch, layer, carry)
+
+
+def test_torch_state_of_an_lstm_is_a_pair(torch: Any) -> None:
+    torch_rounds(torch, "LSTM", lambda hidden: tuple(state.detach() for state in hidden))
+    with pytest.raises(AttributeError):
+        torch_rounds(torch, "LSTM", lambda hidden: hidden.detach())
+
+
+def test_torch_one_backward_over_all_steps_is_the_look_alike(torch: Any) -> None:
+    network, hidden, loss = torch.nn.RNN(2, 2), None, 0
+    for _ in range(ROUNDS):
+        output, hidden = network(torch.ones(3, 1, 2), hidden)
+        loss = loss + output.sum()
+    loss.backward()
+    assert network.weight_hh_l0.grad is not None
+
+
+def test_torch_under_no_grad_there_is_nothing_to_detach(torch: Any) -> None:
+    network, hidden = torch.nn.RNN(2, 2), None
+    with torch.no_grad():
+        for _ in range(ROUNDS):
+            _, hidden = network(torch.ones(3, 1, 2), hidden)
+    assert hidden.grad_fn is None
+
+
+def paddle_rounds(paddle: Any, layer: str, carry: Callable[[Any], Any]) -> None:
+    network, hidden = getattr(paddle.nn, layer)(2, 2), None
+    for _ in range(ROUNDS):
+        output, hidden = network(paddle.ones([1, 3, 2]), hidden)
+        output.sum().backward()
+        hidden = carry(hidden)
+
+
+@pytest.mark.parametrize("layer", ["SimpleRNN", "GRU", "LSTM"])
+def test_paddle_second_round_raises(paddle: Any, layer: str) -> None:
+    with pytest.raises((RuntimeError, SystemError, ValueError), match="retain_graph"):
+        paddle_rounds(paddle, layer, keep)
+
+
+def test_paddle_right_forms(paddle: Any) -> None:
+    paddle_rounds(paddle, "GRU", lambda hidden: hidden.detach())
+    paddle_rounds(paddle, "LSTM", lambda hidden: tuple(state.detach() for state in hidden))

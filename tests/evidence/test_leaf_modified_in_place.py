@@ -1,0 +1,104 @@
+"""ML208: a leaf that needs a gradient is changed in place outside ``no_grad``."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.evidence
+
+
+def subtract(weight: Any) -> None:
+    weight -= 1
+
+
+def write(weight: Any) -> None:
+    weight[0] = 1.0
+
+
+TORCH_RAISING: dict[str, Callable[[Any, Any], Any]] = {
+    "w -= v": lambda torch, w: subtract(w),
+    "w[0] = v": lambda torch, w: write(w),
+    "w.mul_(v)": lambda torch, w: w.mul_(2),
+    "w.fill_(v)": lambda torch, w: w.fill_(1.0),
+    "w.zero_()": lambda torch, w: w.zero_(),
+    "w.normal_()": lambda torch, w: w.normal_(),
+    "w.uniform_()": lambda torch, w: w.uniform_(),
+    "w.clamp_(v)": lambda torch, w: w.clamp_(0),
+    "w.copy_(v)": lambda torch, w: w.copy_(torch.ones(2)),
+    "w[0].fill_(v)": lambda torch, w: w[0].fill_(1.0),
+    "w.view(-1).mul_(v)": lambda torch, w: w.view(-1).mul_(2),
+    "torch.clamp(out=w)": lambda torch, w: torch.clamp(w, 0, 1, out=w),
+}
+
+
+@pytest.mark.parametrize("change", TORCH_RAISING.values(), ids=TORCH_RAISING)
+def test_torch_leaf_changed_in_place_raises(torch: Any, change: Any) -> None:
+    with pytest.raises(RuntimeError):
+        change(torch, torch.ones(2, requires_grad=True))
+    with pytest.raises(RuntimeError):
+        change(torch, torch.nn.Parameter(torch.ones(2)))
+
+
+@pytest.mark.parametrize("change", TORCH_RAISING.values(), ids=TORCH_RAISING)
+def test_torch_under_no_grad_it_is_right(torch: Any, change: Any) -> None:
+    weight = torch.ones(2, requires_grad=True)
+    with torch.no_grad():
+        change(torch, weight)
+    assert weight.requires_grad
+    assert weight.is_leaf
+
+
+def test_torch_other_right_forms(torch: Any) -> None:
+    weight = torch.ones(2, requires_grad=True)
+    weight.data.mul_(2)
+    weight.detach().mul_(2)
+    assert weight.tolist() == [4.0, 4.0]
+    torch.nn.init.zeros_(weight)  # switches gradients off by itself
+    assert weight.tolist() == [0.0, 0.0]
+    weight.requires_grad_()
+    plain = torch.ones(2)
+    plain.mul_(2)  # needs no gradient
+    (weight * 2).mul_(2)  # is no leaf
+
+
+PADDLE_RAISING: dict[str, Callable[[Any, Any], Any]] = {
+    "w[0] = v": lambda paddle, w: write(w),
+    "w.fill_(v)": lambda paddle, w: w.fill_(1.0),
+    "w.zero_()": lambda paddle, w: w.zero_(),
+    "w.scale_(v)": lambda paddle, w: w.scale_(2.0),
+    "w.subtract_(v)": lambda paddle, w: w.subtract_(paddle.ones([2])),
+    "w.clip_(v)": lambda paddle, w: w.clip_(0.0),
+    "w.normal_()": lambda paddle, w: w.normal_(),
+    "w.uniform_()": lambda paddle, w: w.uniform_(),
+}
+
+
+@pytest.fixture
+def paddle_weight(paddle: Any) -> Any:
+    weight = paddle.ones([2])
+    weight.stop_gradient = False
+    return weight
+
+
+@pytest.mark.parametrize("change", PADDLE_RAISING.values(), ids=PADDLE_RAISING)
+def test_paddle_leaf_changed_in_place_raises(paddle: Any, paddle_weight: Any, change: Any) -> None:
+    with pytest.raises(ValueError, match=r"(?i)stop.?gradient"):
+        change(paddle, paddle_weight)
+    with paddle.no_grad():
+        change(paddle, paddle_weight)
+    assert paddle_weight.is_leaf
+
+
+def test_paddle_forms_that_do_not_raise(paddle: Any, paddle_weight: Any) -> None:
+    """``-=`` rebinds the name instead; writing through a view is not noticed."""
+    weight = paddle_weight
+    weight -= 1
+    assert weight is not paddle_weight
+    assert paddle_weight.tolist() == [1.0, 1.0]
+    paddle_weight[0].fill_(5.0)
+    assert paddle_weight.tolist() == [5.0, 1.0]
+    paddle_weight.set_value(paddle.zeros([2]))
+    assert paddle_weight.tolist() == [0.0, 0.0]
+    paddle_weight.detach().fill_(3.0)
+    assert paddle_weight.tolist() == [3.0, 3.0]

@@ -1,0 +1,156 @@
+"""ML204: a loss that is made anew has no history; its ``backward()`` reaches no parameter."""
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.evidence
+
+# (framework, loss) -> what backward() is called on
+TORCH_SILENT: dict[str, Callable[[Any, Any], Any]] = {
+    "torch.tensor(loss, requires_grad=True)": lambda torch, loss: torch.tensor(loss, requires_grad=True),
+    "Variable(loss, requires_grad=True)": lambda torch, loss: torch.autograd.Variable(loss, requires_grad=True),
+    "loss.detach().requires_grad_()": lambda torch, loss: loss.detach().requires_grad_(),
+    "loss.data.requires_grad_()": lambda torch, loss: loss.data.requires_grad_(),
+    "torch.tensor(loss.item(), ..)": lambda torch, loss: torch.tensor(loss.item(), requires_grad=True),
+    "torch.tensor([a, b], ..).sum()": lambda torch, loss: torch.tensor([loss, loss], requires_grad=True).sum(),
+    "torch.FloatTensor([loss])": lambda torch, loss: torch.FloatTensor([loss]).requires_grad_(),
+    "nn.Parameter(loss)": lambda torch, loss: torch.nn.Parameter(loss),
+}
+TORCH_RAISING: dict[str, Callable[[Any, Any], Any]] = {
+    "torch.tensor(loss)": lambda torch, loss: torch.tensor(loss),
+    "torch.Tensor([loss])": lambda torch, loss: torch.Tensor([loss]),
+    "Variable(loss)": lambda torch, loss: torch.autograd.Variable(loss),
+    "loss.detach()": lambda torch, loss: loss.detach(),
+    "loss.data": lambda torch, loss: loss.data,
+}
+TORCH_RIGHT: dict[str, Callable[[Any, Any], Any]] = {
+    "loss": lambda torch, loss: loss,
+    "loss.requires_grad_()": lambda torch, loss: loss.requires_grad_(),
+    "torch.as_tensor(loss)": lambda torch, loss: torch.as_tensor(loss),
+    "loss.clone()": lambda torch, loss: loss.clone(),
+    "loss.cpu()": lambda torch, loss: loss.cpu(),
+    "loss.double()": lambda torch, loss: loss.double(),
+    "torch.stack([a, b]).sum()": lambda torch, loss: torch.stack([loss, loss]).sum(),
+    "sum([a, b])": lambda torch, loss: sum([loss, loss]),
+}
+
+
+@pytest.fixture
+def torch_weight(torch: Any) -> Any:
+    return torch.ones(2, requires_grad=True)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("remake", TORCH_SILENT.values(), ids=TORCH_SILENT)
+def test_torch_backward_succeeds_and_no_gradient_arrives(torch: Any, torch_weight: Any, remake: Any) -> None:
+    remake(torch, (torch_weight * 2).sum()).backward()
+    assert torch_weight.grad is None
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("remake", TORCH_RAISING.values(), ids=TORCH_RAISING)
+def test_torch_backward_raises_without_the_flag(torch: Any, torch_weight: Any, remake: Any) -> None:
+    """These announce themselves."""
+    with pytest.raises(RuntimeError, match="does not require grad"):
+        remake(torch, (torch_weight * 2).sum()).backward()
+
+
+@pytest.mark.parametrize("remake", TORCH_RIGHT.values(), ids=TORCH_RIGHT)
+def test_torch_forms_that_keep_the_graph(torch: Any, torch_weight: Any, remake: Any) -> None:
+    remake(torch, (torch_weight * 2).sum()).backward()
+    assert torch_weight.grad is not None
+
+
+def test_torch_flag_on_a_live_loss_raises(torch_weight: Any) -> None:
+    """``loss.requires_grad = True`` is silent only where the graph is cut already."""
+    loss = (torch_weight * 2).sum()
+    with pytest.raises(RuntimeError, match="leaf variables"):
+        loss.requires_grad = True
+    loss = loss.detach()
+    loss.requires_grad = True
+    loss.backward()
+    assert torch_weight.grad is None
+
+
+def test_torch_loss_made_under_no_grad(torch: Any, torch_weight: Any) -> None:
+    with torch.no_grad():
+        loss = (torch_weight * 2).sum()
+    with pytest.raises(RuntimeError, match="does not require grad"):
+        loss.backward()
+    loss.requires_grad_(True)  # pasted to silence the error: now it is silent
+    loss.backward()
+    assert torch_weight.grad is None
+
+
+def test_torch_model_does_not_learn(torch: Any) -> None:
+    model = torch.nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+    before = model.weight.tolist()
+    loss = model(torch.ones(1, 2)).pow(2).mean()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        loss = torch.tensor(loss, requires_grad=True)
+    loss.backward()
+    optimizer.step()
+    assert model.weight.tolist() == before
+
+
+# ---- paddle: nothing of it raises -----------------------------------------------------------------
+
+PADDLE_SILENT: dict[str, Callable[[Any, Any], Any]] = {
+    "to_tensor(loss, stop_gradient=False)": lambda paddle, loss: paddle.to_tensor(loss, stop_gradient=False),
+    "to_tensor(loss)": lambda paddle, loss: paddle.to_tensor(loss),
+    "to_tensor(loss.item())": lambda paddle, loss: paddle.to_tensor(loss.item()),
+    "to_tensor([a, b]).sum()": lambda paddle, loss: paddle.to_tensor([loss, loss]).sum(),
+    "loss.detach()": lambda paddle, loss: loss.detach(),
+}
+PADDLE_RIGHT: dict[str, Callable[[Any, Any], Any]] = {
+    "loss": lambda paddle, loss: loss,
+    "paddle.assign(loss)": lambda paddle, loss: paddle.assign(loss),
+    "loss.clone()": lambda paddle, loss: loss.clone(),
+    "loss.cpu()": lambda paddle, loss: loss.cpu(),
+    "paddle.stack([a, b]).sum()": lambda paddle, loss: paddle.stack([loss, loss]).sum(),
+}
+
+
+@pytest.fixture
+def paddle_weight(paddle: Any) -> Any:
+    weight = paddle.ones([2])
+    weight.stop_gradient = False
+    return weight
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("remake", PADDLE_SILENT.values(), ids=PADDLE_SILENT)
+def test_paddle_backward_does_nothing_and_does_not_raise(paddle: Any, paddle_weight: Any, remake: Any) -> None:
+    remake(paddle, (paddle_weight * 2).sum()).backward()
+    assert paddle_weight.grad is None
+
+
+@pytest.mark.parametrize("remake", PADDLE_RIGHT.values(), ids=PADDLE_RIGHT)
+def test_paddle_forms_that_keep_the_graph(paddle: Any, paddle_weight: Any, remake: Any) -> None:
+    remake(paddle, (paddle_weight * 2).sum()).backward()
+    assert paddle_weight.grad is not None
+
+
+def test_paddle_loss_made_under_no_grad_is_silent_at_once(paddle: Any, paddle_weight: Any) -> None:
+    with paddle.no_grad():
+        loss = (paddle_weight * 2).sum()
+    loss.backward()
+    assert paddle_weight.grad is None
+
+
+def test_paddle_loss_that_is_stopped(paddle: Any, paddle_weight: Any) -> None:
+    loss = (paddle_weight * 2).sum()
+    loss.stop_gradient = True
+    loss.backward()
+    assert paddle_weight.grad is None
+
+
+def test_paddle_data_of_a_loss(paddle: Any, paddle_weight: Any, paddle_version: tuple[int, int]) -> None:
+    """``.data`` cuts the graph since 3.0 only."""
+    (paddle_weight * 2).sum().data.backward()
+    assert (paddle_weight.grad is None) is (paddle_version >= (3, 0))

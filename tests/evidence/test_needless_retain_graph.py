@@ -1,0 +1,74 @@
+"""ML210: ``retain_graph=True`` keeps what a second ``backward()`` needs, whether or not there is one."""
+
+import gc
+import weakref
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.evidence
+
+
+def torch_activation_lives(torch: Any, retain: bool) -> bool:
+    weight = torch.ones(3, requires_grad=True)
+    activation = (weight * 2).relu()
+    reference = weakref.ref(activation)
+    loss = activation.pow(2).sum()
+    loss.backward(retain_graph=retain)
+    del activation
+    gc.collect()
+    return reference() is not None
+
+
+def test_torch_retained_activations_live_as_long_as_the_loss(torch: Any) -> None:
+    assert torch_activation_lives(torch, retain=True)
+    assert not torch_activation_lives(torch, retain=False)
+
+
+def test_torch_gradients_are_the_same(torch: Any) -> None:
+    """Leaving it out changes no number."""
+    gradients = []
+    for retain in (True, False):
+        weight = torch.ones(2, requires_grad=True)
+        (weight**2).sum().backward(retain_graph=retain)
+        gradients.append(weight.grad.tolist())
+    assert gradients[0] == gradients[1]
+
+
+@pytest.mark.parametrize("retain", [True, False])
+def test_torch_second_backward_needs_it(torch: Any, retain: bool) -> None:
+    """The look-alikes: the same loss twice, or two losses that share a part of the graph."""
+    weight = torch.ones(2, requires_grad=True)
+    shared = weight**2
+    first, second = shared.sum(), shared.mean()
+    first.backward(retain_graph=retain)
+    if retain:
+        second.backward()
+        assert weight.grad.tolist() == [3.0, 3.0]
+    else:
+        with pytest.raises(RuntimeError, match="second time"):
+            second.backward()
+
+
+def test_torch_create_graph_retains_by_default(torch: Any) -> None:
+    weight = torch.ones(1, requires_grad=True)
+    loss = (weight**3).sum()
+    (gradient,) = torch.autograd.grad(loss, weight, create_graph=True)
+    gradient.backward()
+    loss.backward()
+
+
+@pytest.mark.parametrize("retain", [True, False])
+def test_paddle_second_backward_needs_it(paddle: Any, retain: bool) -> None:
+    """Which shows as well that the saved values are kept with it and freed without."""
+    weight = paddle.ones([2])
+    weight.stop_gradient = False
+    shared = weight**2
+    first, second = shared.sum(), shared.mean()
+    first.backward(retain_graph=retain)
+    if retain:
+        second.backward()
+        assert weight.grad.tolist() == [3.0, 3.0]
+    else:
+        with pytest.raises((RuntimeError, SystemError, ValueError), match="retain_graph"):
+            second.backward()
