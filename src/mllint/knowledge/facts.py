@@ -298,8 +298,8 @@ def _ends(both: bool) -> tuple[str, ...]:
 
 
 # Names of methods that nobody gives to anything but a tensor. Left out, although only tensors have them: words that a
-# logger, an iterator, a layer or a namespace may as well have (`log`, `roll`, `tile`, `relu`, `bernoulli`). Seen in real
-# code: `wandb.log(...)`, `iterator.roll(...)`, `boxes.clip(...)`, `functional.relu(...)` on things that are not known.
+# logger, an iterator, a layer or a namespace may as well have (`log`, `roll`, `tile`, `relu`, `bernoulli`). Seen in
+# real code: `wandb.log(...)`, `iterator.roll(...)`, `boxes.clip(...)`, `functional.relu(...)` on unknown things.
 UNMISTAKABLE = frozenset(
     _words(
         "addbmm addcdiv addcmul addmm baddbmm bmm broadcast_to clamp clamp_max clamp_min diag_embed digamma expand_as "

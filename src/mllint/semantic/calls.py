@@ -40,17 +40,18 @@ if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
 _SAME_AS_FIRST = frozenset({
-    "copy.copy", "copy.deepcopy", "builtins.iter", "builtins.reversed", "builtins.sorted", "tqdm.tqdm", "tqdm.auto.tqdm",
-    "tqdm.notebook.tqdm", "tqdm.tqdm_notebook", "tqdm.std.tqdm", "tqdm.trange", "typing.cast", "torch.jit.script",
-    "torch.jit.trace", "torch.compile", "torch.nn.utils.weight_norm", "torch.nn.utils.spectral_norm",
+    "copy.copy", "copy.deepcopy", "builtins.iter", "builtins.reversed", "builtins.sorted", "tqdm.tqdm",
+    "tqdm.auto.tqdm", "tqdm.notebook.tqdm", "tqdm.tqdm_notebook", "tqdm.std.tqdm", "tqdm.trange", "typing.cast",
+    "torch.jit.script", "torch.jit.trace", "torch.compile", "torch.nn.utils.weight_norm", "torch.nn.utils.spectral_norm",
     "torch.nn.utils.parametrizations.weight_norm", "torch.nn.utils.parametrizations.spectral_norm",
     "paddle.nn.utils.weight_norm", "paddle.nn.utils.spectral_norm", "paddle.jit.to_static",
     "torch.nn.SyncBatchNorm.convert_sync_batchnorm", "paddle.nn.SyncBatchNorm.convert_sync_batchnorm",
     "tqdm.rich.tqdm", "progressbar.progressbar", "rich.progress.track",
 })  # fmt: skip
 _NUMBER_FUNCTIONS = frozenset({
-    f"builtins.{name}" for name in ("len", "int", "float", "bool", "round", "isinstance", "hasattr", "id", "hash", "any",
-                                    "all", "ord", "callable", "issubclass")
+    f"builtins.{name}"
+    for name in ("len", "int", "float", "bool", "round", "isinstance", "hasattr", "id", "hash", "any", "all", "ord",
+                 "callable", "issubclass")
 })  # fmt: skip
 _TEXT_FUNCTIONS = frozenset({
     "builtins.str", "builtins.repr", "builtins.format", "builtins.input", "builtins.chr", "os.path.join",
@@ -353,7 +354,7 @@ def _of_array_method(call: cst.Call, receiver: Array, name: str) -> Value | None
     return Array(None) if name in ("copy", "astype", "reshape", "transpose", "squeeze", "flatten", "ravel") else None
 
 
-# -- calling a module ---------------------------------------------------------------------------------------------------
+# -- calling a module ------------------------------------------------------------------------------------------------
 
 
 def module_output(model: "Model", call: cst.Call, module: Module) -> Value | None:

@@ -31,7 +31,7 @@ class Gradients:
         self._functions: dict[int, bool | None] = {}
 
     def off(self, node: cst.CSTNode) -> bool | None:
-        """``True``: surely off there. ``False``: nothing switches them off. ``None``: it depends on something unknown."""
+        """``True``: surely off. ``False``: nothing switches them off. ``None``: it depends on something unknown."""
         for ancestor in self.model.tree.ancestors(node):
             if isinstance(ancestor, cst.With):
                 state = self._with(ancestor, node)

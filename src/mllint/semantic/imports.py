@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def imported(model: "Model", binding: Binding, name: str) -> Value | None:
-    """What an import statement binds ``name`` to. For ``from x import *``: what ``name`` is in ``x``, if it is there."""
+    """What an import statement binds ``name`` to; for ``from x import *`` what ``name`` is in ``x``, if it is there."""
     node = binding.node
     if isinstance(node, cst.ImportFrom):
         return _from_star(model, node, name)
@@ -74,6 +74,6 @@ def _library_or_file(model: "Model", name: str) -> Value:
 
 
 def is_library(name: str) -> bool:
-    """Whether a module belongs to the standard library or to a framework the tables know, whatever the project holds."""
+    """Whether a module is of the standard library or of a framework in the tables, whatever the project holds."""
     root = name.partition(".")[0]
     return root in sys.stdlib_module_names or lookup.framework_of(root) is not None

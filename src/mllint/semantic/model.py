@@ -124,7 +124,7 @@ class Model:
         return frozenset(roots)
 
     def reaching(self, node: cst.BaseExpression) -> tuple[Binding, ...]:
-        """The bindings of a name or dotted path that reach it, in source order; empty when the key is bound elsewhere."""
+        """The bindings of a name or dotted path that reach it, in source order; empty when it is bound elsewhere."""
         key = dotted_path(node)
         return () if key is None else self.scope_of(node).reaching(key, node).bindings
 

@@ -47,7 +47,7 @@ class Project:
         return cls(folder)
 
     def locate(self, module: str, level: int, importer: Path) -> Path | None:
-        """The file that ``import module`` (with ``level`` leading dots) means in ``importer``, if it is in the project."""
+        """The file that ``import module`` (after ``level`` dots) means in ``importer``, if it is in the project."""
         folder = importer.resolve().parent
         if level > 0:
             for _ in range(level - 1):

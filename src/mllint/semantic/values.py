@@ -44,8 +44,9 @@ class Tensor(Value):
     """A tensor of a framework.
 
     ``attached``: whether it hangs on an autograd graph. ``scalar``: whether it is 0-d. ``parameter``: surely a
-    ``Parameter`` (assigning another tensor to the attribute that holds it raises). ``one_element``: it surely holds one number,
-    though maybe not as 0-d (``backward()`` is called on it). ``or_number``: on some path it is a Python number instead.
+    ``Parameter`` (assigning another tensor to the attribute that holds it raises). ``one_element``: it surely holds one
+    number, though maybe not as 0-d (``backward()`` is called on it). ``or_number``: on some path it is a Python number
+    instead.
     """
 
     framework: Framework

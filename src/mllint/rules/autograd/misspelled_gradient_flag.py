@@ -66,7 +66,8 @@ _MEANT = {
     "requires_grad": (
         "require_grad", "require_grads", "requires_grads", "required_grad", "requires_gradient", "require_gradient",
         "requires_gradients", "requres_grad", "reqires_grad", "requires_gard", "require_gard", "requires_garad",
-        "requiers_grad", "requried_grad", "requries_grad", "requiresgrad", "requires_gra", "requires_gad", "requirs_grad",
+        "requiers_grad", "requried_grad", "requries_grad", "requiresgrad", "requires_gra", "requires_gad",
+        "requirs_grad",
     ),
     "stop_gradient": (
         "stop_gradients", "stop_grad", "stop_grads", "stop_gradiant", "stop_gradent", "stop_gradien", "stop_gardient",
@@ -95,7 +96,7 @@ def check(node: cst.AssignTarget | cst.AnnAssign, context: Context) -> Iterator[
 
 
 def _is_own_field(target: cst.Attribute, typo: str, context: Context) -> bool:
-    """Whether the attribute belongs to somebody: read in the file, declared by a class, or set on no tensor or module."""
+    """Whether the attribute belongs to somebody: read in the file, declared by a class, set on no tensor or module."""
     owner = context.value(target.value)
     if isinstance(owner, (ClassObject, Symbol, Other)):
         return True

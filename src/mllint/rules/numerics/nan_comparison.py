@@ -149,7 +149,8 @@ def _finding(
     else:
         message = f"NaN is compared by identity: {outcome} for every NaN that is computed"
     function, certain = _function(operand, library, context)
-    shown = f"{'~' if negated and function in ('torch', 'paddle', 'numpy') else 'not ' if negated else ''}{function}.isnan(...)"
+    prefix = ("not " if function == "math" else "~") if negated else ""
+    shown = f"{prefix}{function}.isnan(...)"
     if nan is None or len(node.comparisons) > 1:
         return Finding(node, message, f"write `{shown}`")
     return Finding(

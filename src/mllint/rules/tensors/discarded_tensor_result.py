@@ -106,7 +106,7 @@ def _discards_method(call: cst.Call, callee: cst.Attribute, context: Context) ->
     facts = [lookup.tensor_method(framework, name) for framework in ("torch", "paddle")]
     if not any(fact is not None and fact.returns in _NEW for fact in facts):
         return False
-    if name in _EFFECTS or _writes_elsewhere(call) or _root(callee.value) is None:
+    if name in _EFFECTS or _writes_elsewhere(call) or _root(callee.value, context) is None:
         return False
     value = context.value(callee.value)
     if isinstance(value, (Tensor, Batch)):
@@ -128,20 +128,24 @@ def _discards_function(call: cst.Call, name: str, context: Context) -> bool:
         return False
     if lookup.parameters(name)[:1] not in (("input",), ("x",), ("self",)) or _writes_elsewhere(call, name):
         return False
+    if _root(call.args[0].value, context) is None:
+        return False
     value = context.value(call.args[0].value)
-    return _root(call.args[0].value) is not None and (value is None or isinstance(value, (Tensor, Batch, Output)))
+    return value is None or isinstance(value, (Tensor, Batch, Output))
 
 
 def _discards_wrapper(call: cst.Call, name: str, context: Context) -> bool:
     """Whether the call wraps a module that outlives the statement, and the wrapper is lost."""
-    if lookup.wrapper(name) is None or name in _TRIED_OUT or _root(call.args[0].value) is None:
+    if lookup.wrapper(name) is None or name in _TRIED_OUT or _root(call.args[0].value, context) is None:
         return False
     return isinstance(context.value(call.args[0].value), (Module, type(None)))
 
 
-def _root(node: cst.BaseExpression) -> cst.BaseExpression | None:
+def _root(node: cst.BaseExpression, context: Context) -> cst.BaseExpression | None:
     """What a chain of method calls starts from, if that is a name, attribute or item; ``None`` for a fresh value."""
     while isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
+        if context.library_name(node.func) is not None:
+            return None
         node = node.func.value
     return node if isinstance(node, (cst.Name, cst.Attribute, cst.Subscript)) else None
 
