@@ -45,6 +45,8 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL | re.MULTILINE,
 )
 
+_FIELD_TOKEN = re.compile(r"\{\{|[(\[{)\]}]|[-+*/%@|&^~.<>=]|\b(?:and|or|not|await|lambda|if|in|is)\b")
+
 
 class ParseError(Exception):
     """The text is not Python that mllint can read; ``row`` and ``column`` are 1-based."""
@@ -133,12 +135,39 @@ def _bound_nesting(source: Source) -> None:
             if branches[indent] > MAX_BRANCHES:
                 raise _too_deep(source, token.start(), f"more than {MAX_BRANCHES} `elif` branches")
         elif kind == "chain":
-            levels[-1] += 1
-            total += 1
+            # A run of signs such as `--x` is one token here; each of them nests.
+            length = len(token.group()) if not token.group().isalpha() else 1
+            levels[-1] += length
+            total += length
+        elif kind == "skip" and _is_formatted(source.text, token.start()):
+            _bound_fields(source, token)
         if total > MAX_CHAIN:
             raise _too_deep(source, token.start(), f"an expression of more than {MAX_CHAIN} operations")
         if len(levels) > MAX_DEPTH:
             raise _too_deep(source, token.start(), f"more than {MAX_DEPTH} nested brackets")
+
+
+def _is_formatted(text: str, quote: int) -> bool:
+    """Whether the string that begins with this quote has a prefix with ``f`` or ``t``."""
+    return text[quote] in "'\"" and not set("fFtT").isdisjoint(text[max(quote - 2, 0) : quote])
+
+
+def _bound_fields(source: Source, string: re.Match[str]) -> None:
+    """Raise where an expression in the braces of an f-string goes beyond the bounds."""
+    depth = chain = 0
+    for token in _FIELD_TOKEN.finditer(source.text, string.start(), string.end()):
+        text = token.group()
+        if depth == 0 and text != "{":
+            continue  # outside of the braces, where `{{` is a brace too
+        if text in ")]}":
+            depth -= 1
+            chain = chain if depth else 0
+        elif text[0] in "([{":
+            depth += len(text)
+        else:
+            chain += 1
+        if chain > MAX_CHAIN or depth > MAX_DEPTH:
+            raise _too_deep(source, string.start(), "an expression in an f-string")
 
 
 def _too_deep(source: Source, offset: int, what: str) -> ParseError:

@@ -4,11 +4,17 @@ LibCST's own position provider resolves every node and costs more than the parse
 generation once, counts code points, and records just the wanted nodes.
 """
 
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 import libcst as cst
 from libcst._nodes.internal import CodegenState
+
+from mllint.syntax.parse import MAX_BRANCHES, MAX_CHAIN, MAX_DEPTH
+
+# Code generation takes up to four Python frames a level; most levels has an `elif` chain.
+_FRAMES = 4 * (MAX_BRANCHES + MAX_CHAIN + MAX_DEPTH) + 1000
 
 
 class RoundTripError(Exception):
@@ -74,6 +80,17 @@ class _SpanRecorder(CodegenState):
         self.spans[key] = (start, end)
 
 
+@contextmanager
+def _deep_recursion() -> Iterator[None]:
+    """Room for the deepest tree that the bounds of ``parse`` let through."""
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, _FRAMES))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(limit)
+
+
 def spans_of(module: cst.Module, nodes: Iterable[cst.CSTNode], text: str) -> dict[int, tuple[int, int]]:
     """The syntactic spans (start and end offset in code points) of nodes, keyed by ``id(node)``.
 
@@ -81,7 +98,8 @@ def spans_of(module: cst.Module, nodes: Iterable[cst.CSTNode], text: str) -> dic
         RoundTripError: the tree does not reproduce ``text``.
     """
     recorder = _SpanRecorder(module, {id(node) for node in nodes})
-    module._codegen(recorder)
+    with _deep_recursion():
+        module._codegen(recorder)
     if "".join(recorder.tokens) != text:
         raise RoundTripError
     return recorder.spans
