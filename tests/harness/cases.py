@@ -31,7 +31,7 @@ from mllint.syntax.source import Source
 FIXTURES = Path(__file__).parent.parent / "fixtures" / "rules"
 SNAPSHOTS = Path(__file__).parent.parent / "snapshots" / "rules"
 
-_EXPECT = re.compile(r"#\s*expect(?:\[([+-]\d+)\])?:\s*(\S+(?:\s*,\s*ML\S+)*)")
+_EXPECT = re.compile(r"#\s*expect(?:\[([+-]\d+)\])?:\s*([^\s,]+(?:\s*,\s*[^\s,]+)*)")
 _EXPECTED_CODE = re.compile(r"(ML\d{3})(?:\[(safe|unsafe|display|none)\])?")
 _OK = re.compile(r"#\s*ok:\s*(ML\d{3})\s*(.*)")
 _VARIANTS_OFF = re.compile(r"#\s*variants: off, because \S+")
