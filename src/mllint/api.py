@@ -4,6 +4,7 @@ Both functions raise nothing whatever the source is, print nothing, and touch no
 sibling files of a project whose root the settings name.
 """
 
+import os
 from pathlib import Path
 
 from mllint.diagnostics import Diagnostic, Location, Result, Status
@@ -24,7 +25,7 @@ def lint_source(source: bytes | str, path: str = "<string>", settings: Settings 
     settings = settings or Settings()
     data = _bytes(source)
     try:
-        return lint(data, path, settings, _project(settings))
+        return lint(data, path, settings, _project(settings, path))
     except UnknownSelectorError as error:
         return _misconfigured(path, error)
 
@@ -44,13 +45,24 @@ def fix_source(
     settings = settings or Settings()
     data = _bytes(source)
     try:
-        return fix(data, path, settings, _project(settings), unsafe=unsafe)
+        return fix(data, path, settings, _project(settings, path), unsafe=unsafe)
     except UnknownSelectorError as error:
         return FixResult(data, (), _misconfigured(path, error), str(error))
 
 
-def _project(settings: Settings) -> Project | None:
-    return None if settings.project_root is None else Project(Path(settings.project_root).resolve())
+def _project(settings: Settings, path: str) -> Project | None:
+    """Where imports are looked up. A name that no file can have has no surroundings."""
+    root = settings.project_root
+    if root is None or not (_can_be_a_path(root) and _can_be_a_path(path)):
+        return None
+    return Project(Path(root).resolve())
+
+
+def _can_be_a_path(text: str) -> bool:
+    try:
+        return b"\0" not in os.fsencode(text)
+    except UnicodeEncodeError:
+        return False
 
 
 def _bytes(source: bytes | str) -> bytes:

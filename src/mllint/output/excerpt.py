@@ -35,7 +35,7 @@ class Excerpts:
             text = Source.from_bytes(data, path).text
         except DecodingError:
             # The finding says which byte is wrong; the rows help all the same.
-            text = data.decode("utf-8", "replace")
+            text = data.decode("utf-8-sig", "replace")
         self._rows = _LINE_END.split(text)
         self._style = style
 

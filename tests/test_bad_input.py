@@ -1,0 +1,189 @@
+"""Files and folders that are not as they should be: each is named, and the others go on."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from mllint.cli import cli
+
+GOOD = b"import torch\n\nx = torch.zeros(3)\nx.cuda()\n"
+
+# What is wrong with a file: (its bytes, the row of the one finding, how the message begins).
+BAD: dict[str, tuple[bytes, int, str]] = {
+    "syntax_error": (b"import torch\n\ndef f(:\n    pass\n", 3, "invalid syntax"),
+    "unclosed": (b"import torch\nx = (1,\n", 2, "'(' was never closed"),
+    "python_2": (b"import torch\nprint 'loss', loss\n", 2, "Missing parentheses in call to 'print'"),
+    "python_2_raise": (b"import torch\n\nraise ValueError, 'x'\n", 3, "invalid syntax"),
+    "nul": (b"import torch\nx = 1\0\n", 2, "source contains a NUL byte"),
+    "undecodable": (b"import torch\n\nname = '\xe9'\n", 3, "byte 0xe9 is not valid utf-8"),
+    "unknown_encoding": (b"# coding: klingon\nimport torch\n", 1, "unknown encoding"),
+    "false_encoding": (b"\xef\xbb\xbf# coding: latin-1\nimport torch\n", 1, "encoding problem"),
+    "tabs_and_spaces": (b"import torch\nif x:\n        y\n\tz\n", 4, "inconsistent use of tabs"),
+    "indentation": (b"import torch\n  x = 1\n", 2, "unexpected indent"),
+    "nested_brackets": (b"import torch\nx = " + b"[" * 3000 + b"]" * 3000 + b"\n", 2, "more than 200 nested"),
+    "long_sum": (b"import torch\nx = " + b" + ".join([b"a"] * 5000) + b"\n", 2, "an expression of more than"),
+    "long_chain": (b"import torch\nx = a" + b".b()" * 5000 + b"\n", 2, "an expression of more than"),
+    "json": (b'{"torch": [1, 2}\n', 1, "closing parenthesis '}' does not match"),
+}
+FINE: dict[str, bytes] = {
+    "empty": b"",
+    "one_comment": b"# torch",
+    "no_final_newline": b"import torch\nx = 1",
+    "only_blank": b"\n\n\t\n  \n# torch\n",
+    "only_mark": b"\xef\xbb\xbf",
+    "old_mac": b"import torch\rx = 1\r",
+    "mixed_newlines": b"import torch\r\nx = 1\ny = 2\rz = 3",
+    "form_feed": b"import torch\n\x0c\nx = 1\n",
+    "latin_1": "# coding: latin-1\nimport torch\nname = 'é'\n".encode("latin-1"),
+    "python_2_without_framework": b"print 'hello'\n",
+    "undecodable_without_framework": b"\xff\xfe\x00",
+    "long_line": b"import torch\nx = '" + b"a" * 300_000 + b"'\n",
+    "long_list": b"import torch\nx = [" + b"1, " * 20_000 + b"]\n",
+}
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def findings(*arguments: str) -> tuple[int, list[tuple[str, str, int, str]]]:
+    """The exit code, and file, code, row and message of every finding."""
+    result = CliRunner().invoke(cli, [*arguments, "--output-format", "json"])
+    assert isinstance(result.exception, SystemExit | None), result.exception
+    assert "Traceback" not in result.stderr
+    entries = json.loads(result.stdout)
+    return result.exit_code, [
+        (os.path.basename(entry["filename"]), entry["code"], entry["location"]["row"], entry["message"])
+        for entry in entries
+    ]
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_bad_file_gives_one_finding_of_one_line(name: str) -> None:
+    data, row, message = BAD[name]
+    Path("bad.py").write_bytes(data)
+    code, found = findings("bad.py")
+    assert code == 1
+    ((file, rule, found_row, found_message),) = found
+    assert (file, rule, found_row) == ("bad.py", "ML001", row)
+    assert found_message.startswith(message)
+    assert len(found_message.splitlines()) == 1
+    assert found_message == found_message.rstrip(".")
+
+
+@pytest.mark.parametrize("name", FINE)
+def test_an_odd_file_is_no_bad_file(name: str) -> None:
+    Path("odd.py").write_bytes(FINE[name])
+    assert findings("odd.py") == (0, [])
+
+
+def test_all_of_them_at_once_and_the_others_go_on() -> None:
+    for name, (data, _, _) in BAD.items():
+        Path(f"{name}.py").write_bytes(data)
+    for name, data in FINE.items():
+        Path(f"{name}.py").write_bytes(data)
+    Path("zz_good.py").write_bytes(GOOD)
+    Path("a_good.py").write_bytes(GOOD)
+    code, found = findings(".")
+    assert code == 1
+    assert {file for file, rule, _, _ in found if rule == "ML001"} == {f"{name}.py" for name in BAD}
+    assert [file for file, rule, _, _ in found if rule == "ML101"] == ["a_good.py", "zz_good.py"]
+
+
+@pytest.mark.parametrize("option", ["--fix", "--diff"])
+def test_a_bad_file_is_never_changed(option: str) -> None:
+    for name, (data, _, _) in BAD.items():
+        Path(f"{name}.py").write_bytes(data)
+    result = CliRunner().invoke(cli, [option, "--unsafe-fixes", "."])
+    assert result.exit_code == 1
+    for name, (data, _, _) in BAD.items():
+        assert Path(f"{name}.py").read_bytes() == data
+
+
+@pytest.mark.parametrize("form", ["full", "concise"])
+def test_people_see_where_it_is(form: str) -> None:
+    for name, (data, _, _) in BAD.items():
+        Path(f"{name}.py").write_bytes(data)
+    result = CliRunner().invoke(cli, [".", "--output-format", form])
+    for name, (_, row, message) in BAD.items():
+        assert f"{name}.py:{row}:" in result.stdout
+        assert message in result.stdout
+    assert max(map(len, result.stdout.splitlines())) < 400
+
+
+def test_paths_that_cannot_be_read() -> None:
+    Path("good.py").write_bytes(GOOD)
+    Path("dangling.py").symlink_to("gone.py")
+    Path("ring.py").symlink_to("ring2.py")
+    Path("ring2.py").symlink_to("ring.py")
+    Path("loop").symlink_to(".")
+    code, found = findings(".", "missing.py", "missing/")
+    assert code == 1
+    assert found == [
+        ("dangling.py", "ML003", 1, "cannot be read: the symbolic link leads nowhere"),
+        ("good.py", "ML101", 4, "the result of `cuda()` is discarded"),
+        ("missing.py", "ML003", 1, "cannot be read: no such file or folder"),
+        ("missing", "ML003", 1, "cannot be read: no such file or folder"),
+        ("ring.py", "ML003", 1, "cannot be read: the symbolic links go round in a circle"),
+        ("ring2.py", "ML003", 1, "cannot be read: the symbolic links go round in a circle"),
+    ]
+    assert findings("dangling.py")[0] == 1
+    assert findings("missing.py", "--exit-zero")[0] == 2
+    assert findings("missing.py", "good.py", "--exit-zero")[0] == 0
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_file_that_may_not_be_read() -> None:
+    Path("good.py").write_bytes(GOOD)
+    Path("locked.py").write_bytes(GOOD)
+    Path("locked.py").chmod(0)
+    code, found = findings(".")
+    assert code == 1
+    assert [(file, rule) for file, rule, _, _ in found] == [("good.py", "ML101"), ("locked.py", "ML003")]
+
+
+def test_a_folder_without_python() -> None:
+    Path("docs").mkdir()
+    Path("docs/readme.md").write_text("x")
+    result = CliRunner().invoke(cli, ["docs"])
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr == "mllint: warning: no Python files found\nNo findings in 0 files.\n"
+    assert json.loads(CliRunner().invoke(cli, ["docs", "--output-format", "json"]).stdout) == []
+    assert CliRunner().invoke(cli, ["docs", "-q"]).stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[tool.mllint\n", "is not valid TOML"),
+        ("[tool.mllint]\nselct = []\n", "unknown key `tool.mllint.selct` (did you mean `select`?"),
+        ("[tool.mllint]\nselect = ['ML777']\n", "`ML777` names no rule"),
+        ("[tool.mllint]\nselect = 'ML1'\n", "`tool.mllint.select`: expected `array`, got `str`"),
+    ],
+)
+def test_a_broken_configuration_costs_its_own_files(text: str, message: str) -> None:
+    Path("a").mkdir()
+    Path("a/good.py").write_bytes(GOOD)
+    Path("b").mkdir()
+    Path("b/good.py").write_bytes(GOOD)
+    Path("b/pyproject.toml").write_text(text)
+    result = CliRunner().invoke(cli, [".", "--output-format", "concise"])
+    assert result.exit_code == 2
+    assert result.stdout == "a/good.py:4:1: ML101 [*] the result of `cuda()` is discarded\n"
+    (error, _) = result.stderr.splitlines()
+    assert error.startswith("mllint: error: ")
+    assert f"b/pyproject.toml: {message}" in error
+    assert CliRunner().invoke(cli, ["b", "--exit-zero"]).exit_code == 2
+    assert CliRunner().invoke(cli, ["b", "--isolated", "--exit-zero"]).exit_code == 0
+
+
+@pytest.mark.slow
+def test_a_very_long_file() -> None:
+    Path("long.py").write_bytes(GOOD + b"y = torch.ones(2) + x\n" * 100_000 + b"y.cuda()\n")
+    code, found = findings("long.py")
+    assert code == 1
+    assert [row for _, _, row, _ in found] == [4, 100_005]
