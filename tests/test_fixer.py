@@ -94,6 +94,7 @@ def test_returns_the_very_bytes_where_nothing_is_done() -> None:
         (b"import torch\r\nold(1)\n\told = 1\r\n".replace(b"\t", b""), b"import torch\r\nnew(1)\nold = 1\r\n"),
         (b"import torch\nif 1:\n\told(1)  \n\n\n", b"import torch\nif 1:\n\tnew(1)  \n\n\n"),
         (b"import torch\nold(1)", b"import torch\nnew(1)"),
+        (b"import torch\rold(1)\r", b"import torch\rnew(1)\r"),
         (
             b"# coding: latin-1\nimport torch\n'\xe9'; old('\xff')\n",
             b"# coding: latin-1\nimport torch\n'\xe9'; new('\xff')\n",

@@ -6,6 +6,7 @@ import pytest
 from mllint.syntax.parse import ParseError, parse
 from mllint.syntax.source import Source
 from mllint.syntax.spans import spans_of
+from mllint.syntax.walk import Tree
 
 
 @pytest.mark.parametrize(
@@ -59,3 +60,23 @@ def test_what_is_within_the_bounds_is_parsed_and_placed(text: str) -> None:
     # Printing a tree recurses as well.
     statement = module.body[0]
     assert spans_of(module, [statement], text + "\n")[id(statement)][0] == 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a\rx\r",
+        "a\r\nx\ry\n",
+        "a\r# c\rx",
+        "a\n\fx\n",
+        "a\r\n\f\f\nx\r\n",
+        "a\n\f\n\fdef x():\n\ty\n",
+        "a\n'''\n\f\r'''\nx\f\n",
+        "a\\\n\f+ 1\nx\n",
+    ],
+)
+def test_odd_line_ends_move_nothing(text: str) -> None:
+    module = parse(Source(text, "train.py"))
+    (name,) = (node for node in Tree(module).by_type[cst.Name] if node.value == "x")
+    start, end = spans_of(module, [name], text)[id(name)]
+    assert text[start:end] == "x"

@@ -45,6 +45,8 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL | re.MULTILINE,
 )
 
+_LONE_RETURN = re.compile(r"\r(?!\n)")
+_FORM_FEED = re.compile(r"(?<!\\)(\r\n|(?<!\r)\n)(\f+)")
 _FIELD_TOKEN = re.compile(r"\{\{|[(\[{)\]}]|[-+*/%@|&^~.<>=]|\b(?:and|or|not|await|lambda|if|in|is)\b")
 
 
@@ -67,9 +69,22 @@ def parse(source: Source) -> cst.Module:
         _bound_nesting(source)
     try:
         with _unchecked_nodes():
-            return cst.parse_module(source.text)
+            return cst.parse_module(parsable(source.text))
     except cst.ParserSyntaxError as error:
         raise _as_python_says(source, error) from None
+
+
+def parsable(text: str) -> str:
+    r"""The text as it is shown to LibCST: as long, and the same program.
+
+    LibCST loses a lone ``\r`` at the end of a file and a form feed at the beginning of a line. The
+    one becomes ``\n``, the other goes to the end of the line before.
+    """
+    if "\r" in text:
+        text = _LONE_RETURN.sub("\n", text)
+    if "\f" in text:
+        text = _FORM_FEED.sub(r"\2\1", text)
+    return text
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import libcst as cst
 from libcst._nodes.internal import CodegenState
 
-from mllint.syntax.parse import MAX_BRANCHES, MAX_CHAIN, MAX_DEPTH
+from mllint.syntax.parse import MAX_BRANCHES, MAX_CHAIN, MAX_DEPTH, parsable
 
 # Code generation takes up to four Python frames a level; most levels has an `elif` chain.
 _FRAMES = 4 * (MAX_BRANCHES + MAX_CHAIN + MAX_DEPTH) + 1000
@@ -100,6 +100,6 @@ def spans_of(module: cst.Module, nodes: Iterable[cst.CSTNode], text: str) -> dic
     recorder = _SpanRecorder(module, {id(node) for node in nodes})
     with _deep_recursion():
         module._codegen(recorder)
-    if "".join(recorder.tokens) != text:
+    if "".join(recorder.tokens) != parsable(text):
         raise RoundTripError
     return recorder.spans
