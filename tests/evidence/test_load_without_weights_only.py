@@ -1,0 +1,70 @@
+"""ML429: unpickling a file runs what is in it."""
+
+import os
+import pathlib
+import pickle
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.evidence
+
+
+class Payload:
+    """What an attacker puts into a file: here it only makes a folder."""
+
+    def __init__(self, folder: pathlib.Path) -> None:
+        self.folder = folder
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os.mkdir, (str(self.folder),)
+
+
+@pytest.fixture
+def infected(torch: Any, tmp_path: pathlib.Path) -> tuple[pathlib.Path, pathlib.Path]:
+    """A file with a payload, and the folder that appears when the payload runs."""
+    torch.save({"model": Payload(tmp_path / "proof")}, tmp_path / "model.pth")
+    return tmp_path / "model.pth", tmp_path / "proof"
+
+
+def test_torch_full_load_runs_what_the_file_says(torch: Any, infected: Any) -> None:
+    place, proof = infected
+    torch.load(place, weights_only=False)
+    assert proof.exists()
+
+
+@pytest.mark.parametrize("options", [{}, {"weights_only": True}], ids=["default since 2.6", "said"])
+def test_torch_weights_only_refuses_it(torch: Any, infected: Any, options: Any) -> None:
+    place, proof = infected
+    with pytest.raises(pickle.UnpicklingError):
+        torch.load(place, **options)
+    assert not proof.exists()
+
+
+def test_torch_pickle_module_switches_the_protection_off(torch: Any, infected: Any) -> None:
+    """The look-alike: with it ``weights_only=True`` is an error, and leaving it out loads all."""
+    place, proof = infected
+    with pytest.raises(RuntimeError, match="pickle_module"):
+        torch.load(place, pickle_module=pickle, weights_only=True)
+    assert not proof.exists()
+    torch.load(place, pickle_module=pickle)
+    assert proof.exists()
+
+
+def test_torch_state_dict_loads_the_same_either_way(torch: Any, tmp_path: pathlib.Path) -> None:
+    """Where only tensors are in the file, the fix changes nothing."""
+    model = torch.nn.Linear(2, 2)
+    torch.save({"model": model.state_dict(), "epoch": 3}, tmp_path / "model.pth")
+    safe = torch.load(tmp_path / "model.pth", weights_only=True)
+    full = torch.load(tmp_path / "model.pth", weights_only=False)
+    assert torch.equal(safe["model"]["weight"], full["model"]["weight"])
+    assert safe["epoch"] == full["epoch"] == 3
+
+
+def test_torch_own_classes_can_be_allowed(torch: Any, tmp_path: pathlib.Path) -> None:
+    """Why the fix is not safe: a file with more in it needs this, or a full load."""
+    torch.save({"folder": pathlib.PurePosixPath("a")}, tmp_path / "model.pth")
+    with pytest.raises(pickle.UnpicklingError):
+        torch.load(tmp_path / "model.pth", weights_only=True)
+    with torch.serialization.safe_globals([pathlib.PurePosixPath]):
+        torch.load(tmp_path / "model.pth", weights_only=True)

@@ -1,0 +1,209 @@
+"""ML401: a module whose ``__init__`` never reaches ``Module.__init__``, or reaches it too late."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.evidence
+
+
+def module_class(base: Any, initialize: Callable[[Any], Any]) -> Any:
+    """A subclass of ``base`` with this ``__init__`` and a ``forward`` that gives its input back."""
+    return type("Net", (base,), {"__init__": initialize, "forward": lambda self, x: x})
+
+
+# ---- torch --------------------------------------------------------------------------------------
+
+
+def test_torch_registering_before_init_raises(torch: Any) -> None:
+    nn = torch.nn
+
+    def layer(self: Any) -> None:
+        self.fc = nn.Linear(2, 2)
+
+    def container(self: Any) -> None:
+        self.layers = nn.ModuleList([nn.Linear(2, 2)])
+
+    def parameter(self: Any) -> None:
+        self.w = nn.Parameter(torch.ones(2))
+
+    def buffer(self: Any) -> None:
+        self.register_buffer("b", torch.ones(2))
+
+    def named(self: Any) -> None:
+        self.add_module("fc", nn.Linear(2, 2))
+
+    for register in (layer, container, parameter, buffer, named):
+
+        def too_late(self: Any, register: Any = register) -> None:
+            register(self)
+            nn.Module.__init__(self)
+
+        for initialize in (register, too_late):
+            with pytest.raises(AttributeError):
+                module_class(nn.Module, initialize)()
+
+
+def test_torch_without_init_construction_may_pass_and_the_call_fails(torch: Any) -> None:
+    def plain(self: Any) -> None:
+        self.width = 3
+        self.table = torch.ones(2)
+
+    module = module_class(torch.nn.Module, plain)()
+    for use in (lambda: module(1), module.train, module.state_dict, lambda: list(module.parameters())):
+        with pytest.raises(AttributeError):
+            use()
+
+
+def test_torch_lists_and_plain_tensors_before_init_are_silent(torch: Any) -> None:
+    """They survive, unregistered: what the other rules of this topic are about."""
+    nn = torch.nn
+
+    def late(self: Any) -> None:
+        self.layers = [nn.Linear(2, 2)]
+        self.table = torch.ones(2)
+        self.width = 3
+        nn.Module.__init__(self)
+
+    module = module_class(nn.Module, late)()
+    assert module(1) == 1
+    assert not list(module.parameters())
+
+
+def test_torch_calls_that_do_not_initialize(torch: Any) -> None:
+    nn = torch.nn
+
+    class Uncalled(nn.Module):
+        def __init__(self) -> None:
+            _ = super().__init__
+
+    class OtherObject(nn.Module):
+        def __init__(self) -> None:
+            nn.Module().__init__()
+
+    class Unbound(nn.Module):
+        def __init__(self) -> None:
+            super(Unbound).__init__()
+
+    class Misspelled(nn.Module):
+        def _init_(self) -> None:
+            super().__init__()
+            self.fc = nn.Linear(2, 2)
+
+        def forward(self, x: Any) -> Any:
+            return self.fc(x)
+
+    for broken in (Uncalled(), OtherObject(), Unbound(), Misspelled()):
+        with pytest.raises(AttributeError):
+            broken(torch.ones(1, 2))
+
+    class Twice(nn.Module):
+        def __init__(self) -> None:
+            super().__init__(self)
+
+    with pytest.raises(TypeError):
+        Twice()
+
+
+def test_torch_right_forms(torch: Any) -> None:
+    nn = torch.nn
+
+    class Old(nn.Module):
+        def __init__(self) -> None:
+            super(Old, self).__init__()  # noqa: UP008 - the form is the point
+            self.fc = nn.Linear(2, 2)
+
+    class Explicit(nn.Module):
+        def __init__(self) -> None:
+            nn.Module.__init__(self)
+            self.fc = nn.Linear(2, 2)
+
+    class Inherited(Explicit):
+        """No ``__init__`` of its own."""
+
+    class Mixin:
+        """No ``__init__`` either."""
+
+    class Mixed(Mixin, nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.fc = nn.Linear(2, 2)
+
+    @dataclasses.dataclass(eq=False)
+    class Data(nn.Module):
+        width: int = 2
+
+        def __post_init__(self) -> None:
+            super().__init__()
+            self.fc = nn.Linear(self.width, 2)
+
+    for good in (Old, Explicit, Inherited, Mixed, Data):
+        assert len(list(good().parameters())) == 2
+
+
+def test_torch_mixin_that_stops_the_chain(torch: Any) -> None:
+    """``super().__init__()`` is there and ends in the mixin."""
+
+    class Mixin:
+        def __init__(self) -> None:
+            self.tag = 1
+
+    class Mixed(Mixin, torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.fc = torch.nn.Linear(2, 2)
+
+    with pytest.raises(AttributeError, match="cannot assign module"):
+        Mixed()
+
+
+# ---- paddle -------------------------------------------------------------------------------------
+
+
+def test_paddle_registering_before_init_raises(paddle: Any) -> None:
+    """Plain tensors too: a Layer takes them for buffers."""
+    nn = paddle.nn
+
+    def layer(self: Any) -> None:
+        self.fc = nn.Linear(2, 2)
+
+    def parameter(self: Any) -> None:
+        self.w = paddle.create_parameter([2], "float32")
+
+    def tensor(self: Any) -> None:
+        self.table = paddle.ones([2])
+
+    for register in (layer, parameter, tensor):
+
+        def too_late(self: Any, register: Any = register) -> None:
+            register(self)
+            nn.Layer.__init__(self)
+
+        for initialize in (register, too_late):
+            with pytest.raises(ValueError, match=r"super\(\).__init__\(\) should be called first"):
+                module_class(nn.Layer, initialize)()
+
+
+def test_paddle_without_init_construction_may_pass_and_the_call_fails(paddle: Any) -> None:
+    def plain(self: Any) -> None:
+        self.width = 3
+
+    layer = module_class(paddle.nn.Layer, plain)()
+    for use in (lambda: layer(1), layer.train, layer.state_dict, layer.parameters):
+        with pytest.raises(AttributeError):
+            use()
+
+
+def test_paddle_lists_and_numbers_before_init_are_silent(paddle: Any) -> None:
+    nn = paddle.nn
+
+    def late(self: Any) -> None:
+        self.layers = [nn.Linear(2, 2)]
+        self.width = 3
+        nn.Layer.__init__(self)
+
+    layer = module_class(nn.Layer, late)()
+    assert layer(1) == 1
+    assert not layer.parameters()

@@ -1,0 +1,131 @@
+"""ML404: a tensor in a plain attribute is not the module's."""
+
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.evidence
+
+
+@pytest.fixture
+def torch_module(torch: Any) -> Any:
+    nn = torch.nn
+
+    class Holder(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.leaf = torch.ones(2, requires_grad=True)
+            self.table = torch.ones(2)
+            self.scaled = nn.Parameter(torch.ones(2)) * 0.1
+            self.converted = nn.Parameter(torch.ones(2)).double()
+            self.moved = nn.Parameter(torch.ones(2)).to("meta")
+            # look-alikes, registered
+            self.parameter = nn.Parameter(torch.ones(2))
+            self.frozen = nn.Parameter(torch.ones(2)).requires_grad_(False)
+            self.unmoved = nn.Parameter(torch.ones(2)).to("cpu")  # nothing to do: itself
+            self.unconverted = nn.Parameter(torch.ones(2)).float()
+            self.register_buffer("buffer", torch.ones(2))
+            self.register_buffer("unsaved", torch.ones(2), persistent=False)
+
+    return Holder()
+
+
+REGISTERED = ["parameter", "frozen", "unmoved", "unconverted"]
+
+
+def test_torch_what_is_registered(torch_module: Any) -> None:
+    assert [name for name, _ in torch_module.named_parameters()] == REGISTERED
+    assert list(torch_module.state_dict()) == [*REGISTERED, "buffer"]
+    assert [name for name, _ in torch_module.named_buffers()] == ["buffer", "unsaved"]
+
+
+def test_torch_plain_tensors_stay_where_they_are(torch_module: Any) -> None:
+    torch_module.to("meta")
+    for name in ("leaf", "table", "scaled", "converted"):
+        assert getattr(torch_module, name).device.type == "cpu"
+    for name in ("parameter", "buffer", "unsaved"):
+        assert getattr(torch_module, name).device.type == "meta"
+
+
+def test_torch_plain_tensor_meets_an_input_elsewhere(torch: Any, torch_module: Any) -> None:
+    x = torch.ones(2, device="meta")
+    with pytest.raises(RuntimeError, match="device"):
+        x * torch_module.table
+    torch_module.to("meta")
+    x * torch_module.buffer
+
+
+def test_torch_leaf_gets_a_gradient_and_no_update(torch: Any, torch_module: Any) -> None:
+    optimizer = torch.optim.SGD(torch_module.parameters(), lr=1.0)
+    (torch_module.leaf.sum() + torch_module.parameter.sum()).backward()
+    optimizer.step()
+    assert torch_module.leaf.grad is not None
+    assert torch_module.leaf.tolist() == [1.0, 1.0]
+    assert torch_module.parameter.tolist() == [0.0, 0.0]
+
+
+def test_torch_buffer_that_is_not_persistent_keeps_the_keys_of_checkpoints(torch: Any) -> None:
+    """Why the fix for a table writes ``persistent=False``: old files still load strictly."""
+
+    class Before(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.table = torch.ones(2)
+            self.fc = torch.nn.Linear(1, 1)
+
+    class After(torch.nn.Module):
+        def __init__(self, persistent: bool) -> None:
+            super().__init__()
+            self.register_buffer("table", torch.ones(2), persistent=persistent)
+            self.fc = torch.nn.Linear(1, 1)
+
+    After(persistent=False).load_state_dict(Before().state_dict())
+    with pytest.raises(RuntimeError, match="Missing"):
+        After(persistent=True).load_state_dict(Before().state_dict())
+
+
+# ---- paddle: a plain tensor becomes a buffer by itself ---------------------------------------------
+
+
+@pytest.fixture
+def paddle_layer(paddle: Any) -> Any:
+    class Holder(paddle.nn.Layer):
+        def __init__(self) -> None:
+            super().__init__()
+            self.leaf = paddle.ones([2])
+            self.leaf.stop_gradient = False
+            self.table = paddle.ones([2])
+            self.scaled = self.create_parameter([2]) * 0.1
+            self.parameter = self.create_parameter([2])
+            self.created = paddle.create_parameter([2], "float32")
+            self.register_buffer("buffer", paddle.ones([2]))
+
+    return Holder()
+
+
+def test_paddle_what_is_registered(paddle_layer: Any) -> None:
+    """Neither trained nor saved, and yet a buffer (one that is not persistable)."""
+    assert [name for name, _ in paddle_layer.named_parameters()] == ["parameter", "created"]
+    assert list(paddle_layer.state_dict()) == ["parameter", "created", "buffer"]
+    assert {name for name, _ in paddle_layer.named_buffers()} == {"leaf", "table", "scaled", "buffer"}
+
+
+def test_paddle_plain_tensors_are_converted_with_the_layer(paddle: Any, paddle_layer: Any) -> None:
+    """Unlike in torch: moving or converting the layer reaches them."""
+    paddle_layer.to(dtype="float64")
+    for name in ("leaf", "table", "parameter", "buffer"):
+        assert getattr(paddle_layer, name).dtype == paddle.float64
+
+
+def test_paddle_leaf_gets_a_gradient_and_no_update(paddle: Any, paddle_layer: Any) -> None:
+    optimizer = paddle.optimizer.SGD(1.0, parameters=paddle_layer.parameters())
+    before = paddle_layer.parameter.tolist()
+    (paddle_layer.leaf.sum() + paddle_layer.parameter.sum()).backward()
+    optimizer.step()
+    assert paddle_layer.leaf.tolist() == [1.0, 1.0]
+    assert paddle_layer.parameter.tolist() != before
+
+
+def test_paddle_parameter_class_came_with_3_3(paddle: Any, paddle_version: tuple[int, int]) -> None:
+    """So the fix writes ``create_parameter`` for a lower target."""
+    assert hasattr(paddle.nn, "Parameter") is (paddle_version >= (3, 3))
