@@ -1,5 +1,6 @@
 """What is done with one file: the gate, the rules that hold for it, reading and writing."""
 
+import gc
 import pickle
 from pathlib import Path
 
@@ -152,3 +153,14 @@ def test_the_versions_that_the_project_asks_for_reach_the_rules(
     list(runner.run(Task(path, Settings(), reads_requirements=False) for path in paths[:1]))
     targets = engine.Targets
     assert seen == [targets(torch=(2, 1)), targets(paddle=(3, 0)), targets(torch=(1, 8)), targets()]
+
+
+def test_garbage_is_collected_between_files_and_as_before_afterwards(tmp_path: Path) -> None:
+    path = tmp_path / "a.py"
+    path.write_bytes(MISTAKES)
+    assert gc.isenabled()
+    for _ in Runner(Mode()).run([Task(str(path), Settings())] * 2):
+        assert not gc.isenabled()
+    assert gc.isenabled()
+    next(Runner(Mode()).run([Task(str(path), Settings())]))
+    assert gc.isenabled()
