@@ -30,6 +30,9 @@ from mllint.settings import (
 if TYPE_CHECKING:
     from mllint.output.explain import Page
 
+_INTERRUPTED = 130
+"""The exit code of a program that Ctrl-C ended."""
+
 _COLOUR = click.option(
     "--color",
     type=click.Choice(["auto", "always", "never"]),
@@ -262,7 +265,12 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     try:
-        cli()
+        sys.exit(cli(standalone_mode=False))
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except click.Abort:
+        sys.exit(_INTERRUPTED)
     # The outermost frame: an exit code of 1 would say that there are findings.
     except Exception:  # noqa: BLE001
         traceback.print_exc()
