@@ -151,6 +151,6 @@ def test_paddle_loss_that_is_stopped(paddle: Any, paddle_weight: Any) -> None:
 
 
 def test_paddle_data_of_a_loss(paddle: Any, paddle_weight: Any, paddle_version: tuple[int, int]) -> None:
-    """``.data`` cuts the graph since 3.0 only."""
+    """``.data`` cuts the graph since 3.1 only."""
     (paddle_weight * 2).sum().data.backward()
-    assert (paddle_weight.grad is None) is (paddle_version >= (3, 0))
+    assert (paddle_weight.grad is None) is (paddle_version >= (3, 1))
