@@ -1,7 +1,9 @@
 """Functions and classes of the project: what they are given, what they give back, what their instances hold."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -16,13 +18,23 @@ from mllint.semantic.values import (
     Module,
     Nothing,
     Symbol,
+    Tensor,
     Value,
     join,
 )
+from mllint.syntax.shape import argument, constant, string_literal
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
+_REGISTERING = {
+    "register_buffer": "buffer",
+    "register_parameter": "parameter",
+    "add_parameter": "parameter",
+    "add_module": "module",
+    "register_module": "module",
+    "add_sublayer": "module",
+}
 MAX_BASES = 12
 """How many levels of bases are followed."""
 
@@ -44,6 +56,10 @@ class FunctionInfo:
     def __init__(self, node: cst.FunctionDef, model: "Model") -> None:
         self.node = node
         self.model = model
+
+    def forget(self) -> None:
+        """Drop everything that was derived."""
+        self.__dict__ = {"node": self.node, "model": self.model}
 
     @property
     def name(self) -> str:
@@ -116,6 +132,10 @@ class ClassInfo:
         self.model = model
         self._attributes: dict[str, Value | None] = {}
 
+    def forget(self) -> None:
+        """Drop everything that was derived."""
+        self.__dict__ = {"node": self.node, "model": self.model, "_attributes": {}}
+
     @property
     def name(self) -> str:
         """The class's own name."""
@@ -167,6 +187,18 @@ class ClassInfo:
                 return known.kind
         return None
 
+    @cached_property
+    def is_mutable(self) -> bool:
+        """Whether attributes of an instance can be assigned: it is no named tuple and no frozen dataclass."""
+        if any(name in ("typing.NamedTuple", "builtins.tuple") for name in self.library_bases):
+            return False
+        for decorator in self.node.decorators:
+            call = decorator.decorator
+            frozen = argument(call, None, "frozen") if isinstance(call, cst.Call) else None
+            if frozen is not None and constant(frozen.value) is not False:
+                return False
+        return True
+
     def instance(self, call: cst.Call | None = None) -> Value:
         """The value of an instance."""
         if self.framework is not None:
@@ -207,13 +239,45 @@ class ClassInfo:
                 if method.self_name is not None:
                     yield from method.scope.bindings.get(f"{method.self_name}.{name}", ())
 
+    @cached_property
+    def _registered(self) -> dict[str, list[cst.Call]]:
+        """The calls in the class's own methods that register a parameter, buffer or module under a literal name."""
+        found: dict[str, list[cst.Call]] = {}
+        for word in _REGISTERING:
+            for call in self.model.calls_by_word.get(word, ()):
+                function = self.model.enclosing_function(call)
+                if function is None or self.model.function_info(function).owner is not self:
+                    continue
+                name = string_literal(call.args[0].value) if len(call.args) > 1 else None
+                if name is not None and isinstance(call.func, cst.Attribute):
+                    found.setdefault(name, []).append(call)
+        return found
+
+    def _registrations(self, name: str) -> Iterator[Value | None]:
+        """What ``self.register_buffer(name, value)`` and its like make of the attribute."""
+        for info in self.lineage:
+            for call in info._registered.get(name, ()):
+                value = info.model.value(call.args[1].value)
+                if isinstance(value, (Module, Nothing)):
+                    yield value
+                    continue
+                assert isinstance(call.func, cst.Attribute)
+                kind = _REGISTERING[call.func.attr.value]
+                if kind == "module" or self.framework is None:
+                    yield None
+                else:
+                    state = value if isinstance(value, Tensor) else Tensor(self.framework)
+                    yield replace(state, parameter=kind == "parameter")
+
     def _assigned(self, name: str) -> Value | None:
         result: Value | None = None
         seen = False
-        for binding in self.assignments(name):
-            if binding.kind is BindingKind.NARROWED:
-                continue
-            value = binding.scope.model.binding_value(binding)
+        values = (
+            binding.scope.model.binding_value(binding)
+            for binding in self.assignments(name)
+            if binding.kind is not BindingKind.NARROWED
+        )
+        for value in chain(values, self._registrations(name)):
             if isinstance(value, Nothing):
                 continue
             result = value if not seen else join(result, value)

@@ -38,6 +38,17 @@ class Model:
         self._inference = Inference(self)
         self.gradients = Gradients(self)
 
+    def forget(self) -> None:
+        """Drop everything that was derived, and with it every hold on the models of other files.
+
+        Who still holds a class of this file can go on asking; the answers are derived anew.
+        """
+        self._inference = Inference(self)
+        self.gradients = Gradients(self)
+        self._comprehensions.clear()
+        for definition in (*self._classes.values(), *self._functions.values()):
+            definition.forget()
+
     # -- where things stand ----------------------------------------------------------------------------------------
 
     def enclosing_function(self, node: cst.CSTNode) -> cst.FunctionDef | None:
@@ -160,6 +171,11 @@ class Model:
         for name in self.tree.by_type.get(cst.Name, ()):
             found.setdefault(name.value, []).append(name)
         return found
+
+    @cached_property
+    def function_names(self) -> frozenset[str]:
+        """The names of all functions and methods that the file defines."""
+        return frozenset(function.name.value for function in self.tree.by_type.get(cst.FunctionDef, ()))
 
     # -- the file as a whole ---------------------------------------------------------------------------------------
 

@@ -104,7 +104,10 @@ class Project:
         self._models[path] = model
         self._kept += _size(model)
         while self._kept > self.limit and len(self._models) > 1:
-            self._kept -= _size(self._models.popitem(last=False)[1])
+            _, oldest = self._models.popitem(last=False)
+            self._kept -= _size(oldest)
+            if oldest is not None:
+                oldest.forget()
 
     def _read(self, path: Path) -> "Model | None":
         from mllint.semantic.model import (
