@@ -97,7 +97,7 @@ def test_any_text(tail: str) -> None:
 # -- any program ----------------------------------------------------------------------------------
 
 
-@settings(max_examples=40)
+@settings(max_examples=30)
 @given(hypothesmith.from_node())
 def test_any_program(program: str) -> None:
     assume(parses(program.encode()))
@@ -170,7 +170,7 @@ MUTATIONS: list[Callable[[list[str], random.Random], None]] = [
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.__name__)
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(seed=st.integers(0, 2**32))
 def test_nearly_right_programs(mutation: Callable[[list[str], random.Random], None], seed: int) -> None:
     chance = random.Random(seed)
