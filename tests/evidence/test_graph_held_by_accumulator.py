@@ -171,7 +171,7 @@ def test_torch_float_of_a_loss_warns_where_item_does_not(torch: Any) -> None:
 
 
 def test_torch_values_of_item_and_detach_are_those_of_the_tensor(torch: Any) -> None:
-    """The fix changes no number: a total of floats and one of tensors agree."""
+    """Where nothing is rounded, a total of floats and one of tensors agree."""
     losses = [torch.tensor(value, requires_grad=True) * 1 for value in (0.5, 0.25, 2.0)]
     with_tensors, with_numbers, detached = 0, 0.0, 0
     for loss in losses:
@@ -180,6 +180,19 @@ def test_torch_values_of_item_and_detach_are_those_of_the_tensor(torch: Any) -> 
         detached += loss.detach()
     assert with_tensors.item() == with_numbers == detached.item() == 2.75
     assert f"{with_tensors:.2f}" == f"{with_numbers:.2f}"
+
+
+def test_torch_total_of_numbers_is_more_exact_than_one_of_tensors(torch: Any) -> None:
+    """What the fix may change: Python adds in double precision, the last digits of a sum can differ."""
+    losses = [torch.tensor(0.1, requires_grad=True) * 1 for _ in range(1000)]
+    with_tensors, with_numbers, detached = 0, 0.0, 0
+    for loss in losses:
+        with_tensors += loss
+        with_numbers += loss.item()
+        detached += loss.detach()
+    assert with_tensors.item() == detached.item()
+    assert with_numbers == pytest.approx(with_tensors.item(), rel=1e-4)
+    assert abs(with_numbers - 100) < abs(with_tensors.item() - 100)
 
 
 # ---- paddle -----------------------------------------------------------------------------------
