@@ -29,6 +29,7 @@ from mllint.semantic.values import (
     Text,
     Unfinished,
     Value,
+    join,
 )
 from mllint.syntax.shape import string_literal
 
@@ -41,6 +42,11 @@ MODULE_SEQUENCES = frozenset({
 
 # Attributes of a tensor that are the same numbers without the graph, or the same tensor seen otherwise.
 _TENSOR_VIEWS = frozenset({"T", "mT", "H", "mH", "real", "imag"})
+# Methods that a structure of tensors may have too.
+_SHARED = frozenset({
+    "to", "cuda", "cpu", "float", "double", "half", "bfloat16", "type", "pin_memory", "detach", "clone", "contiguous",
+    "long", "int", "bool", "astype",
+})  # fmt: skip
 
 
 def attribute(model: "Model", value: Value | None, name: str) -> Value | None:
@@ -54,8 +60,12 @@ def attribute(model: "Model", value: Value | None, name: str) -> Value | None:
             return value.model.exported(name) or _submodule(value, name)
         case Tensor():
             return _of_tensor(value, name)
+        case Batch(opaque=True):
+            return None
         case Batch():
             return _of_tensor(Tensor(value.framework, False), name)
+        case Output() if name in _SHARED:
+            return Method(value, name)
         case Output():
             found = _of_tensor(Tensor(value.framework, value.attached), name)
             return found if found is not None else value
@@ -67,6 +77,8 @@ def attribute(model: "Model", value: Value | None, name: str) -> Value | None:
             return _of_class(value, name)
         case Array():
             return Array(value.scalar) if name == "T" else Method(value, name)
+        case Object(kind="packed") if name == "data":
+            return Tensor("torch")
         case Object() | Loaded() | StateDict() | Mapping() | Text() | Repeated() | Elements() | Other():
             return Method(value, name)
     return None
@@ -78,6 +90,9 @@ def _submodule(package: File, name: str) -> Value | None:
 
 
 def _of_tensor(value: Tensor, name: str) -> Value | None:
+    if value.or_number and not hasattr(0.0, name):
+        # On the paths that get here it is a tensor: a number has no such attribute.
+        value = replace(value, or_number=False)
     if name == "data":
         return replace(value, attached=False, parameter=False)
     if name == "grad":
@@ -119,12 +134,27 @@ def _of_class(value: ClassObject, name: str) -> Value | None:
 
 
 def dict_item(model: "Model", value: Mapping, key: str) -> Value | None:
-    """What ``value["key"]`` is, for a dict whose display names the key once."""
+    """What ``value["key"]`` is: as the display says that names the key once, or as all values of the dict are."""
     if not isinstance(value.node, cst.Dict):
-        return None
+        return dict_value(model, value)
     found = [
         element.value
         for element in value.node.elements
         if isinstance(element, cst.DictElement) and string_literal(element.key) == key
     ]
-    return model.value(found[0]) if len(found) == 1 else None
+    return model.value(found[0]) if len(found) == 1 else value.item
+
+
+def dict_value(model: "Model", value: Mapping) -> Value | None:
+    """What all values of a dict are. Values may be added to a display later: of them only the kind is taken."""
+    if value.item is not None or value.node is None:
+        return value.item
+    if isinstance(value.node, cst.DictComp):
+        return model.value(value.node.value)
+    if not isinstance(value.node, cst.Dict):
+        return None
+    result: Value | None = None
+    for position, element in enumerate(value.node.elements):
+        found = model.value(element.value) if isinstance(element, cst.DictElement) else None
+        result = found if position == 0 else join(result, found)
+    return Tensor(result.framework) if isinstance(result, Tensor) and not result.or_number else None

@@ -9,7 +9,7 @@ import libcst as cst
 from mllint.semantic import attributes, evidence
 from mllint.semantic.annotations import annotated
 from mllint.semantic.arguments import given
-from mllint.semantic.calls import called
+from mllint.semantic.calls import called, called_method
 from mllint.semantic.definitions import FunctionInfo, is_receiver
 from mllint.semantic.imports import imported
 from mllint.semantic.iteration import element_of
@@ -21,6 +21,7 @@ from mllint.semantic.values import (
     ClassObject,
     Elements,
     Function,
+    Instance,
     Loaded,
     Mapping,
     Module,
@@ -35,6 +36,7 @@ from mllint.semantic.values import (
     Unfinished,
     Value,
     join,
+    more_exact,
 )
 from mllint.syntax.shape import (
     constant,
@@ -272,14 +274,20 @@ class Inference:
             owner = info.owner
             return ClassObject(owner) if "builtins.classmethod" in info.decorators else owner.instance()
         if function.params.star_arg is binding.node:
-            return Repeated(None)
+            annotation = binding.node.annotation
+            return Repeated(None if annotation is None else annotated(self.model, annotation.annotation), "tuple")
         if function.params.star_kwarg is binding.node:
-            return Mapping()
+            annotation = binding.node.annotation
+            return Mapping(item=None if annotation is None else annotated(self.model, annotation.annotation))
         if binding.node.annotation is not None:
             declared = annotated(self.model, binding.node.annotation.annotation)
             if declared is not None:
-                return declared
-        return given(self.model, info, binding.node)
+                return more_exact(declared, given(self.model, info, binding.node))
+        passed = given(self.model, info, binding.node)
+        if passed is None and info.name == "forward" and info.owner is not None and info.owner.framework is not None:
+            default = binding.node.default
+            return Output(info.owner.framework) if default is None or constant(default) is None else None
+        return passed
 
     # -- functions -------------------------------------------------------------------------------------------------
 
@@ -332,7 +340,9 @@ class Inference:
                 return base.items[position] if -len(base.items) <= position < len(base.items) else None
             case Elements() if index is None:
                 return Repeated(None)
-            case Batch() | Output():
+            case Batch():
+                return Batch(base.framework)
+            case Output():
                 return base
             case Repeated():
                 return base if index is None else base.item
@@ -340,8 +350,13 @@ class Inference:
                 return Array()
             case Loaded() if (text := string_literal(index)) is not None:
                 return Loaded(base.framework, base.call, (*base.keys, text))
-            case Mapping() if (text := string_literal(index)) is not None:
+            case Mapping():
+                text = string_literal(index)
+                if text is None:
+                    return attributes.dict_value(self.model, base)
                 return attributes.dict_item(self.model, base, text)
+            case Instance():
+                return called_method(base, "__getitem__")
             case Text():
                 return Text()
             case Module() if base.name in attributes.MODULE_SEQUENCES:

@@ -37,7 +37,9 @@ def element_of(value: Value | None) -> Value | None:
             return result
         case Object(kind="loader"):
             return _collated(value)
-        case Batch() | Output():
+        case Batch():
+            return Batch(value.framework)
+        case Output():
             return value
         case Tensor():
             return Tensor(value.framework, value.attached)
@@ -51,8 +53,10 @@ def element_of(value: Value | None) -> Value | None:
 
 
 def _collated(loader: Object) -> Value | None:
-    if loader.name not in _COLLATING or loader.call is None or loader.framework is None:
+    if loader.name not in _COLLATING or loader.framework is None:
         return None
+    if loader.call is None:
+        return Batch(loader.framework, opaque=True)
     if any(arg.star == "**" for arg in loader.call.args) or argument(loader.call, 6, "collate_fn") is not None:
         return None
     size = argument(loader.call, 1, "batch_size")

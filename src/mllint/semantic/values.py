@@ -163,18 +163,20 @@ class Repeated(Value):
 
 @dataclass(frozen=True, slots=True)
 class Batch(Value):
-    """What a data loader with the default collation yields, or a part of it.
+    """What a data loader yields, or a part of it.
 
-    It is a tensor, or a list, tuple or dict of batches, or a list of strings; only a tensor among these has tensor
-    methods.
+    With the default collation, and for the parts that any batch is unpacked into, it is a tensor, or a list, tuple or
+    dict of batches, or a list of strings; only a tensor among these has tensor methods. ``opaque``: the whole of what
+    a loader yields of which the collation is not known; that may be an object of any class.
     """
 
     framework: Framework
+    opaque: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Output(Value):
-    """What a module of unknown class gives, or a part of it: a tensor or a structure of tensors."""
+    """What a module of unknown class gives or is given, or a part of it: a tensor or a structure of tensors."""
 
     framework: Framework
     attached: bool | None = None
@@ -199,9 +201,13 @@ class Loaded(Value):
 
 @dataclass(frozen=True, slots=True)
 class Mapping(Value):
-    """A dict; ``node`` is its display or constructor where that is known to be the only one."""
+    """A dict; ``node`` is its display or constructor where that is known to be the only one.
+
+    ``item`` is what all of its values are, where that is declared.
+    """
 
     node: "cst.CSTNode | None" = None
+    item: Value | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,8 +239,8 @@ def join(first: Value | None, second: Value | None) -> Value | None:
             return _join_tensors(first, second)
         case (Tensor() as tensor, Number()) | (Number(), Tensor() as tensor):
             return replace(tensor, or_number=True, parameter=False)
-        case (Tensor(framework=name), Batch()) | (Batch(), Tensor(framework=name)):
-            return Batch(name)
+        case (Tensor(framework=name), Batch() as batch) | (Batch() as batch, Tensor(framework=name)):
+            return Batch(name, batch.opaque)
         case (Tensor() as tensor, Output() as output) | (Output() as output, Tensor() as tensor):
             return Output(tensor.framework, tensor.attached if tensor.attached == output.attached else None)
         case Output(), Output():
@@ -251,7 +257,7 @@ def join(first: Value | None, second: Value | None) -> Value | None:
             pairs = zip(first.items, second.items, strict=True)
             return Elements(tuple(join(one, other) for one, other in pairs), first.mutable or second.mutable)
         case Mapping(), Mapping():
-            return Mapping()
+            return Mapping(item=join(first.item, second.item))
         case StateDict(), StateDict():
             return StateDict(None)
         case Repeated(), Repeated():
@@ -284,3 +290,13 @@ def _join_modules(first: Module, second: Module) -> Value | None:
         first.call if first.call is second.call else None,
         first.wrappers if first.wrappers == second.wrappers else ("?",),
     )
+
+
+def more_exact(declared: Value, passed: Value | None) -> Value:
+    """What is known of a parameter that is declared as one thing and given another: the more exact of the two."""
+    match declared, passed:
+        case Object(), Object() if declared.kind == passed.kind:
+            return passed
+        case Module(name=None, definition=None), Module() if declared.framework == passed.framework:
+            return passed
+    return declared

@@ -109,7 +109,7 @@ def _discards_method(call: cst.Call, callee: cst.Attribute, context: Context) ->
     if name in _EFFECTS or _writes_elsewhere(call) or _root(callee.value, context) is None:
         return False
     value = context.value(callee.value)
-    if isinstance(value, (Tensor, Batch)):
+    if isinstance(value, Tensor) or (isinstance(value, Batch) and not value.opaque):
         fact = lookup.tensor_method(value.framework, name)
         in_place = name == "to" and value.framework == "paddle" and (context.paddle_version or (3, 0)) < (3, 0)
         return fact is not None and fact.returns in _NEW and not in_place
