@@ -135,6 +135,13 @@ def test_torch_under_no_grad_nothing_is_kept(torch: Any) -> None:
         assert torch_epoch(torch, add, backward=False) == (0, 0)
 
 
+def test_torch_data_of_a_loss_lets_go_too(torch: Any) -> None:
+    def add_data(epoch: Epoch, loss: Any) -> None:
+        epoch.total += loss.data
+
+    assert torch_epoch(torch, add_data, backward=False) == (0, 0)
+
+
 def test_torch_total_of_losses_that_were_backwarded_cannot_be_backwarded(torch: Any) -> None:
     model, x = torch.nn.Linear(4, 1), torch.randn(5, 4)
     total = 0
@@ -253,6 +260,15 @@ def test_paddle_under_no_grad_nothing_is_kept(paddle: Any) -> None:
             epoch.total += loss
 
     assert paddle_epoch(paddle, add_without_grad, backward=False) == 0
+
+
+def test_paddle_data_of_a_loss_lets_go_since_3_1(paddle: Any, paddle_version: tuple[int, int]) -> None:
+    """Before, ``.data`` was the tensor with its graph."""
+
+    def add_data(epoch: Epoch, loss: Any) -> None:
+        epoch.total += loss.data
+
+    assert paddle_epoch(paddle, add_data, backward=False) == (0 if paddle_version >= (3, 1) else ROUNDS)
 
 
 def test_paddle_total_of_losses_that_were_backwarded_cannot_be_backwarded(paddle: Any) -> None:
