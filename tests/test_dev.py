@@ -89,12 +89,19 @@ def test_scaffold_passes_the_harness(tmp_path: Path, capsys: pytest.CaptureFixtu
 def test_scaffold_refuses(
     arguments: list[str], problem: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    (tmp_path / "tests").mkdir()
     assert new_rule.main([*arguments, "--root", str(tmp_path)]) == 2
     assert problem in capsys.readouterr().err
-    assert list(tmp_path.iterdir()) == []
+    assert [path.name for path in tmp_path.rglob("*")] == ["tests"]
+
+
+def test_scaffold_and_pages_need_the_repository(tmp_path: Path) -> None:
+    assert new_rule.main(["ML199", "some-name", "--root", str(tmp_path)]) == 2
+    assert main(["docs", "--check", "--root", str(tmp_path)]) == 2
 
 
 def test_scaffold_overwrites_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "tests").mkdir()
     arguments = ["ML199", "some-name", "--root", str(tmp_path)]
     assert new_rule.main(arguments) == 0
     assert new_rule.main(arguments) == 2

@@ -32,6 +32,9 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--root", type=Path, default=Path(__file__).parents[3])
     options = parser.parse_args(arguments)
+    if not (options.root / "README.md").exists():
+        print(f"docs: `{options.root}` is no copy of the repository (`--root`)", file=sys.stderr)
+        return 2
     stale = stale_files(options.root)
     for path, content in stale.items():
         print(path.relative_to(options.root), file=sys.stderr)

@@ -99,6 +99,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--root", type=Path, default=Path(__file__).parents[3])
     options = parser.parse_args(arguments)
     problem = _problem(options.code, options.name, options.topic)
+    if not (options.root / "tests").is_dir():
+        problem = f"`{options.root}` is no copy of the repository (`--root`)"
     files = {} if problem else _files(options.root, options.code, options.name)
     if not problem and (taken := [path for path in files if path.exists()]):
         problem = f"`{taken[0]}` exists already"
