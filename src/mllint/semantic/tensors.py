@@ -92,6 +92,8 @@ def arithmetic(model: "Model", left: Value | None, right: Value | None, node: cs
         if isinstance(left, Batch) and isinstance(right, (Batch, type(None))):
             return Tensor(framework, False if right is not None else None)
         scalar = all(isinstance(value, Number) or (isinstance(value, Tensor) and value.scalar) for value in both)
+        if isinstance(node, cst.AugAssign) and isinstance(left, Tensor) and left.scalar and not left.or_number:
+            scalar = True  # what works in place keeps the shape
         or_number = all(isinstance(value, Number) or (isinstance(value, Tensor) and value.or_number) for value in both)
         return Tensor(framework, attachment(model, node, both), True if scalar else None, or_number=or_number)
     if isinstance(left, Array) or isinstance(right, Array):

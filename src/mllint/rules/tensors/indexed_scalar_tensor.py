@@ -36,6 +36,9 @@ Tensors that may have a dimension: `x.data[0]` of a batch, `x.sum(0)[0]`, losses
 back from `DataParallel`. `loss[None]`, `loss[...]` and `loss.view(1)[0]`, which work. Paddle code for a target version
 below 2.5.
 
+One thing it does not leave alone though nothing is known of the value: `loss.data[0]` and `x.sum().data[0]` (in Paddle
+`loss.numpy()[0]`). What is called a loss, or reduced over everything, and read like that is the old spelling of `item()`.
+
 ## Fix safety
 
 Safe: the expression raised before.
@@ -55,7 +58,8 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, append_trailer, replace_between
 from mllint.rule import Finding, Rule
-from mllint.semantic.values import Array, Tensor, Value
+from mllint.semantic.hints import is_called_loss, is_spelled_as_reduction
+from mllint.semantic.values import Array, Output, Tensor, Value
 from mllint.syntax.shape import integer_literal, subscript_index
 
 rule = Rule(
@@ -76,10 +80,12 @@ def check(node: cst.Subscript, context: Context) -> Iterator[Finding]:
     """Report a subscript with an integer on what is certainly 0-d."""
     if integer_literal(subscript_index(node)) is None or _is_written(node, context):
         return
-    value = context.value(node.value)
-    if not _is_scalar(node.value, value, context) or _is_old_paddle(value, context):
+    tensor, steps = _without_steps(node.value)
+    value, base = context.value(node.value), context.value(tensor)
+    if not (_is_scalar(value, base, steps) or _is_spelled_as_scalar(tensor, base, steps, context)):
         return
-    tensor = _without_steps(node.value)
+    if _is_old_paddle(value, context):
+        return
     text = context.text(tensor).strip() if isinstance(tensor, (cst.Name, cst.Attribute)) else "..."
     yield Finding(
         node,
@@ -89,17 +95,29 @@ def check(node: cst.Subscript, context: Context) -> Iterator[Finding]:
     )
 
 
-def _is_scalar(node: cst.BaseExpression, value: Value | None, context: Context) -> bool:
-    """Whether the indexed expression is certainly 0-d.
+def _is_scalar(value: Value | None, base: Value | None, steps: frozenset[str]) -> bool:
+    """Whether what is indexed is certainly 0-d; ``base`` is what it was before the steps.
 
     A tensor on which `backward()` is called has one element, but may have a dimension. Read through `.data` it is the
     old spelling of `item()`.
     """
+    if isinstance(base, Tensor) and base.one_element and "data" in steps:
+        return True
     if isinstance(value, Array):
-        return value.scalar is True and isinstance(context.value(_without_steps(node)), Tensor)
-    if not isinstance(value, Tensor) or value.or_number:
+        return value.scalar is True and isinstance(base, Tensor)
+    return isinstance(value, Tensor) and value.scalar is True and not value.or_number
+
+
+def _is_spelled_as_scalar(
+    tensor: cst.BaseExpression, base: Value | None, steps: frozenset[str], context: Context
+) -> bool:
+    """Whether a value of which nothing is known is spelled, and read, as a 0-d tensor was before it was 0-d."""
+    framework = context.model.framework
+    if framework is None or not (base is None or isinstance(base, Output)):
         return False
-    return value.scalar is True or (value.one_element and isinstance(node, cst.Attribute) and node.attr.value == "data")
+    if ("data" if framework == "torch" else "numpy") not in steps:
+        return False
+    return is_called_loss(tensor) or is_spelled_as_reduction(tensor, framework)
 
 
 def _is_old_paddle(value: Value | None, context: Context) -> bool:
@@ -115,18 +133,21 @@ def _is_written(node: cst.Subscript, context: Context) -> bool:
     return isinstance(parent, (cst.AssignTarget, cst.Del))
 
 
-def _without_steps(node: cst.BaseExpression) -> cst.BaseExpression:
-    """``loss`` of ``loss.data.cpu()``."""
+def _without_steps(node: cst.BaseExpression) -> tuple[cst.BaseExpression, frozenset[str]]:
+    """``loss`` of ``loss.data.cpu()``, and the names of the steps."""
+    steps: set[str] = set()
     while True:
         if isinstance(node, cst.Call) and not node.args and isinstance(node.func, cst.Attribute):
             callee = node.func
         elif isinstance(node, cst.Attribute) and node.attr.value == "data":
             callee = node
         else:
-            return node
+            break
         if callee.attr.value not in _STEPS:
-            return node
+            break
+        steps.add(callee.attr.value)
         node = callee.value
+    return node, frozenset(steps)
 
 
 def _fix(node: cst.Subscript, tensor: cst.BaseExpression) -> NodeFix:

@@ -1,0 +1,45 @@
+"""What the spelling of an expression hints at where nothing else is known of it. A last resort, never a proof."""
+
+import re
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.knowledge import lookup
+from mllint.semantic.tensors import is_reduced_fully
+from mllint.syntax.shape import subscript_index
+
+if TYPE_CHECKING:
+    from mllint.semantic.values import Framework
+
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_CRITERION = frozenset({"criterion", "crit"})
+
+
+def is_called_loss(node: cst.BaseExpression) -> bool:
+    """Whether an expression is spelled as one loss: ``g_loss``, ``losses["box"]``, ``criterion(x, y)``."""
+    match node:
+        case cst.Name(value=name) | cst.Attribute(attr=cst.Name(value=name)):
+            return _is_loss(name)
+        case cst.Subscript(value=cst.Name(value=name) | cst.Attribute(attr=cst.Name(value=name))):
+            return (_is_loss(name) or "losses" in _words(name)) and subscript_index(node) is not None
+        case cst.Call(func=cst.Name(value=name) | cst.Attribute(attr=cst.Name(value=name))):
+            return _is_loss(name) or name in _CRITERION
+    return False
+
+
+def is_spelled_as_reduction(node: cst.BaseExpression, framework: "Framework") -> bool:
+    """Whether an expression calls what, if it is a method of a tensor, reduces all dimensions to one: ``x.sum()``."""
+    if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Attribute):
+        return False
+    fact = lookup.tensor_method(framework, node.func.attr.value)
+    return fact is not None and fact.returns == "scalar" and is_reduced_fully(fact, node, own_input=False)
+
+
+def _is_loss(name: str) -> bool:
+    """``loss``, also with one letter at either end (``dloss``, ``lossd``); not ``losses`` or ``lossless``."""
+    return any(word == "loss" or (len(word) == 5 and "loss" in word) for word in _words(name))
+
+
+def _words(name: str) -> list[str]:
+    return [word.lower() for word in _WORD.findall(name)]
