@@ -60,7 +60,7 @@ from torch.utils.data import (
 
 
 def f(x: "torch.Tensor", zeros):
-    return nn.Linear(1, 2)(torch.ones(1) + torch.zeros(1)), DataLoader, Base, F.relu
+    return nn.Linear(1, 2)(torch.ones(1) + torch.zeros(1)), DataLoader, Base
 """
 
 
@@ -78,7 +78,7 @@ from torch.utils.data import (
 
 
 def f(x: "torch_alias.Tensor", zeros):
-    return nn_alias.Linear(1, 2)(torch_alias.ones(1) + torch_alias.zeros(1)), DataLoader, Base, F_alias.relu
+    return nn_alias.Linear(1, 2)(torch_alias.ones(1) + torch_alias.zeros(1)), DataLoader, Base
 """
     )
 
@@ -89,7 +89,7 @@ def test_from_imported_variant() -> None:
         == """\
 import torch; from torch import ones, zeros as torch_zeros
 import torch.nn as nn; from torch.nn import Linear
-import torch.nn.functional as F; from torch.nn.functional import relu
+import torch.nn.functional as F
 from torch.utils.data import (
     DataLoader,
     Dataset as Base,
@@ -97,7 +97,7 @@ from torch.utils.data import (
 
 
 def f(x: "torch.Tensor", zeros):
-    return Linear(1, 2)(ones(1) + torch_zeros(1)), DataLoader, Base, relu
+    return Linear(1, 2)(ones(1) + torch_zeros(1)), DataLoader, Base
 """
     )
 
@@ -116,7 +116,7 @@ import torch; import torch.utils.data
 
 
 def f(x: "torch.Tensor", zeros):
-    return nn.Linear(1, 2)(torch.ones(1) + torch.zeros(1)), torch.utils.data.DataLoader, torch.utils.data.Dataset, F.relu
+    return nn.Linear(1, 2)(torch.ones(1) + torch.zeros(1)), torch.utils.data.DataLoader, torch.utils.data.Dataset
 """
     )
 
