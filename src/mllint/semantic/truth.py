@@ -1,0 +1,48 @@
+"""Where the truth of an expression is asked for."""
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.syntax.shape import constant
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+
+def is_tested(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether what stands around an expression asks for nothing but its truth.
+
+    ``a`` in ``if a:``, ``not a``, ``a and b``, ``x if a else y``; ``b`` in ``if a or b:``, not in ``x = a or b``.
+    """
+    parent = model.tree.parent(node)
+    match parent:
+        case cst.If() | cst.While() | cst.Assert() | cst.CompIf():
+            return parent.test is node
+        case cst.IfExp():
+            return parent.test is node or is_tested(model, parent)
+        case cst.MatchCase():
+            return parent.guard is node
+        case cst.UnaryOperation():
+            return isinstance(parent.operator, cst.Not)
+        case cst.BooleanOperation():
+            return parent.left is node or is_tested(model, parent)
+        case cst.NamedExpr():
+            return parent.value is node and is_tested(model, parent)
+        case cst.Arg():
+            call = model.tree.parent(parent)
+            return isinstance(call, cst.Call) and model.qualified_name(call.func) == "builtins.bool"
+    return False
+
+
+def compared_to_bool(model: "Model", node: cst.BaseExpression) -> cst.Comparison | None:
+    """The comparison ``node == True``, ``node is False`` or the like in which an expression stands, if it does."""
+    parent = model.tree.parent(node)
+    comparison = model.tree.parent(parent) if isinstance(parent, cst.ComparisonTarget) else parent
+    if not isinstance(comparison, cst.Comparison) or len(comparison.comparisons) != 1:
+        return None
+    part = comparison.comparisons[0]
+    if not isinstance(part.operator, (cst.Equal, cst.NotEqual, cst.Is, cst.IsNot)):
+        return None
+    other = part.comparator if comparison.left is node else comparison.left
+    return comparison if isinstance(constant(other), bool) else None

@@ -1,0 +1,88 @@
+"""Where the thing that a binding binds is read again."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.semantic.scopes import Binding, BindingKind, Scope
+from mllint.syntax.shape import dotted_path
+
+if TYPE_CHECKING:
+    from mllint.semantic.definitions import FunctionInfo
+    from mllint.semantic.model import Model
+
+
+def reads(model: "Model", key: str) -> Iterator[cst.BaseExpression]:
+    """The places of the file that read a name or dotted path of this text, in document order."""
+    for name in model.names_by_word.get(key.rpartition(".")[2], ()):
+        parent = model.tree.parent(name)
+        node: cst.BaseExpression = name
+        if isinstance(parent, cst.Attribute) and parent.attr is name:
+            node, parent = parent, model.tree.parent(parent)
+        if dotted_path(node) == key and not _is_no_read(node, parent):
+            yield node
+
+
+def _is_no_read(node: cst.BaseExpression, parent: cst.CSTNode | None) -> bool:
+    """Whether a name or path is bound, deleted, declared or a keyword there."""
+    match parent:
+        case cst.AssignTarget() | cst.AnnAssign() | cst.For() | cst.CompFor() | cst.Del() | cst.AsName():
+            return getattr(parent, "target", getattr(parent, "name", None)) is node
+        case cst.Arg():
+            return parent.keyword is node
+        case cst.Param() | cst.FunctionDef() | cst.ClassDef():
+            return parent.name is node
+        case cst.ImportAlias() | cst.ImportFrom() | cst.NameItem():
+            return True
+    return False
+
+
+def bound_by(model: "Model", statement: cst.CSTNode) -> tuple[Binding, ...]:
+    """The bindings of names and dotted paths that a statement makes."""
+    bindings = model.scope_of(statement).bindings.values()
+    return tuple(binding for several in bindings for binding in several if binding.node is statement)
+
+
+def uses(model: "Model", binding: Binding) -> Iterator[cst.BaseExpression]:
+    """The places of the file that may read what a binding of the file bound, in document order."""
+    for node in reads(model, binding.key):
+        scope = model.scope_of(node)
+        if scope is binding.scope:
+            if binding in _behind_narrowing(scope, binding.key, node):
+                yield node
+        elif _is_seen_from(scope, binding):
+            yield node
+
+
+def _behind_narrowing(scope: Scope, key: str, node: cst.CSTNode) -> list[Binding]:
+    """The bindings that reach a place; in place of an ``isinstance`` those that hold before it."""
+    found: list[Binding] = []
+    pending = list(scope.reaching(key, node).bindings)
+    while pending:
+        binding = pending.pop()
+        if binding.kind is BindingKind.NARROWED:
+            pending += scope.reaching(key, binding.node).bindings
+        else:
+            found.append(binding)
+    return found
+
+
+def _is_seen_from(scope: Scope, binding: Binding) -> bool:
+    """Whether the text of the key means in another scope the thing that the binding bound."""
+    root, is_path = binding.key.partition(".")[0], "." in binding.key
+    method, other = _function(scope), _function(binding.scope)
+    if is_path and method is not None and other is not None and method.owner is not None:
+        # `self.x` is set in one method and read in another.
+        return method.owner is other.owner and method.self_name == other.self_name == root
+    current: Scope | None = scope
+    while current is not None and current is not binding.scope:
+        is_visible = current is scope or not current.is_class
+        if is_visible and root in current.bindings and root not in current.outer_names:
+            return False
+        current = current.parent
+    return current is binding.scope and not current.is_class
+
+
+def _function(scope: Scope) -> "FunctionInfo | None":
+    return scope.model.function_info(scope.node) if isinstance(scope.node, cst.FunctionDef) else None

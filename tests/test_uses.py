@@ -1,0 +1,119 @@
+"""Where a binding is read again, and where the truth of an expression is asked for."""
+
+import libcst as cst
+import pytest
+
+from mllint.semantic.model import Model
+from mllint.semantic.truth import compared_to_bool, is_tested
+from mllint.semantic.uses import bound_by, reads, uses
+from mllint.syntax.parse import parse
+from mllint.syntax.source import Source
+from mllint.syntax.spans import spans_of
+from mllint.syntax.walk import Tree
+
+BINDINGS = """\
+flag = 1  # bind
+print(flag)  # use
+flag = 2
+print(flag)
+
+
+def outer():
+    def inner():
+        return flag
+    flag = 3
+    return inner, flag
+
+
+def reader(other=flag):
+    return other(flag=1)
+
+
+class Holder:
+    flag = 4
+
+    def __init__(self):
+        self.state = 5  # bind
+        self.state.x = 1  # use
+
+    def method(self):
+        if isinstance(self.state, int):  # use
+            return self.state  # use
+        return flag  # use
+
+    def other(this):
+        return this.state, self.state
+
+
+class Unrelated:
+    def method(self):
+        return self.state
+
+
+def rebinds(value):
+    value = 6  # bind
+    if isinstance(value, int):  # use
+        del value.x  # use
+        return value  # use
+    global flag
+    flag = 7
+    return [value for _ in value]  # use
+"""
+
+
+def _model(text: str) -> Model:
+    source = Source.from_bytes(text.encode(), "file.py")
+    return Model(Tree(parse(source)), source)
+
+
+def _row(model: Model, node: cst.CSTNode) -> int:
+    start, _ = spans_of(model.tree.module, [node], model.source.text)[id(node)]
+    return model.source.text.count("\n", 0, start) + 1
+
+
+def test_uses_are_the_reads_that_see_the_binding() -> None:
+    model = _model(BINDINGS)
+    rows = dict(enumerate(BINDINGS.splitlines(), 1))
+    assigned = [node for node in model.tree.by_type[cst.Assign] if "# bind" in rows[_row(model, node)]]
+    made = [binding for node in assigned for binding in bound_by(model, node)]
+    assert [binding.key for binding in made] == ["flag", "self.state", "value"]
+    found = [_row(model, node) for binding in made for node in uses(model, binding)]
+    assert sorted(set(found)) == [number for number, row in rows.items() if "# use" in row]
+
+
+def test_reads_are_neither_targets_nor_keywords() -> None:
+    model = _model("import x\nx = 1\nf(x=2)\ndel x\nx += 1\nfor x in x: pass\ndef g(x): return x\ny.x, x.y\n")
+    parents = [type(model.tree.parent(node)).__name__ for node in reads(model, "x")]
+    assert parents == ["AugAssign", "For", "Return", "Attribute"]
+
+
+@pytest.mark.parametrize(
+    ("text", "asked"),
+    [
+        *[("if it: pass", True), ("while it: pass", True), ("assert it, 'no'", True), ("assert other, it", False)],
+        *[("x = 1 if it else 2", True), ("x = it if a else 2", False), ("if (it if a else b): pass", True)],
+        *[("x = not it", True), ("x = -it", False), ("x = it and a", True), ("x = a and it", False)],
+        *[("x = a or it", False), ("if a or it: pass", True), ("if a and (b or not it): pass", True)],
+        *[("x = [a for a in b if it]", True), ("x = [it for a in b]", False), ("if (a := it): pass", True)],
+        *[("x = bool(it)", True), ("x = str(it)", False), ("if f(it): pass", False), ("if it.a: pass", False)],
+        ("match a:\n    case 1 if it: pass", True),
+    ],
+)
+def test_truth_is_asked_for(text: str, asked: bool) -> None:
+    model = _model(text + "\n")
+    node = next(name for name in model.tree.by_type[cst.Name] if name.value == "it")
+    assert is_tested(model, node) is asked
+
+
+@pytest.mark.parametrize(
+    ("text", "compared"),
+    [
+        *[("it is True", True), ("False == it", True), ("it != False", True), ("it is not True", True)],
+        *[("it is None", False), ("it == other", False), ("it > True", False), ("it == True == a", False)],
+        ("it", False),
+    ],
+)
+def test_comparison_with_a_bool(text: str, compared: bool) -> None:
+    model = _model(text + "\n")
+    node = next(name for name in model.tree.by_type[cst.Name] if name.value == "it")
+    assert (compared_to_bool(model, node) is not None) is compared
