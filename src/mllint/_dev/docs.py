@@ -1,10 +1,13 @@
-"""Generate what the rules say about themselves: their pages, the index, the table in the README.
+"""Generate what the rules say about themselves: their pages, the index, the README's table and example.
 
 ``--check`` writes nothing and fails where a file is not what would be written.
 """
 
 import argparse
+import re
+import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -68,7 +71,7 @@ def _generated(root: Path) -> Iterator[tuple[Path, str]]:
         yield root / "docs" / "rules" / f"{rule.name}.md", "\n".join(_page(rule)) + "\n"
     yield root / "docs" / "rules" / "index.md", "\n".join(_index(rules)) + "\n"
     readme = root / "README.md"
-    yield readme, _with_table(readme.read_text(encoding="utf-8"), rules)
+    yield readme, _with_example(_with_table(readme.read_text(encoding="utf-8"), rules))
 
 
 def _page(rule: Rule) -> Iterator[str]:
@@ -121,6 +124,27 @@ def _with_table(readme: str, rules: tuple[Rule, ...]) -> str:
     if not begin or not end:
         raise ValueError(f"README.md needs the lines {BEGIN} and {END}")
     return "\n".join([before + BEGIN, "", *_table(rules, "docs/rules/"), "", END + after])
+
+
+def _with_example(readme: str) -> str:
+    """The README with what mllint says about the first Python block in it, and what it would change."""
+    source = re.search(r"^```python\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL)
+    if source is None:
+        raise ValueError("README.md needs an example")
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "train.py").write_text(source[1], encoding="utf-8")
+        for language, options in (("text", []), ("diff", ["--diff"])):
+            output = subprocess.run(
+                [sys.executable, "-m", "mllint", "check", "--isolated", "--quiet", *options, "train.py"],
+                cwd=folder,
+                stdout=subprocess.PIPE,
+                encoding="utf-8",
+                check=False,
+            ).stdout
+            before, begin, rest = readme.partition(f"```{language}\n")
+            _, end, after = rest.partition("\n```\n")
+            readme = before + begin + output.strip() + end + after
+    return readme
 
 
 def _table(rules: tuple[Rule, ...] | list[Rule], folder: str) -> Iterator[str]:
