@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 WRAPPER_PREFIXES = ("module.", "_orig_mod.")
 """What the wrappers of torch put in front of every key."""
@@ -9,6 +10,7 @@ WRAPPER_PREFIXES = ("module.", "_orig_mod.")
 _FORGIVEN = "num_batches_tracked"
 # Stands for whatever comes behind a prefix that is renamed; no key holds it.
 _REST = "\0"
+Rename: TypeAlias = Callable[[str], tuple[str, ...] | None]
 _PROBES = ("", *WRAPPER_PREFIXES, "a.", "backbone.layer.")
 
 
@@ -91,26 +93,30 @@ class KeySet:
 
     # -- renaming ----------------------------------------------------------------------------------------------------
 
-    def renamed(self, rename: Callable[[str], str | None]) -> "KeySet":
-        """Every key renamed. ``None`` from ``rename`` says that the new name is not known."""
-        certain = {rename(key) for key in self.certain}
-        optional = {rename(key) for key in self.optional}
+    def renamed(self, rename: Rename) -> "KeySet":
+        """Every key put through a function that says which keys it becomes; ``None`` from it: that is not known."""
+        certain, optional = set[str](), set[str]()
+        is_known = True
+        for keys, found in ((self.certain, certain), (self.optional, optional)):
+            for key in keys:
+                names = rename(key)
+                is_known = is_known and names is not None
+                found.update(names or ())
         heads = [_renamed_head(prefix, rename) for prefix in self.open]
-        opened = {head for head, _ in heads}
-        if None in certain or None in optional:
-            opened.add("")
-        known = frozenset(key for key in certain if key is not None)
-        maybe = frozenset(key for key in optional if key is not None) - known
-        if None in certain or None in optional or not heads:
-            return KeySet(known, maybe, frozenset(opened))
-        return KeySet(known, maybe, frozenset(opened), frozenset.intersection(*(avoided for _, avoided in heads)))
+        opened = frozenset(head for head, _ in heads) | (frozenset() if is_known else frozenset({""}))
+        never = frozenset.intersection(*(avoided for _, avoided in heads)) if heads and is_known else frozenset[str]()
+        return KeySet(frozenset(certain), frozenset(optional - certain), opened, never)
 
 
-def _renamed_head(prefix: str, rename: Callable[[str], str | None]) -> tuple[str, frozenset[str]]:
+def _renamed_head(prefix: str, rename: Rename) -> tuple[str, frozenset[str]]:
     """What all keys behind a prefix begin with once they are renamed, and wrappers' prefixes that none of them has."""
-    names = [rename(f"{prefix}{probe}{_REST}") for probe in _PROBES]
-    known = [name for name in names if name is not None and name.endswith(_REST)]
-    if len(known) < len(names):
+    known: list[str] = []
+    for probe in _PROBES:
+        names = rename(f"{prefix}{probe}{_REST}")
+        if names is None or not all(name.endswith(_REST) for name in names):
+            return "", frozenset()
+        known += names
+    if not known:
         return "", frozenset()
     head = known[0].removesuffix(_REST)
     if not all(name.startswith(head) for name in known):

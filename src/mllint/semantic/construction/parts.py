@@ -27,6 +27,8 @@ class Mark(enum.Enum):
     PARAMETER = "parameter"
     TENSOR = "tensor"
     """A tensor that is no parameter."""
+    OBJECT = "object"
+    """Something that is neither module nor tensor, neither false nor ``None``."""
 
 
 UNKNOWN = Mark.UNKNOWN
@@ -90,6 +92,10 @@ class Given:
             return self.positional[position]
         return default if self.is_exact else UNKNOWN
 
+    def behind(self, receiver: Any) -> "Given":
+        """The same arguments behind a first one, such as ``self``."""
+        return Given((receiver, *self.positional), self.keywords, self.is_exact)
+
     def after(self, more: "Given") -> "Given":
         """These arguments and, behind them, those of a later call, which win."""
         later = dict(more.keywords)
@@ -131,6 +137,12 @@ class Part:
         if self.loose:
             found |= KeySet(optional=frozenset(self.loose), open=frozenset(f"{name}." for name in self.loose))
         return found | KeySet(open=frozenset({""})) if self.is_open else found
+
+    def forget(self) -> None:
+        """From here on nothing is known of what is in the module."""
+        self.own.clear()
+        self.children.clear()
+        self.is_open = True
 
     def loosen(self, name: Any) -> None:
         """Forget what is registered under a name; an unknown name makes the whole module open."""

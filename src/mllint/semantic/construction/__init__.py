@@ -1,0 +1,12 @@
+"""What a constructor builds, found out without running it.
+
+===============  ====================================================================================================
+``parts``        the abstract values, among them a module with its parameters, buffers and submodules
+``operators``    operators, comparisons and truth of such values
+``evaluation``   the value of an expression
+``libraries``    layers, containers and wrappers of torch and paddle
+``calls``        built-in functions, methods of modules, lists, dicts and strings
+``statements``   statements
+``builder``      functions and classes of the project
+===============  ====================================================================================================
+"""
