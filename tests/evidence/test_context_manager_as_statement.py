@@ -1,6 +1,7 @@
 """ML205: a context manager that is made and not entered changes nothing."""
 
 import contextlib
+import pathlib
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -17,6 +18,8 @@ def torch_modes(torch: Any) -> tuple[Any, ...]:
         torch.is_autocast_enabled("cpu"),
         torch.is_anomaly_enabled(),
         torch.get_default_device(),
+        torch.backends.cudnn.enabled,
+        torch.serialization.get_safe_globals(),
         torch.get_rng_state().tolist(),
     )
 
@@ -51,6 +54,11 @@ TORCH_NOTHING: dict[str, Callable[[Any], Any]] = {
     "cuda.device": lambda torch: torch.cuda.device(0),
     "sdpa_kernel": lambda torch: torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH),
     "save_on_cpu": lambda torch: torch.autograd.graph.save_on_cpu(),
+    "cudnn.flags": lambda torch: torch.backends.cudnn.flags(enabled=False),
+    "safe_globals": lambda torch: torch.serialization.safe_globals([torch.nn.Linear]),
+    "record_function": lambda torch: torch.profiler.record_function("step"),
+    "cuda.stream": lambda torch: torch.cuda.stream(None),
+    "optimized_execution": lambda torch: torch.jit.optimized_execution(False),
 }
 TORCH_ACTING: dict[str, Callable[[Any], Any]] = {
     "set_grad_enabled": lambda torch: torch.set_grad_enabled(False),
@@ -71,9 +79,9 @@ def test_torch_statement_changes_nothing(torch: Any, make: Any) -> None:
 @pytest.mark.parametrize("make", TORCH_ACTING.values(), ids=TORCH_ACTING)
 def test_torch_statement_that_acts_at_once(torch: Any, make: Any) -> None:
     """Look-alikes: they can also be entered, and work as plain calls."""
-    before = torch_modes(torch)[:5]
+    before = torch_modes(torch)[:-1]
     make(torch)
-    assert torch_modes(torch)[:5] != before
+    assert torch_modes(torch)[:-1] != before
 
 
 def test_torch_graph_is_built_after_the_statement(torch: Any) -> None:
@@ -96,12 +104,25 @@ def test_torch_entered_by_other_means(torch: Any) -> None:
     assert torch.is_grad_enabled()
 
 
+def test_torch_no_sync_as_statement_leaves_the_synchronisation_on(torch: Any, tmp_path: pathlib.Path) -> None:
+    torch.distributed.init_process_group("gloo", init_method=f"file://{tmp_path}/store", rank=0, world_size=1)
+    try:
+        model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 1))
+        model.no_sync()
+        assert model.require_backward_grad_sync
+        with model.no_sync():
+            assert not model.require_backward_grad_sync
+    finally:
+        torch.distributed.destroy_process_group()
+
+
 PADDLE_NOTHING: dict[str, Callable[[Any], Any]] = {
     "no_grad": lambda paddle: paddle.no_grad(),
     "autograd.no_grad": lambda paddle: paddle.autograd.no_grad(),
     "enable_grad": lambda paddle: paddle.enable_grad(),
     "auto_cast": lambda paddle: paddle.amp.auto_cast(),
     "program_guard": lambda paddle: paddle.static.program_guard(paddle.static.Program()),
+    "unique_name.guard": lambda paddle: paddle.utils.unique_name.guard("prefix/"),
 }
 
 
@@ -113,6 +134,7 @@ def test_paddle_statement_changes_nothing(paddle: Any, make: Any) -> None:
         make(paddle)
     assert paddle.is_grad_enabled()
     assert paddle.static.default_main_program() is program
+    assert not paddle.utils.unique_name.generate("x").startswith("prefix")
     assert not paddle.nn.Linear(1, 1)(paddle.ones([1, 1])).stop_gradient
 
 

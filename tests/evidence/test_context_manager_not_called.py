@@ -1,5 +1,6 @@
 """ML206: the class of a context manager is not a context manager."""
 
+import contextlib
 from typing import Any
 
 import pytest
@@ -37,6 +38,22 @@ def test_torch_decorator_works_with_and_without_call(torch: Any, name: str) -> N
 def test_torch_autocast_as_bare_decorator_raises_at_once(torch: Any) -> None:
     with pytest.raises(ValueError, match="device_type"):
         torch.autocast(lambda x: x)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_torch_cuda_autocast_as_bare_decorator_takes_the_function_for_its_first_argument(torch: Any) -> None:
+    ran = []
+    decorated = torch.cuda.amp.autocast(lambda x: ran.append(x))
+    assert isinstance(decorated, torch.cuda.amp.autocast)
+    with contextlib.suppress(TypeError):  # what it is given now must be a function to decorate
+        decorated(torch.ones(1))
+    assert not ran
+
+
+@pytest.mark.parametrize("name", ["no_grad", "autocast"])
+def test_torch_stack_does_not_enter_a_class(torch: Any, name: str) -> None:
+    with contextlib.ExitStack() as stack, pytest.raises((TypeError, AttributeError)):
+        stack.enter_context(getattr(torch, name))
 
 
 @pytest.mark.parametrize("name", ["no_grad", "enable_grad", "set_grad_enabled"])

@@ -1,0 +1,115 @@
+"""## What it does
+
+Finds context managers of PyTorch and Paddle that are entered without a call, `with torch.no_grad:`, and those that are
+used as a decorator without a call where that does not work, `@paddle.no_grad`.
+
+## Why is this bad?
+
+The class is no context manager, only what a call of it gives: `with torch.no_grad:` raises a `TypeError` when the line
+is reached. `@paddle.no_grad` raises one at the definition, so that the file cannot be imported. `@paddle.amp.auto_cast`
+and `@torch.cuda.amp.autocast` take the function for their first argument: the decorated function is no longer called.
+
+## Example
+
+```python
+import torch
+
+with torch.no_grad:
+    print(torch.is_grad_enabled())
+```
+
+## Use instead
+
+```python
+import torch
+
+with torch.no_grad():
+    print(torch.is_grad_enabled())
+```
+
+## What it leaves alone
+
+`@torch.no_grad`, `@torch.enable_grad` and `@torch.inference_mode` without parentheses, which PyTorch accepts, and
+`@no_grad` of `paddle.fluid`, which was accepted there. Names that are not surely those of the framework.
+
+## Fix safety
+
+Safe: the parentheses are added; the code raised before, or did not run the function. No fix is offered for managers
+that need an argument, such as `torch.autocast`.
+
+## References
+
+- [torch.no_grad](https://docs.pytorch.org/docs/stable/generated/torch.no_grad.html)
+- [paddle.no_grad](https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/no_grad_en.html)
+"""
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from mllint.context import Context
+from mllint.diagnostics import Applicability
+from mllint.edits import NodeFix, add_call_parentheses
+from mllint.knowledge import contexts, lookup
+from mllint.rule import Finding, Rule
+from mllint.syntax.shape import dotted_path
+
+rule = Rule(
+    code="ML206",
+    message="a context manager is entered without being called",
+    help="add `()`",
+    frameworks=frozenset({"torch", "paddle"}),
+    since="0.1.0",
+    applicability=Applicability.SAFE,
+)
+
+_LONGEST_NAME = 34
+
+
+@rule.on(cst.WithItem, mentions=contexts.WORDS)
+def check_with(item: cst.WithItem, context: Context) -> Iterator[Finding]:
+    """Report ``with torch.no_grad:``."""
+    yield from _check(item.item, "it raises a `TypeError`", context)
+
+
+@rule.on_method("enter_context")
+def check_stack(call: cst.Call, context: Context) -> Iterator[Finding]:
+    """Report ``stack.enter_context(torch.no_grad)``."""
+    if len(call.args) == 1 and not call.args[0].star:
+        yield from _check(call.args[0].value, "it raises a `TypeError`", context)
+
+
+@rule.on(cst.Decorator, mentions=contexts.WORDS)
+def check_decorator(decorator: cst.Decorator, context: Context) -> Iterator[Finding]:
+    """Report ``@paddle.no_grad``."""
+    name = _name(decorator.decorator, context)
+    if name is not None and not contexts.decorates_uncalled(name):
+        raises = name.rpartition(".")[2] in ("no_grad", "no_grad_", "enable_grad")
+        consequence = "the decorator raises a `TypeError`" if raises else "the function is never run"
+        yield from _check(decorator.decorator, consequence, context)
+
+
+def _check(manager: cst.BaseExpression, consequence: str, context: Context) -> Iterator[Finding]:
+    name = _name(manager, context)
+    if name is None:
+        return
+    path = dotted_path(manager) or name
+    shown = path if len(path) <= _LONGEST_NAME else path.rpartition(".")[2]
+    plain = contexts.is_plain_context_manager(name)
+    arguments = "" if plain else ", ".join(lookup.parameters(name)[:1]) or "..."
+    yield Finding(
+        manager,
+        f"`{shown}` is not called: {consequence}",
+        f"write `{path}({arguments})`",
+        fix=(lambda: NodeFix("add `()`", add_call_parentheses(manager))) if plain else None,
+    )
+
+
+def _name(node: cst.BaseExpression, context: Context) -> str | None:
+    """The name of the context manager that an expression is, not called."""
+    if not isinstance(node, (cst.Name, cst.Attribute)):
+        return None
+    name = context.qualified_name(node)
+    if name is None or not (contexts.is_context_manager(name) or lookup.switches_grad(name)):
+        return None
+    return name
