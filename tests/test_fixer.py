@@ -3,6 +3,7 @@
 import ast
 import pickle
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import libcst as cst
@@ -15,6 +16,8 @@ from mllint.diagnostics import Applicability, Result, Status
 from mllint.edits import NodeEdit, NodeFix
 from mllint.registry import RuleSet
 from mllint.rule import Finding, Rule
+from mllint.semantic.project import Project
+from mllint.syntax.source import Source
 
 Build = Callable[[cst.Call, Any], NodeFix | None]
 
@@ -445,3 +448,14 @@ def test_any_choice_of_fixes_leaves_valid_code_and_other_bytes(text: str, rules:
     assert replayed.encode() == result.data
     suppressed = engine.lint(text.encode(), "train.py", RuleSet(rules)).suppressed
     assert not set(suppressed) & set(result.applied)
+
+
+def test_a_failed_attempt_is_not_what_other_files_of_the_project_see(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("", encoding="utf-8")
+    path = tmp_path / "models.py"
+    text = b"import torch\nold(1)\nloop(2)\n"
+    path.write_bytes(text)
+    project = Project(tmp_path)
+    result = fixer.fix(text, str(path), RuleSet([RENAME, LOOP, POOL]), project=project)
+    assert result.data == b"import torch\nnew(1)\nloop(2)\n"
+    assert project.recall(Source.from_bytes(result.data, str(path))) is not None

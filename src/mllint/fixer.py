@@ -66,7 +66,11 @@ def fix(
     Display fixes are never applied, unsafe ones only with ``unsafe``, suppressed findings not at all.
     """
 
+    latest = data
+
     def lint(content: bytes) -> Result:
+        nonlocal latest
+        latest = content
         return engine.lint(content, path, rules, targets=targets, project=project)
 
     result = lint(data)
@@ -75,7 +79,11 @@ def fix(
     source = Source.from_bytes(data, path)
     if source.encode(source.text) != data:
         return FixResult(data, (), result, f"{source.encoding} text that cannot be written back as it was")
-    return _fix_in_rounds(_State(source, data, result), unsafe, lint)
+    outcome = _fix_in_rounds(_State(source, data, result), unsafe, lint)
+    if project is not None and latest != outcome.data:
+        # A project shows the files that import this one what was linted last: not a failed attempt.
+        lint(outcome.data)
+    return outcome
 
 
 def _fix_in_rounds(state: _State, unsafe: bool, lint: Lint) -> FixResult:
