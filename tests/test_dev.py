@@ -17,6 +17,7 @@ from mllint._dev.corpus import examine, is_broken
 from mllint._dev.files import python_files
 from mllint._dev.fix_check import check_fixes, replay
 from mllint._dev.isolate import ProcessDied, TimeLimitError, run_each, time_limit
+from mllint._dev.phases import PHASES, Stopwatch
 from mllint.diagnostics import Applicability, Diagnostic, Edit, Fix, Location, Result, Status
 from mllint.registry import RuleSet
 from mllint.syntax.source import Source
@@ -229,10 +230,21 @@ def test_benchmark_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert bench.main([str(tmp_path), "--against", "flake8"]) == 0
     output = capsys.readouterr().out
     assert "2 files, 4 rows" in output
-    assert "| parse |" in output
+    assert all(f"| {phase} |" in output for phase in PHASES)
     assert "1 files past the gate" in output
     assert "FAILED" not in output
     assert "flake8 with the plugin:" in output
+
+
+def test_stopwatch_counts_each_second_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks = iter(range(100))
+    monkeypatch.setattr(time, "process_time", lambda: next(ticks))
+    watch = Stopwatch(("outer", "inner"))
+    inner = watch.timed("inner", lambda: None)
+    with watch.phase("outer"):
+        inner()
+        inner()
+    assert watch.seconds == {"outer": 3, "inner": 2}
 
 
 def test_benchmark_needs_what_it_compares_with(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ the processor: what else the machine is doing changes them little.
 
 import argparse
 import ast
-import contextlib
 import os
 import platform
 import re
@@ -23,10 +22,12 @@ from dataclasses import dataclass, field
 from importlib.metadata import version
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
-from unittest import mock
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from mllint._dev.files import python_files
+
+if TYPE_CHECKING:
+    from mllint._dev.phases import Phases
 
 Value = TypeVar("Value")
 
@@ -42,16 +43,6 @@ importlib.metadata.distributions = without_mllint
 from flake8.main.cli import main
 sys.exit(main())
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Phases:
-    """Seconds of each phase over all files, and what they were spent on."""
-
-    seconds: dict[str, float]
-    analysed: tuple[str, ...]
-    """The files that came past the gate and were parsed."""
-    findings: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +75,7 @@ def main(arguments: list[str]) -> int:
         return 2
     paths = [str(path) for path in python_files(options.path)]
     select = tuple(options.select or ["ML"])
-    phases = _best(options.repeat, lambda: _alone(_measure_phases, paths, select), _total)
+    phases = _best(options.repeat, lambda: _alone(_measure_phases, paths, select), lambda p: p.total)
     rows = [*_phase_rows(phases, paths), *_baseline_rows(phases, paths, options.repeat)]
     own = Command("`mllint` from the shell", _own_command(select))
     rows += _command_rows([own, *commands], paths, [str(p) for p in options.path], options.repeat)
@@ -92,18 +83,17 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _phase_rows(phases: Phases, paths: Sequence[str]) -> Iterator[Row]:
+def _phase_rows(phases: "Phases", paths: Sequence[str]) -> Iterator[Row]:
     everything, analysed = _rows_of(paths), _rows_of(phases.analysed)
     for title, seconds in phases.seconds.items():
         if title in ("read", "gate"):
             yield Row(title, seconds, everything, f"{len(paths):,} files")
         else:
             yield Row(title, seconds, analysed, f"{len(phases.analysed):,} files past the gate")
-    total = _total(phases)
-    yield Row("**all phases**", total, everything, f"{phases.findings:,} findings")
+    yield Row("**all phases**", phases.total, everything, f"{phases.findings:,} findings")
 
 
-def _baseline_rows(phases: Phases, paths: Sequence[str], repeat: int) -> Iterator[Row]:
+def _baseline_rows(phases: "Phases", paths: Sequence[str], repeat: int) -> Iterator[Row]:
     framework = [path for path in paths if _FRAMEWORK.search(Path(path).read_bytes())]
     for title, parser, files, note in (
         ("LibCST parse alone", _parse_with_libcst, phases.analysed, "the same files"),
@@ -184,56 +174,11 @@ def _commands(tool: str) -> Iterator[Command]:
         yield Command(f"`{name}`", [executable])
 
 
-def _measure_phases(paths: list[str], select: tuple[str, ...]) -> Phases:
-    """Lint every file as the command does, with a clock around each step of the engine."""
-    from mllint import engine, registry
-    from mllint.diagnostics import Status
-    from mllint.semantic import project as siblings
+def _measure_phases(paths: list[str], select: tuple[str, ...]) -> "Phases":
+    # Imported in the process that measures, so that no other measurement pays for it.
+    from mllint._dev.phases import measure
 
-    rules = registry.select(select, ())
-    rules.may_fire(b"")
-    projects: dict[Path, siblings.Project] = {}
-    clock = dict.fromkeys(["read", "gate", "parse", "walk", "siblings", "places", "all"], 0.0)
-
-    def timed(phase: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*arguments: Any, **named: Any) -> Any:
-            started = time.process_time()
-            try:
-                return function(*arguments, **named)
-            finally:
-                clock[phase] += time.process_time() - started
-
-        return call
-
-    lint = timed("all", engine.lint)
-    analysed = []
-    findings = 0
-    steps = [
-        (rules, "may_fire", "gate"),
-        (engine, "parse", "parse"),
-        (engine, "Tree", "walk"),
-        (engine, "spans_of", "places"),
-        (siblings, "parse", "siblings"),
-        (siblings, "Tree", "siblings"),
-    ]
-    with contextlib.ExitStack() as stack:
-        for owner, name, phase in steps:
-            step = timed(phase, getattr(owner, name))
-            stack.enter_context(mock.patch.object(owner, name, step))
-        for path in paths:
-            started = time.process_time()
-            data = Path(path).read_bytes()
-            clock["read"] += time.process_time() - started
-            project = siblings.Project.containing(Path(path))
-            project = projects.setdefault(project.root, project)
-            result = lint(data, path, rules, project=project)
-            findings += len(result.diagnostics)
-            if result.status in (Status.OK, Status.INTERNAL_ERROR):
-                analysed.append(path)
-    known = ("gate", "parse", "walk", "siblings", "places")
-    rest = clock["all"] - sum(clock[phase] for phase in known)
-    seconds = {phase: clock[phase] for phase in ("read", *known)} | {"model and rules": rest}
-    return Phases(seconds, tuple(analysed), findings)
+    return measure(paths, select)
 
 
 def _parse_with_libcst(paths: list[str]) -> float:
@@ -268,7 +213,7 @@ def _parse_with_ast(paths: list[str]) -> float:
     return time.process_time() - started
 
 
-def _table(paths: Sequence[str], phases: Phases, rows: Sequence[Row]) -> Iterator[str]:
+def _table(paths: Sequence[str], phases: "Phases", rows: Sequence[Row]) -> Iterator[str]:
     yield (
         f"flake8-mllint {version('flake8-mllint')}, libcst {version('libcst')}, "
         f"Python {platform.python_version()}, {os.cpu_count()} cores; "
@@ -284,15 +229,15 @@ def _table(paths: Sequence[str], phases: Phases, rows: Sequence[Row]) -> Iterato
     yield from _ratios(phases, rows)
 
 
-def _ratios(phases: Phases, rows: Sequence[Row]) -> Iterator[str]:
+def _ratios(phases: "Phases", rows: Sequence[Row]) -> Iterator[str]:
     by_title = {f"{row.title} {row.note.partition(': ')[2]}".strip(): row.seconds for row in rows}
     rows = [row for row in rows if not row.failed]
     own = next((row.seconds for row in rows if row.title.startswith("`mllint`")), None)
-    parse = phases.seconds["parse"]
-    model = sum(phases.seconds[phase] for phase in ("walk", "siblings", "places", "model and rules"))
+    parse = phases.seconds["parse"] + phases.seconds["siblings"]
+    model = sum(phases.seconds[phase] for phase in ("walk", "model", "rules", "places"))
     framework = by_title["LibCST parse alone framework files"]
     if parse:
-        yield f"- walk, siblings, model, rules and places: {model / parse:.0%} of the parse"
+        yield f"- walk, model, rules and places: {model / parse:.0%} of parse and siblings"
     if own is not None and framework:
         yield f"- mllint from the shell: {own / framework:.2f} × LibCST's parse of framework files"
     for row in rows:
@@ -305,19 +250,14 @@ def _ratios(phases: Phases, rows: Sequence[Row]) -> Iterator[str]:
         yield f"- flake8 with the plugin: {with_plugin / without:.2f} × flake8 without it"
     yield ""
     yield (
-        "`siblings` is parsing the files that a file imports; `model and rules` is the rest of the "
-        "analysis: decoding, comments, the model, the rules. "
-        "TorchFix runs with all of its rules and skips files without `torch`; flake8 runs its "
-        "default checks."
+        "A phase's seconds do not include those of another; `siblings` is parsing the files that a "
+        "file imports. TorchFix runs with all of its rules and skips files without `torch`; flake8 "
+        "runs its default checks."
     )
 
 
 def _best(repeat: int, run: Callable[[], Value], key: Callable[[Value], float]) -> Value:
     return min((run() for _ in range(repeat)), key=key)
-
-
-def _total(phases: Phases) -> float:
-    return sum(phases.seconds.values())
 
 
 def _alone(function: Callable[..., Value], *arguments: object) -> Value:
