@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge import lookup
+from mllint.semantic.checkpoints.loads import Checkpoints
 from mllint.semantic.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.depth import Depth
 from mllint.semantic.gradients import Gradients
@@ -37,6 +38,7 @@ class Model:
         self.depth = Depth() if project is None else project.depth
         self._inference = Inference(self)
         self.gradients = Gradients(self)
+        self.checkpoints = Checkpoints(self)
 
     def forget(self) -> None:
         """Drop everything that was derived, and with it every hold on the models of other files.
@@ -45,6 +47,7 @@ class Model:
         """
         self._inference = Inference(self)
         self.gradients = Gradients(self)
+        self.checkpoints = Checkpoints(self)
         self._comprehensions.clear()
         for definition in (*self._classes.values(), *self._functions.values()):
             definition.forget()
@@ -136,6 +139,9 @@ class Model:
 
     def reaching(self, node: cst.BaseExpression) -> tuple[Binding, ...]:
         """The bindings of a name or dotted path that reach it, in source order; empty when it is bound elsewhere."""
+        inner = self._inference.inner_binding(node) if isinstance(node, cst.Name) else None
+        if inner is not None:
+            return () if inner[0] is None else (inner[0],)
         key = dotted_path(node)
         return () if key is None else self.scope_of(node).reaching(key, node).bindings
 
@@ -201,6 +207,13 @@ class Model:
             return None
         path = self.project.locate(module, level, Path(self.source.path))
         if path is None:
+            return None
+        self._dependencies.add(str(path))
+        return self.project.model(path)
+
+    def neighbour(self, path: Path) -> "Model | None":
+        """The model of a file of the same project that this file does not import; ``None`` outside a project."""
+        if self.project is None:
             return None
         self._dependencies.add(str(path))
         return self.project.model(path)

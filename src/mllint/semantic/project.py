@@ -36,6 +36,7 @@ class Project:
         self._kept = 0
         self._models: OrderedDict[Path, Model | None] = OrderedDict()
         self._located: dict[tuple[str, Path], Path | None] = {}
+        self._saving: dict[Path, tuple[Path, ...]] = {}
 
     @classmethod
     def containing(cls, path: Path) -> "Project":
@@ -81,6 +82,16 @@ class Project:
                 return None
         return None
 
+    def files_that_save(self, folder: Path) -> tuple[Path, ...]:
+        """The Python files of a folder in which ``torch.save``, or the like, may be called, sorted."""
+        if folder not in self._saving:
+            try:
+                paths = sorted(path.resolve() for path in folder.glob("*.py") if path.is_file())
+            except OSError:
+                paths = []
+            self._saving[folder] = tuple(path for path in paths if _may_save(path))
+        return self._saving[folder]
+
     def model(self, path: Path) -> "Model | None":
         """The model of a sibling file; ``None`` when it cannot be read or parsed."""
         if path in self._models:
@@ -121,6 +132,14 @@ class Project:
             return Model(Tree(parse(source)), source, self)
         except (OSError, DecodingError, ParseError):
             return None
+
+
+def _may_save(path: Path) -> bool:
+    try:
+        text = path.read_bytes() if path.stat().st_size <= MAX_BYTES else b""
+    except OSError:
+        return False
+    return b".save(" in text and (b"torch" in text or b"paddle" in text)
 
 
 def _size(model: "Model | None") -> int:

@@ -1,0 +1,139 @@
+"""What a dict on its way to or from a file holds."""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
+
+import libcst as cst
+
+from mllint.semantic.state_keys import KeySet, Rename
+from mllint.semantic.values import Module, Value
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An expression in some file."""
+
+    model: "Model"
+    node: cst.CSTNode
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The state dict of ``owner`` (``None``: not known of what), with what is known of its keys."""
+
+    keys: KeySet
+    owner: Value | None
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A dict with these string keys; ``is_open``: with others too, perhaps."""
+
+    items: "dict[str, Content | None]"
+    is_open: bool
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A module itself, not its state."""
+
+    owner: Module
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class FromFile:
+    """What a call of ``load`` read; ``trail`` are the keys taken of it, ``renames`` what was done to its keys after."""
+
+    place: Place
+    trail: tuple[str, ...] = ()
+    renames: tuple[Rename, ...] = ()
+    route: "object | None" = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """What is found under a key that is not there."""
+
+    key: str
+    holder: "State | Record"
+
+
+Content: TypeAlias = State | Record | Whole | FromFile | Absent
+
+
+def entry(content: "Content | None", key: str) -> "Content | None":
+    """What is found under a string key; ``None`` when that is not known."""
+    match content:
+        case Record() if key in content.items:
+            return content.items[key]
+        case Record() if not content.is_open:
+            return Absent(key, content)
+        case State() if isinstance(content.owner, Module):
+            return Absent(key, content)  # a tensor at best, never a dict
+        case FromFile() if not content.renames:
+            return FromFile(content.place, (*content.trail, key), (), content.route)
+        case Absent():
+            return content
+    return None
+
+
+def renamed(content: "Content | None", rename: Rename) -> "Content | None":
+    """The content with every key put through a function."""
+    match content:
+        case State():
+            return State(content.keys.renamed(rename), content.owner, content.place)
+        case Record():
+            return State(key_set(content).renamed(rename), None, content.place)
+        case FromFile():
+            return FromFile(content.place, content.trail, (*content.renames, rename), content.route)
+    return content
+
+
+def key_set(record: Record) -> KeySet:
+    """The keys of a record as those of a state dict."""
+    return KeySet.of(record.items) | KeySet(open=frozenset({""} if record.is_open else ()))
+
+
+def with_entry(content: "Content | None", key: str, value: "Content | None") -> "Content | None":
+    """The content after ``content[key] = value``."""
+    match content:
+        case Record():
+            return Record({**content.items, key: value}, content.is_open, content.place)
+        case State():
+            return State(content.keys | KeySet.of((key,)), content.owner, content.place)
+    return None
+
+
+def without_entry(content: "Content | None", key: str) -> "Content | None":
+    """The content after ``del content[key]``."""
+    match content:
+        case Record():
+            items = {name: value for name, value in content.items.items() if name != key}
+            return Record(items, content.is_open, content.place)
+        case State() | FromFile():
+            return renamed(content, lambda name: () if name == key else (name,))
+    return None
+
+
+def merged(content: "Content | None", other: "Content | None") -> "Content | None":
+    """The content after ``content.update(other)``."""
+    match content, other:
+        case Record(items={}, is_open=False), State() | FromFile() if not content.items:
+            return other
+        case Record(), Record():
+            return Record({**content.items, **other.items}, content.is_open or other.is_open, content.place)
+        case State(), State():
+            return State(content.keys | other.keys, content.owner, content.place)
+        case State(), Record():
+            return State(content.keys | key_set(other), content.owner, content.place)
+        case Record(), _:
+            return Record(content.items, True, content.place)
+        case State(), _:
+            return State(content.keys | KeySet(open=frozenset({""})), content.owner, content.place)
+    return None

@@ -1,0 +1,84 @@
+"""The paths of files as far as they are known, and when two of them are the same."""
+
+import posixpath
+import re
+from dataclasses import dataclass
+from functools import cached_property
+
+# Around the name of a part that is not known.
+_MARK = "\0"
+_MIN_LETTERS = 3
+"""How many letters of a file's name must be known before it says anything."""
+
+
+@dataclass(frozen=True)
+class Path:
+    """A path: text in which the parts that are not known stand as names between marks.
+
+    Two such names are alike only where they stand for the same value.
+    """
+
+    text: str
+
+    @classmethod
+    def unknown(cls, name: str) -> "Path":
+        """A path of which only that it is the value with this name is known."""
+        return cls(f"{_MARK}{name.replace('/', '|')}{_MARK}")
+
+    @cached_property
+    def is_literal(self) -> bool:
+        """Whether every part is known."""
+        return _MARK not in self.text
+
+    @cached_property
+    def normal(self) -> str:
+        """The path without needless parts."""
+        return posixpath.normpath(self.text.replace("\\", "/")) if self.text else ""
+
+    @cached_property
+    def _parts(self) -> tuple[str, str]:
+        folder, _, name = self.normal.rpartition("/")
+        return folder, name
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        pieces = re.split(f"{_MARK}[^{_MARK}]*{_MARK}", self._parts[1])
+        return re.compile(".+".join(map(re.escape, pieces)), re.DOTALL)
+
+    def is_same_as(self, other: "Path") -> bool:
+        """Whether the two surely name one file.
+
+        Where folders are not known, a file's name of some length stands for the whole: ``out_dir + "/best.pth"``
+        and ``os.path.join(args.out, "best.pth")``.
+        """
+        if self.normal == other.normal:
+            return bool(self.text)
+        if self.is_literal and other.is_literal:
+            return False
+        (folder, name), (other_folder, other_name) = self._parts, other._parts
+        if _MARK not in folder and _MARK not in other_folder and folder != other_folder:
+            return False
+        if _MARK not in name and _MARK not in other_name:
+            return name == other_name and _is_telling(name)
+        return self._may_cover(other) or other._may_cover(self)
+
+    def _may_cover(self, other: "Path") -> bool:
+        """Whether the other's name, which is known, is one that this name, of which a part is not, may stand for."""
+        name, other_name = self._parts[1], other._parts[1]
+        if _MARK in other_name or _MARK not in name or not _is_telling(name):
+            return False
+        return self._pattern.fullmatch(other_name) is not None
+
+
+def joined(*parts: Path | None) -> Path | None:
+    """The parts as folders and a file in them."""
+    if not parts or any(part is None for part in parts):
+        return None
+    return Path("/".join(part.text.rstrip("/") for part in parts if part is not None and part.text))
+
+
+def _is_telling(name: str) -> bool:
+    """Whether what is known of a file's name, its suffix aside, sets it apart."""
+    known = re.sub(f"{_MARK}[^{_MARK}]*{_MARK}", "", name)
+    stem = re.sub(r"(\.[A-Za-z]+)+$", "", known)
+    return len(re.findall(r"[A-Za-z]", stem)) >= _MIN_LETTERS

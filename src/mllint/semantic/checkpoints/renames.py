@@ -1,0 +1,85 @@
+"""What loops, comprehensions and functions do to the keys of a dict, found by doing it to one key at a time."""
+
+from typing import TYPE_CHECKING, Any
+
+import libcst as cst
+
+from mllint.semantic.construction.builder import Construction
+from mllint.semantic.construction.operators import truth
+from mllint.semantic.construction.parts import Entries, Mark
+from mllint.semantic.state_keys import Rename
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+_VIEWS = ("items", "keys", "copy")
+_COPIES = frozenset({"list", "tuple", "sorted", "dict", "OrderedDict", "iter", "deepcopy", "enumerate", "tqdm"})
+
+
+def source_of(iterable: cst.BaseExpression) -> cst.BaseExpression | None:
+    """The dict over which a loop goes: ``sd`` of ``list(sd.items())``."""
+    while isinstance(iterable, cst.Call):
+        function = iterable.func
+        if isinstance(function, cst.Attribute) and function.attr.value in _VIEWS and not iterable.args:
+            iterable = function.value
+        elif len(iterable.args) == 1 and isinstance(function, cst.Name) and function.value in _COPIES:
+            iterable = iterable.args[0].value
+        else:
+            break
+    return iterable
+
+
+def _is_over_pairs(iterable: cst.BaseExpression) -> bool:
+    while isinstance(iterable, cst.Call):
+        if isinstance(iterable.func, cst.Attribute):
+            return iterable.func.attr.value == "items"
+        if not iterable.args:
+            return False
+        iterable = iterable.args[0].value
+    return False
+
+
+def _round(target_is_pair: bool, key: str) -> Any:
+    return (key, Mark.TENSOR) if target_is_pair else key
+
+
+def loop_rename(loop: cst.For, name: str, model: "Model", *, in_place: bool) -> Rename:
+    """What a loop over a dict makes of one key in the dict called ``name``, which it fills or changes."""
+    over_pairs = _is_over_pairs(loop.iter)
+
+    def rename(key: str) -> tuple[str, ...] | None:
+        filled = Entries({key: Mark.TENSOR} if in_place else {})
+        Construction().round_of(loop, _round(over_pairs, key), {name: filled}, model)
+        return None if filled.is_open else tuple(item for item in filled.values if isinstance(item, str))
+
+    return rename
+
+
+def comprehension_rename(node: cst.DictComp, model: "Model") -> Rename:
+    """What a dict comprehension over a dict makes of one key."""
+    over_pairs = _is_over_pairs(node.for_in.iter)
+
+    def rename(key: str) -> tuple[str, ...] | None:
+        names = _names(node.for_in.target, _round(over_pairs, key))
+        for condition in node.for_in.ifs:
+            holds = truth(Construction().value_with(condition.test, names, model))
+            if holds is not True:
+                return () if holds is False else None
+        value = Construction().value_with(node.key, names, model)
+        return (value,) if isinstance(value, str) else None
+
+    return rename
+
+
+def _names(target: cst.BaseExpression, value: Any) -> dict[str, Any]:
+    if isinstance(target, cst.Name):
+        return {target.value: value}
+    if isinstance(target, (cst.Tuple, cst.List)) and isinstance(value, tuple) and len(target.elements) == len(value):
+        pairs = zip(target.elements, value, strict=True)
+        return {item.value.value: part for item, part in pairs if isinstance(item.value, cst.Name)}
+    return {}
+
+
+def prefix_removal(prefix: str) -> Rename:
+    """Taking a prefix off every key that has it."""
+    return lambda key: (key.removeprefix(prefix),)

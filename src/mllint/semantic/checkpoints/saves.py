@@ -1,0 +1,234 @@
+"""What a file and the files around it save, and where."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path as FilePath
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.semantic.checkpoints.contents import Content, FromFile, Place, entry, renamed
+from mllint.semantic.checkpoints.paths import Path
+from mllint.semantic.checkpoints.tracing import Route, Tracer
+from mllint.semantic.scopes import BindingKind
+from mllint.semantic.values import Function, Symbol
+from mllint.syntax.shape import argument, dotted_path
+
+if TYPE_CHECKING:
+    from mllint.semantic.definitions import FunctionInfo
+    from mllint.semantic.model import Model
+
+MAX_FILES = 40
+"""How many files around a file are looked at for what they save."""
+MAX_ROUTES = 12
+"""Of how many calls of a saving function the arguments are followed."""
+
+_SAVES = frozenset({"torch.save", "paddle.save", "paddle.framework.io.save"})
+_COPIES = frozenset({"shutil.copyfile", "shutil.copy", "shutil.copy2", "shutil.move", "os.rename", "os.replace"})
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """A call that saves, with what is known of what and where."""
+
+    place: Place
+    content: Content | None
+    path: Path | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Site:
+    """A call of ``save``; the two expressions stand in the same function."""
+
+    model: "Model"
+    call: cst.Call
+    what: cst.BaseExpression
+    where: cst.BaseExpression
+
+
+class Surroundings:
+    """The files around a file, and what they save."""
+
+    def __init__(self, model: "Model") -> None:
+        self.model = model
+        self._models: tuple[Model, ...] | None = None
+        self._saved: tuple[Saved, ...] | None = None
+
+    @property
+    def models(self) -> "tuple[Model, ...]":
+        """This file, what it imports, and the files beside and above it that save something; this file first."""
+        if self._models is None:
+            self._models = tuple(self._collect())
+        return self._models
+
+    @property
+    def saved(self) -> tuple[Saved, ...]:
+        """Everything that is saved in these files."""
+        if self._saved is None:
+            found: list[Saved] = []
+            for model in self.models:
+                for site in _sites(model):
+                    found += self._expanded(site)
+            self._saved = (*found, *self._copied(found))
+        return self._saved
+
+    def _collect(self) -> "Iterator[Model]":
+        found: dict[FilePath, Model] = {_file(self.model): self.model}
+        yield self.model
+        project = self.model.project
+        if project is None:
+            return
+        for model in _imported(self.model):
+            if _file(model) not in found and len(found) < MAX_FILES:
+                found[_file(model)] = model
+                yield model
+        own = _file(self.model)
+        folders = [own.parent]
+        if own.parent != project.root and project.root in own.parents:
+            folders.append(own.parent.parent)
+        for folder in folders:
+            for path in project.files_that_save(folder):
+                model_there = None if path in found or len(found) >= MAX_FILES else self.model.neighbour(path)
+                if model_there is None:
+                    continue
+                found[path] = model_there
+                yield model_there
+                for model in _imported(model_there):
+                    if _file(model) not in found and len(found) < MAX_FILES and "save" in model.calls_by_word:
+                        found[_file(model)] = model
+                        yield model
+
+    def _expanded(self, site: _Site) -> Iterator[Saved]:
+        """One result for each way in which a save is reached, where its arguments depend on that."""
+        tracers = [Tracer(site.model)]
+        for _ in range(2):
+            tracers = [further for tracer in tracers for further in self._routes(tracer, site)]
+        for tracer in tracers[:MAX_ROUTES]:
+            yield Saved(Place(site.model, site.call), tracer.content(site.what), tracer.path(site.where))
+
+    def _routes(self, tracer: Tracer, site: _Site) -> list[Tracer]:
+        """The same tracer entered through each call of its function; itself, where nothing depends on the call."""
+        outermost = tracer
+        node: cst.Call = site.call
+        parts = [site.what, site.where]
+        while outermost.route is not None:
+            node, outermost = outermost.route.call, outermost.route.tracer
+            parts = [arg.value for arg in node.args]
+        function = outermost.model.enclosing_function(node)
+        if function is None or not any(_needs_call(part, outermost.model) for part in parts):
+            return [tracer]
+        definition = outermost.model.function_info(function)
+        calls = list(self.calls_of(definition))[:MAX_ROUTES]
+        if not calls:
+            return [tracer]
+        return [_entered(tracer, Route(Tracer(model), call, definition)) for model, call in calls]
+
+    def calls_of(self, definition: "FunctionInfo") -> "Iterator[tuple[Model, cst.Call]]":
+        """The calls of a function of the project in these files."""
+        for model in self.models:
+            for call in model.calls_by_word.get(definition.name, ()):
+                callee = model.value(call.func)
+                if isinstance(callee, Function) and _is_same(callee.definition, definition):
+                    yield model, call
+
+    def _copied(self, found: list[Saved]) -> Iterator[Saved]:
+        """Files that are copies of saved ones."""
+        for model in self.models:
+            for word in ("copyfile", "copy", "copy2", "move", "rename", "replace"):
+                for call in model.calls_by_word.get(word, ()):
+                    if len(call.args) != 2 or model.qualified_name(call.func) not in _COPIES:
+                        continue
+                    source, target = (Tracer(model).path(arg.value) for arg in call.args)
+                    for saved in found:
+                        # A helper copies what it has saved under the name that it was given.
+                        beside = saved.place.model is model and model.enclosing_function(
+                            saved.place.node
+                        ) is model.enclosing_function(call)
+                        same = source is not None and saved.path is not None and source.is_same_as(saved.path)
+                        if beside or same:
+                            yield Saved(saved.place, saved.content, target)
+
+
+def _entered(tracer: Tracer, route: Route) -> Tracer:
+    """The tracer with a call in front of the outermost function that it was entered through."""
+    if tracer.route is None:
+        return Tracer(tracer.model, route)
+    outer = _entered(tracer.route.tracer, route)
+    return Tracer(tracer.model, Route(outer, tracer.route.call, tracer.route.definition))
+
+
+def _needs_call(node: cst.BaseExpression, model: "Model", depth: int = 0) -> bool:
+    """Whether an expression has another value in each call of the function in which it stands."""
+    pending: list[cst.CSTNode] = [node]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, cst.Name):
+            for binding in model.reaching(part):
+                if binding.kind is BindingKind.PARAMETER:
+                    if part.value not in ("self", "cls", "args", "opt", "cfg", "config"):
+                        return True
+                elif binding.value is not None and depth < 4 and _needs_call(binding.value, model, depth + 1):
+                    return True
+        pending += part.children
+    return False
+
+
+def _sites(model: "Model") -> Iterator[_Site]:
+    """The calls of ``torch.save`` and ``paddle.save`` in a file."""
+    for call in model.calls_by_word.get("save", ()):
+        callee = model.value(call.func)
+        if not isinstance(callee, Symbol) or callee.name not in _SAVES:
+            continue
+        what = argument(call, 0, "obj")
+        where = argument(call, 1, "path" if callee.name.startswith("paddle") else "f")
+        if what is not None and where is not None:
+            yield _Site(model, call, what.value, where.value)
+
+
+def _imported(model: "Model") -> "Iterator[Model]":
+    """The project's own files that a file imports, each once."""
+    seen: list[Model] = []
+    for statement in model.tree.by_type.get(cst.ImportFrom, ()):
+        module = dotted_path(statement.module) if statement.module is not None else ""
+        if module is None:
+            continue
+        names = [module]
+        if not isinstance(statement.names, cst.ImportStar):
+            names += [f"{module}.{alias.evaluated_name}".lstrip(".") for alias in statement.names]
+        for name in names:
+            target = model.sibling(name, len(statement.relative))
+            if target is not None and target not in seen:
+                seen.append(target)
+    for statement in model.tree.by_type.get(cst.Import, ()):
+        for alias in statement.names:
+            target = model.sibling(alias.evaluated_name, 0)
+            if target is not None and target not in seen:
+                seen.append(target)
+    return iter(seen)
+
+
+def _file(model: "Model") -> FilePath:
+    return FilePath(model.source.path).resolve()
+
+
+def _is_same(one: "FunctionInfo", other: "FunctionInfo") -> bool:
+    """Whether two definitions are one, though they may come from two readings of their file."""
+    if one is other or one.node is other.node:
+        return True
+    owners = tuple(None if info.owner is None else info.owner.name for info in (one, other))
+    return one.name == other.name and owners[0] == owners[1] and _file(one.model) == _file(other.model)
+
+
+def resolved(content: FromFile, saved: Iterable[Saved], path: Path) -> list[tuple[Saved, Content | None]]:
+    """What the files that surely are the one that was read hold where it was read."""
+    found: list[tuple[Saved, Content | None]] = []
+    for item in saved:
+        if item.path is None or not item.path.is_same_as(path):
+            continue
+        inner = item.content
+        for key in content.trail:
+            inner = entry(inner, key)
+        for rename in content.renames:
+            inner = renamed(inner, rename)
+        found.append((item, inner))
+    return found

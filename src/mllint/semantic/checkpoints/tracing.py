@@ -1,0 +1,457 @@
+"""Where the dict that an expression stands for comes from, and what was done to its keys on the way."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.semantic.checkpoints.contents import (
+    Content,
+    FromFile,
+    Place,
+    Record,
+    State,
+    Whole,
+    entry,
+    merged,
+    renamed,
+    with_entry,
+    without_entry,
+)
+from mllint.semantic.checkpoints.paths import Path, joined
+from mllint.semantic.checkpoints.renames import comprehension_rename, loop_rename, prefix_removal, source_of
+from mllint.semantic.construction.builder import Construction
+from mllint.semantic.module_keys import ANYTHING, module_keys
+from mllint.semantic.scopes import Binding, BindingKind
+from mllint.semantic.values import (
+    ClassObject,
+    Function,
+    Instance,
+    Loaded,
+    Method,
+    Module,
+    Object,
+    StateDict,
+    Symbol,
+    Text,
+    Value,
+)
+from mllint.syntax.shape import argument, dotted_path, string_literal, subscript_index
+
+if TYPE_CHECKING:
+    from mllint.semantic.definitions import FunctionInfo
+    from mllint.semantic.model import Model
+
+MAX_DEPTH = 12
+"""Through how many names and calls a dict is followed."""
+
+_SAME = frozenset({"copy.deepcopy", "copy.copy", "builtins.dict", "collections.OrderedDict", "builtins.iter"})
+_LOADS = frozenset({"torch.load", "paddle.load", "paddle.framework.io.load"})
+_PATH_FUNCTIONS = frozenset({
+    "builtins.str", "os.path.abspath", "os.path.expanduser", "os.path.realpath", "os.path.normpath", "pathlib.Path",
+    "pathlib.PurePath", "os.fspath",
+})  # fmt: skip
+# They are given a dict and leave it as it is.
+_READERS = frozenset({
+    "builtins.print", "builtins.len", "builtins.list", "builtins.sorted", "builtins.set", "builtins.isinstance",
+    "builtins.dict", "builtins.enumerate", "builtins.iter", "builtins.type", "builtins.str", "builtins.tuple",
+    "builtins.any", "builtins.all", "builtins.id", "copy.deepcopy", "copy.copy", "collections.OrderedDict", "torch.save",
+    "paddle.save", "builtins.hasattr", "builtins.zip", "pprint.pprint",
+})  # fmt: skip
+_READING_METHODS = frozenset({"items", "keys", "values", "get", "copy", "__contains__"})
+LOADING_METHODS = frozenset({"load_state_dict", "set_state_dict", "set_dict", "load_dict"})
+_PREFIX_REMOVAL = "torch.nn.modules.utils.consume_prefix_in_state_dict_if_present"
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """The call through which a function was entered, in the file of ``tracer``."""
+
+    tracer: "Tracer"
+    call: cst.Call
+    definition: "FunctionInfo"
+
+    def argument(self, name: str) -> "tuple[Tracer, cst.BaseExpression] | None":
+        """What the call gives for a parameter, with where that stands."""
+        definition = self.definition
+        names = [parameter.name.value for parameter in definition.parameters]
+        skipped = 1 if definition.self_name is not None else 0
+        position = names.index(name) - skipped if name in names else None
+        given = argument(self.call, position, name)
+        if given is not None:
+            return self.tracer, given.value
+        every = (*definition.parameters, *definition.node.params.kwonly_params)
+        default = next((item.default for item in every if item.name.value == name), None)
+        if default is None or any(arg.star for arg in self.call.args):
+            return None
+        return Tracer(definition.model), default
+
+
+class Tracer:
+    """Follows dicts and paths in one file; ``route`` says how the function at hand was entered."""
+
+    def __init__(self, model: "Model", route: Route | None = None, depth: int = 0) -> None:
+        self.model = model
+        self.route = route
+        self.depth = depth
+
+    # -- dicts -------------------------------------------------------------------------------------------------------
+
+    def content(self, node: cst.BaseExpression) -> Content | None:
+        """What the dict holds that an expression stands for; ``None`` when that is not known."""
+        if self.depth > MAX_DEPTH:
+            return None
+        self.depth += 1
+        try:
+            return self._content(node)
+        finally:
+            self.depth -= 1
+
+    def _content(self, node: cst.BaseExpression) -> Content | None:
+        match node:
+            case cst.Name() | cst.Attribute():
+                return self._of_name(node)
+            case cst.Call():
+                return self._of_call(node)
+            case cst.Subscript():
+                key = string_literal(subscript_index(node))
+                return None if key is None else entry(self.content(node.value), key)
+            case cst.Dict():
+                return self._of_display(node)
+            case cst.DictComp():
+                source = source_of(node.for_in.iter)
+                base = None if source is None or node.for_in.inner_for_in is not None else self.content(source)
+                return renamed(base, comprehension_rename(node, self.model)) if base is not None else None
+            case cst.NamedExpr():
+                return self.content(node.value)
+        return None
+
+    def _of_display(self, node: cst.Dict) -> Content | None:
+        found: Content | None = Record({}, False, Place(self.model, node))
+        for element in node.elements:
+            if isinstance(element, cst.StarredDictElement):
+                found = merged(found, self.content(element.value))
+                continue
+            assert isinstance(element, cst.DictElement)
+            key = self._key(element.key)
+            found = with_entry(found, key, self.content(element.value)) if key is not None else merged(found, None)
+        return found
+
+    def _key(self, node: cst.BaseExpression) -> str | None:
+        value = Construction().built_at(node, self.model)
+        return value if isinstance(value, str) else None
+
+    def _of_call(self, node: cst.Call) -> Content | None:
+        place = Place(self.model, node)
+        callee = self.model.value(node.func)
+        first = node.args[0].value if node.args and not node.args[0].star else None
+        if isinstance(node.func, cst.Attribute) and node.func.attr.value == "state_dict":
+            return self._state(node.func.value, place)
+        match callee:
+            case Symbol(name) if name in _LOADS:
+                return FromFile(place, route=self.route)
+            case Symbol(name) if name in _SAME:
+                return self._copied(node, first)
+            case Symbol(name) if name == _PREFIX_REMOVAL:
+                return None
+            case Function():
+                return self._returned(node, callee)
+            case Method(_, "copy"):
+                return self.content(node.func.value) if isinstance(node.func, cst.Attribute) else None
+            case Method(_, "get" | "pop") if len(node.args) == 1 and isinstance(node.func, cst.Attribute):
+                key = string_literal(first)
+                return None if key is None else entry(self.content(node.func.value), key)
+        value = self.value(node)
+        return Whole(value, place) if isinstance(value, Module) else None
+
+    def _copied(self, node: cst.Call, first: cst.BaseExpression | None) -> Content | None:
+        found: Content | None = Record({}, False, Place(self.model, node))
+        if first is not None:
+            found = self.content(first)
+        for arg in node.args:
+            if arg.star:
+                return merged(found, None)
+            if arg.keyword is not None and found is not None:
+                found = with_entry(found, arg.keyword.value, self.content(arg.value))
+        return found
+
+    def _state(self, node: cst.BaseExpression, place: Place) -> Content | None:
+        """What ``node.state_dict()`` gives."""
+        tracer, source = self.origin(node)
+        owner = tracer.model.value(source)
+        if isinstance(owner, Module):
+            if owner.definition is not None and owner.definition.method("state_dict") is not None:
+                return None
+            return State(module_keys(tracer.model, source, owner), owner, place)
+        if isinstance(owner, (Instance, ClassObject)):
+            return None
+        return State(ANYTHING, owner if isinstance(owner, Object) else None, place)
+
+    def _returned(self, node: cst.Call, function: Function) -> Content | None:
+        """What a project function returns that has one ``return``."""
+        definition = function.definition
+        returns = definition.scope.returns
+        if len(returns) != 1 or returns[0].value is None or not definition.is_plain or not definition.is_transparent:
+            return None
+        tracer = Tracer(definition.model, Route(self, node, definition), self.depth + 1)
+        return tracer.content(returns[0].value)
+
+    # -- names -------------------------------------------------------------------------------------------------------
+
+    def _of_name(self, node: cst.Name | cst.Attribute) -> Content | None:
+        bindings = self.model.reaching(node)
+        if len(bindings) != 1:
+            return self._of_value(node) if not bindings else None
+        binding = bindings[0]
+        found = self._of_binding(binding, node)
+        return None if found is None else self._after_changes(found, binding, node)
+
+    def _of_binding(self, binding: Binding, node: cst.Name | cst.Attribute) -> Content | None:
+        if binding.kind is BindingKind.PARAMETER:
+            given = self._given(binding)
+            if given is not None:
+                return given[0].content(given[1])
+            return self._of_value(node)
+        if binding.path or binding.value is None or binding.kind not in (BindingKind.ASSIGN, BindingKind.ANNOTATED):
+            return None
+        return self.content(binding.value)
+
+    def _of_value(self, node: cst.Name | cst.Attribute) -> Content | None:
+        """What the model of the file says of a name that is bound elsewhere: an attribute, a parameter."""
+        value = self.model.value(node)
+        match value:
+            case Loaded(_, call, keys) if id(call) in self.model.tree.parents:
+                return FromFile(Place(self.model, call), keys)
+            case StateDict(owner) if isinstance(owner, (Module, Object)):
+                return State(ANYTHING, owner, Place(self.model, value.node or node))
+            case Module():
+                return Whole(value, Place(self.model, node))
+        return None
+
+    def _given(self, binding: Binding) -> "tuple[Tracer, cst.BaseExpression] | None":
+        route = self.route
+        if (
+            route is None
+            or binding.scope.node is not route.definition.node
+            or binding.kind is not BindingKind.PARAMETER
+        ):
+            return None
+        return route.argument(binding.key)
+
+    def origin(self, node: cst.BaseExpression) -> "tuple[Tracer, cst.BaseExpression]":
+        """The expression that a parameter stands for, through the calls that led here; others stand for themselves."""
+        if isinstance(node, cst.Name):
+            bindings = self.model.reaching(node)
+            given = self._given(bindings[0]) if len(bindings) == 1 else None
+            if given is not None:
+                return given[0].origin(given[1])
+        return self, node
+
+    def value(self, node: cst.BaseExpression) -> Value | None:
+        """What an expression is, through the calls that led here."""
+        tracer, source = self.origin(node)
+        return tracer.model.value(source)
+
+    # -- what happens to a dict between its binding and its use --------------------------------------------------------
+
+    def _after_changes(self, found: Content, binding: Binding, node: cst.Name | cst.Attribute) -> Content | None:
+        current: Content | None = found
+        loops: list[cst.For] = []
+        for use in self._uses_between(binding, node):
+            loop = self._changing_loop(use)
+            if loop is not None:
+                if loop in loops:
+                    continue
+                loops.append(loop)
+                current = self._after_loop(current, loop, binding.key)
+            else:
+                current = self._after_use(current, use)
+            if current is None:
+                return None
+        return current
+
+    def _uses_between(self, binding: Binding, node: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+        """The other uses of a name, or dotted path, in the statements between its binding and a place."""
+        scope = binding.scope
+        place = scope.place_of(node)
+        word = binding.key.rpartition(".")[2]
+        for name in self.model.names_by_word.get(word, ()):
+            holder: cst.BaseExpression = name
+            if "." in binding.key:
+                parent = self.model.tree.parent(name)
+                if not isinstance(parent, cst.Attribute) or parent.attr is not name:
+                    continue
+                holder = parent
+            if dotted_path(holder) != binding.key or self.model.scope_of(holder) is not scope:
+                continue
+            at = scope.place_of(holder)
+            if at is not None and place is not None and binding.order < at[1] < place[1]:
+                yield holder
+
+    def _changing_loop(self, use: cst.BaseExpression) -> cst.For | None:
+        """The loop in which a use writes under keys that differ from round to round."""
+        holder = self.model.tree.parent(use)
+        is_written = isinstance(holder, cst.Subscript) and holder.value is use and self._is_target(holder)
+        is_popped = isinstance(holder, cst.Attribute) and holder.value is use and holder.attr.value == "pop"
+        if not is_written and not is_popped:
+            return None
+        for ancestor in self.model.tree.ancestors(use):
+            if isinstance(ancestor, cst.For):
+                return ancestor
+            if isinstance(ancestor, (cst.FunctionDef, cst.Lambda)):
+                break
+        return None
+
+    def _is_target(self, node: cst.CSTNode) -> bool:
+        return isinstance(self.model.tree.parent(node), (cst.AssignTarget, cst.Del))
+
+    def _after_loop(self, content: Content | None, loop: cst.For, key: str) -> Content | None:
+        source = source_of(loop.iter)
+        if source is None or "." in key:
+            return None
+        if dotted_path(source) == key:
+            return renamed(content, loop_rename(loop, key, self.model, in_place=True))
+        if not isinstance(content, Record) or content.items or content.is_open:
+            return None
+        base = self.content(source)
+        return None if base is None else renamed(base, loop_rename(loop, key, self.model, in_place=False))
+
+    def _after_use(self, content: Content | None, use: cst.BaseExpression) -> Content | None:
+        """The content after one use of the name that holds it."""
+        holder = self.model.tree.parent(use)
+        match holder:
+            case cst.Subscript() if holder.value is use and self._is_target(holder):
+                return self._after_item(content, holder)
+            case cst.Attribute() if holder.value is use:
+                return self._after_method(content, holder)
+            case cst.Arg():
+                return self._after_call(content, holder)
+        return content
+
+    def _after_item(self, content: Content | None, item: cst.Subscript) -> Content | None:
+        index = subscript_index(item)
+        key = None if index is None else self._key(index)
+        above = self.model.tree.parent(item)
+        if key is None:
+            return None
+        if isinstance(above, cst.Del):
+            return without_entry(content, key)
+        assign = None if above is None else self.model.tree.parent(above)
+        value = self.content(assign.value) if isinstance(assign, cst.Assign) else None
+        return with_entry(content, key, value)
+
+    def _after_method(self, content: Content | None, attribute: cst.Attribute) -> Content | None:
+        call = self.model.tree.parent(attribute)
+        name = attribute.attr.value
+        if not isinstance(call, cst.Call) or call.func is not attribute:
+            return content
+        if name in _READING_METHODS or name in LOADING_METHODS:
+            return content
+        if name == "pop":
+            key = self._key(call.args[0].value) if call.args else None
+            return None if key is None else without_entry(content, key)
+        if name == "update" and len(call.args) == 1 and not call.args[0].star and call.args[0].keyword is None:
+            return merged(content, self.content(call.args[0].value))
+        return None
+
+    def _after_call(self, content: Content | None, arg: cst.Arg) -> Content | None:
+        call = self.model.tree.parent(arg)
+        if not isinstance(call, cst.Call):
+            return content
+        if isinstance(call.func, cst.Attribute) and call.func.attr.value in (*LOADING_METHODS, "append", "info"):
+            return content
+        name = self.model.qualified_name(call.func)
+        if name == _PREFIX_REMOVAL or (name or "").endswith(".consume_prefix_in_state_dict_if_present"):
+            prefix = string_literal(call.args[1].value) if len(call.args) > 1 else None
+            return None if prefix is None else renamed(content, prefix_removal(prefix))
+        return content if name in _READERS else None
+
+    # -- paths -------------------------------------------------------------------------------------------------------
+
+    def path(self, node: cst.BaseExpression) -> Path | None:
+        """The path that an expression stands for, as far as it is known."""
+        if self.depth > MAX_DEPTH:
+            return None
+        self.depth += 1
+        try:
+            return self._path(node)
+        finally:
+            self.depth -= 1
+
+    def _path(self, node: cst.BaseExpression) -> Path | None:
+        text = string_literal(node)
+        if text is not None:
+            return Path(text)
+        match node:
+            case cst.Name() | cst.Attribute():
+                return self._path_of_name(node)
+            case cst.FormattedString():
+                return self._formatted(node)
+            case cst.BinaryOperation(operator=cst.Add()):
+                left, right = self.path(node.left), self.path(node.right)
+                return Path(left.text + right.text) if left is not None and right is not None else None
+            case cst.BinaryOperation(operator=cst.Divide()):
+                return joined(self.path(node.left), self.path(node.right))
+            case cst.BinaryOperation(operator=cst.Modulo()):
+                return self._filled(node.left, r"%[-+ #0]*\d*(?:\.\d+)?[diouxXeEfFgGcrs]", node)
+            case cst.Call():
+                return self._path_of_call(node)
+        return self._unknown(node)
+
+    def _path_of_name(self, node: cst.Name | cst.Attribute) -> Path | None:
+        bindings = self.model.reaching(node)
+        if len(bindings) == 1:
+            binding = bindings[0]
+            given = self._given(binding)
+            if given is not None:
+                return given[0].path(given[1])
+            if binding.kind is BindingKind.ASSIGN and binding.value is not None and not binding.path:
+                return self.path(binding.value)
+            return Path.unknown(f"{binding.key}@{id(binding)}")
+        value = Construction().built_at(node, self.model)
+        if isinstance(value, str):
+            return Path(value)
+        known = self.model.value(node)
+        if isinstance(known, Text) and known.literal is not None:
+            return Path(known.literal)
+        return self._unknown(node)
+
+    def _unknown(self, node: cst.BaseExpression) -> Path:
+        holder = self.model.enclosing_function(node)
+        key = dotted_path(node)
+        text = self.model.tree.module.code_for_node(node)
+        # `args.out` and `self.path` mean the same all over a file; a bare name only in its function.
+        where = id(self.model) if key is not None and "." in key else id(holder)
+        return Path.unknown(f"{text}@{where}")
+
+    def _formatted(self, node: cst.FormattedString) -> Path | None:
+        pieces: list[str] = []
+        for part in node.parts:
+            if isinstance(part, cst.FormattedStringText):
+                pieces.append(part.value.replace("{{", "{").replace("}}", "}"))
+                continue
+            assert isinstance(part, cst.FormattedStringExpression)
+            inner = self.path(part.expression) if part.format_spec is None else self._unknown(part.expression)
+            pieces.append((inner or self._unknown(part.expression)).text)
+        return Path("".join(pieces))
+
+    def _filled(self, template: cst.BaseExpression, hole: str, node: cst.BaseExpression) -> Path | None:
+        text = string_literal(template)
+        if text is None:
+            return self._unknown(node)
+        return Path(re.sub(hole, lambda _: self._unknown(node).text, text))
+
+    def _path_of_call(self, node: cst.Call) -> Path | None:
+        name = self.model.qualified_name(node.func)
+        values = [arg.value for arg in node.args if not arg.star and arg.keyword is None]
+        if name == "os.path.join" and len(values) == len(node.args):
+            return joined(*map(self.path, values))
+        if name in _PATH_FUNCTIONS and values:
+            return joined(*map(self.path, values))
+        if isinstance(node.func, cst.Attribute) and node.func.attr.value == "format":
+            return self._filled(node.func.value, r"\{[^{}]*\}", node)
+        if isinstance(node.func, cst.Attribute) and node.func.attr.value == "joinpath":
+            return joined(self.path(node.func.value), *map(self.path, values))
+        return self._unknown(node)
