@@ -85,8 +85,17 @@ GRAD_OFF = frozenset({
 GRAD_SWITCHES = frozenset({"torch.set_grad_enabled", "paddle.set_grad_enabled"})
 """Their first argument says whether gradients are recorded (run)."""
 
+MOVES = frozenset({
+    # Run: PackedSequence has them, and so have the batches that libraries build of several tensors.
+    "to", "cuda", "cpu", "float", "double", "half", "bfloat16", "type", "pin_memory", "detach", "clone", "contiguous",
+    "long", "int", "bool", "astype",
+})  # fmt: skip
+"""Methods that give the same numbers elsewhere or otherwise."""
+
 TENSOR_METHODS: Mapping[tuple[str, str], Function] = {
-    # Optional parameter None in the schema, but None alone raises: the page says Tensor.
+    # With a type it converts, without it tells (run).
+    ("paddle", "where"): Function("tensor", "x y name * out"),
+    ("torch", "type"): Function("tensor", "dtype non_blocking **kwargs"),
 }
 
 TENSOR_ATTRIBUTES: Mapping[tuple[str, str], Returns] = {
@@ -153,6 +162,23 @@ CLASSES: Mapping[str, Class] = {
         for name in ("SGD", "Momentum", "Adam", "Adagrad", "Adamax", "RMSProp", "Adadelta", "Lamb")
         for suffix in ("", "Optimizer")
     },
+    # Run: to(), cuda(), double() and their like give a new one and leave the old one as it was.
+    "torch.nn.utils.rnn.PackedSequence": Class("packed", "data batch_sizes sorted_indices unsorted_indices"),
+    # Private bases that people derive from and test for, by where torch.nn defines them (run: all are Modules).
+    **dict.fromkeys(
+        (
+            f"torch.nn.modules.{name}"
+            for name in _words(
+                "conv._ConvNd conv._ConvTransposeNd batchnorm._BatchNorm batchnorm._NormBase"
+                " instancenorm._InstanceNorm dropout._DropoutNd"
+            )
+        ),
+        Class("layer"),
+    ),
+    "torch.nn.modules.loss._Loss": Class("loss", "size_average reduce reduction"),
+    "torch.nn.modules.loss._WeightedLoss": Class("loss", "weight size_average reduce reduction"),
+    # The name of LRScheduler before torch 2.0, still a subclass of it (run).
+    "torch.optim.lr_scheduler._LRScheduler": Class("scheduler", "optimizer last_epoch"),
     # Tensor types; torch.Tensor itself is in the tables.
     "torch.autograd.Variable": Class("tensor", "data requires_grad volatile"),
 }
@@ -214,6 +240,22 @@ FUNCTIONS: Mapping[str, Function] = {
     # They change the module they are given and give it back (run).
     "torch.nn.SyncBatchNorm.convert_sync_batchnorm": Function("module", "module process_group"),
     "paddle.nn.SyncBatchNorm.convert_sync_batchnorm": Function("module", "layer"),
+    # They give a changed copy unless they are called with `inplace=True` (run).
+    **{
+        f"torch.{package}.{name}": Function("module", parameters)
+        for package in ("quantization", "ao.quantization")
+        for name, parameters in (
+            ("convert", "module mapping inplace remove_qconfig is_reference convert_custom_config_dict"),
+            ("prepare", "model inplace allow_list observer_non_leaf_module_list prepare_custom_config_dict"),
+            ("prepare_qat", "model mapping inplace"),
+            ("quantize", "model run_fn run_args mapping inplace"),
+            ("quantize_dynamic", "model qconfig_spec dtype mapping inplace"),
+            ("fuse_modules", "model modules_to_fuse inplace fuser_func fuse_custom_config_dict"),
+        )
+    },
+    # https://docs.pytorch.org/docs/stable/generated/torch.nn.utils.rnn.PackedSequence.html
+    "torch.nn.utils.rnn.pack_padded_sequence": Function("packed", "input lengths batch_first enforce_sorted"),
+    "torch.nn.utils.rnn.pack_sequence": Function("packed", "sequences enforce_sorted"),
     "paddle.Model": Function("other", "network inputs labels"),
     # https://docs.pytorch.org/vision/stable/transforms.html, functional forms
     "torchvision.utils.make_grid": Function("tensor", "tensor nrow padding normalize value_range scale_each pad_value"),
@@ -227,6 +269,50 @@ FUNCTIONS: Mapping[str, Function] = {
     **dict.fromkeys((f"numpy.{name}" for name in _words(_NUMPY_ARRAYS)), Function("array")),
     **dict.fromkeys((f"numpy.{name}" for name in _words(_NUMPY_NUMBERS)), Function("number")),
 }
+
+RETURNS: Mapping[str, Returns] = {
+    # Deprecated spellings, documented by nothing but "see `constant_`" (run: they give their argument).
+    **dict.fromkeys(
+        (
+            f"torch.nn.init.{name}"
+            for name in _words(
+                "constant dirac eye kaiming_normal kaiming_uniform normal orthogonal sparse uniform xavier_normal"
+                " xavier_uniform"
+            )
+        ),
+        "self",
+    ),
+    # They change the module they are given and give it back (run).
+    **dict.fromkeys(
+        (
+            f"torch.nn.utils.{name}"
+            for name in _words(
+                "weight_norm spectral_norm remove_weight_norm remove_spectral_norm parametrizations.weight_norm"
+                " prune.identity prune.l1_unstructured prune.ln_structured prune.random_structured"
+                " prune.random_unstructured prune.custom_from_mask prune.remove"
+            )
+        ),
+        "module",
+    ),
+    # https://docs.pytorch.org/docs/stable/generated/torch.sparse.mm.html
+    "torch.sparse.mm": "tensor",
+    "paddle.nn.utils.weight_norm": "module",
+    "paddle.nn.utils.spectral_norm": "module",
+    "paddle.nn.utils.remove_weight_norm": "module",
+    # https://docs.pytorch.org/docs/stable/generated/torch.jit.load.html: "A ScriptModule object".
+    "torch.jit.load": "module",
+    "torch.jit.freeze": "module",
+    "torch.jit.optimize_for_inference": "module",
+    # https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/jit/load_en.html: "A TranslatedLayer object".
+    "paddle.jit.load": "module",
+    # With all three arguments they give one tensor; the tables saw them with the condition alone (run).
+    "paddle.where": "tensor",
+    # For one tensor one tensor, for several a list (run).
+    "paddle.atleast_1d": "tensor",
+    "paddle.atleast_2d": "tensor",
+    "paddle.atleast_3d": "tensor",
+}
+"""What functions give whose rows in the tables say otherwise or nothing; their parameters stay those of the tables."""
 
 _TRANSFORMERS_MODEL = re.compile(
     # https://huggingface.co/docs/transformers/model_doc/auto: AutoModel, AutoModelFor..., BertModel, BertFor...;

@@ -48,7 +48,20 @@ def function(name: str) -> Function | None:
     if name in facts.FUNCTIONS:
         return facts.FUNCTIONS[name]
     row = _row(name, "FUNCTIONS")
-    return facts.library_function(name) if row is None else read_function(row)
+    if row is None:
+        return facts.library_function(name)
+    known = read_function(row)
+    return known._replace(returns=facts.RETURNS.get(name, known.returns))
+
+
+@cache
+def method(class_name: str, name: str) -> Function | None:
+    """A method of a class that training code handles: ``torch.nn.Module``, ``paddle.optimizer.Optimizer``, ...
+
+    The class is a base by its qualified name; its subclasses have the method too, though they may give another thing.
+    """
+    row = _row(f"{canonical(class_name)}.{name}", "CLASS_METHODS")
+    return None if row is None else read_function(row)
 
 
 @cache
@@ -147,6 +160,20 @@ def tensor_only_methods() -> frozenset[str]:
     }
     shared = {name for framework in FRAMEWORKS for name in table(framework, "OTHER_METHODS")}
     return frozenset((names & facts.UNMISTAKABLE) - changing - shared - set(neighbour_tables.METHODS.split()))
+
+
+def moves() -> frozenset[str]:
+    """Methods of tensors, and of structures of tensors, that give the same numbers elsewhere or otherwise."""
+    return facts.MOVES
+
+
+@cache
+def shared_methods() -> frozenset[str]:
+    """Methods of tensors that structures of tensors (lists, dicts, distributions, boxes) may have too."""
+    others = {name for framework in FRAMEWORKS for name in table(framework, "OTHER_METHODS")}
+    return frozenset(
+        others | facts.MOVES | {"clip"} | {name for kind in (list, dict, tuple, set) for name in dir(kind)}
+    )
 
 
 def layer_keys(name: str, arguments: Mapping[str, object]) -> tuple[str, ...] | None:

@@ -218,7 +218,7 @@ heaviside tensor y name
 histogram tensor bins min max weight density name
 histogram_bin_edges tensor bins min max name
 histogramdd tensors bins ranges density weights name
-householder_product self tau name
+householder_product tensor tau name
 hsplit tensors num_or_indices name
 hypot tensor y name
 hypot_ self y name
@@ -368,7 +368,7 @@ not_equal tensor y name * out
 not_equal_ self y name
 numel scalar name
 numpy array
-ormqr self tau y left transpose name
+ormqr tensor tau y left transpose name
 outer tensor y name * out
 pca_lowrank tensors q center niter name
 permute tensor dims
@@ -471,7 +471,7 @@ svd_lowrank tensors q niter M name
 swapaxes tensor perm name
 swapdims tensor perm name
 t tensor name
-t_ other name
+t_ self name
 take tensor index mode name
 take_along_axis tensor indices axis broadcast * out
 take_along_dim tensor indices axis broadcast * out
@@ -486,7 +486,7 @@ to tensor device dtype blocking
 to_dense tensor
 to_sparse_coo tensor sparse_dim
 to_sparse_csr tensor
-tolist number
+tolist other
 top_p_sampling tensors ps threshold topp_seed seed k mode return_top name
 topk tensors k axis largest sorted name * out
 trace tensor offset axis1 axis2 name
@@ -869,7 +869,7 @@ paddle.geometric.send_uv tensor x y src_index dst_index message_op name
 paddle.geometric.weighted_sample_neighbors tensors row colptr edge_weight input_nodes sample_size eids return_eids name
 paddle.geometric_ self x probs name
 paddle.get_cuda_rng_state other
-paddle.get_default_dtype other
+paddle.get_default_dtype string
 paddle.get_flags other flags
 paddle.get_rng_state other device
 paddle.grad tensors outputs inputs grad_outputs retain_graph create_graph only_inputs allow_unused no_grad_vars * dump_backward_graph_path
@@ -999,26 +999,24 @@ paddle.linalg.cond tensor x p name
 paddle.linalg.corrcoef tensor x rowvar name
 paddle.linalg.cov tensor x rowvar ddof fweights aweights name
 paddle.linalg.det tensor x name
-paddle.linalg.diagonal other
 paddle.linalg.eig tensors x name
 paddle.linalg.eigh tensors x UPLO name
 paddle.linalg.eigvals tensor x name
 paddle.linalg.eigvalsh tensor x UPLO name
 paddle.linalg.fp8_fp8_half_gemm_fused other x y transpose_x transpose_y bias scale output_dtype act name
-paddle.linalg.householder_product self x tau name
+paddle.linalg.householder_product tensor x tau name
 paddle.linalg.inv tensor x name
 paddle.linalg.lstsq tensors x y rcond driver name
 paddle.linalg.lu tensors x pivot get_infos name
 paddle.linalg.lu_solve other b lu pivots trans name
 paddle.linalg.lu_unpack tensors x y unpack_ludata unpack_pivots name
-paddle.linalg.matmul other
 paddle.linalg.matrix_exp tensor x name
 paddle.linalg.matrix_norm tensor x p axis keepdim name
 paddle.linalg.matrix_power tensor x n name
 paddle.linalg.matrix_rank tensor x tol hermitian atol rtol name
 paddle.linalg.multi_dot tensor x name
 paddle.linalg.norm scalar x p axis keepdim out dtype name
-paddle.linalg.ormqr self x tau y left transpose name
+paddle.linalg.ormqr tensor x tau y left transpose name
 paddle.linalg.pca_lowrank tensors x q center niter name
 paddle.linalg.pinv tensor x rcond hermitian name
 paddle.linalg.qr tensors x mode name
@@ -1436,7 +1434,7 @@ paddle.subtract_ self x y name * alpha
 paddle.sum scalar x axis dtype keepdim name * out
 paddle.summary other net input_size dtypes input
 paddle.t tensor input name
-paddle.t_ other input name
+paddle.t_ self input name
 paddle.take tensor x index mode name
 paddle.take_along_axis tensor arr indices axis broadcast * out
 paddle.tan tensor x name
@@ -1446,7 +1444,7 @@ paddle.tensordot tensor x y axes name
 paddle.tile tensor x repeat_times name
 paddle.to_dlpack other x
 paddle.to_tensor tensor data dtype place stop_gradient
-paddle.tolist number x
+paddle.tolist other x
 paddle.topk tensors x k axis largest sorted name * out
 paddle.trace tensor x offset axis1 axis2 name
 paddle.transpose tensor x perm name
@@ -1610,13 +1608,13 @@ paddle.distribution.Uniform distribution other low high name
 paddle.enable_grad other other
 paddle.incubate.LookAhead optimizer other inner_optimizer alpha k name
 paddle.incubate.ModelAverage optimizer other average_window_rate parameters min_average_window max_average_window name
-paddle.incubate.nn.FusedBiasDropoutResidualLayerNorm layer other embed_dim dropout_rate weight_attr bias_attr epsilon name
+paddle.incubate.nn.FusedBiasDropoutResidualLayerNorm layer tensor embed_dim dropout_rate weight_attr bias_attr epsilon name
 paddle.incubate.nn.FusedDropoutAdd layer tensor p mode name
-paddle.incubate.nn.FusedFeedForward layer other d_model dim_feedforward dropout_rate epsilon activation act_dropout_rate normalize_before linear1_weight_attr linear1_bias_attr linear2_weight_attr linear2_bias_attr ln1_scale_attr ln1_bias_attr ln2_scale_attr ln2_bias_attr nranks ring_id name
-paddle.incubate.nn.FusedLinear layer other in_features out_features weight_attr bias_attr transpose_weight name
-paddle.incubate.nn.FusedMultiHeadAttention layer other embed_dim num_heads dropout_rate attn_dropout_rate kdim vdim normalize_before need_weights qkv_weight_attr qkv_bias_attr linear_weight_attr linear_bias_attr pre_ln_scale_attr pre_ln_bias_attr ln_scale_attr ln_bias_attr epsilon nranks ring_id transpose_qkv_wb name
-paddle.incubate.nn.FusedMultiTransformer layer other embed_dim num_heads dim_feedforward dropout_rate activation normalize_before ln_scale_attrs ln_bias_attrs qkv_weight_attrs qkv_bias_attrs linear_weight_attrs linear_bias_attrs ffn_ln_scale_attrs ffn_ln_bias_attrs ffn1_weight_attrs ffn1_bias_attrs ffn2_weight_attrs ffn2_bias_attrs epsilon residual_alpha num_layers nranks trans_qkvw ring_id norm_type use_neox_rotary_style gqa_group_size name
-paddle.incubate.nn.FusedTransformerEncoderLayer layer other d_model nhead dim_feedforward dropout_rate activation attn_dropout_rate act_dropout_rate normalize_before weight_attr bias_attr
+paddle.incubate.nn.FusedFeedForward layer tensor d_model dim_feedforward dropout_rate epsilon activation act_dropout_rate normalize_before linear1_weight_attr linear1_bias_attr linear2_weight_attr linear2_bias_attr ln1_scale_attr ln1_bias_attr ln2_scale_attr ln2_bias_attr nranks ring_id name
+paddle.incubate.nn.FusedLinear layer tensor in_features out_features weight_attr bias_attr transpose_weight name
+paddle.incubate.nn.FusedMultiHeadAttention layer tensor embed_dim num_heads dropout_rate attn_dropout_rate kdim vdim normalize_before need_weights qkv_weight_attr qkv_bias_attr linear_weight_attr linear_bias_attr pre_ln_scale_attr pre_ln_bias_attr ln_scale_attr ln_bias_attr epsilon nranks ring_id transpose_qkv_wb name
+paddle.incubate.nn.FusedMultiTransformer layer tensor embed_dim num_heads dim_feedforward dropout_rate activation normalize_before ln_scale_attrs ln_bias_attrs qkv_weight_attrs qkv_bias_attrs linear_weight_attrs linear_bias_attrs ffn_ln_scale_attrs ffn_ln_bias_attrs ffn1_weight_attrs ffn1_bias_attrs ffn2_weight_attrs ffn2_bias_attrs epsilon residual_alpha num_layers nranks trans_qkvw ring_id norm_type use_neox_rotary_style gqa_group_size name
+paddle.incubate.nn.FusedTransformerEncoderLayer layer tensor d_model nhead dim_feedforward dropout_rate activation attn_dropout_rate act_dropout_rate normalize_before weight_attr bias_attr
 paddle.io.BatchSampler sampler other dataset sampler shuffle batch_size drop_last
 paddle.io.ChainDataset dataset other datasets
 paddle.io.ComposeDataset dataset other datasets
@@ -1659,7 +1657,7 @@ paddle.nn.BeamSearchDecoder other other cell start_token end_token beam_size emb
 paddle.nn.BiRNN layer tensors cell_fw cell_bw time_major
 paddle.nn.Bilinear layer tensor in1_features in2_features out_features weight_attr bias_attr name
 paddle.nn.CELU layer tensor alpha name
-paddle.nn.CTCLoss loss other blank reduction zero_infinity
+paddle.nn.CTCLoss loss tensor blank reduction zero_infinity
 paddle.nn.ChannelShuffle layer tensor groups data_format name
 paddle.nn.CircularPad1D layer tensor padding data_format name
 paddle.nn.CircularPad2D layer tensor padding data_format name
@@ -1686,7 +1684,7 @@ paddle.nn.ELU layer tensor alpha name
 paddle.nn.Embedding layer tensor num_embeddings embedding_dim padding_idx max_norm norm_type * scale_grad_by_freq sparse _weight _freeze device dtype weight_attr name
 paddle.nn.FeatureAlphaDropout layer tensor p name
 paddle.nn.Flatten layer tensor start_axis stop_axis
-paddle.nn.Fold layer other output_sizes kernel_sizes dilations paddings strides name
+paddle.nn.Fold layer tensor output_sizes kernel_sizes dilations paddings strides name
 paddle.nn.FractionalMaxPool2D layer tensor output_size kernel_size random_u return_mask name
 paddle.nn.FractionalMaxPool3D layer tensor output_size kernel_size random_u return_mask name
 paddle.nn.GELU layer tensor approximate name
@@ -1725,9 +1723,9 @@ paddle.nn.MarginRankingLoss loss scalar margin reduction name
 paddle.nn.MaxPool1D layer tensor kernel_size stride padding return_mask ceil_mode name
 paddle.nn.MaxPool2D layer tensor kernel_size stride padding return_mask ceil_mode data_format name
 paddle.nn.MaxPool3D layer tensor kernel_size stride padding return_mask ceil_mode data_format name
-paddle.nn.MaxUnPool1D layer other kernel_size stride padding data_format output_size name
-paddle.nn.MaxUnPool2D layer other kernel_size stride padding data_format output_size name
-paddle.nn.MaxUnPool3D layer other kernel_size stride padding data_format output_size name
+paddle.nn.MaxUnPool1D layer tensor kernel_size stride padding data_format output_size name
+paddle.nn.MaxUnPool2D layer tensor kernel_size stride padding data_format output_size name
+paddle.nn.MaxUnPool3D layer tensor kernel_size stride padding data_format output_size name
 paddle.nn.Maxout layer tensor groups axis name
 paddle.nn.Mish layer tensor name
 paddle.nn.MultiHeadAttention layer tensor embed_dim num_heads dropout kdim vdim need_weights weight_attr bias_attr
@@ -1743,12 +1741,12 @@ paddle.nn.PairwiseDistance layer tensor p epsilon keepdim name
 paddle.nn.Parameter parameter other
 paddle.nn.ParameterDict container other parameters
 paddle.nn.ParameterList container other parameters
-paddle.nn.PixelShuffle layer other upscale_factor data_format name
+paddle.nn.PixelShuffle layer tensor upscale_factor data_format name
 paddle.nn.PixelUnshuffle layer tensor downscale_factor data_format name
 paddle.nn.PoissonNLLLoss loss scalar log_input full epsilon reduction name
 paddle.nn.RNN layer tensors cell is_reverse time_major
 paddle.nn.RNNCellBase rnn other name_scope dtype
-paddle.nn.RNNTLoss loss other blank fastemit_lambda reduction name
+paddle.nn.RNNTLoss loss tensor blank fastemit_lambda reduction name
 paddle.nn.RReLU layer tensor lower upper name
 paddle.nn.ReLU layer tensor name
 paddle.nn.ReLU6 layer tensor name
@@ -1771,24 +1769,24 @@ paddle.nn.Softmax2D layer tensor name
 paddle.nn.Softplus layer tensor beta threshold name
 paddle.nn.Softshrink layer tensor threshold name
 paddle.nn.Softsign layer tensor name
-paddle.nn.SpectralNorm layer other weight_shape dim power_iters eps dtype
+paddle.nn.SpectralNorm layer tensor weight_shape dim power_iters eps dtype
 paddle.nn.Swish layer tensor name
-paddle.nn.SyncBatchNorm layer other num_features momentum epsilon weight_attr bias_attr data_format name
+paddle.nn.SyncBatchNorm layer tensor num_features momentum epsilon weight_attr bias_attr data_format name
 paddle.nn.Tanh layer tensor name
 paddle.nn.Tanhshrink layer tensor name
 paddle.nn.ThresholdedReLU layer tensor threshold value name
-paddle.nn.Transformer layer other d_model nhead num_encoder_layers num_decoder_layers dim_feedforward dropout activation attn_dropout act_dropout normalize_before weight_attr bias_attr custom_encoder custom_decoder
+paddle.nn.Transformer layer tensor d_model nhead num_encoder_layers num_decoder_layers dim_feedforward dropout activation attn_dropout act_dropout normalize_before weight_attr bias_attr custom_encoder custom_decoder
 paddle.nn.TransformerDecoder layer tensor decoder_layer num_layers norm
 paddle.nn.TransformerDecoderLayer layer tensor d_model nhead dim_feedforward dropout activation attn_dropout act_dropout normalize_before weight_attr bias_attr layer_norm_eps
 paddle.nn.TransformerEncoder layer tensor encoder_layer num_layers norm
 paddle.nn.TransformerEncoderLayer layer tensor d_model nhead dim_feedforward dropout activation attn_dropout act_dropout normalize_before weight_attr bias_attr layer_norm_eps
 paddle.nn.TripletMarginLoss loss scalar margin p epsilon swap reduction name
 paddle.nn.TripletMarginWithDistanceLoss loss scalar distance_function margin swap reduction name
-paddle.nn.Unflatten layer other axis shape name
+paddle.nn.Unflatten layer tensor axis shape name
 paddle.nn.Unfold layer tensor kernel_sizes dilations paddings strides name
-paddle.nn.Upsample layer other size scale_factor mode align_corners align_mode data_format recompute_scale_factor name
-paddle.nn.UpsamplingBilinear2D layer other size scale_factor data_format name
-paddle.nn.UpsamplingNearest2D layer other size scale_factor data_format name
+paddle.nn.Upsample layer tensor size scale_factor mode align_corners align_mode data_format recompute_scale_factor name
+paddle.nn.UpsamplingBilinear2D layer tensor size scale_factor data_format name
+paddle.nn.UpsamplingNearest2D layer tensor size scale_factor data_format name
 paddle.nn.ZeroPad1D layer tensor padding data_format name
 paddle.nn.ZeroPad2D layer tensor padding data_format name
 paddle.nn.ZeroPad3D layer tensor padding data_format name
@@ -1845,23 +1843,23 @@ paddle.static.Executor other other place
 paddle.static.InputSpec other other shape dtype name stop_gradient
 paddle.static.Program other other
 paddle.static.Variable tensor other block type name shape dtype lod_level capacity persistable error_clip stop_gradient is_data need_check_feed belong_to_optimizer **kwargs
-paddle.vision.models.AlexNet layer other num_classes
-paddle.vision.models.DenseNet layer other layers bn_size dropout num_classes with_pool
-paddle.vision.models.GoogLeNet layer other num_classes with_pool
-paddle.vision.models.InceptionV3 layer other num_classes with_pool
-paddle.vision.models.LeNet layer other num_classes
-paddle.vision.models.MobileNetV1 layer other scale num_classes with_pool
-paddle.vision.models.MobileNetV2 layer other scale num_classes with_pool
-paddle.vision.models.MobileNetV3Large layer other scale num_classes with_pool
-paddle.vision.models.MobileNetV3Small layer other scale num_classes with_pool
-paddle.vision.models.ResNet layer other block depth width num_classes with_pool groups
-paddle.vision.models.ShuffleNetV2 layer other scale act num_classes with_pool
-paddle.vision.models.SqueezeNet layer other version num_classes with_pool
-paddle.vision.models.VGG layer other features num_classes with_pool
-paddle.vision.ops.DeformConv2D layer other in_channels out_channels kernel_size stride padding dilation deformable_groups groups weight_attr bias_attr
-paddle.vision.ops.PSRoIPool layer other output_size spatial_scale
+paddle.vision.models.AlexNet layer tensor num_classes
+paddle.vision.models.DenseNet layer tensor layers bn_size dropout num_classes with_pool
+paddle.vision.models.GoogLeNet layer tensors num_classes with_pool
+paddle.vision.models.InceptionV3 layer tensor num_classes with_pool
+paddle.vision.models.LeNet layer tensor num_classes
+paddle.vision.models.MobileNetV1 layer tensor scale num_classes with_pool
+paddle.vision.models.MobileNetV2 layer tensor scale num_classes with_pool
+paddle.vision.models.MobileNetV3Large layer tensor scale num_classes with_pool
+paddle.vision.models.MobileNetV3Small layer tensor scale num_classes with_pool
+paddle.vision.models.ResNet layer tensor block depth width num_classes with_pool groups
+paddle.vision.models.ShuffleNetV2 layer tensor scale act num_classes with_pool
+paddle.vision.models.SqueezeNet layer tensor version num_classes with_pool
+paddle.vision.models.VGG layer tensor features num_classes with_pool
+paddle.vision.ops.DeformConv2D layer tensor in_channels out_channels kernel_size stride padding dilation deformable_groups groups weight_attr bias_attr
+paddle.vision.ops.PSRoIPool layer tensor output_size spatial_scale
 paddle.vision.ops.RoIAlign layer tensor output_size spatial_scale
-paddle.vision.ops.RoIPool layer other output_size spatial_scale
+paddle.vision.ops.RoIPool layer tensor output_size spatial_scale
 paddle.vision.transforms.BaseTransform other other keys
 paddle.vision.transforms.BrightnessTransform other other value keys
 paddle.vision.transforms.CenterCrop other other size keys
@@ -1884,6 +1882,118 @@ paddle.vision.transforms.Resize other other size interpolation keys
 paddle.vision.transforms.SaturationTransform other other value keys
 paddle.vision.transforms.ToTensor other other data_format keys
 paddle.vision.transforms.Transpose other other order keys
+"""
+
+CLASS_METHODS = """
+paddle.amp.GradScaler.get_decr_every_n_nan_or_inf number
+paddle.amp.GradScaler.get_decr_ratio number
+paddle.amp.GradScaler.get_incr_every_n_steps number
+paddle.amp.GradScaler.get_incr_ratio number
+paddle.amp.GradScaler.get_init_loss_scaling number
+paddle.amp.GradScaler.is_enable number
+paddle.amp.GradScaler.is_use_dynamic_loss_scaling number
+paddle.amp.GradScaler.load_state_dict none state_dict
+paddle.amp.GradScaler.minimize other
+paddle.amp.GradScaler.scale tensor var
+paddle.amp.GradScaler.set_decr_every_n_nan_or_inf none new_decr_every_n_nan_or_inf
+paddle.amp.GradScaler.set_decr_ratio none new_decr_ratio
+paddle.amp.GradScaler.set_incr_every_n_steps none new_incr_every_n_steps
+paddle.amp.GradScaler.set_incr_ratio none new_incr_ratio
+paddle.amp.GradScaler.set_init_loss_scaling none new_init_loss_scaling
+paddle.amp.GradScaler.state_dict state_dict
+paddle.amp.GradScaler.step none optimizer
+paddle.amp.GradScaler.unscale_ none optimizer
+paddle.amp.GradScaler.update none
+paddle.distribution.Distribution.entropy tensor
+paddle.distribution.Distribution.kl_divergence tensor other
+paddle.distribution.Distribution.log_prob tensor value
+paddle.distribution.Distribution.prob tensor value
+paddle.distribution.Distribution.probs tensor value
+paddle.distribution.Distribution.rsample tensor shape
+paddle.distribution.Distribution.sample tensor shape
+paddle.nn.Layer.add_module none name module
+paddle.nn.Layer.add_parameter none name parameter
+paddle.nn.Layer.add_sublayer module name sublayer
+paddle.nn.Layer.apply self fn
+paddle.nn.Layer.astype self dtype
+paddle.nn.Layer.backward other *inputs
+paddle.nn.Layer.bfloat16 self excluded_layers
+paddle.nn.Layer.buffers other include_sublayers
+paddle.nn.Layer.children generator
+paddle.nn.Layer.clear_gradients none set_to_zero
+paddle.nn.Layer.cpu self
+paddle.nn.Layer.create_parameter tensor shape attr dtype is_bias default_initializer device
+paddle.nn.Layer.create_tensor tensor name persistable dtype
+paddle.nn.Layer.create_variable tensor name persistable dtype
+paddle.nn.Layer.cuda self device
+paddle.nn.Layer.double self
+paddle.nn.Layer.eval self
+paddle.nn.Layer.extra_repr string
+paddle.nn.Layer.float self excluded_layers
+paddle.nn.Layer.float16 self excluded_layers
+paddle.nn.Layer.forward other
+paddle.nn.Layer.full other aoa_config **kwargs
+paddle.nn.Layer.full_name string
+paddle.nn.Layer.get_buffer tensor target
+paddle.nn.Layer.get_extra_state other
+paddle.nn.Layer.get_parameter other target
+paddle.nn.Layer.get_sublayer other target
+paddle.nn.Layer.get_submodule other target
+paddle.nn.Layer.half self
+paddle.nn.Layer.load_dict other state_dict use_structured_name
+paddle.nn.Layer.load_state_dict other state_dict strict assign
+paddle.nn.Layer.modules generator
+paddle.nn.Layer.named_buffers generator prefix include_sublayers remove_duplicate
+paddle.nn.Layer.named_children generator
+paddle.nn.Layer.named_modules generator memo prefix remove_duplicate
+paddle.nn.Layer.named_parameters generator prefix include_sublayers remove_duplicate
+paddle.nn.Layer.named_sublayers generator prefix include_self layers_set remove_duplicate
+paddle.nn.Layer.parameters tensors include_sublayers
+paddle.nn.Layer.register_buffer none name tensor persistable
+paddle.nn.Layer.register_forward_hook other hook * prepend with_kwargs always_call
+paddle.nn.Layer.register_forward_post_hook other hook * prepend with_kwargs always_call
+paddle.nn.Layer.register_forward_pre_hook other hook * prepend with_kwargs
+paddle.nn.Layer.register_module none name module
+paddle.nn.Layer.register_parameter none name param
+paddle.nn.Layer.register_state_dict_hook other hook
+paddle.nn.Layer.requires_grad_ self requires_grad
+paddle.nn.Layer.set_dict other state_dict use_structured_name
+paddle.nn.Layer.set_state_dict other state_dict use_structured_name
+paddle.nn.Layer.set_sublayer none target layer strict
+paddle.nn.Layer.set_submodule none target layer strict
+paddle.nn.Layer.sharded_state_dict state_dict structured_name_prefix
+paddle.nn.Layer.state_dict state_dict destination include_sublayers structured_name_prefix use_hook keep_vars
+paddle.nn.Layer.sublayers other include_self
+paddle.nn.Layer.to self device dtype blocking non_blocking
+paddle.nn.Layer.to_static_state_dict state_dict destination include_sublayers structured_name_prefix use_hook keep_vars
+paddle.nn.Layer.train self mode
+paddle.nn.Layer.type self dst_type
+paddle.nn.Layer.xpu self device
+paddle.nn.Layer.zero_grad none set_to_none
+paddle.optimizer.Optimizer.append_regularization_ops other parameters_and_grads regularization
+paddle.optimizer.Optimizer.apply_gradients other params_grads
+paddle.optimizer.Optimizer.backward other loss startup_program parameters no_grad_set callbacks
+paddle.optimizer.Optimizer.clear_grad none set_to_zero
+paddle.optimizer.Optimizer.get_lr number
+paddle.optimizer.Optimizer.get_opti_var_name_list other
+paddle.optimizer.Optimizer.load_state_dict none state_dict
+paddle.optimizer.Optimizer.minimize other loss startup_program parameters no_grad_set
+paddle.optimizer.Optimizer.need_refuse none
+paddle.optimizer.Optimizer.reset_need_refuse none
+paddle.optimizer.Optimizer.set_lr none value
+paddle.optimizer.Optimizer.set_lr_scheduler none scheduler
+paddle.optimizer.Optimizer.set_merged_model_params none merged_model_params
+paddle.optimizer.Optimizer.set_state_dict none state_dict
+paddle.optimizer.Optimizer.state_dict state_dict
+paddle.optimizer.Optimizer.step none
+paddle.optimizer.Optimizer.use_fusion_storage none
+paddle.optimizer.Optimizer.zero_grad none set_to_none
+paddle.optimizer.lr.LRScheduler.get_lr number
+paddle.optimizer.lr.LRScheduler.set_dict none state_dict
+paddle.optimizer.lr.LRScheduler.set_state_dict none state_dict
+paddle.optimizer.lr.LRScheduler.state_dict state_dict
+paddle.optimizer.lr.LRScheduler.state_keys none
+paddle.optimizer.lr.LRScheduler.step none epoch
 """
 
 LAYER_STATES = """
@@ -2045,17 +2155,17 @@ paddle.nn.ZeroPad1D | keys
 paddle.nn.ZeroPad2D | keys
 paddle.nn.ZeroPad3D | keys
 paddle.nn.quant.Stub | keys
-paddle.vision.models.AlexNet | keys _conv1._conv.weight _conv1._conv.bias _conv2._conv.weight _conv2._conv.bias _conv3.weight _conv3.bias _conv4.weight _conv4.bias _conv5._conv.weight _conv5._conv.bias _fc6.weight _fc6.bias _fc7.weight _fc7.bias _fc8.weight _fc8.bias
+paddle.vision.models.AlexNet | sized
 paddle.vision.models.DenseNet | sized
 paddle.vision.models.GoogLeNet | sized
 paddle.vision.models.InceptionV3 | sized
-paddle.vision.models.LeNet | keys features.0.weight features.0.bias features.3.weight features.3.bias fc.0.weight fc.0.bias fc.1.weight fc.1.bias fc.2.weight fc.2.bias
+paddle.vision.models.LeNet | sized
 paddle.vision.models.MobileNetV1 | sized
 paddle.vision.models.MobileNetV2 | sized
 paddle.vision.models.MobileNetV3Large | sized
 paddle.vision.models.MobileNetV3Small | sized
 paddle.vision.models.ShuffleNetV2 | sized
-paddle.vision.models.VGG | keys classifier.0.weight classifier.0.bias classifier.3.weight classifier.3.bias classifier.6.weight classifier.6.bias
+paddle.vision.models.VGG | sized
 paddle.vision.ops.DeformConv2D | keys weight bias | bias_attr=False weight
 paddle.vision.ops.PSRoIPool | keys
 paddle.vision.ops.RoIAlign | keys
@@ -2102,7 +2212,6 @@ values
 
 CANONICAL = """
 paddle.* paddle.amp.*
-paddle.adaptive_avg_pool1d paddle.nn.functional.adaptive_avg_pool1d
 paddle.amp.auto_cast.* paddle.amp.*
 paddle.amp.auto_cast.autocast paddle.autocast
 paddle.amp.get_autocast_cpu_dtype paddle.amp.get_autocast_dtype
@@ -2113,97 +2222,35 @@ paddle.autograd.autograd.* paddle.autograd.*
 paddle.autograd.backward_mode.backward paddle.autograd.backward
 paddle.autograd.py_layer.* paddle.autograd.*
 paddle.autograd.saved_tensors_hooks.saved_tensors_hooks paddle.autograd.saved_tensors_hooks
-paddle.base.* paddle.static.*
-paddle.base.CPUPlace paddle.CPUPlace
-paddle.base.CUDAPinnedPlace paddle.CUDAPinnedPlace
-paddle.base.CUDAPlace paddle.CUDAPlace
-paddle.base.ParamAttr paddle.ParamAttr
-paddle.base.XPUPinnedPlace paddle.XPUPinnedPlace
+paddle.base.* paddle.*
+paddle.base.Tensor paddle.base.Tensor
 paddle.base.disable_dygraph paddle.enable_static
 paddle.base.disable_imperative paddle.enable_static
+paddle.base.dygraph.base.* paddle.*
 paddle.base.dygraph.base.disable_dygraph paddle.enable_static
 paddle.base.dygraph.base.enable_dygraph paddle.disable_static
-paddle.base.dygraph.base.enable_grad paddle.enable_grad
-paddle.base.dygraph.base.grad paddle.grad
-paddle.base.dygraph.base.is_grad_enabled paddle.is_grad_enabled
+paddle.base.dygraph.base.no_grad paddle.base.dygraph.base.no_grad
 paddle.base.dygraph.base.no_grad_ paddle.no_grad
-paddle.base.dygraph.base.set_grad_enabled paddle.set_grad_enabled
 paddle.base.dygraph.disable_dygraph paddle.enable_static
 paddle.base.dygraph.enable_dygraph paddle.disable_static
 paddle.base.dygraph.grad paddle.grad
 paddle.base.dygraph.no_grad_ paddle.no_grad
 paddle.base.enable_dygraph paddle.disable_static
 paddle.base.enable_imperative paddle.disable_static
-paddle.base.framework.* paddle.*
-paddle.base.framework.EagerParamBase paddle.nn.Parameter
-paddle.base.framework.Variable paddle.static.Variable
-paddle.base.framework.cpu_places paddle.static.cpu_places
-paddle.base.framework.cuda_places paddle.static.cuda_places
-paddle.base.framework.device_guard paddle.static.device_guard
-paddle.base.framework.in_dygraph_mode paddle.in_dynamic_mode
-paddle.base.framework.ipu_shard_guard paddle.static.ipu_shard_guard
-paddle.base.framework.is_compiled_with_cinn paddle.device.is_compiled_with_cinn
-paddle.base.framework.is_compiled_with_cuda paddle.device.is_compiled_with_cuda
-paddle.base.framework.is_compiled_with_distribute paddle.device.is_compiled_with_distribute
-paddle.base.framework.is_compiled_with_rocm paddle.device.is_compiled_with_rocm
-paddle.base.framework.name_scope paddle.static.name_scope
-paddle.base.framework.set_ipu_shard paddle.static.set_ipu_shard
-paddle.base.framework.xpu_places paddle.static.xpu_places
-paddle.base.get_flags paddle.get_flags
 paddle.base.in_dygraph_mode paddle.in_dynamic_mode
-paddle.base.initializer.set_global_initializer paddle.nn.initializer.set_global_initializer
 paddle.base.is_compiled_with_cinn paddle.device.is_compiled_with_cinn
 paddle.base.is_compiled_with_cuda paddle.device.is_compiled_with_cuda
 paddle.base.is_compiled_with_rocm paddle.device.is_compiled_with_rocm
 paddle.base.param_attr.ParamAttr paddle.ParamAttr
 paddle.base.param_attr.WeightNormParamAttr paddle.static.WeightNormParamAttr
-paddle.base.set_flags paddle.set_flags
 paddle.base.set_global_initializer paddle.nn.initializer.set_global_initializer
-paddle.batch.batch paddle.batch
 paddle.cat paddle.concat
 paddle.clamp paddle.clip
 paddle.concatenate paddle.concat
-paddle.conv1d paddle.nn.functional.conv1d
-paddle.conv2d paddle.nn.functional.conv2d
-paddle.conv3d paddle.nn.functional.conv3d
-paddle.cuda.BFloat16Tensor paddle.BFloat16Tensor
-paddle.cuda.BoolTensor paddle.BoolTensor
-paddle.cuda.ByteTensor paddle.ByteTensor
-paddle.cuda.CharTensor paddle.CharTensor
-paddle.cuda.DoubleTensor paddle.DoubleTensor
-paddle.cuda.Event paddle.device.Event
-paddle.cuda.FloatTensor paddle.FloatTensor
-paddle.cuda.HalfTensor paddle.HalfTensor
-paddle.cuda.IntTensor paddle.IntTensor
-paddle.cuda.LongTensor paddle.LongTensor
-paddle.cuda.ShortTensor paddle.ShortTensor
-paddle.cuda.Stream paddle.device.Stream
-paddle.cuda.StreamContext paddle.device.stream_guard
-paddle.cuda.device paddle.device.device
-paddle.cuda.ipc_collect paddle.device.ipc_collect
-paddle.cuda.is_bf16_supported paddle.device.is_bf16_supported
-paddle.cuda.manual_seed paddle.device.manual_seed
-paddle.cuda.reset_peak_memory_stats paddle.device.reset_peak_memory_stats
-paddle.cuda.set_stream paddle.device.set_stream
-paddle.device.BFloat16Tensor paddle.BFloat16Tensor
-paddle.device.BoolTensor paddle.BoolTensor
-paddle.device.ByteTensor paddle.ByteTensor
-paddle.device.CharTensor paddle.CharTensor
-paddle.device.DoubleTensor paddle.DoubleTensor
-paddle.device.FloatTensor paddle.FloatTensor
-paddle.device.HalfTensor paddle.HalfTensor
-paddle.device.IntTensor paddle.IntTensor
-paddle.device.LongTensor paddle.LongTensor
-paddle.device.ShortTensor paddle.ShortTensor
+paddle.device.* paddle.*
 paddle.device.StreamContext paddle.device.stream_guard
-paddle.device.cpu.device_count paddle.device.device_count
-paddle.device.cpu.get_rng_state paddle.device.get_rng_state
-paddle.device.cpu.manual_seed paddle.device.manual_seed
-paddle.device.cpu.max_memory_allocated paddle.device.max_memory_allocated
-paddle.device.cpu.max_memory_reserved paddle.device.max_memory_reserved
-paddle.device.cpu.reset_max_memory_allocated paddle.device.reset_max_memory_allocated
-paddle.device.cpu.reset_max_memory_reserved paddle.device.reset_max_memory_reserved
-paddle.device.cpu.set_rng_state paddle.device.set_rng_state
+paddle.device.get_rng_state paddle.device.get_rng_state
+paddle.device.set_rng_state paddle.device.set_rng_state
 paddle.distribution.bernoulli.Bernoulli paddle.distribution.Bernoulli
 paddle.distribution.beta.Beta paddle.distribution.Beta
 paddle.distribution.binomial.Binomial paddle.distribution.Binomial
@@ -2236,54 +2283,21 @@ paddle.div_ paddle.divide_
 paddle.eq paddle.equal
 paddle.floor_mod paddle.remainder
 paddle.floor_mod_ paddle.remainder_
-paddle.framework.CPUPlace paddle.CPUPlace
-paddle.framework.CUDAPinnedPlace paddle.CUDAPinnedPlace
-paddle.framework.CUDAPlace paddle.CUDAPlace
-paddle.framework.ParamAttr paddle.ParamAttr
-paddle.framework.XPUPinnedPlace paddle.XPUPinnedPlace
-paddle.framework.disable_signal_handler paddle.disable_signal_handler
-paddle.framework.disable_static paddle.disable_static
+paddle.framework.* paddle.*
+paddle.framework.dtype paddle.framework.dtype
 paddle.framework.dtype.* paddle.*
-paddle.framework.enable_static paddle.enable_static
 paddle.framework.framework.* paddle.*
-paddle.framework.get_default_dtype paddle.get_default_dtype
-paddle.framework.get_flags paddle.get_flags
-paddle.framework.grad paddle.grad
-paddle.framework.in_dynamic_mode paddle.in_dynamic_mode
 paddle.framework.io.* paddle.*
-paddle.framework.load paddle.load
-paddle.framework.no_grad paddle.no_grad
 paddle.framework.random.* paddle.*
-paddle.framework.save paddle.save
-paddle.framework.seed paddle.seed
-paddle.framework.set_default_dtype paddle.set_default_dtype
-paddle.framework.set_flags paddle.set_flags
-paddle.functional.atleast_1d paddle.atleast_1d
-paddle.functional.atleast_2d paddle.atleast_2d
-paddle.functional.atleast_3d paddle.atleast_3d
-paddle.functional.broadcast_shapes paddle.broadcast_shapes
-paddle.functional.einsum paddle.einsum
-paddle.functional.meshgrid paddle.meshgrid
-paddle.functional.norm paddle.linalg.norm
-paddle.functional.unique_consecutive paddle.unique_consecutive
 paddle.ge paddle.greater_equal
-paddle.geometric.math.* paddle.geometric.*
-paddle.geometric.message_passing.* paddle.geometric.*
-paddle.geometric.message_passing.send_recv.* paddle.geometric.*
-paddle.geometric.reindex.* paddle.geometric.*
-paddle.geometric.sampling.* paddle.geometric.*
-paddle.geometric.sampling.neighbors.* paddle.geometric.*
 paddle.ger paddle.outer
 paddle.get_autocast_cpu_dtype paddle.amp.get_autocast_dtype
 paddle.get_autocast_gpu_dtype paddle.amp.get_autocast_dtype
 paddle.greater paddle.gt
-paddle.group_norm paddle.nn.functional.group_norm
 paddle.hapi.* paddle.*
 paddle.hapi.dynamic_flops.flops paddle.flops
 paddle.hapi.model.Model paddle.Model
 paddle.hapi.model_summary.summary paddle.summary
-paddle.incubate.optimizer.lookahead.LookAhead paddle.incubate.LookAhead
-paddle.incubate.optimizer.modelaverage.ModelAverage paddle.incubate.ModelAverage
 paddle.io.dataloader.* paddle.io.*
 paddle.io.dataloader.batch_sampler.* paddle.io.*
 paddle.io.dataloader.dataset.* paddle.io.*
@@ -2295,7 +2309,6 @@ paddle.jit.dy2static.logging_utils.* paddle.jit.*
 paddle.jit.dy2static.program_translator.enable_to_static paddle.jit.enable_to_static
 paddle.jit.marker.not_to_static paddle.jit.not_to_static
 paddle.jit.translated_layer.TranslatedLayer paddle.jit.TranslatedLayer
-paddle.layer_norm paddle.nn.functional.layer_norm
 paddle.le paddle.less_equal
 paddle.less paddle.less_than
 paddle.linalg.cross paddle.cross
@@ -2336,38 +2349,11 @@ paddle.nn.clip.GradientClipByGlobalNorm paddle.nn.ClipGradByGlobalNorm
 paddle.nn.clip.GradientClipByNorm paddle.nn.ClipGradByNorm
 paddle.nn.clip.GradientClipByValue paddle.nn.ClipGradByValue
 paddle.nn.decode.* paddle.nn.*
-paddle.nn.functional.activation.celu paddle.nn.functional.celu
-paddle.nn.functional.activation.elu paddle.nn.functional.elu
-paddle.nn.functional.activation.elu_ paddle.nn.functional.elu_
-paddle.nn.functional.activation.glu paddle.nn.functional.glu
-paddle.nn.functional.activation.gumbel_softmax paddle.nn.functional.gumbel_softmax
-paddle.nn.functional.activation.hardshrink paddle.nn.functional.hardshrink
-paddle.nn.functional.activation.hardsigmoid paddle.nn.functional.hardsigmoid
-paddle.nn.functional.activation.hardswish paddle.nn.functional.hardswish
-paddle.nn.functional.activation.hardtanh paddle.nn.functional.hardtanh
-paddle.nn.functional.activation.hardtanh_ paddle.nn.functional.hardtanh_
-paddle.nn.functional.activation.leaky_relu paddle.nn.functional.leaky_relu
-paddle.nn.functional.activation.leaky_relu_ paddle.nn.functional.leaky_relu_
-paddle.nn.functional.activation.log_sigmoid paddle.nn.functional.log_sigmoid
-paddle.nn.functional.activation.log_softmax paddle.nn.functional.log_softmax
-paddle.nn.functional.activation.maxout paddle.nn.functional.maxout
-paddle.nn.functional.activation.mish paddle.nn.functional.mish
-paddle.nn.functional.activation.prelu paddle.nn.functional.prelu
-paddle.nn.functional.activation.relu paddle.nn.functional.relu
-paddle.nn.functional.activation.relu6 paddle.nn.functional.relu6
-paddle.nn.functional.activation.relu_ paddle.nn.functional.relu_
-paddle.nn.functional.activation.rrelu paddle.nn.functional.rrelu
-paddle.nn.functional.activation.selu paddle.nn.functional.selu
-paddle.nn.functional.activation.silu paddle.nn.functional.silu
-paddle.nn.functional.activation.softmax paddle.nn.functional.softmax
-paddle.nn.functional.activation.softmax_ paddle.nn.functional.softmax_
-paddle.nn.functional.activation.softshrink paddle.nn.functional.softshrink
-paddle.nn.functional.activation.softsign paddle.nn.functional.softsign
-paddle.nn.functional.activation.swiglu paddle.nn.functional.swiglu
-paddle.nn.functional.activation.swish paddle.nn.functional.swish
-paddle.nn.functional.activation.tanhshrink paddle.nn.functional.tanhshrink
-paddle.nn.functional.activation.thresholded_relu paddle.nn.functional.thresholded_relu
-paddle.nn.functional.activation.thresholded_relu_ paddle.nn.functional.thresholded_relu_
+paddle.nn.functional.activation.* paddle.nn.functional.*
+paddle.nn.functional.activation.gelu paddle.nn.functional.activation.gelu
+paddle.nn.functional.activation.sigmoid paddle.nn.functional.activation.sigmoid
+paddle.nn.functional.activation.softplus paddle.nn.functional.activation.softplus
+paddle.nn.functional.activation.tanh paddle.nn.functional.activation.tanh
 paddle.nn.functional.common.* paddle.nn.functional.*
 paddle.nn.functional.conv.* paddle.nn.functional.*
 paddle.nn.functional.distance.pairwise_distance paddle.nn.functional.pairwise_distance
@@ -2383,10 +2369,8 @@ paddle.nn.functional.norm.* paddle.nn.functional.*
 paddle.nn.functional.pooling.* paddle.nn.functional.*
 paddle.nn.functional.sdpa.scaled_dot_product_attention paddle.nn.functional.scaled_dot_product_attention
 paddle.nn.functional.sparse_attention.sparse_attention paddle.nn.functional.sparse_attention
-paddle.nn.functional.vision.affine_grid paddle.nn.functional.affine_grid
-paddle.nn.functional.vision.channel_shuffle paddle.nn.functional.channel_shuffle
-paddle.nn.functional.vision.pixel_shuffle paddle.nn.functional.pixel_shuffle
-paddle.nn.functional.vision.pixel_unshuffle paddle.nn.functional.pixel_unshuffle
+paddle.nn.functional.vision.* paddle.nn.functional.*
+paddle.nn.functional.vision.grid_sample paddle.nn.functional.vision.grid_sample
 paddle.nn.initializer.assign.Assign paddle.nn.initializer.Assign
 paddle.nn.initializer.bilinear.Bilinear paddle.nn.initializer.Bilinear
 paddle.nn.initializer.constant.Constant paddle.nn.initializer.Constant
@@ -2401,11 +2385,8 @@ paddle.nn.initializer.xavier.* paddle.nn.initializer.*
 paddle.nn.layer.* paddle.nn.*
 paddle.nn.layer.activation.* paddle.nn.*
 paddle.nn.layer.common.* paddle.nn.*
-paddle.nn.layer.container.LayerDict paddle.nn.LayerDict
-paddle.nn.layer.container.LayerList paddle.nn.LayerList
-paddle.nn.layer.container.ParameterDict paddle.nn.ParameterDict
-paddle.nn.layer.container.ParameterList paddle.nn.ParameterList
-paddle.nn.layer.container.Sequential paddle.nn.Sequential
+paddle.nn.layer.container.* paddle.nn.*
+paddle.nn.layer.container.Parameter paddle.nn.layer.container.Parameter
 paddle.nn.layer.conv.* paddle.nn.*
 paddle.nn.layer.distance.PairwiseDistance paddle.nn.PairwiseDistance
 paddle.nn.layer.layers.Layer paddle.nn.Layer
@@ -2439,11 +2420,7 @@ paddle.optimizer.rmsprop.RMSProp paddle.optimizer.RMSProp
 paddle.optimizer.rprop.Rprop paddle.optimizer.Rprop
 paddle.optimizer.sgd.SGD paddle.optimizer.SGD
 paddle.reverse paddle.flip
-paddle.sparse.binary.* paddle.sparse.*
-paddle.sparse.creation.* paddle.sparse.*
-paddle.sparse.multiary.addmm paddle.sparse.addmm
-paddle.sparse.unary.* paddle.sparse.*
-paddle.special.softmax paddle.softmax
+paddle.softmax paddle.softmax
 paddle.static.create_parameter paddle.create_parameter
 paddle.static.nn.py_func paddle.static.py_func
 paddle.sub paddle.subtract
@@ -2451,364 +2428,171 @@ paddle.sub_ paddle.subtract_
 paddle.swapaxes paddle.transpose
 paddle.swapdims paddle.transpose
 paddle.take_along_dim paddle.take_along_axis
-paddle.tanh paddle.nn.functional.tanh
-paddle.tanh_ paddle.nn.functional.tanh_
 paddle.tensor.* paddle.signal.*
-paddle.tensor.MmapStorage paddle.MmapStorage
-paddle.tensor.abs_ paddle.abs_
-paddle.tensor.acos_ paddle.acos_
-paddle.tensor.add paddle.add
-paddle.tensor.add_n paddle.add_n
-paddle.tensor.addmm paddle.addmm
-paddle.tensor.addmm_ paddle.addmm_
-paddle.tensor.allclose paddle.allclose
-paddle.tensor.angle paddle.angle
-paddle.tensor.arange paddle.arange
-paddle.tensor.argsort paddle.argsort
-paddle.tensor.argwhere paddle.argwhere
-paddle.tensor.as_complex paddle.as_complex
-paddle.tensor.as_real paddle.as_real
-paddle.tensor.as_strided paddle.as_strided
-paddle.tensor.asinh paddle.asinh
-paddle.tensor.atan paddle.atan
-paddle.tensor.atan2 paddle.atan2
-paddle.tensor.atan_ paddle.atan_
-paddle.tensor.atleast_1d paddle.atleast_1d
-paddle.tensor.atleast_2d paddle.atleast_2d
-paddle.tensor.atleast_3d paddle.atleast_3d
-paddle.tensor.baddbmm paddle.baddbmm
-paddle.tensor.baddbmm_ paddle.baddbmm_
-paddle.tensor.bernoulli_ paddle.bernoulli_
-paddle.tensor.bincount paddle.bincount
-paddle.tensor.binomial paddle.binomial
-paddle.tensor.bitwise_and paddle.bitwise_and
-paddle.tensor.bitwise_and_ paddle.bitwise_and_
-paddle.tensor.bitwise_invert paddle.bitwise_invert
-paddle.tensor.bitwise_invert_ paddle.bitwise_invert_
-paddle.tensor.bitwise_left_shift paddle.bitwise_left_shift
-paddle.tensor.bitwise_left_shift_ paddle.bitwise_left_shift_
-paddle.tensor.bitwise_not paddle.bitwise_not
-paddle.tensor.bitwise_not_ paddle.bitwise_not_
-paddle.tensor.bitwise_or paddle.bitwise_or
-paddle.tensor.bitwise_or_ paddle.bitwise_or_
-paddle.tensor.bitwise_right_shift paddle.bitwise_right_shift
-paddle.tensor.bitwise_right_shift_ paddle.bitwise_right_shift_
-paddle.tensor.bitwise_xor paddle.bitwise_xor
-paddle.tensor.bitwise_xor_ paddle.bitwise_xor_
-paddle.tensor.block_diag paddle.block_diag
-paddle.tensor.broadcast_shape paddle.broadcast_shape
-paddle.tensor.broadcast_shapes paddle.broadcast_shapes
-paddle.tensor.broadcast_tensors paddle.broadcast_tensors
-paddle.tensor.broadcast_to paddle.broadcast_to
-paddle.tensor.bucketize paddle.bucketize
-paddle.tensor.cartesian_prod paddle.cartesian_prod
-paddle.tensor.cast paddle.cast
-paddle.tensor.cast_ paddle.cast_
-paddle.tensor.cauchy_ paddle.cauchy_
-paddle.tensor.cdist paddle.cdist
-paddle.tensor.chunk paddle.chunk
+paddle.tensor.abs paddle.tensor.abs
+paddle.tensor.acos paddle.tensor.acos
+paddle.tensor.acosh paddle.tensor.acosh
+paddle.tensor.all paddle.tensor.all
+paddle.tensor.amax paddle.tensor.amax
+paddle.tensor.amin paddle.tensor.amin
+paddle.tensor.any paddle.tensor.any
+paddle.tensor.argmax paddle.tensor.argmax
+paddle.tensor.argmin paddle.tensor.argmin
+paddle.tensor.asin paddle.tensor.asin
+paddle.tensor.atanh paddle.tensor.atanh
+paddle.tensor.attribute.* paddle.*
+paddle.tensor.bmm paddle.tensor.bmm
+paddle.tensor.ceil paddle.tensor.ceil
 paddle.tensor.clamp paddle.clip
-paddle.tensor.clip paddle.clip
-paddle.tensor.column_stack paddle.column_stack
-paddle.tensor.combinations paddle.combinations
-paddle.tensor.complex paddle.complex
-paddle.tensor.concat paddle.concat
-paddle.tensor.conj paddle.conj
-paddle.tensor.copysign paddle.copysign
-paddle.tensor.copysign_ paddle.copysign_
-paddle.tensor.cos_ paddle.cos_
-paddle.tensor.count_nonzero paddle.count_nonzero
-paddle.tensor.create_parameter paddle.create_parameter
-paddle.tensor.cross paddle.cross
-paddle.tensor.cummax paddle.cummax
-paddle.tensor.cummin paddle.cummin
-paddle.tensor.cumprod paddle.cumprod
-paddle.tensor.cumprod_ paddle.cumprod_
-paddle.tensor.cumsum paddle.cumsum
-paddle.tensor.cumsum_ paddle.cumsum_
-paddle.tensor.cumulative_trapezoid paddle.cumulative_trapezoid
-paddle.tensor.deg2rad paddle.deg2rad
-paddle.tensor.diag paddle.diag
-paddle.tensor.diag_embed paddle.diag_embed
-paddle.tensor.diagflat paddle.diagflat
-paddle.tensor.diagonal_scatter paddle.diagonal_scatter
-paddle.tensor.diff paddle.diff
-paddle.tensor.digamma paddle.digamma
-paddle.tensor.digamma_ paddle.digamma_
-paddle.tensor.dist paddle.dist
+paddle.tensor.compat_softmax.softmax paddle.softmax
+paddle.tensor.cos paddle.tensor.cos
+paddle.tensor.cosh paddle.tensor.cosh
+paddle.tensor.creation.* paddle.*
+paddle.tensor.creation.create_global_var paddle.static.create_global_var
+paddle.tensor.creation.tensor paddle.as_tensor
+paddle.tensor.creation.tril paddle.tensor.creation.tril
+paddle.tensor.creation.triu paddle.tensor.creation.triu
+paddle.tensor.diagonal paddle.tensor.diagonal
 paddle.tensor.div paddle.divide
 paddle.tensor.div_ paddle.divide_
-paddle.tensor.divide paddle.divide
-paddle.tensor.divide_ paddle.divide_
-paddle.tensor.dsplit paddle.dsplit
-paddle.tensor.dstack paddle.dstack
-paddle.tensor.einsum paddle.einsum
-paddle.tensor.empty paddle.empty
-paddle.tensor.empty_like paddle.empty_like
+paddle.tensor.dot paddle.tensor.dot
+paddle.tensor.einsum.einsum paddle.einsum
 paddle.tensor.eq paddle.equal
-paddle.tensor.equal paddle.equal
-paddle.tensor.equal_ paddle.equal_
-paddle.tensor.equal_all paddle.equal_all
-paddle.tensor.erf paddle.erf
-paddle.tensor.erfinv paddle.erfinv
-paddle.tensor.expand paddle.expand
-paddle.tensor.eye paddle.eye
-paddle.tensor.flatten paddle.flatten
-paddle.tensor.flatten_ paddle.flatten_
-paddle.tensor.flip paddle.flip
-paddle.tensor.floor_divide paddle.floor_divide
-paddle.tensor.floor_divide_ paddle.floor_divide_
+paddle.tensor.exp paddle.tensor.exp
+paddle.tensor.expand_as paddle.tensor.expand_as
+paddle.tensor.expm1 paddle.tensor.expm1
+paddle.tensor.floor paddle.tensor.floor
 paddle.tensor.floor_mod paddle.remainder
 paddle.tensor.floor_mod_ paddle.remainder_
-paddle.tensor.fmax paddle.fmax
-paddle.tensor.fmin paddle.fmin
-paddle.tensor.frac paddle.frac
-paddle.tensor.frac_ paddle.frac_
-paddle.tensor.frexp paddle.frexp
-paddle.tensor.full paddle.full
-paddle.tensor.full_like paddle.full_like
-paddle.tensor.gammainc paddle.gammainc
-paddle.tensor.gammainc_ paddle.gammainc_
-paddle.tensor.gammaincc paddle.gammaincc
-paddle.tensor.gammaincc_ paddle.gammaincc_
-paddle.tensor.gammaln paddle.gammaln
-paddle.tensor.gammaln_ paddle.gammaln_
-paddle.tensor.gather paddle.gather
-paddle.tensor.gather_nd paddle.gather_nd
-paddle.tensor.gcd paddle.gcd
-paddle.tensor.gcd_ paddle.gcd_
 paddle.tensor.ge paddle.greater_equal
-paddle.tensor.geometric_ paddle.geometric_
 paddle.tensor.greater paddle.gt
-paddle.tensor.greater_equal paddle.greater_equal
-paddle.tensor.greater_equal_ paddle.greater_equal_
-paddle.tensor.greater_than_ paddle.greater_than_
-paddle.tensor.gt paddle.gt
-paddle.tensor.heaviside paddle.heaviside
-paddle.tensor.histogram paddle.histogram
-paddle.tensor.histogram_bin_edges paddle.histogram_bin_edges
-paddle.tensor.histogramdd paddle.histogramdd
-paddle.tensor.hsplit paddle.hsplit
-paddle.tensor.hstack paddle.hstack
-paddle.tensor.hypot paddle.hypot
-paddle.tensor.hypot_ paddle.hypot_
-paddle.tensor.i0 paddle.i0
-paddle.tensor.i0_ paddle.i0_
-paddle.tensor.i0e paddle.i0e
-paddle.tensor.i1 paddle.i1
-paddle.tensor.i1e paddle.i1e
-paddle.tensor.imag paddle.imag
-paddle.tensor.increment paddle.increment
-paddle.tensor.index_add paddle.index_add
-paddle.tensor.index_add_ paddle.index_add_
-paddle.tensor.index_fill paddle.index_fill
-paddle.tensor.index_fill_ paddle.index_fill_
-paddle.tensor.index_sample paddle.index_sample
-paddle.tensor.index_select paddle.index_select
-paddle.tensor.inner paddle.inner
+paddle.tensor.greater_than paddle.tensor.greater_than
+paddle.tensor.index_put paddle.tensor.index_put
+paddle.tensor.index_put_ paddle.tensor.index_put_
 paddle.tensor.inverse paddle.linalg.inv
-paddle.tensor.is_complex paddle.is_complex
-paddle.tensor.is_empty paddle.is_empty
-paddle.tensor.is_floating_point paddle.is_floating_point
-paddle.tensor.is_integer paddle.is_integer
-paddle.tensor.is_tensor paddle.is_tensor
-paddle.tensor.isin paddle.isin
-paddle.tensor.isneginf paddle.isneginf
-paddle.tensor.isposinf paddle.isposinf
-paddle.tensor.isreal paddle.isreal
-paddle.tensor.kron paddle.kron
-paddle.tensor.kthvalue paddle.kthvalue
-paddle.tensor.lcm paddle.lcm
-paddle.tensor.lcm_ paddle.lcm_
-paddle.tensor.ldexp paddle.ldexp
-paddle.tensor.ldexp_ paddle.ldexp_
+paddle.tensor.isclose paddle.tensor.isclose
+paddle.tensor.isfinite paddle.tensor.isfinite
+paddle.tensor.isinf paddle.tensor.isinf
+paddle.tensor.isnan paddle.tensor.isnan
 paddle.tensor.le paddle.less_equal
-paddle.tensor.lerp paddle.lerp
 paddle.tensor.less paddle.less_than
-paddle.tensor.less_ paddle.less_
-paddle.tensor.less_equal paddle.less_equal
-paddle.tensor.less_equal_ paddle.less_equal_
-paddle.tensor.less_than paddle.less_than
-paddle.tensor.less_than_ paddle.less_than_
-paddle.tensor.lgamma paddle.lgamma
-paddle.tensor.lgamma_ paddle.lgamma_
-paddle.tensor.linspace paddle.linspace
-paddle.tensor.log10_ paddle.log10_
-paddle.tensor.log2_ paddle.log2_
-paddle.tensor.log_ paddle.log_
-paddle.tensor.log_normal paddle.log_normal
-paddle.tensor.log_normal_ paddle.log_normal_
-paddle.tensor.logaddexp paddle.logaddexp
-paddle.tensor.logcumsumexp paddle.logcumsumexp
-paddle.tensor.logical_and_ paddle.logical_and_
-paddle.tensor.logical_not_ paddle.logical_not_
-paddle.tensor.logical_or_ paddle.logical_or_
-paddle.tensor.logit paddle.logit
-paddle.tensor.logit_ paddle.logit_
+paddle.tensor.linalg.* paddle.linalg.*
+paddle.tensor.linalg.bmm paddle.tensor.linalg.bmm
+paddle.tensor.linalg.diagonal paddle.tensor.linalg.diagonal
+paddle.tensor.linalg.dot paddle.tensor.linalg.dot
+paddle.tensor.linalg.matmul paddle.tensor.linalg.matmul
+paddle.tensor.log paddle.tensor.log
+paddle.tensor.log10 paddle.tensor.log10
+paddle.tensor.log1p paddle.tensor.log1p
+paddle.tensor.log2 paddle.tensor.log2
+paddle.tensor.logic.* paddle.*
+paddle.tensor.logic.greater_than paddle.tensor.logic.greater_than
+paddle.tensor.logic.isclose paddle.tensor.logic.isclose
+paddle.tensor.logic.logical_and paddle.tensor.logic.logical_and
+paddle.tensor.logic.logical_not paddle.tensor.logic.logical_not
+paddle.tensor.logic.logical_or paddle.tensor.logic.logical_or
+paddle.tensor.logic.logical_xor paddle.tensor.logic.logical_xor
+paddle.tensor.logical_and paddle.tensor.logical_and
+paddle.tensor.logical_not paddle.tensor.logical_not
+paddle.tensor.logical_or paddle.tensor.logical_or
+paddle.tensor.logical_xor paddle.tensor.logical_xor
+paddle.tensor.logsumexp paddle.tensor.logsumexp
 paddle.tensor.lt paddle.less_than
-paddle.tensor.masked_fill paddle.masked_fill
-paddle.tensor.masked_fill_ paddle.masked_fill_
-paddle.tensor.masked_scatter paddle.masked_scatter
-paddle.tensor.masked_scatter_ paddle.masked_scatter_
-paddle.tensor.masked_select paddle.masked_select
-paddle.tensor.matrix_transpose paddle.matrix_transpose
-paddle.tensor.max paddle.max
-paddle.tensor.mean paddle.mean
-paddle.tensor.median paddle.median
-paddle.tensor.meshgrid paddle.meshgrid
-paddle.tensor.min paddle.min
-paddle.tensor.mm paddle.mm
+paddle.tensor.manipulation.* paddle.*
+paddle.tensor.manipulation.expand_as paddle.tensor.manipulation.expand_as
+paddle.tensor.manipulation.func paddle.tolist
+paddle.tensor.manipulation.index_put paddle.tensor.manipulation.index_put
+paddle.tensor.manipulation.index_put_ paddle.tensor.manipulation.index_put_
+paddle.tensor.manipulation.roll paddle.tensor.manipulation.roll
+paddle.tensor.manipulation.transpose paddle.tensor.manipulation.transpose
+paddle.tensor.math.* paddle.*
+paddle.tensor.math.abs paddle.tensor.math.abs
+paddle.tensor.math.acos paddle.tensor.math.acos
+paddle.tensor.math.acosh paddle.tensor.math.acosh
+paddle.tensor.math.all paddle.tensor.math.all
+paddle.tensor.math.amax paddle.tensor.math.amax
+paddle.tensor.math.amin paddle.tensor.math.amin
+paddle.tensor.math.any paddle.tensor.math.any
+paddle.tensor.math.asin paddle.tensor.math.asin
+paddle.tensor.math.atanh paddle.tensor.math.atanh
+paddle.tensor.math.ceil paddle.tensor.math.ceil
+paddle.tensor.math.cos paddle.tensor.math.cos
+paddle.tensor.math.cosh paddle.tensor.math.cosh
+paddle.tensor.math.exp paddle.tensor.math.exp
+paddle.tensor.math.expm1 paddle.tensor.math.expm1
+paddle.tensor.math.floor paddle.tensor.math.floor
+paddle.tensor.math.floor_mod paddle.remainder
+paddle.tensor.math.floor_mod_ paddle.remainder_
+paddle.tensor.math.inverse paddle.linalg.inv
+paddle.tensor.math.isfinite paddle.tensor.math.isfinite
+paddle.tensor.math.isinf paddle.tensor.math.isinf
+paddle.tensor.math.isnan paddle.tensor.math.isnan
+paddle.tensor.math.log paddle.tensor.math.log
+paddle.tensor.math.log10 paddle.tensor.math.log10
+paddle.tensor.math.log1p paddle.tensor.math.log1p
+paddle.tensor.math.log2 paddle.tensor.math.log2
+paddle.tensor.math.logsumexp paddle.tensor.math.logsumexp
+paddle.tensor.math.maximum paddle.tensor.math.maximum
+paddle.tensor.math.minimum paddle.tensor.math.minimum
+paddle.tensor.math.mod paddle.remainder
+paddle.tensor.math.mod_ paddle.remainder_
+paddle.tensor.math.multiply paddle.tensor.math.multiply
+paddle.tensor.math.round paddle.tensor.math.round
+paddle.tensor.math.rsqrt paddle.tensor.math.rsqrt
+paddle.tensor.math.sign paddle.tensor.math.sign
+paddle.tensor.math.sin paddle.tensor.math.sin
+paddle.tensor.math.sinh paddle.tensor.math.sinh
+paddle.tensor.math.sqrt paddle.tensor.math.sqrt
+paddle.tensor.math.sum paddle.tensor.math.sum
+paddle.tensor.math.tanh_ paddle.nn.functional.tanh_
+paddle.tensor.matmul paddle.tensor.matmul
+paddle.tensor.maximum paddle.tensor.maximum
+paddle.tensor.minimum paddle.tensor.minimum
 paddle.tensor.mod paddle.remainder
 paddle.tensor.mod_ paddle.remainder_
-paddle.tensor.mode paddle.mode
-paddle.tensor.moveaxis paddle.moveaxis
-paddle.tensor.msort paddle.msort
-paddle.tensor.mul paddle.mul
 paddle.tensor.mul_ paddle.multiply_
-paddle.tensor.multigammaln paddle.multigammaln
-paddle.tensor.multigammaln_ paddle.multigammaln_
-paddle.tensor.multinomial paddle.multinomial
-paddle.tensor.multiplex paddle.multiplex
-paddle.tensor.multiply_ paddle.multiply_
-paddle.tensor.mv paddle.mv
-paddle.tensor.nan_to_num paddle.nan_to_num
-paddle.tensor.nan_to_num_ paddle.nan_to_num_
-paddle.tensor.nanmean paddle.nanmean
-paddle.tensor.nanmedian paddle.nanmedian
-paddle.tensor.nanquantile paddle.nanquantile
-paddle.tensor.nansum paddle.nansum
-paddle.tensor.narrow paddle.narrow
+paddle.tensor.multiply paddle.tensor.multiply
 paddle.tensor.ne paddle.not_equal
-paddle.tensor.neg paddle.neg
-paddle.tensor.neg_ paddle.neg_
-paddle.tensor.negative paddle.negative
-paddle.tensor.nextafter paddle.nextafter
-paddle.tensor.nonzero paddle.nonzero
-paddle.tensor.normal paddle.normal
-paddle.tensor.normal_ paddle.normal_
-paddle.tensor.not_equal paddle.not_equal
-paddle.tensor.numel paddle.numel
-paddle.tensor.ones paddle.ones
-paddle.tensor.ones_like paddle.ones_like
-paddle.tensor.outer paddle.outer
-paddle.tensor.permute paddle.permute
-paddle.tensor.poisson paddle.poisson
-paddle.tensor.polar paddle.polar
-paddle.tensor.polygamma paddle.polygamma
-paddle.tensor.polygamma_ paddle.polygamma_
-paddle.tensor.positive paddle.positive
-paddle.tensor.pow paddle.pow
-paddle.tensor.pow_ paddle.pow_
-paddle.tensor.prod paddle.prod
-paddle.tensor.put_along_axis paddle.put_along_axis
-paddle.tensor.quantile paddle.quantile
-paddle.tensor.rad2deg paddle.rad2deg
-paddle.tensor.rand paddle.rand
-paddle.tensor.rand_like paddle.rand_like
-paddle.tensor.randint paddle.randint
-paddle.tensor.randint_like paddle.randint_like
-paddle.tensor.randn paddle.randn
-paddle.tensor.randn_like paddle.randn_like
-paddle.tensor.randperm paddle.randperm
-paddle.tensor.range paddle.range
-paddle.tensor.rank paddle.rank
-paddle.tensor.ravel paddle.ravel
-paddle.tensor.real paddle.real
-paddle.tensor.reciprocal paddle.reciprocal
-paddle.tensor.reduce_as paddle.reduce_as
-paddle.tensor.remainder paddle.remainder
-paddle.tensor.remainder_ paddle.remainder_
-paddle.tensor.renorm paddle.renorm
-paddle.tensor.renorm_ paddle.renorm_
-paddle.tensor.repeat_interleave paddle.repeat_interleave
-paddle.tensor.reshape paddle.reshape
-paddle.tensor.reshape_ paddle.reshape_
+paddle.tensor.ops.abs_ paddle.abs_
+paddle.tensor.ops.acos_ paddle.acos_
+paddle.tensor.ops.asinh paddle.asinh
+paddle.tensor.ops.atan paddle.atan
+paddle.tensor.ops.atan_ paddle.atan_
+paddle.tensor.ops.cos_ paddle.cos_
+paddle.tensor.ops.erf paddle.erf
+paddle.tensor.ops.erf_ paddle.erf_
+paddle.tensor.ops.expm1_ paddle.expm1_
+paddle.tensor.ops.reciprocal paddle.reciprocal
+paddle.tensor.ops.sin_ paddle.sin_
+paddle.tensor.ops.sinh_ paddle.sinh_
+paddle.tensor.ops.square paddle.square
+paddle.tensor.ops.square_ paddle.square_
+paddle.tensor.ops.tan paddle.tan
+paddle.tensor.ops.tan_ paddle.tan_
+paddle.tensor.random.* paddle.*
 paddle.tensor.reverse paddle.flip
-paddle.tensor.rot90 paddle.rot90
-paddle.tensor.row_stack paddle.row_stack
-paddle.tensor.scale paddle.scale
-paddle.tensor.scatter paddle.scatter
-paddle.tensor.scatter_ paddle.scatter_
-paddle.tensor.scatter_add paddle.scatter_add
-paddle.tensor.scatter_add_ paddle.scatter_add_
-paddle.tensor.scatter_nd paddle.scatter_nd
-paddle.tensor.scatter_nd_add paddle.scatter_nd_add
-paddle.tensor.scatter_reduce paddle.scatter_reduce
-paddle.tensor.searchsorted paddle.searchsorted
-paddle.tensor.select_scatter paddle.select_scatter
-paddle.tensor.set_printoptions paddle.set_printoptions
-paddle.tensor.sgn paddle.sgn
-paddle.tensor.shape paddle.shape
-paddle.tensor.shard_index paddle.shard_index
-paddle.tensor.signbit paddle.signbit
-paddle.tensor.sin_ paddle.sin_
-paddle.tensor.sinc paddle.sinc
-paddle.tensor.sinc_ paddle.sinc_
-paddle.tensor.sinh_ paddle.sinh_
-paddle.tensor.slice paddle.slice
-paddle.tensor.slice_scatter paddle.slice_scatter
-paddle.tensor.softmax paddle.softmax
-paddle.tensor.sort paddle.sort
-paddle.tensor.split paddle.split
-paddle.tensor.square paddle.square
-paddle.tensor.square_ paddle.square_
-paddle.tensor.squeeze paddle.squeeze
-paddle.tensor.squeeze_ paddle.squeeze_
-paddle.tensor.stack paddle.stack
-paddle.tensor.standard_normal paddle.standard_normal
-paddle.tensor.stanh paddle.stanh
-paddle.tensor.std paddle.std
-paddle.tensor.strided_slice paddle.strided_slice
+paddle.tensor.roll paddle.tensor.roll
+paddle.tensor.round paddle.tensor.round
+paddle.tensor.rsqrt paddle.tensor.rsqrt
+paddle.tensor.search.* paddle.*
+paddle.tensor.search.argmax paddle.tensor.search.argmax
+paddle.tensor.search.argmin paddle.tensor.search.argmin
+paddle.tensor.sign paddle.tensor.sign
+paddle.tensor.sin paddle.tensor.sin
+paddle.tensor.sinh paddle.tensor.sinh
+paddle.tensor.sqrt paddle.tensor.sqrt
+paddle.tensor.stat.* paddle.*
 paddle.tensor.sub paddle.subtract
 paddle.tensor.sub_ paddle.subtract_
-paddle.tensor.subtract paddle.subtract
-paddle.tensor.subtract_ paddle.subtract_
+paddle.tensor.sum paddle.tensor.sum
 paddle.tensor.swapaxes paddle.transpose
 paddle.tensor.swapdims paddle.transpose
-paddle.tensor.t paddle.t
-paddle.tensor.t_ paddle.t_
-paddle.tensor.take paddle.take
-paddle.tensor.take_along_axis paddle.take_along_axis
 paddle.tensor.take_along_dim paddle.take_along_axis
-paddle.tensor.tan paddle.tan
-paddle.tensor.tan_ paddle.tan_
 paddle.tensor.tanh_ paddle.nn.functional.tanh_
-paddle.tensor.tensor_split paddle.tensor_split
-paddle.tensor.tensordot paddle.tensordot
-paddle.tensor.tile paddle.tile
-paddle.tensor.to_tensor paddle.to_tensor
-paddle.tensor.topk paddle.topk
-paddle.tensor.trace paddle.trace
-paddle.tensor.transpose paddle.transpose
-paddle.tensor.transpose_ paddle.transpose_
-paddle.tensor.trapezoid paddle.trapezoid
-paddle.tensor.tril_ paddle.tril_
-paddle.tensor.triu_ paddle.triu_
-paddle.tensor.true_divide paddle.true_divide
-paddle.tensor.trunc paddle.trunc
-paddle.tensor.trunc_ paddle.trunc_
-paddle.tensor.unbind paddle.unbind
-paddle.tensor.unflatten paddle.unflatten
-paddle.tensor.unfold paddle.unfold
-paddle.tensor.uniform paddle.uniform
-paddle.tensor.unique paddle.unique
-paddle.tensor.unique_consecutive paddle.unique_consecutive
-paddle.tensor.unsqueeze paddle.unsqueeze
-paddle.tensor.unsqueeze_ paddle.unsqueeze_
-paddle.tensor.unstack paddle.unstack
-paddle.tensor.vander paddle.vander
-paddle.tensor.var paddle.var
-paddle.tensor.vecdot paddle.vecdot
-paddle.tensor.view paddle.view
-paddle.tensor.view_as paddle.view_as
-paddle.tensor.view_as_complex paddle.view_as_complex
-paddle.tensor.view_as_real paddle.view_as_real
-paddle.tensor.vsplit paddle.vsplit
-paddle.tensor.vstack paddle.vstack
-paddle.tensor.where paddle.where
-paddle.tensor.where_ paddle.where_
-paddle.tensor.zeros paddle.zeros
-paddle.tensor.zeros_like paddle.zeros_like
+paddle.tensor.to_string.set_printoptions paddle.set_printoptions
+paddle.tensor.tril paddle.tensor.tril
+paddle.tensor.triu paddle.tensor.triu
+paddle.unfold paddle.unfold
 paddle.vision.models.alexnet.* paddle.vision.models.*
 paddle.vision.models.densenet.* paddle.vision.models.*
 paddle.vision.models.googlenet.* paddle.vision.models.*

@@ -7,6 +7,7 @@ Returns = Literal[
     "scalar",  # one new tensor that is 0-d whenever neither `dim`/`axis` nor `reduction="none"` is given
     "self",  # the receiver or first argument itself, changed in place
     "tensors",  # a tuple or list of tensors
+    "packed",  # a PackedSequence
     "number",  # a Python number, bool or nested list of numbers
     "string",
     "array",  # a numpy array
@@ -34,6 +35,7 @@ Kind = Literal[
     "scaler",
     "parameter",  # an instance is a tensor
     "tensor",
+    "packed",  # a PackedSequence: its methods give a new one, as those of a tensor do
     "device",
     "dtype",
     "generator",  # a random number generator

@@ -10,7 +10,9 @@ from mllint._dev.knowledge.framework import Framework
 
 
 def canonical(framework: Framework) -> dict[str, str]:
-    """Other spelling -> tabled spelling. A row ``a.b.* -> a.*`` says it for every tabled name of ``a``.
+    """Other spelling -> tabled spelling.
+
+    A row ``a.b.* -> a.*`` says it for every tabled name of ``a`` that has no row of its own.
 
     A module's names are taken where the module defines or deliberately re-exports them, not where it only imports them.
     """
@@ -33,16 +35,17 @@ def canonical(framework: Framework) -> dict[str, str]:
         tabled[home][name] = identity
     for (module_name, home), names in same_name.items():
         module = sys.modules[module_name]
+        # Names that the module has too, but for something else.
         wrong = [
             name
             for name, identity in tabled[home].items()
             if hasattr(module, name) and id(getattr(module, name)) != identity
         ]
-        if wrong or len(names) == 1:
-            # The rule would be wrong for a name that is something else here.
+        if len(names) <= len(wrong) + 1:
             rows.update({f"{module_name}.{name}": f"{home}.{name}" for name in names})
         else:
             rows[f"{module_name}.*"] = f"{home}.*"
+            rows.update({f"{module_name}.{name}": f"{module_name}.{name}" for name in wrong})
     return rows
 
 
@@ -53,7 +56,7 @@ def _public_modules(framework: Framework) -> list[tuple[str, types.ModuleType]]:
         if name.split(".")[0] == framework.name
         and isinstance(module, types.ModuleType)
         and not any(part.startswith("_") for part in name.split("."))
-        and not framework.private_modules.search(name)
+        and (name in framework.modules or framework.alias_modules.search(name))
     ]
 
 

@@ -3,7 +3,7 @@
 import importlib
 import inspect
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -52,38 +52,44 @@ def _belongs(framework: Framework, module: types.ModuleType, module_name: str, v
 
 def functions(framework: Framework) -> dict[str, Function]:
     """Every public function under its preferred spelling."""
-    rows = {}
+    signatures: dict[str, list[Signature]] = {}
+    works: dict[str, Callable[[], Returns | None]] = {}
     for module_name, name, value in public_objects(framework):
         if isinstance(value, type):
             continue
         qualified = f"{module_name}.{name}"
-        signatures = known_signatures(framework, value, name)
-        text = longest(signatures)
-        returns = text.returns or "other"
+        signatures[qualified] = known_signatures(framework, value, qualified)
         if module_name in framework.called_modules and not framework.never_called.search(qualified):
-            seen = isolated(partial(observe, value, signatures[0], framework.samples))
-            returns = _agreed(name, seen, text.returns)
-        rows[qualified] = Function(returns, text.text())
+            works[qualified] = partial(observe, value, signatures[qualified][0], framework.samples)
+    seen = isolated(works)
+    rows = {}
+    for qualified, known in signatures.items():
+        written = longest(known)
+        returns = _agreed(qualified, seen[qualified], written.returns) if qualified in works else written.returns
+        rows[qualified] = Function(returns or "other", written.text())
     return rows
 
 
-def known_signatures(framework: Framework, value: Any, name: str) -> list[Signature]:
+def known_signatures(framework: Framework, value: Any, qualified: str) -> list[Signature]:
     """All ways to call a function: written ones, else what the framework's own registry of operators has."""
-    written = signatures_of(value, name)
+    written = signatures_of(value, qualified.rpartition(".")[2])
     if any(signature.parameters for signature in written):
         return written
-    return framework.registered(name) or written
+    return framework.registered(qualified) or written
 
 
 def tensor_methods(framework: Framework) -> dict[str, Function]:
     """Every public method of the tensor class."""
-    rows = {}
-    for name in sorted(dir(framework.tensor)):
-        if name.startswith("_") or not _is_method(framework, name):
-            continue
-        signatures = _method_signatures(framework, name)
-        rows[name] = Function(_method_returns(framework, name, signatures), longest(signatures).text())
-    return rows
+    signatures = {
+        name: _method_signatures(framework, name)
+        for name in sorted(dir(framework.tensor))
+        if not name.startswith("_") and _is_method(framework, name)
+    }
+    seen = isolated({name: partial(_observe_method, framework, name, known[0]) for name, known in signatures.items()})
+    return {
+        name: Function(_agreed(name, seen[name], known[0].returns), longest(known).text())
+        for name, known in signatures.items()
+    }
 
 
 def _is_method(framework: Framework, name: str) -> bool:
@@ -94,30 +100,34 @@ def _is_method(framework: Framework, name: str) -> bool:
 def _method_signatures(framework: Framework, name: str) -> list[Signature]:
     method = getattr(framework.tensor, name)
     written = signatures_of(method, name)
-    if inspect.isfunction(method) or _names_its_receiver(written):
+    if inspect.isfunction(method) or any(_names_its_receiver(signature) for signature in written):
         written = [signature.without_first() for signature in written]
     if any(not parameter.star for signature in written for parameter in signature.parameters):
         return written
     # Many methods are documented by nothing but "see the function of this name".
     function = getattr(importlib.import_module(framework.name), name.rstrip("_"), None)
-    known = framework.registered(name) if function is None else known_signatures(framework, function, name.rstrip("_"))
+    qualified = f"{framework.name}.{name.rstrip('_')}"
+    known = framework.registered(qualified) if function is None else known_signatures(framework, function, qualified)
     if not any(signature.parameters for signature in known):
         return written
-    return [signature.without_first()._replace(returns=written[0].returns) for signature in known]
+    return [_as_method(signature, written[0].returns) for signature in known]
 
 
-def _names_its_receiver(signatures: list[Signature]) -> bool:
-    return any(signature.parameters and signature.parameters[0].name == "self" for signature in signatures)
+def _as_method(signature: Signature, returns: Returns | None) -> Signature:
+    kept = tuple(parameter for parameter in signature.parameters[1:] if parameter.name != "out")
+    return Signature(kept, returns)
 
 
-def _method_returns(framework: Framework, name: str, signatures: list[Signature]) -> Returns:
+def _names_its_receiver(signature: Signature) -> bool:
+    return bool(signature.parameters) and signature.parameters[0].name in ("self", "input")
+
+
+def _observe_method(framework: Framework, name: str, signature: Signature) -> Returns | None:
     def call(receiver: Any, *positional: Any, **named: Any) -> Any:
         return getattr(receiver, name)(*positional, **named)
 
-    signature = signatures[0]
     with_receiver = signature._replace(parameters=(_RECEIVER, *signature.parameters))
-    seen = isolated(lambda: observe(call, with_receiver, framework.samples))
-    return _agreed(name, seen, signature.returns)
+    return observe(call, with_receiver, framework.samples)
 
 
 def _agreed(name: str, seen: Returns | None, annotated: Returns | None) -> Returns:

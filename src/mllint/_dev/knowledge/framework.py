@@ -29,8 +29,8 @@ class Framework:
     """Qualified names of functions that change the state of the process, need a network or files, or crash."""
     never_tabled: re.Pattern[str]
     """Qualified names of functions that are public by accident."""
-    private_modules: re.Pattern[str]
-    """Modules in whose spelling nobody uses a tabled object."""
+    alias_modules: re.Pattern[str]
+    """Modules besides the public ones in whose spelling people use tabled objects."""
     kind_of: Callable[[type, str], Kind | None]
     """The kind of a class by its public name; ``None`` where the class is not tabled."""
     make_layer: Callable[[str], Any]
@@ -39,5 +39,9 @@ class Framework:
     """Values that differ from a constructor parameter's default: the flipped flag, the next number."""
     state_keys: Callable[[Any], Iterable[str]]
     """The state-dict keys of a layer, in order."""
+    instances: Callable[[], dict[str, tuple[type, Callable[[], Any]]]]
+    """Classes whose methods are tabled, by name: the class, and what makes an instance to call them on."""
+    method_argument: Callable[[str, Any], Any]
+    """A value for a method's required parameter of this name, called on this instance."""
     registered: Callable[[str], list[Signature]]
-    """The signatures of an operator in the framework's own registry, for functions without documentation."""
+    """The signatures of a function in the framework's own registry of operators, by its qualified name."""

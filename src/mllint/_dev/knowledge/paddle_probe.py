@@ -1,6 +1,7 @@
 """Samples of paddle."""
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy
@@ -24,6 +25,11 @@ class PaddleSamples(FrameworkSamples):
         # Not symmetric, nowhere 0 or 1: most functions of real numbers are defined there.
         spread = (0.1 + 0.8 * numpy.mod(numbers * 0.37, 1)).astype("float32")
         return paddle.to_tensor(spread + 1j * spread if dtype == "complex" else spread)
+
+    def loss(self) -> Any:
+        values = self.make((2, 3), "float")
+        values.stop_gradient = False
+        return values.sum()
 
     def is_tensor(self, value: Any) -> bool:
         return isinstance(value, paddle.Tensor)
@@ -107,9 +113,48 @@ def _other_values(parameter: Parameter) -> tuple[Any, ...]:
     return (2,) if parameter.default is None else ()
 
 
-def _registered(name: str) -> list[Signature]:
-    """Paddle's C++ operators carry names and order of their inputs in ``paddle._C_ops`` only as text: none is used."""
+def _registered(qualified: str) -> list[Signature]:
+    """Paddle has no registry of signatures that can be asked."""
     return []
+
+
+def _instances() -> dict[str, tuple[type, Callable[[], Any]]]:
+    def optimizer() -> paddle.optimizer.Optimizer:
+        return paddle.optimizer.SGD(parameters=paddle.nn.Linear(4, 4).parameters())
+
+    def loader() -> paddle.io.DataLoader:
+        return paddle.io.DataLoader(paddle.io.TensorDataset([paddle.ones([4, 2])]))
+
+    return {
+        "paddle.nn.Layer": (paddle.nn.Layer, lambda: paddle.nn.Sequential(paddle.nn.Linear(4, 4))),
+        "paddle.optimizer.Optimizer": (paddle.optimizer.Optimizer, optimizer),
+        "paddle.optimizer.lr.LRScheduler": (
+            paddle.optimizer.lr.LRScheduler,
+            lambda: paddle.optimizer.lr.StepDecay(0.1, 1),
+        ),
+        "paddle.amp.GradScaler": (paddle.amp.GradScaler, lambda: paddle.amp.GradScaler(enable=False)),
+        "paddle.io.DataLoader": (paddle.io.DataLoader, loader),
+        "paddle.distribution.Distribution": (
+            paddle.distribution.Distribution,
+            lambda: paddle.distribution.Normal(paddle.zeros([2]), paddle.ones([2])),
+        ),
+    }
+
+
+def _method_argument(name: str, instance: Any) -> Any:
+    values: dict[str, Any] = {
+        "state_dict": instance.state_dict() if hasattr(instance, "state_dict") else None,
+        "sublayer": paddle.nn.Linear(4, 4),
+        "name": "added",
+        "parameter": None,
+        "tensor": None,
+        "dtype": "float64",
+        "shape": [2],
+        "value": 0.5 if isinstance(instance, paddle.optimizer.Optimizer) else paddle.ones([2]),
+        "var": paddle.ones([2]),
+        "optimizer": paddle.optimizer.SGD(parameters=paddle.nn.Linear(4, 4).parameters()),
+    }
+    return values.get(name, lambda *given: None)
 
 
 def paddle_framework() -> Framework:
@@ -164,17 +209,22 @@ def paddle_framework() -> Framework:
             }
         ),
         never_called=re.compile(
-            r"^paddle\.(set_|enable_|disable_|seed|save|load|monkey|batch$|summary|flops|hub|async|get_|is_compiled|"
-            r"device|manual_seed|LazyGuard|clear|from_dlpack|to_dlpack|assign_file|in_|use_)|flash|sparse_attention|"
-            r"moe_|fp8|fused|class_center_sample"
+            r"^paddle\.(set_|enable_|disable_|use_|monkey|save|load|hub|async|batch$|summary|flops)|class_center_sample"
         ),
-        never_tabled=re.compile(r"monkey_patch|new_init|original_init|\.IrGuard"),
-        private_modules=re.compile(
-            r"^(?:paddle\.(base\.(?!dygraph|framework$|layers|param_attr|initializer|reader)|cinn|pir|decomposition|quantization|inference|utils|tensorrt|distributed\.|profiler|compat|_|tensor\.(?!$)|static\.(?!nn$)|incubate\.(?!nn$|optimizer)))"
+        never_tabled=re.compile(
+            r"monkey_patch|new_init|original_init|\.IrGuard"
+            # C++ functions under a name that has a Python function elsewhere.
+            r"|^paddle\.linalg\.(matmul|diagonal)$"
+        ),
+        alias_modules=re.compile(
+            r"^paddle\.(nn|optimizer|amp|autograd|io|metric|distribution|tensor|framework|regularizer|hapi|jit)\b"
+            r"|^paddle\.base$|^paddle\.base\.(dygraph|param_attr)\b|^paddle\.vision\.(models|transforms)\b"
         ),
         kind_of=_kind_of,
         make_layer=_make_layer,
         other_values=_other_values,
         state_keys=lambda layer: layer.state_dict(),
+        instances=_instances,
+        method_argument=_method_argument,
         registered=_registered,
     )

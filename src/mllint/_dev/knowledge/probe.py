@@ -8,7 +8,7 @@ import contextlib
 import itertools
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, Protocol, cast, get_args
 
 from mllint._dev.knowledge.signatures import Parameter, Signature
@@ -46,11 +46,12 @@ class Samples(Protocol):
 
 
 class Outcome(NamedTuple):
-    """One successful call: the rank of the first argument, what came back, and whether the argument was changed."""
+    """One successful call: the rank of the first argument, what came back, whether it is the argument, and changed."""
 
     rank: int
     returns: Returns
     result_rank: int
+    same: bool
     changed: bool
 
 
@@ -59,15 +60,16 @@ class _TookTooLongError(Exception):
 
 
 def observe(function: Callable[..., Any], signature: Signature, samples: Samples) -> Returns | None:
-    """What one call gives, by calling; ``None`` when no sample fits or the calls disagree."""
-    outcomes = list(_outcomes(function, signature, samples))
-    if not outcomes:
+    """What one call gives, by calling; ``None`` when no sample fits, the calls disagree or take too long."""
+    outcomes: list[Outcome] = []
+    with guarded() as attempt:
+        outcomes.extend(_outcomes(function, signature, samples))
+    # Half of the outcomes would depend on how fast this machine is.
+    if attempt.timed_out or not outcomes:
         return None
-    # An ordinary float tensor comes first; other dtypes may take another path (complex `sgn`, integer `/`).
-    if all(outcome.changed for outcome in outcomes):
-        return "self"
     if any(outcome.changed for outcome in outcomes):
-        return None
+        # An in-place method that had nothing to change (`detach_` of a leaf) still gives its receiver.
+        return "self" if all(outcome.same for outcome in outcomes) else None
     kinds = {outcome.returns for outcome in outcomes}
     if kinds != {"tensor"}:
         return kinds.pop() if len(kinds) == 1 else None
@@ -78,11 +80,17 @@ def observe(function: Callable[..., Any], signature: Signature, samples: Samples
 
 def _outcomes(function: Callable[..., Any], signature: Signature, samples: Samples) -> Iterator[Outcome]:
     required = [it for it in signature.parameters if it.required and it.star != "**"]
-    with guarded():
-        for make in samples.firsts(required[0].name) if required else (lambda: None,):
-            outcome = _first_success(function, required, make, samples)
-            if outcome is not None:
-                yield outcome
+    for make in _firsts(required, samples):
+        outcome = _first_success(function, required, make, samples)
+        if outcome is not None:
+            yield outcome
+
+
+def _firsts(required: list[Parameter], samples: Samples) -> tuple[Maker, ...]:
+    if not required:
+        return (lambda: None,)
+    # `f(*tensors)` is called with one.
+    return samples.firsts("self" if required[0].star and required[0].name != "size" else required[0].name)
 
 
 def _first_success(
@@ -120,41 +128,55 @@ def _call(
     except Exception:  # noqa: BLE001
         # Whatever the framework raises for a sample that does not fit: that sample says nothing.
         return None
+    if type(result) in (tuple, list) and not result:
+        return None  # an empty group does not tell of what
     changed = before is not None and before != samples.fingerprint(receiver)
     returns = samples.returns(result)
     result_rank = samples.rank(result) if returns == "tensor" else -1
     receiver_rank = samples.rank(receiver) if before is not None else -1
-    if changed and result is not receiver:
-        # Changed in place but something else given back (`set_`, `copy_` of old paddle): what comes back counts.
-        changed = returns == "tensor"
-    return Outcome(receiver_rank, returns, result_rank, changed)
+    # What is changed and given back is the receiver; what is changed on the way (a scratch buffer) is not the result.
+    same = result is receiver
+    return Outcome(receiver_rank, returns, result_rank, same, changed and same)
 
 
-def isolated(work: Callable[[], Returns | None]) -> Returns | None:
-    """The result of a piece of work done in a child process; ``None`` also where the child crashed.
+def isolated(works: Mapping[str, Callable[[], Returns | None]]) -> dict[str, Returns | None]:
+    """The results of pieces of work done in a child process, by name; ``None`` where the child crashed.
 
-    A wrong argument can make a framework's C++ part read where it must not, and many functions switch something for
-    the whole process: neither must reach the next function.
+    A wrong argument can make a framework's C++ part read where it must not. After a crash a new child goes on with the
+    next piece; nothing that a piece switches for its process reaches the caller.
     """
+    results: dict[str, Returns | None] = dict.fromkeys(works)
+    waiting = list(works)
+    while waiting:
+        lines = _in_child({name: works[name] for name in waiting})
+        for line in lines:
+            name, _, answer = line.partition(" ")
+            results[name] = cast(Returns, answer) if answer in get_args(Returns) else None
+        # The piece after the last answer is the one that crashed.
+        waiting = waiting[len(lines) + 1 :]
+    return results
+
+
+def _in_child(works: Mapping[str, Callable[[], Returns | None]]) -> list[str]:
+    """One line ``name answer`` for each piece of work up to the first that crashes."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
-        answer = ""
         try:
             os.close(reader)
-            null = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(null, 1)
-            os.dup2(null, 2)
-            answer = work() or ""
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, 1)
+            os.dup2(nowhere, 2)
+            for name, work in works.items():
+                os.write(writer, f"{name} {work() or ''}\n".encode())
         finally:
-            os.write(writer, answer.encode())
             # No clean-up of what belongs to the parent.
             os._exit(0)
     os.close(writer)
-    with os.fdopen(reader, "rb") as pipe:
-        answer = pipe.read().decode()
+    with os.fdopen(reader, encoding="utf-8") as pipe:
+        lines = pipe.read().splitlines()
     os.waitpid(child, 0)
-    return cast(Returns, answer) if answer in get_args(Returns) else None
+    return lines
 
 
 class Attempt:

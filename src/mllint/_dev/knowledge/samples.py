@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 from mllint._dev.knowledge.probe import Maker
@@ -61,23 +62,30 @@ class FrameworkSamples:
         """Tensors of different rank and dtype, most ordinary first."""
         kinds = [(shape, "float") for shape in SHAPES]
         kinds += [((2, 3), "int"), ((2, 3), "bool"), ((2, 3), "complex"), ((3, 3), "complex"), ((1,), "float")]
-        return tuple(lambda kind=kind: self.make(*kind) for kind in kinds)
+        return (*(partial(self.make, *kind) for kind in kinds), self.loss)
+
+    def loss(self) -> Any:
+        """A 0-d tensor on a graph."""
+        raise NotImplementedError
 
     def firsts(self, name: str) -> tuple[Maker, ...]:
         """What a function's first parameter of this name may take."""
         if name in _SIZE_NAMES:
             return (lambda: (2, 3), lambda: 2)
         if name in ("tensors", "inputs", "sequences", "seq", "operands", "matrices", "arys"):
-            return tuple(lambda shape=shape: [self.make(shape, "float")] * 2 for shape in SHAPES)
+            return tuple(partial(self._pair, shape) for shape in SHAPES)
         if name in ("start", "end", "n", "num_rows", "window_length", "M", "high", "low", "num_classes"):
             return (lambda: 4,)
-        if name in ("data", "obj"):
+        if name in ("data", "obj", "input_list"):
             return (lambda: [[1.0, 2.0]], lambda: [1, 2])
         if name == "equation":
             return (lambda: "ij->ji",)
         if name == "condition":
-            return tuple(lambda shape=shape: self.make(shape, "bool") for shape in SHAPES)
+            return tuple(partial(self.make, shape, "bool") for shape in SHAPES)
         return self.receivers()
+
+    def _pair(self, shape: tuple[int, ...]) -> Any:
+        return [self.make(shape, "float")] * 2
 
     def arguments(self, name: str, receiver: Any) -> tuple[Any, ...]:
         """Values that a required parameter of this name may take, likeliest first."""
@@ -104,7 +112,7 @@ class FrameworkSamples:
             yield self.make(shape, "bool")
         if name == "dtype":
             yield from self.dtypes()
-        if name in ("func", "callable", "fn"):
+        if name in ("func", "callable", "fn", "hook"):
             yield lambda *values: values[0]
         if name == "equation":
             yield "ij,ij->i"
@@ -138,9 +146,15 @@ class FrameworkSamples:
         if isinstance(value, tuple | list):
             if any(self.is_tensor(item) for item in value) and all(self._is_part(item) for item in value):
                 return "tensors"
-            if value and all(isinstance(item, bool | int | float | list) for item in value):
+            if self._is_number_group(value):
                 return "number"
         return "other"
+
+    def _is_number_group(self, value: Any) -> bool:
+        """Whether a value is a number, or a sequence or nested sequence of numbers with at least one."""
+        if isinstance(value, tuple | list):
+            return bool(value) and all(self._is_number_group(item) for item in value)
+        return isinstance(value, bool | int | float)
 
     def _is_part(self, value: Any) -> bool:
         """Whether a value may stand in a group of tensors: a tensor, None, or again such a group."""

@@ -50,6 +50,7 @@ _RESULT_TYPES: tuple[tuple[str, Returns], ...] = (
     ),
     (r"\(([A-Za-z]*Tensor( \w+)?,? ?)+\)", "tensors"),
     (r"[lL]ist of Tensors|Tensors?\[\]|seq(uence)? of Tensors", "tensors"),
+    (r"(typing\.|typing_extensions\.)?Self|~?T", "self"),
     (r"None", "none"),
     (r"int|float|bool|number|Number|complex", "number"),
     (r"str", "string"),
@@ -144,19 +145,18 @@ def _parse_parameters(inside: str) -> tuple[Parameter, ...] | None:
     """The parameters between the parentheses; ``None`` when the text is an example call, not a signature."""
     parameters: list[Parameter] = []
     keyword_only = False
-    # Old pages write optional parameters as `a[, b]`.
-    for part in _split_at_commas(inside.replace("[,", ",").replace("]", "]")):
-        part = part.strip()
+    for part in map(str.strip, _split_at_commas(inside)):
         if part in ("", "/", "..."):
             continue
         if part == "*":
             keyword_only = True
             continue
-        match = re.fullmatch(r"(\*{0,2})([A-Za-z_]\w*)\]*\s*(:[^=]*)?(=\s*(.*))?", part)
+        match = re.fullmatch(r"(\*{0,2})([A-Za-z_]\w*)\s*(:[^=]*)?(=\s*(.*))?", part)
         if match is None:
             return None
         star, name, _, default, value = match.groups()
-        parameters.append(Parameter(name, default is None, keyword_only, star, value))
+        # Pages write keyword-only parameters such as `out` without the default that they have.
+        parameters.append(Parameter(name, default is None and not keyword_only, keyword_only, star, value))
         keyword_only = keyword_only or star == "*"
     return tuple(parameters)
 

@@ -13,16 +13,17 @@ def render(framework_name: str) -> str:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     probe = importlib.import_module(f"mllint._dev.knowledge.{framework_name}_probe")
     collect = importlib.import_module("mllint._dev.knowledge.collect")
-    layers = importlib.import_module("mllint._dev.knowledge.layers")
+    classes = importlib.import_module("mllint._dev.knowledge.classes")
     canonical = importlib.import_module("mllint._dev.knowledge.canonical")
     framework = getattr(probe, f"{framework_name}_framework")()
     tables = {
         "TENSOR_METHODS": (_function(*item) for item in collect.tensor_methods(framework).items()),
         "TENSOR_ATTRIBUTES": (f"{name} {returns}" for name, returns in collect.tensor_attributes(framework).items()),
         "FUNCTIONS": (_function(*item) for item in collect.functions(framework).items()),
-        "CLASSES": (_class(*item) for item in layers.classes(framework).items()),
-        "LAYER_STATES": (_state(*item) for item in layers.layer_states(framework).items()),
-        "OTHER_METHODS": layers.shared_methods(framework),
+        "CLASSES": (_class(*item) for item in classes.classes(framework).items()),
+        "CLASS_METHODS": (_function(*item) for item in classes.class_methods(framework).items()),
+        "LAYER_STATES": (_state(*item) for item in classes.layer_states(framework).items()),
+        "OTHER_METHODS": classes.shared_methods(framework),
         "CANONICAL": (f"{other} {name}" for other, name in canonical.canonical(framework).items()),
     }
     sections = [_table(name, rows) for name, rows in tables.items()]

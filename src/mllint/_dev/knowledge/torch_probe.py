@@ -1,6 +1,7 @@
 """Samples of torch."""
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy
@@ -27,6 +28,9 @@ class TorchSamples(FrameworkSamples):
         # Not symmetric, nowhere 0 or 1: most functions of real numbers are defined there.
         spread = 0.1 + 0.8 * torch.frac(numbers * 0.37)
         return torch.complex(spread, spread) if dtype == "complex" else spread
+
+    def loss(self) -> Any:
+        return self.make((2, 3), "float").requires_grad_().sum()
 
     def is_tensor(self, value: Any) -> bool:
         return isinstance(value, torch.Tensor)
@@ -86,7 +90,7 @@ def _kind_of(cls: type, name: str) -> Kind | None:
 
 _USEFUL = re.compile(
     r"^torch\.(no_grad|enable_grad|inference_mode|set_grad_enabled|autocast|Size|finfo|iinfo|layout|memory_format)$"
-    r"|^torch\.(autograd|nn|amp|optim|utils|distributions|cuda\.amp)\.|^torch\.cuda\.(Event|Stream|device|graph|CUDAGraph)$"
+    r"|^torch\.(autograd|nn|amp|optim|utils|cuda\.amp)\.|^torch\.cuda\.(Event|Stream|device|graph|CUDAGraph)$"
     r"|^torch\.distributed\.(ReduceOp|DeviceMesh|ProcessGroup|TCPStore|FileStore|P2POp|Work)$"
 )
 
@@ -94,10 +98,22 @@ _USEFUL = re.compile(
 _CONTAINERS = frozenset({"Module", "Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict"})
 
 
-def _registered(name: str) -> list[Signature]:
+_OPERATORS = {
+    "torch": "",
+    "torch.nn.functional": "",
+    "torch.linalg": "linalg_",
+    "torch.fft": "fft_",
+    "torch.special": "special_",
+}
+
+
+def _registered(qualified: str) -> list[Signature]:
     """The ways to call an operator of ATen, without the ones that only add ``out=``."""
+    module, _, name = qualified.rpartition(".")
+    if module not in _OPERATORS:
+        return []
     found = []
-    for schema in torch._C._jit_get_schemas_for_operator(f"aten::{name}"):
+    for schema in torch._C._jit_get_schemas_for_operator(f"aten::{_OPERATORS[module]}{name}"):
         if any(argument.is_out for argument in schema.arguments):
             continue
         parameters = tuple(
@@ -128,6 +144,48 @@ def _other_values(parameter: Parameter) -> tuple[Any, ...]:
     if isinstance(parameter.default, int):
         return (parameter.default + 1,)
     return (2,) if parameter.default is None else ()
+
+
+def _instances() -> dict[str, tuple[type, Callable[[], Any]]]:
+    def optimizer() -> torch.optim.Optimizer:
+        return torch.optim.SGD(torch.nn.Linear(4, 4).parameters(), lr=0.1)
+
+    def loader() -> Any:
+        return torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.ones(4, 2)))
+
+    return {
+        "torch.nn.Module": (torch.nn.Module, lambda: torch.nn.Sequential(torch.nn.Linear(4, 4))),
+        "torch.optim.Optimizer": (torch.optim.Optimizer, optimizer),
+        "torch.optim.lr_scheduler.LRScheduler": (
+            torch.optim.lr_scheduler.LRScheduler,
+            lambda: torch.optim.lr_scheduler.StepLR(optimizer(), 1),
+        ),
+        "torch.amp.GradScaler": (torch.amp.GradScaler, lambda: torch.amp.GradScaler("cpu", enabled=False)),
+        "torch.utils.data.DataLoader": (torch.utils.data.DataLoader, loader),
+        "torch.distributions.Distribution": (
+            torch.distributions.Distribution,
+            lambda: torch.distributions.Normal(torch.zeros(2), torch.ones(2)),
+        ),
+    }
+
+
+def _method_argument(name: str, instance: Any) -> Any:
+    values: dict[str, Any] = {
+        "state_dict": instance.state_dict() if hasattr(instance, "state_dict") else None,
+        "device": "cpu",
+        "dst_type": torch.float64,
+        "name": "added",
+        "param": None,
+        "tensor": None,
+        "target": "0",
+        "param_group": {"params": [torch.nn.Parameter(torch.ones(2))]},
+        "outputs": torch.ones(2),
+        "optimizer": torch.optim.SGD([torch.ones(2, requires_grad=True)], lr=0.1),
+        "value": torch.ones(2),
+        "destination": {},
+        "prefix": "",
+    }
+    return values.get(name, torch.nn.Linear(4, 4) if "module" in name else lambda *given: None)
 
 
 def torch_framework() -> Framework:
@@ -186,20 +244,22 @@ def torch_framework() -> Framework:
             }
         ),
         never_called=re.compile(
-            r"^torch\.(set_|use_|manual_seed|seed$|save|load|compile|vmap|cond$|while_loop|from_file|quantized_|"
-            r"enable_|get_rng|get_file|prepare_|init_|import_|typename|unravel)"
+            r"^torch\.(set_|use_|enable_|init_|import_|cond$|while_loop|save|load|compile|from_file|fork|wait|typename|unravel|manual_seed|seed)"
         ),
         never_tabled=re.compile(
             r"torch_function|\.(boolean_dispatch|assert_int_or_pair|prepare_multi|classproperty|handle_torch)"
             r"|^torch\.(cudnn|miopen|mkldnn|fbgemm|quantized|sym|autocast|set_autocast|get_autocast|is_autocast)_"
             r"|^torch\.(parse|unify|merge|native|batch_norm|profiler|q|lstm|gru|rnn)_|_copy$|quantized|fake_quant"
         ),
-        private_modules=re.compile(
-            r"^(?:torch\.(testing|onnx|ao|fx|quantization|compiler|export|package|contrib|profiler|mtia|xpu|mps|cpu|accelerator|distributed\.(?!distributed_c10d$|optim$|fsdp))|torch\.utils\.(?!data|checkpoint)|torch\.masked|torch\.overrides|torch\.return_types|torch\.types|torch\.storage|torch\.types)"
+        alias_modules=re.compile(
+            r"^torch\.(nn|optim|autograd|amp|cuda|distributions|functional|random|serialization|hub)\b"
+            r"|^torch\.utils\.(data|checkpoint)\b|^torch\.distributed\.distributed_c10d$"
         ),
         kind_of=_kind_of,
         make_layer=_make_layer,
         other_values=_other_values,
         state_keys=lambda layer: layer.state_dict(),
+        instances=_instances,
+        method_argument=_method_argument,
         registered=_registered,
     )
