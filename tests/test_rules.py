@@ -152,7 +152,8 @@ def test_fixes(case: Case, unsafe: bool, snapshot: Snapshot) -> None:
     wanted, left = by_trust(case, unsafe=unsafe)
     result = fixed(case, unsafe=unsafe)
     assert result.refused is None
-    assert Counter(found.code for found in result.applied) == Counter(f.code for f in wanted)
+    applied = Counter(found.code for found in result.applied)
+    assert applied >= Counter(found.code for found in wanted), "a fix was taken back"
     if not wanted:
         assert result.data == case.data
         return
@@ -161,7 +162,10 @@ def test_fixes(case: Case, unsafe: bool, snapshot: Snapshot) -> None:
     assert again.data == result.data, "a second run changes the file again"
     assert again.applied == ()
     remaining = Counter(found.code for found in result.result.diagnostics)
-    assert remaining == Counter(found.code for found in left), "not exactly the fixed ones are gone"
+    before = Counter(found.code for found in wanted + left)
+    assert remaining + applied >= before, "a finding that was not fixed is gone"
+    # A fix may make something certain that was not, and so bring findings of its own kind to light.
+    assert (remaining + applied).keys() == before.keys(), "a fix brought findings of another rule"
     safe_wanted, _ = by_trust(case, unsafe=False)
     if not unsafe or len(wanted) != len(safe_wanted):
         snapshot.snapshot_dir = SNAPSHOTS / case.rule_name
