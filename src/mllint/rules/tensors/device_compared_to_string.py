@@ -1,0 +1,156 @@
+"""## What it does
+
+Finds comparisons of a tensor's device with a string: `x.device == "cuda"`, `x.device in ("cpu", "mps")`, and
+`x.place == "cpu"` in Paddle.
+
+## Why is this bad?
+
+A `torch.device` and a Paddle place are objects that equal no string. `==` is always false and `!=` always true, on
+every device, without an error: the branch for the GPU never runs, or always does.
+
+## Example
+
+```python
+import torch
+
+x = torch.rand(2, 3)
+if x.device == "cuda":
+    print("on the GPU")
+```
+
+## Use instead
+
+```python
+import torch
+
+x = torch.rand(2, 3)
+if x.device.type == "cuda":
+    print("on the GPU")
+```
+
+## What it leaves alone
+
+Everything that is not surely a device: `args.device == "cuda"` and `self.device == "cpu"` are strings in most programs.
+`x.device.type` and `str(x.device)`, which are strings. Paddle's `x.device` and `paddle.get_device()`, which are strings
+too.
+
+## Fix safety
+
+Safe where the string names a kind of device: `.type` is what was meant (in Paddle `.is_cpu_place()` and the like; two
+places do not equal each other before 3.1). Unsafe for a string with an index, `"cuda:0"`, and for one that is not
+literal: it becomes `torch.device(...)`, and `torch.device("cuda")` does not equal `torch.device("cuda:0")`.
+
+## References
+
+- [torch.device](https://docs.pytorch.org/docs/stable/tensor_attributes.html#torch.device)
+- [paddle.Tensor.place](https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/Tensor_en.html)
+"""
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from mllint.context import Context
+from mllint.diagnostics import Applicability
+from mllint.edits import NodeEdit, NodeFix, append_trailer, delete_before, insert_before, replace_between, wrap
+from mllint.rule import Finding, Rule
+from mllint.semantic.values import Object, Other, Text
+from mllint.syntax.comparison import Comparand, comparands
+from mllint.syntax.shape import dotted_path, string_literal
+
+rule = Rule(
+    code="ML103",
+    message="a device never equals a string",
+    help="compare `.type` with the string",
+    frameworks=frozenset({"torch", "paddle"}),
+    since="0.1.0",
+    applicability=Applicability.SAFE,
+)
+
+_TYPES = frozenset({"cpu", "cuda", "mps", "xpu", "meta", "npu", "hpu", "mlu", "ipu", "xla", "mtia", "vulkan", "musa"})
+_PLACES = {"cpu": "is_cpu_place", "gpu": "is_gpu_place", "cuda": "is_gpu_place", "xpu": "is_xpu_place"}
+
+
+@rule.on(cst.Comparison, mentions=("device", "place"))
+def check(node: cst.Comparison, context: Context) -> Iterator[Finding]:
+    """Report the comparison when a device stands on one side and nothing but strings on the other."""
+    for pair in comparands(node):
+        if _is_device(pair.operand, context) and all(_is_string(other, context) for other in pair.others):
+            finding = _of_place if _is_place(pair.operand, context) else _of_device
+            yield finding(node, pair, context)
+            return
+
+
+def _message(pair: Comparand) -> str:
+    outcome = "true" if pair.is_negated else "false"
+    return f"a device never equals a string: the comparison is always {outcome}"
+
+
+def _of_device(node: cst.Comparison, pair: Comparand, context: Context) -> Finding:
+    path = dotted_path(pair.operand) or ""
+    if all(string_literal(other) in _TYPES for other in pair.others):
+        return Finding(
+            node,
+            _message(pair),
+            f"compare `{path}.type` with it",
+            fix=None
+            if pair.is_identity
+            else lambda: NodeFix("compare the type", append_trailer(pair.operand, ".type")),
+        )
+    return Finding(
+        node,
+        _message(pair),
+        f"compare with `torch.device(...)`, or `{path}.type` with the kind of device",
+        fix=None if pair.is_identity or pair.is_membership else lambda: _device_fix(pair, context),
+    )
+
+
+def _of_place(node: cst.Comparison, pair: Comparand, context: Context) -> Finding:
+    method = _PLACES.get(string_literal(pair.others[0]) or "")
+    path = dotted_path(pair.operand) or ""
+    return Finding(
+        node,
+        _message(pair),
+        f"write `{path}.{method or 'is_gpu_place'}()`",
+        fix=None if method is None or pair.is_membership else lambda: _place_fix(node, pair, method),
+    )
+
+
+def _is_device(node: cst.BaseExpression, context: Context) -> bool:
+    match context.value(node):
+        case Other(kind="device"):
+            return True
+        case Object(kind="device", name=name):
+            return name == "torch.device"
+    return False
+
+
+def _is_place(node: cst.BaseExpression, context: Context) -> bool:
+    """Whether the device is one of Paddle's."""
+    if isinstance(node, cst.Attribute):
+        return node.attr.value == "place"
+    return context.model.framework == "paddle"
+
+
+def _is_string(node: cst.BaseExpression, context: Context) -> bool:
+    """Whether an expression is a string, whatever its callers think: a literal, or made on the spot."""
+    value = context.value(node)
+    return isinstance(value, Text) and (value.literal is not None or not isinstance(node, (cst.Name, cst.Attribute)))
+
+
+def _device_fix(pair: Comparand, context: Context) -> NodeFix:
+    module, import_edit = context.need_import("torch")
+    edits = wrap(pair.others[0], f"{module}.device(", ")")
+    every = edits if import_edit is None else (*edits, import_edit)
+    return NodeFix("compare with a device", every, Applicability.UNSAFE)
+
+
+def _place_fix(node: cst.Comparison, pair: Comparand, method: str) -> NodeFix:
+    edits: list[NodeEdit] = []
+    if pair.operand is node.left:
+        edits.append(replace_between(pair.operand, pair.others[0], f".{method}()"))
+    else:
+        edits += (delete_before(pair.others[0], pair.operand), *append_trailer(pair.operand, f".{method}()"))
+    if pair.is_negated:
+        edits.append(insert_before(node.left, "not "))
+    return NodeFix(f"ask `{method}()`", tuple(edits))
