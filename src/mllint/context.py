@@ -6,6 +6,7 @@ from typing import TypeVar
 import libcst as cst
 
 from mllint.edits import NodeEdit, need_import
+from mllint.semantic import placement
 from mllint.semantic.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.model import Model
 from mllint.semantic.scopes import Binding
@@ -87,6 +88,22 @@ class Context:
             if isinstance(ancestor, cst.ClassDef):
                 return self.model.class_info(ancestor)
         return None
+
+    def wants_no_result(self, statement: cst.Expr) -> bool:
+        """Whether an expression stands there for its error, for the time it takes, or to be shown in a notebook."""
+        return placement.wants_no_result(self.model, statement)
+
+    def root_of_chain(self, node: cst.BaseExpression) -> cst.BaseExpression | None:
+        """The name, attribute or item that a chain of method calls starts from; ``None`` for a fresh value."""
+        return placement.root_of_chain(self.model, node)
+
+    def is_read_below(self, target: cst.BaseExpression, statement: cst.CSTNode) -> bool:
+        """Whether a later statement of the same scope reads a name or dotted path."""
+        return placement.is_read_below(self.model, target, statement)
+
+    def can_be_rebound(self, target: cst.BaseExpression, statement: cst.CSTNode) -> bool:
+        """Whether ``target = ...`` in place of a statement rebinds the very thing that the code below reads."""
+        return placement.can_be_rebound(self.model, target, statement)
 
     def gradients_off(self, node: cst.CSTNode) -> bool | None:
         """Whether a place surely runs without gradients; ``None`` when that depends on something not known."""

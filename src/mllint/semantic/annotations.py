@@ -31,6 +31,8 @@ _TENSORS = frozenset({
     "torch.DoubleTensor", "torch.ByteTensor", "torch.cuda.FloatTensor", "torch.autograd.Variable", "paddle.Tensor",
 })  # fmt: skip
 _PARAMETERS = frozenset({"torch.nn.Parameter", "torch.nn.parameter.Parameter", "paddle.base.framework.EagerParamBase"})
+_TENSOR_TESTS = frozenset({"torch.is_tensor", "paddle.is_tensor"})
+"""Predicates that narrow as ``isinstance`` does: they stand for the type that they ask about."""
 _NUMBERS = frozenset({"builtins.int", "builtins.float", "builtins.bool", "builtins.complex"})
 _LISTS = frozenset({
     "typing.List", "typing.Sequence", "typing.Iterable", "typing.Iterator", "typing.Set", "builtins.list",
@@ -79,7 +81,7 @@ def _of_class(value: Value | None) -> Value | None:
         return None
     name = value.name
     framework = lookup.framework_of(name)
-    if name in _TENSORS or name in _PARAMETERS:
+    if name in _TENSORS or name in _PARAMETERS or name in _TENSOR_TESTS:
         return Tensor("paddle" if framework == "paddle" else "torch", parameter=name in _PARAMETERS)
     if name in _NUMBERS:
         return Number()
@@ -122,7 +124,9 @@ def _generic(model: "Model", node: cst.Subscript, depth: int) -> Value | None:
         if isinstance(inner[-1], cst.Ellipsis):
             return Repeated(annotated(model, inner[0], depth + 1), "tuple")
         return Elements(tuple(annotated(model, item, depth + 1) for item in inner))
-    return Mapping() if origin in _MAPPINGS else None
+    if origin in _MAPPINGS:
+        return Mapping(item=annotated(model, inner[1], depth + 1) if len(inner) == 2 else None)
+    return None
 
 
 def _quoted(model: "Model", node: cst.BaseExpression, depth: int) -> Value | None:

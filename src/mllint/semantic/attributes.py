@@ -42,11 +42,6 @@ MODULE_SEQUENCES = frozenset({
 
 # Attributes of a tensor that are the same numbers without the graph, or the same tensor seen otherwise.
 _TENSOR_VIEWS = frozenset({"T", "mT", "H", "mH", "real", "imag"})
-# Methods that a structure of tensors may have too.
-_SHARED = frozenset({
-    "to", "cuda", "cpu", "float", "double", "half", "bfloat16", "type", "pin_memory", "detach", "clone", "contiguous",
-    "long", "int", "bool", "astype",
-})  # fmt: skip
 
 
 def attribute(model: "Model", value: Value | None, name: str) -> Value | None:
@@ -64,7 +59,7 @@ def attribute(model: "Model", value: Value | None, name: str) -> Value | None:
             return None
         case Batch():
             return _of_tensor(Tensor(value.framework, False), name)
-        case Output() if name in _SHARED:
+        case Output() if name in lookup.moves():
             return Method(value, name)
         case Output():
             found = _of_tensor(Tensor(value.framework, value.attached), name)

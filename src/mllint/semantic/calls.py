@@ -8,7 +8,8 @@ import libcst as cst
 from mllint.knowledge import lookup
 from mllint.knowledge.schema import Class as ClassFact
 from mllint.semantic import tensors
-from mllint.semantic.attributes import MODULE_SEQUENCES, dict_item
+from mllint.semantic.attributes import MODULE_SEQUENCES, dict_item, dict_value
+from mllint.semantic.imports import is_of_standard_library
 from mllint.semantic.iteration import element_of
 from mllint.semantic.values import (
     Array,
@@ -42,8 +43,9 @@ if TYPE_CHECKING:
 _SAME_AS_FIRST = frozenset({
     "copy.copy", "copy.deepcopy", "builtins.iter", "builtins.reversed", "builtins.sorted", "tqdm.tqdm",
     "tqdm.auto.tqdm", "tqdm.notebook.tqdm", "tqdm.tqdm_notebook", "tqdm.std.tqdm", "tqdm.trange", "typing.cast",
-    "torch.jit.script", "torch.jit.trace", "torch.compile", "torch.nn.utils.weight_norm", "torch.nn.utils.spectral_norm",
-    "torch.nn.utils.parametrizations.weight_norm", "torch.nn.utils.parametrizations.spectral_norm",
+    "torch.jit.script", "torch.jit.trace", "torch.compile", "torch.nn.utils.weight_norm",
+    "torch.nn.utils.spectral_norm", "torch.nn.utils.parametrizations.weight_norm",
+    "torch.nn.utils.parametrizations.spectral_norm",
     "paddle.nn.utils.weight_norm", "paddle.nn.utils.spectral_norm", "paddle.jit.to_static",
     "torch.nn.SyncBatchNorm.convert_sync_batchnorm", "paddle.nn.SyncBatchNorm.convert_sync_batchnorm",
     "tqdm.rich.tqdm", "progressbar.progressbar", "rich.progress.track",
@@ -91,11 +93,12 @@ def called(model: "Model", call: cst.Call) -> Value | None:
         case Module():
             return module_output(model, call, callee)
         case Instance():
-            return _returned_by(callee, "__call__")
+            return called_method(callee, "__call__")
     return None
 
 
-def _returned_by(value: Instance, name: str) -> Value | None:
+def called_method(value: Instance, name: str) -> Value | None:
+    """What a method of a project object gives back."""
     method = value.definition.method(name)
     return None if method is None else method.model.returned(method)
 
@@ -120,6 +123,8 @@ def _of_symbol(model: "Model", call: cst.Call, name: str) -> Value | None:
         return Object("path", name, call)
     if name == "collections.OrderedDict":
         return Mapping(call)
+    if is_of_standard_library(name) and name.rpartition(".")[2][:1].isupper():
+        return Other("instance")  # a mock, a parser, a thread
     return _of_library(model, call, name)
 
 
@@ -247,6 +252,8 @@ def _of_method(model: "Model", call: cst.Call, receiver: Value, name: str) -> Va
     match receiver:
         case Tensor():
             return tensors.method_result(model, call, receiver, name)
+        case Output():
+            return replace(receiver, attached=False) if name == "detach" else receiver
         case Module():
             return _of_module_method(model, call, receiver, name)
         case Object():
@@ -312,6 +319,9 @@ def _of_object_method(model: "Model", call: cst.Call, receiver: Object, name: st
         "set_state_dict",
     ):
         return Nothing()
+    if receiver.kind == "packed":
+        fact = lookup.tensor_method("torch", name)
+        return receiver if fact is not None and fact.returns == "tensor" else None
     if receiver.kind == "path":
         return Text() if name in ("as_posix", "read_text") else receiver if name in _PATH_METHODS else None
     return None
@@ -326,9 +336,9 @@ def _of_dict_method(model: "Model", call: cst.Call, receiver: StateDict | Mappin
     if name == "keys":
         return Repeated(Text())
     if name == "items":
-        return Repeated(Elements((Text(), _entry(receiver))))
+        return Repeated(Elements((Text(), _entry(model, receiver))))
     if name == "values":
-        return Repeated(_entry(receiver))
+        return Repeated(_entry(model, receiver))
     key = string_literal(call.args[0].value) if call.args else None
     if name in ("get", "pop") and key is not None:
         if isinstance(receiver, Loaded):
@@ -338,7 +348,9 @@ def _of_dict_method(model: "Model", call: cst.Call, receiver: StateDict | Mappin
     return None
 
 
-def _entry(receiver: StateDict | Mapping | Loaded) -> Value | None:
+def _entry(model: "Model", receiver: StateDict | Mapping | Loaded) -> Value | None:
+    if isinstance(receiver, Mapping):
+        return dict_value(model, receiver)
     if isinstance(receiver, StateDict) and isinstance(receiver.owner, Module):
         return Tensor(receiver.owner.framework, False)
     return None
@@ -394,7 +406,8 @@ def _library_output(
         hidden: Value = Tensor(framework, attached)
         if "LSTM" in name:
             hidden = Elements((hidden, hidden))
-        return hidden if name.endswith("Cell") else Elements((Tensor(framework, attached), hidden))
+        packed = next((value for value in inputs if isinstance(value, Object) and value.kind == "packed"), None)
+        return hidden if name.endswith("Cell") else Elements((packed or Tensor(framework, attached), hidden))
     if fact.called in ("tensor", "scalar"):
         return Tensor(framework, attached)
     if fact.called == "tensors":

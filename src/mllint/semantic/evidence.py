@@ -1,17 +1,19 @@
 """What the use of a thing says about it, where what binds it says nothing.
 
 A value on which ``backward()`` is called without arguments is a tensor with one element; one with a method that
-exists on tensors alone is a tensor; one with ``parameters()`` is a module. The use must see the very binding.
+exists on tensors alone, or that is given to a library layer or to a function of tensors, is a tensor; one with
+``parameters()`` is a module. The use must see the very binding.
 """
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from mllint.knowledge import lookup
 from mllint.semantic.scopes import Binding, BindingKind
-from mllint.semantic.values import Module, Tensor, Value
-from mllint.syntax.shape import dotted_path
+from mllint.semantic.values import Framework, Module, Symbol, Tensor, Value
+from mllint.syntax.shape import dotted_path, integer_literal
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -22,6 +24,15 @@ _MODULE_METHODS = frozenset({
 _MODE_METHODS = frozenset({"train", "eval"})
 _BACKWARD_KEYWORDS = frozenset({"retain_graph", "create_graph", "inputs"})
 _FOLLOWED = (BindingKind.ASSIGN, BindingKind.PARAMETER, BindingKind.LOOP, BindingKind.AUGMENTED)
+# What functions of tensors call the tensor.
+_TENSOR_PARAMETERS = frozenset({"input", "x", "target", "label"})
+_OF_TENSORS = frozenset({"tensor", "scalar", "tensors"})
+# Functions that take a number or a list of tensors in the place of the tensor.
+_NOT_ONLY_TENSORS = frozenset({
+    "add", "subtract", "sub", "multiply", "mul", "divide", "div", "true_divide", "floor_divide", "pow", "remainder",
+    "fmod", "concat", "stack", "hstack", "vstack", "dstack", "column_stack", "row_stack", "add_n", "multi_dot",
+    "broadcast_tensors", "meshgrid", "assign", "cartesian_prod", "block_diag", "einsum", "shape", "unstack",
+})  # fmt: skip
 
 
 def from_use(model: "Model", binding: Binding) -> Value | None:
@@ -29,45 +40,94 @@ def from_use(model: "Model", binding: Binding) -> Value | None:
     framework = model.framework
     if framework is None or binding.kind not in _FOLLOWED:
         return None
-    word = binding.key.rpartition(".")[2]
-    only_tensors = lookup.tensor_only_methods()
     found: Value | None = None
-    for name in model.names_by_word.get(word, ()):
-        use = _method_call(model, name, binding.key)
-        if use is None:
+    for node in _reads(model, binding.key):
+        proof = _proof(model, framework, node)
+        if proof is None or (found is not None and not _has_one_element(proof)):
             continue
-        call, receiver, method = use
-        if method == "backward" and _is_plain_backward(call):
-            proof: Value = Tensor(framework, True, one_element=True)
-        elif method in only_tensors:
-            proof = Tensor(framework)
-        elif (method in _MODULE_METHODS and not _has_positional(call)) or (method in _MODE_METHODS and _is_mode(call)):
-            proof = Module(framework, wrappers=("?",))
-        else:
-            continue
-        scope = model.scope_of(receiver)
-        if scope is binding.scope and binding in scope.reaching(binding.key, receiver).bindings:
-            if isinstance(proof, Tensor) and proof.one_element:
+        if binding in model.reaching(node):
+            if _has_one_element(proof):
                 return proof
-            found = found or proof
+            found = proof
     return found
 
 
-def _method_call(model: "Model", name: cst.Name, key: str) -> tuple[cst.Call, cst.BaseExpression, str] | None:
-    """The call ``key.method(...)`` whose receiver ends in this very name node."""
-    receiver: cst.CSTNode = name
-    parent = model.tree.parent(name)
-    if "." in key:
-        if not isinstance(parent, cst.Attribute) or parent.attr is not name or dotted_path(parent) != key:
-            return None
-        receiver, parent = parent, model.tree.parent(parent)
-    if not isinstance(parent, cst.Attribute) or parent.value is not receiver:
+def _has_one_element(value: Value) -> bool:
+    return isinstance(value, Tensor) and value.one_element
+
+
+def _reads(model: "Model", key: str) -> Iterator[cst.BaseExpression]:
+    """The places in the file where a name or dotted path of this text stands as a whole expression."""
+    for name in model.names_by_word.get(key.rpartition(".")[2], ()):
+        parent = model.tree.parent(name)
+        if isinstance(parent, cst.Attribute) and parent.attr is name:
+            if "." in key and dotted_path(parent) == key:
+                yield parent
+        elif "." not in key and not (isinstance(parent, cst.Arg) and parent.keyword is name):
+            yield name
+
+
+def _proof(model: "Model", framework: Framework, node: cst.BaseExpression) -> Value | None:
+    """What one use says about the thing that is used."""
+    parent = model.tree.parent(node)
+    if isinstance(parent, cst.Attribute) and parent.value is node:
+        call = model.tree.parent(parent)
+        if isinstance(call, cst.Call) and call.func is parent:
+            return _from_method(model, framework, call, parent.attr.value)
         return None
-    call = model.tree.parent(parent)
-    if not isinstance(call, cst.Call) or call.func is not parent:
+    if isinstance(parent, cst.Arg):
+        call = model.tree.parent(parent)
+        return _from_argument(model, call, parent) if isinstance(call, cst.Call) else None
+    return None
+
+
+def _from_method(model: "Model", framework: Framework, call: cst.Call, method: str) -> Value | None:
+    if method == "backward":
+        return Tensor(framework, True, one_element=True) if _is_plain_backward(call) else None
+    if method in lookup.tensor_only_methods() and method not in model.function_names:
+        return Tensor(framework)
+    if method == "size" and framework == "torch" and len(call.args) == 1:
+        return Tensor(framework) if integer_literal(call.args[0].value) is not None else None
+    if (method in _MODULE_METHODS and not _has_positional(call)) or (method in _MODE_METHODS and _is_mode(call)):
+        return Module(framework, wrappers=("?",))
+    return None
+
+
+def _from_argument(model: "Model", call: cst.Call, arg: cst.Arg) -> Value | None:
+    """A tensor, where a library layer or a function of tensors is given the thing itself."""
+    if arg.star or any(item.star == "*" for item in call.args):
         return None
-    assert isinstance(receiver, cst.BaseExpression)
-    return call, receiver, parent.attr.value
+    callee = model.value(call.func)
+    if isinstance(callee, Symbol):
+        return _from_function(callee.name, call, arg)
+    if not isinstance(callee, Module) or callee.name is None or callee.wrappers:
+        return None
+    fact = lookup.class_(callee.name)
+    if fact is None or fact.called not in _OF_TENSORS:
+        return None
+    if fact.kind == "loss" or (fact.kind == "layer" and arg is call.args[0]):
+        return Tensor(callee.framework)
+    return None
+
+
+def _from_function(name: str, call: cst.Call, arg: cst.Arg) -> Value | None:
+    framework = lookup.framework_of(name)
+    fact = lookup.function(name) if framework in ("torch", "paddle") else None
+    if fact is None or fact.returns not in _OF_TENSORS or framework == "numpy" or framework is None:
+        return None
+    if name.rpartition(".")[2] in _NOT_ONLY_TENSORS:
+        return None
+    parameters = fact.parameters.split(" *")[0].split()
+    if arg.keyword is not None:
+        parameter = arg.keyword.value
+    else:
+        position = call.args.index(arg)
+        parameter = parameters[position] if position < len(parameters) else ""
+    # `target` and `label` may be anything in functions that are no losses.
+    is_loss = parameters[:2] in (["input", "target"], ["input", "label"])
+    if parameter not in _TENSOR_PARAMETERS or (parameter in ("target", "label") and not is_loss):
+        return None
+    return Tensor(framework)
 
 
 def _is_plain_backward(call: cst.Call) -> bool:

@@ -75,5 +75,9 @@ def _library_or_file(model: "Model", name: str) -> Value:
 
 def is_library(name: str) -> bool:
     """Whether a module is of the standard library or of a framework in the tables, whatever the project holds."""
-    root = name.partition(".")[0]
-    return root in sys.stdlib_module_names or lookup.framework_of(root) is not None
+    return is_of_standard_library(name) or lookup.framework_of(name) is not None
+
+
+def is_of_standard_library(name: str) -> bool:
+    """Whether a module or qualified name is of Python's own library."""
+    return name.partition(".")[0] in sys.stdlib_module_names

@@ -123,12 +123,12 @@ class Inference:
             return Number()
         if node.value == "None":
             return Nothing()
-        inner = self._inner_binding(node)
+        inner = self.inner_binding(node)
         if inner is not None:
             return self.binding_value(inner[0]) if inner[0] is not None else None
         return self._key(node, node.value)
 
-    def _inner_binding(self, node: cst.Name) -> tuple[Binding | None] | None:
+    def inner_binding(self, node: cst.Name) -> tuple[Binding | None] | None:
         """The binding of a name by a comprehension or lambda around it, in a one-tuple; ``None``: there is none."""
         child: cst.CSTNode = node
         for ancestor in self.model.tree.ancestors(node):

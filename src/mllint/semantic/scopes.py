@@ -377,11 +377,16 @@ class _Builder:
             self._narrow(test.left)
             self._narrow(test.right)
             return
-        if not (isinstance(test, cst.Call) and isinstance(test.func, cst.Name) and test.func.value == "isinstance"):
+        predicate = dotted_path(test.func) if isinstance(test, cst.Call) else None
+        if predicate is None or not isinstance(test, cst.Call) or not test.args:
             return
-        key = dotted_path(test.args[0].value) if len(test.args) == 2 else None
-        if key is not None:
+        key = dotted_path(test.args[0].value)
+        if key is None:
+            return
+        if predicate == "isinstance" and len(test.args) == 2:
             self._bind(key, BindingKind.NARROWED, test, test.args[1].value)
+        elif predicate.rpartition(".")[2] == "is_tensor" and len(test.args) == 1:
+            self._bind(key, BindingKind.NARROWED, test, test.func)
 
     def _for(self, node: cst.For) -> None:
         self._here(node)

@@ -15,6 +15,7 @@ from mllint.semantic.values import (
     Framework,
     Nothing,
     Number,
+    Object,
     Other,
     Output,
     Repeated,
@@ -121,6 +122,8 @@ def method_result(model: "Model", call: cst.Call, receiver: Tensor, name: str) -
     if name == "requires_grad_":
         on = constant(call.args[0].value) if call.args else True
         return replace(receiver, attached=on if isinstance(on, bool) else None)
+    if name == "type" and not call.args:
+        return Text()
     if name in _SHAPE_KEEPING and fact.returns in ("tensor", "self"):
         numbers = all(isinstance(value, Number) for value in arguments) or name != "pow"
         return Tensor(
@@ -181,6 +184,8 @@ def result(
             if name in _ALWAYS_PAIRS:
                 return Elements((Tensor(framework, attached), Tensor(framework, False)))
             return Repeated(Tensor(framework, attached), "tuple")
+        case "packed":
+            return Object("packed", "torch.nn.utils.rnn.PackedSequence")
         case "number":
             return Number()
         case "string":

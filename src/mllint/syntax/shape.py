@@ -1,6 +1,7 @@
 """Pure predicates over nodes: what an expression looks like, whatever it means."""
 
 import ast
+from collections.abc import Iterator
 
 import libcst as cst
 
@@ -75,6 +76,37 @@ def argument(call: cst.Call, position: int | None, name: str | None = None) -> c
                 found = arg
             index += 1
     return found
+
+
+def discarded_calls(node: cst.BaseExpression) -> Iterator[cst.Call]:
+    """The calls whose results an expression statement throws away: all of ``a(), b()``, the last of ``x and a()``."""
+    match node:
+        case cst.Call():
+            yield node
+        case cst.Tuple() | cst.List():
+            for element in node.elements:
+                yield from discarded_calls(element.value)
+        case cst.IfExp():
+            yield from discarded_calls(node.body)
+            yield from discarded_calls(node.orelse)
+        case cst.BooleanOperation():
+            yield from discarded_calls(node.right)
+        case cst.ListComp() | cst.SetComp():
+            yield from discarded_calls(node.elt)
+        case cst.DictComp():
+            yield from discarded_calls(node.value)
+
+
+def writes_elsewhere(call: cst.Call, parameters: tuple[str, ...] = ()) -> bool:
+    """Whether a call writes its result into a given object (``out=``, ``inplace=True``), or may do so.
+
+    ``parameters`` are the names of the callee's parameters, for an ``inplace`` that is given by position.
+    """
+    position = parameters.index("inplace") if "inplace" in parameters else None
+    in_place = argument(call, position, "inplace")
+    if in_place is not None and constant(in_place.value) is not False:
+        return True
+    return any(arg.star == "**" or (arg.keyword is not None and arg.keyword.value == "out") for arg in call.args)
 
 
 def has_star_arguments(call: cst.Call) -> bool:

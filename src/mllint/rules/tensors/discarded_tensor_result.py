@@ -49,6 +49,7 @@ parameter. Unsafe for `detach()`, because code below may rely on the graph that 
 """
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import libcst as cst
 
@@ -57,9 +58,8 @@ from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, assign_result
 from mllint.knowledge import lookup
 from mllint.rule import Finding, Rule
-from mllint.semantic.scopes import Binding, BindingKind
-from mllint.semantic.values import Batch, Module, Output, Symbol, Tensor
-from mllint.syntax.shape import argument, constant, dotted_path
+from mllint.semantic.values import Batch, Elements, Module, Object, Output, Tensor, Value
+from mllint.syntax.shape import discarded_calls, writes_elsewhere
 
 rule = Rule(
     code="ML101",
@@ -71,150 +71,121 @@ rule = Rule(
 )
 
 _NEW = ("tensor", "scalar", "tensors")
-# Functions that return a tensor and are called for what else they do: random state, assertions, in-place updates.
+# Called for what else they do: random state, in-place updates.
 _EFFECTS = frozenset({
-    "assign", "increment", "set_value", "share_memory_", "bernoulli", "multinomial", "normal", "poisson", "dropout",
-    "to_dlpack", "pin_memory",
+    "assign", "increment", "set_value", "bernoulli", "multinomial", "normal", "poisson", "rand_like", "randn_like",
+    "randint_like",
 })  # fmt: skip
+# What functions of tensors call their first argument.
+_INPUTS = frozenset({"input", "x", "self", "tensors", "A"})
+# Names whose result nobody means to put in the place of the operand.
+_QUESTIONS = frozenset({"eq", "ne", "gt", "lt", "ge", "le", "isnan", "isinf", "isfinite", "logical_not"})
 
 
-# Called for the error it raises on what it cannot compile.
-_TRIED_OUT = frozenset({"torch.jit.script", "torch.jit.trace"})
+class _Lost(NamedTuple):
+    """What a statement throws away: the operand that stays as it was, and what was done with it."""
+
+    operand: cst.BaseExpression
+    what: str
+    trust: Applicability | None = Applicability.SAFE
 
 
 @rule.on(cst.Expr)
 def check(statement: cst.Expr, context: Context) -> Iterator[Finding]:
-    """Report a statement that is nothing but such a call."""
-    call = statement.value
-    if not isinstance(call, cst.Call) or _is_meant_to_raise(statement, context):
-        return
-    if isinstance(call.func, cst.Attribute) and _discards_method(call, call.func, context):
-        yield from _finding(statement, call, call.func.value, f"{call.func.attr.value}()", context)
-        return
-    if not call.args or call.args[0].star:
-        return
-    name = context.library_name(call.func)
-    if name is None:
-        return
-    if _discards_function(call, name, context) or _discards_wrapper(call, name, context):
-        yield from _finding(statement, call, call.args[0].value, name.rpartition(".")[2] + "()", context)
+    """Report the calls whose results a statement throws away."""
+    for call in discarded_calls(statement.value):
+        lost = _method(call, context) or _function(call, context) or _layer(call, context)
+        if lost is not None and not context.wants_no_result(statement):
+            yield _finding(statement, call, lost, context)
 
 
-def _discards_method(call: cst.Call, callee: cst.Attribute, context: Context) -> bool:
-    """Whether the call is a method that gives a new tensor, on a tensor that outlives the statement."""
-    name = callee.attr.value
+def _method(call: cst.Call, context: Context) -> _Lost | None:
+    """A method that gives a new tensor, on a tensor that outlives the statement."""
+    if not isinstance(call.func, cst.Attribute) or writes_elsewhere(call):
+        return None
+    name, receiver = call.func.attr.value, call.func.value
     facts = [lookup.tensor_method(framework, name) for framework in ("torch", "paddle")]
-    if not any(fact is not None and fact.returns in _NEW for fact in facts):
-        return False
-    if name in _EFFECTS or _writes_elsewhere(call) or _root(callee.value, context) is None:
-        return False
-    value = context.value(callee.value)
-    if isinstance(value, Tensor) or (isinstance(value, Batch) and not value.opaque):
-        fact = lookup.tensor_method(value.framework, name)
-        in_place = name == "to" and value.framework == "paddle" and (context.paddle_version or (3, 0)) < (3, 0)
-        return fact is not None and fact.returns in _NEW and not in_place
-    if value is not None and not isinstance(value, Output):
-        return False
-    return (
-        name in lookup.tensor_only_methods() and context.model.framework is not None and not _is_defined(name, context)
+    if name in _EFFECTS or not any(fact is not None and fact.returns in _NEW for fact in facts):
+        return None
+    root = context.root_of_chain(receiver)
+    if root is None and isinstance(receiver, cst.Call) and isinstance(context.value(receiver), Module):
+        return _function(receiver, context)  # nn.DataParallel(model).cuda()
+    if root is None or not _has_method(context.value(receiver), name, context):
+        return None
+    returns = {fact.returns for fact in facts if fact is not None}
+    trust: Applicability | None = (
+        Applicability.UNSAFE if name == "detach" or "scalar" in returns else Applicability.SAFE
     )
+    meant = "tensors" not in returns and name not in _QUESTIONS and not name.startswith("new")
+    return _Lost(root, f"{name}()", trust if meant else None)
 
 
-def _discards_function(call: cst.Call, name: str, context: Context) -> bool:
-    """Whether the call is a framework function that gives a new tensor from its first argument."""
-    fact = lookup.function(name)
-    last = name.rpartition(".")[2]
-    if fact is None or fact.returns not in _NEW or last in _EFFECTS or lookup.framework_of(name) == "numpy":
-        return False
-    if lookup.parameters(name)[:1] not in (("input",), ("x",), ("self",)) or _writes_elsewhere(call, name):
-        return False
-    if _root(call.args[0].value, context) is None:
-        return False
-    value = context.value(call.args[0].value)
-    return value is None or isinstance(value, (Tensor, Batch, Output))
-
-
-def _discards_wrapper(call: cst.Call, name: str, context: Context) -> bool:
-    """Whether the call wraps a module that outlives the statement, and the wrapper is lost."""
-    if lookup.wrapper(name) is None or name in _TRIED_OUT or _root(call.args[0].value, context) is None:
-        return False
-    return isinstance(context.value(call.args[0].value), (Module, type(None)))
-
-
-def _root(node: cst.BaseExpression, context: Context) -> cst.BaseExpression | None:
-    """What a chain of method calls starts from, if that is a name, attribute or item; ``None`` for a fresh value."""
-    while isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
-        if context.library_name(node.func) is not None:
-            return None
-        node = node.func.value
-    return node if isinstance(node, (cst.Name, cst.Attribute, cst.Subscript)) else None
-
-
-def _writes_elsewhere(call: cst.Call, name: str | None = None) -> bool:
-    """Whether the result is written into a given tensor (``out=``, ``inplace=True``), or may be."""
-    parameters = lookup.parameters(name) if name is not None else ()
-    position = parameters.index("inplace") if "inplace" in parameters else None
-    in_place = argument(call, position, "inplace")
-    if in_place is not None and constant(in_place.value) is not False:
-        return True
-    return any(arg.star == "**" or (arg.keyword is not None and arg.keyword.value == "out") for arg in call.args)
-
-
-def _is_defined(name: str, context: Context) -> bool:
-    """Whether the file itself defines a function of that name: then an unknown receiver may well have it."""
-    return any(function.name.value == name for function in context.nodes(cst.FunctionDef))
-
-
-def _is_meant_to_raise(statement: cst.Expr, context: Context) -> bool:
-    """Whether the statement stands where an error is expected, so that its result does not matter."""
-    line = context.parent(statement)
-    for ancestor in context.ancestors(statement):
-        if isinstance(ancestor, cst.With):
-            names = [dotted_path(item.item.func) or "" for item in ancestor.items if isinstance(item.item, cst.Call)]
-            if any(word in name.lower() for name in names for word in ("raises", "warns", "assert")):
-                return True
-        if isinstance(ancestor, cst.Try) and ancestor.handlers and len(ancestor.body.body) <= 2:
-            return line in ancestor.body.body
-        if isinstance(ancestor, (cst.FunctionDef, cst.ClassDef)):
-            break
+def _has_method(value: Value | None, name: str, context: Context) -> bool:
+    """Whether a thing is surely one whose method of that name gives a new thing and changes nothing."""
+    match value:
+        case Tensor() | Batch(opaque=False):
+            fact = lookup.tensor_method(value.framework, name)
+            in_place = name == "to" and value.framework == "paddle" and (context.paddle_version or (3, 0)) < (3, 0)
+            return fact is not None and fact.returns in _NEW and not in_place
+        case Object(kind="packed"):
+            return lookup.tensor_method("torch", name) is not None
+        case Output():
+            return name not in lookup.shared_methods() and name not in context.model.function_names
+        case None | Batch():
+            known = name in lookup.tensor_only_methods() and name not in context.model.function_names
+            return known and context.model.framework is not None
     return False
 
 
-def _finding(
-    statement: cst.Expr, call: cst.Call, target: cst.BaseExpression, what: str, context: Context
-) -> Iterator[Finding]:
-    path = dotted_path(target)
-    written = f"{path} = {path}..." if path else "name = ..."
-    if isinstance(call.func, cst.Attribute) and path and dotted_path(call.func.value) == path:
-        written = f"{path} = {path}.{call.func.attr.value}(...)"
-    elif path:
-        written = f"{path} = {dotted_path(call.func)}({path}, ...)"
-    assignable = path is not None and _can_be_assigned(target, context)
-    applicability = Applicability.UNSAFE if what == "detach()" else Applicability.SAFE
-    yield Finding(
-        statement,
-        f"the result of `{what}` is discarded",
-        f"write `{written}`",
-        fix=(lambda: NodeFix("assign the result", (assign_result(statement, path or ""),), applicability))
-        if assignable
-        else None,
-    )
+def _function(call: cst.Call, context: Context) -> _Lost | None:
+    """A function of the framework that gives a new tensor or module, from its first argument."""
+    name = context.library_name(call.func)
+    if name is None or not call.args or call.args[0].star or writes_elsewhere(call, lookup.parameters(name)):
+        return None
+    given = call.args[0].value
+    last, fact = name.rpartition(".")[2], lookup.function(name)
+    root = context.root_of_chain(given)
+    if lookup.wrapper(name) is not None or (
+        fact is not None and fact.returns == "module" and "inplace" in fact.parameters
+    ):
+        is_module = root is not None and isinstance(context.value(given), (Module, type(None)))
+        tried_out = last in ("script", "trace") and not context.is_read_below(given, call)
+        return _Lost(given, f"{last}()") if is_module and not tried_out else None
+    if fact is None or fact.returns not in _NEW or last in _EFFECTS or lookup.framework_of(name) == "numpy":
+        return None
+    if not _INPUTS.intersection(fact.parameters.split()[:1]):
+        return None
+    values = [context.value(arg.value) for arg in call.args]
+    if isinstance(values[0], Elements) and any(isinstance(item, (Tensor, Output)) for item in values[0].items):
+        return _Lost(given, f"{last}()", None)
+    if root is None or not isinstance(values[0], (Tensor, Batch, Output, type(None))):
+        return None
+    several = any(isinstance(value, (Tensor, Batch, Output)) for value in values[1:])
+    return _Lost(given, f"{last}()", None if several or fact.returns != "tensor" else Applicability.SAFE)
 
 
-def _can_be_assigned(target: cst.BaseExpression, context: Context) -> bool:
-    """Whether ``target = ...`` rebinds the very thing that later code reads."""
-    bindings = context.bindings(target)
-    if isinstance(target, cst.Name):
-        return bool(bindings) and all(_keeps(binding, context) for binding in bindings)
-    value = context.value(target)
-    owner = context.value(target.value) if isinstance(target, cst.Attribute) else None
-    if isinstance(owner, Symbol):
-        return False
-    return isinstance(value, Module) or (isinstance(value, Tensor) and not value.parameter and not value.or_number)
+def _layer(call: cst.Call, context: Context) -> _Lost | None:
+    """A layer without state (an activation, dropout, pooling), called on a tensor."""
+    if len(call.args) != 1 or call.args[0].star or context.root_of_chain(call.args[0].value) is None:
+        return None
+    layer = context.value(call.func)
+    if not isinstance(layer, Module) or layer.name is None or layer.call is None or layer.wrappers:
+        return None
+    fact, state = lookup.class_(layer.name), lookup.layer_state(layer.name)
+    if fact is None or fact.kind != "layer" or fact.called != "tensor" or layer.name.endswith("Identity"):
+        return None
+    if state is None or state.keys or state.sized or writes_elsewhere(layer.call, lookup.parameters(layer.name)):
+        return None
+    return _Lost(call.args[0].value, f"{layer.name.rpartition('.')[2]}")
 
 
-def _keeps(binding: Binding, context: Context) -> bool:
-    """Whether rebinding the name here is seen by later code: not for the variable of a loop over a list."""
-    if binding.kind is BindingKind.LOOP:
-        return isinstance(context.model.binding_value(binding), Batch)
-    return binding.kind is not BindingKind.NARROWED
+def _finding(statement: cst.Expr, call: cst.Call, lost: _Lost, context: Context) -> Finding:
+    operand, written = context.text(lost.operand).strip(), context.text(call)
+    message = f"the result of `{lost.what}` is discarded"
+    if lost.trust is None or not context.can_be_rebound(lost.operand, statement):
+        return Finding(call, message, "assign the result to a name of its own and use that")
+    if "\n" in written or len(operand) + len(written) > 100:
+        written = f"{context.text(call.func)}(...)"
+    fix = NodeFix("assign the result", (assign_result(statement, operand),), lost.trust)
+    is_whole = statement.value is call and isinstance(lost.operand, (cst.Name, cst.Attribute))
+    return Finding(call, message, f"write `{operand} = {written}`", (lambda: fix) if is_whole else None)
