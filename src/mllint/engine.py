@@ -1,5 +1,6 @@
 """From one file's bytes to its findings: gate, decode, parse, dispatch, spans, suppressions."""
 
+import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -13,6 +14,7 @@ from mllint.registry import RuleSet
 from mllint.rule import Finding, Handler, Rule
 from mllint.semantic.model import Model
 from mllint.semantic.project import Project
+from mllint.syntax.bare import NotBareError, bare_module
 from mllint.syntax.parse import ParseError, parse
 from mllint.syntax.source import DecodingError, Source
 from mllint.syntax.spans import RoundTripError, spans_of
@@ -53,11 +55,13 @@ def lint(
     targets: Targets | None = None,
     project: Project | None = None,
     noqa: bool = True,
+    python_tree: ast.AST | None = None,
 ) -> Result:
     """All findings of the chosen rules in one file. Raises nothing.
 
     ``project`` is where sibling files are looked up; without it only this file is read. Without
     ``noqa`` only mllint's own suppression comments count (flake8 reads the others itself).
+    ``python_tree`` is the file's ``ast``, where the caller has it already.
     """
     if not rules.may_fire(data):
         return Result(path, Status.SKIPPED)
@@ -68,12 +72,16 @@ def lint(
     suppressions = Suppressions(source, noqa=noqa)
     if suppressions.file_is_skipped:
         return Result(path, Status.SKIPPED)
+    targets = targets or Targets()
+    bare = _bare_model(source, project, python_tree)
+    if bare is not None and _is_clean(source, bare, rules, targets):
+        return Result(path, Status.OK, dependencies=bare.dependencies)
     try:
-        model = _model(source, project)
+        model = Model(Tree(parse(source)), source, project)
     except ParseError as error:
         return _unreadable(path, str(error), Location(error.row, error.column))
     try:
-        return _analyse(source, model, rules, suppressions, targets or Targets())
+        return _analyse(source, model, rules, suppressions, targets)
     # The last line of defence: whatever goes wrong in one file, the other files of a run go on.
     except Exception as error:  # noqa: BLE001
         message = f"mllint failed on this file: {_one_line(error)}"
@@ -81,15 +89,33 @@ def lint(
         return Result(path, Status.INTERNAL_ERROR, (failure,))
 
 
-def _model(source: Source, project: Project | None) -> Model:
-    """The model of a file: the one from when another file asked for it, or a new one that is kept for the others."""
-    if project is None:
-        return Model(Tree(parse(source)), source)
-    model = project.recall(source)
-    if model is None:
-        model = Model(Tree(parse(source)), source, project)
+def _bare_model(source: Source, project: Project | None, python_tree: ast.AST | None) -> Model | None:
+    """The model over the nodes without whitespace: the one from when another file asked for it, or a new one.
+
+    A new one is kept for the files that will ask. ``None`` where the file cannot be read this way.
+    """
+    model = None if project is None else project.recall(source)
+    if model is not None:
+        return model
+    try:
+        model = Model(Tree(bare_module(source.text, python_tree)), source, project)
+    except NotBareError:
+        return None
+    if project is not None:
         project.keep(model)
     return model
+
+
+def _is_clean(source: Source, model: Model, rules: RuleSet, targets: Targets) -> bool:
+    """Whether no rule finds anything in the nodes without whitespace, so that the file need not be parsed in full.
+
+    A rule that cannot do without whitespace raises; then only the full tree can tell.
+    """
+    context = Context(source, model.tree, model, (targets.torch, targets.paddle))
+    try:
+        return not any(True for _, node, handler in _visits(model.tree, rules, context) for _ in handler(node, context))
+    except Exception:  # noqa: BLE001
+        return False
 
 
 def _analyse(

@@ -1,5 +1,6 @@
 """Values that are collected over the iterations of a loop, and what becomes of the collection."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -7,14 +8,31 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.semantic.scopes import Binding, BindingKind
-from mllint.semantic.values import Batch, Elements, Function, Number, Object, Output, Repeated, Tensor, Value
+from mllint.semantic.values import (
+    Batch,
+    Elements,
+    Function,
+    Module,
+    Number,
+    Object,
+    Output,
+    Repeated,
+    Tensor,
+    Text,
+    Value,
+)
 from mllint.syntax.shape import constant, dotted_path
+from mllint.syntax.walk import children
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
 _BACKWARD = frozenset({"backward", "scale", "scale_loss", "manual_backward", "minimize"})
 _NUMERIC_CALLS = frozenset({"float", "int", "round", "print", "str", "format", "len", "max", "min"})
+_NUMBER_ATTRIBUTES = frozenset({"item", "data", "detach", "tolist", "numpy", "cpu"})
+_REPORTS = frozenset({"float", "int", "round", "print", "str", "format", "info", "debug", "warning", "add_scalar"})
+MAX_STEPS = 40
+"""How many bindings are followed from what ``backward()`` is called on to what that was computed from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +46,8 @@ class _Use:
 class Accumulator:
     """A name or attribute that a loop adds to, seen from the statement that adds.
 
-    ``key`` is the collection, ``added`` the expression that is added, ``loop`` the innermost loop around it that the
-    collection outlives.
+    ``key`` is the collection (of ``losses["box"]`` the dict as a whole), ``added`` the expression that is added,
+    ``loop`` the innermost loop around it, which the collection outlives.
     """
 
     def __init__(
@@ -85,7 +103,9 @@ class Accumulator:
                 return self._bound_feeds_backward(ancestor, seen)
             elif isinstance(ancestor, (cst.Return, cst.Yield)):
                 # A total that leaves the function may be somebody's loss, unless each part has had its backward.
-                return not self.is_done_with and not self.runs_over_loader
+                return not (self.is_done_with or self.runs_over_loader or self.evaluates)
+            elif isinstance(ancestor, cst.For):
+                return ancestor.iter is child and self._keys_feed_backward(ancestor, [ancestor.target], seen)
             elif isinstance(ancestor, (cst.BaseSmallStatement, cst.BaseCompoundStatement)):
                 return False
             child = ancestor
@@ -108,8 +128,16 @@ class Accumulator:
         targets = (
             [item.target for item in statement.targets] if isinstance(statement, cst.Assign) else [statement.target]
         )
+        return self._keys_feed_backward(statement, targets, seen)
+
+    def _keys_feed_backward(
+        self, statement: cst.CSTNode, targets: Sequence[cst.BaseExpression], seen: frozenset[str]
+    ) -> bool:
         for target in targets:
-            key = dotted_path(target)
+            parts = target.elements if isinstance(target, (cst.Tuple, cst.List)) else ()
+            if parts and self._keys_feed_backward(statement, [part.value for part in parts], seen):
+                return True
+            key = _collection(target)
             if key is None or key in seen:
                 continue
             other = Accumulator(self.model, statement, key, self.added, self.loop)
@@ -131,42 +159,85 @@ class Accumulator:
 
     @cached_property
     def is_done_with(self) -> bool:
-        """Whether the loop calls ``backward()`` on what is added, so that its graph has done its work."""
-        names = {dotted_path(node) for node in self._names_in(self.added)} - {None}
-        for call in self.model.calls_by_word.get("backward", ()):
-            if not any(ancestor is self.loop for ancestor in self.model.tree.ancestors(call)):
-                continue
-            assert isinstance(call.func, cst.Attribute)
-            spent = [call.func.value, *(arg.value for arg in call.args)]
-            for node in spent:
-                if any(dotted_path(inner) in names for inner in self._names_in(node)):
-                    return True
-        return False
+        """Whether the loop calls ``backward()`` on what is added or on what is computed from it: its work is done."""
+        names = {dotted_path(node) for node in _paths_in(self.added)}
+        return any(self._is_computed_from(names, call) for call in self._backward_calls)
 
-    @staticmethod
-    def _names_in(node: cst.BaseExpression) -> list[cst.BaseExpression]:
-        """The names and dotted paths in an expression, without those that are called or read further."""
-        found: list[cst.BaseExpression] = []
-        pending: list[cst.CSTNode] = [node]
-        while pending:
-            current = pending.pop()
-            if isinstance(current, (cst.Name, cst.Attribute)) and dotted_path(current) is not None:
-                found.append(current)
-                if isinstance(current, cst.Attribute):
-                    pending.append(current.value)
-                continue
-            pending.extend(current.children)
-        return found
+    @property
+    def is_for_report(self) -> bool:
+        """Whether the loop shows that the collection is there to be looked at: no loss is made of it."""
+        return self.is_done_with or self.trains or self.runs_over_loader or self.evaluates or self.is_only_reported
+
+    @cached_property
+    def trains(self) -> bool:
+        """Whether the loop runs a backward pass: what is kept beside it is kept for a report."""
+        return bool(self._backward_calls)
+
+    @cached_property
+    def _backward_calls(self) -> list[cst.Call]:
+        return [call for call in self.model.backward.calls if self._is_in_loop(call)]
+
+    def _is_in_loop(self, node: cst.CSTNode) -> bool:
+        return any(ancestor is self.loop for ancestor in self.model.tree.ancestors(node))
+
+    def _is_computed_from(self, names: set[str | None], call: cst.Call) -> bool:
+        """Whether what a backward call spends is one of the names, or bound in the loop to something with one in it."""
+        pending = _paths_in(call)
+        seen: set[int] = set()
+        while pending and len(seen) < MAX_STEPS:
+            node = pending.pop()
+            if dotted_path(node) in names:
+                return True
+            for binding in self.model.reaching(node):
+                if id(binding) not in seen and self._is_in_loop(binding.node):
+                    seen.add(id(binding))
+                    value = binding.node if binding.kind is BindingKind.AUGMENTED else binding.value
+                    pending += [] if value is None else _paths_in(value)
+        return False
 
     @cached_property
     def runs_over_loader(self) -> bool:
-        """Whether the loop runs over a data loader, in a function that calls no ``backward()`` of its own."""
-        if not isinstance(self.loop, cst.For) or not _yields_batches(self.model.value(self.loop.iter)):
-            return False
+        """Whether the loop runs over a data loader."""
+        return isinstance(self.loop, cst.For) and _yields_batches(self.model.value(self.loop.iter))
+
+    @cached_property
+    def evaluates(self) -> bool:
+        """Whether the loop stands in a function that switched a module to evaluation and calls no ``backward()``."""
         function = self.model.enclosing_function(self.node)
-        return not any(
-            self.model.enclosing_function(call) is function for call in self.model.calls_by_word.get("backward", ())
+        if any(self.model.enclosing_function(call) is function for call in self.model.backward.calls):
+            return False
+        return any(
+            isinstance(self.model.tree.parent(call), cst.Expr)
+            and self.model.enclosing_function(call) is function
+            and isinstance(call.func, cst.Attribute)
+            and isinstance(self.model.value(call.func.value), Module)
+            for call in self.model.calls_by_word.get("eval", ())
         )
+
+    @cached_property
+    def is_only_reported(self) -> bool:
+        """Whether the total is a name of the function that is only read as a number: printed, formatted, ``item()``."""
+        if "." in self.key or self.model.enclosing_function(self.node) is None:
+            return False
+        return bool(self._uses) and all(self._reads_number(use) for use in self._uses)
+
+    def _reads_number(self, use: _Use) -> bool:
+        if isinstance(use.parent, cst.Attribute):
+            return use.parent.value is use.node and use.parent.attr.value in _NUMBER_ATTRIBUTES
+        for ancestor in self.model.tree.ancestors(use.node):
+            if isinstance(ancestor, cst.FormattedStringExpression):
+                return True
+            if isinstance(ancestor, cst.Call):
+                callee = ancestor.func.attr if isinstance(ancestor.func, cst.Attribute) else ancestor.func
+                return isinstance(callee, cst.Name) and callee.value in _REPORTS
+            if isinstance(ancestor, cst.AugAssign):
+                return dotted_path(ancestor.target) == self.key
+            if isinstance(ancestor, cst.BinaryOperation):
+                if isinstance(ancestor.operator, cst.Modulo) and isinstance(self.model.value(ancestor.left), Text):
+                    return True
+            elif isinstance(ancestor, cst.BaseSmallStatement):
+                return False
+        return False
 
     @cached_property
     def is_number(self) -> bool:
@@ -218,30 +289,59 @@ def augmented(model: "Model", node: cst.AugAssign | cst.Assign) -> Accumulator |
         if path is None or path not in (dotted_path(left), dotted_path(right)):
             return None
         added = right if dotted_path(left) == path else left
-    key = dotted_path(target)
-    return None if key is None else _in_loop(model, node, target, key, added)
+    if isinstance(added, cst.List) and len(added.elements) == 1 and isinstance(added.elements[0], cst.Element):
+        added = added.elements[0].value  # `losses += [loss]`
+    return _in_loop(model, node, target, added)
 
 
 def appended(model: "Model", call: cst.Call) -> Accumulator | None:
     """The accumulation that the statement ``collection.append(x)`` is; ``None`` for every other call."""
     if len(call.args) != 1 or call.args[0].star or not isinstance(call.func, cst.Attribute):
         return None
-    key = dotted_path(call.func.value)
-    if key is None or not isinstance(model.tree.parent(call), cst.Expr):
+    if not isinstance(model.tree.parent(call), cst.Expr):
         return None
-    return _in_loop(model, call, call.func.value, key, call.args[0].value)
+    return _in_loop(model, call, call.func.value, call.args[0].value)
 
 
 def _in_loop(
-    model: "Model", node: cst.CSTNode, target: cst.BaseExpression, key: str, added: cst.BaseExpression
+    model: "Model", node: cst.CSTNode, target: cst.BaseExpression, added: cst.BaseExpression
 ) -> Accumulator | None:
     """The accumulation over the innermost loop, if the collection was there before that loop began."""
+    key = _collection(target)
+    if key is None:
+        return None
+    while isinstance(target, cst.Subscript):
+        target = target.value
     for ancestor in model.tree.ancestors(node):
         if isinstance(ancestor, (cst.For, cst.While)):
             return Accumulator(model, node, key, added, ancestor) if _outlives(model, target, key, ancestor) else None
         if isinstance(ancestor, (cst.FunctionDef, cst.ClassDef, cst.Lambda, cst.BaseComp)):
             return None
     return None
+
+
+def _collection(target: cst.BaseExpression) -> str | None:
+    """The name or path of what is added to: ``losses`` of ``losses["box"]``."""
+    while isinstance(target, cst.Subscript):
+        target = target.value
+    return dotted_path(target)
+
+
+def _paths_in(node: cst.CSTNode) -> list[cst.BaseExpression]:
+    """The names and dotted paths in an expression, with the shorter paths that they begin with."""
+    found: list[cst.BaseExpression] = []
+    pending: list[cst.CSTNode] = [node]
+    while pending:
+        current = pending.pop()
+        if isinstance(current, cst.Arg):
+            pending.append(current.value)  # the keyword is no name of the scope
+        elif isinstance(current, (cst.Name, cst.Attribute)) and dotted_path(current) is not None:
+            found.append(current)
+            if isinstance(current, cst.Attribute):
+                pending.append(current.value)
+        else:
+            pending.extend(children(current))
+    return found
 
 
 def _outlives(model: "Model", target: cst.BaseExpression, key: str, loop: cst.CSTNode) -> bool:

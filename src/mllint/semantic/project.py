@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mllint.semantic.depth import Depth
+from mllint.syntax.bare import NotBareError, bare_module
 from mllint.syntax.parse import ParseError, parse
 from mllint.syntax.source import DecodingError, Source
 from mllint.syntax.walk import Tree
@@ -36,7 +37,7 @@ class Project:
         self._kept = 0
         self._models: OrderedDict[Path, Model | None] = OrderedDict()
         self._located: dict[tuple[str, Path], Path | None] = {}
-        self._saving: dict[Path, tuple[Path, ...]] = {}
+        self._with_checkpoints: dict[Path, tuple[Path, ...]] = {}
 
     @classmethod
     def containing(cls, path: Path) -> "Project":
@@ -82,15 +83,15 @@ class Project:
                 return None
         return None
 
-    def files_that_save(self, folder: Path) -> tuple[Path, ...]:
-        """The Python files of a folder in which ``torch.save``, or the like, may be called, sorted."""
-        if folder not in self._saving:
+    def checkpoint_files(self, folder: Path) -> tuple[Path, ...]:
+        """The Python files of a folder that save or load state dicts by the look of it, sorted."""
+        if folder not in self._with_checkpoints:
             try:
                 paths = sorted(path.resolve() for path in folder.glob("*.py") if path.is_file())
             except OSError:
                 paths = []
-            self._saving[folder] = tuple(path for path in paths if _may_save(path))
-        return self._saving[folder]
+            self._with_checkpoints[folder] = tuple(path for path in paths if _has_checkpoints(path))
+        return self._with_checkpoints[folder]
 
     def model(self, path: Path) -> "Model | None":
         """The model of a sibling file; ``None`` when it cannot be read or parsed."""
@@ -129,17 +130,26 @@ class Project:
             if path.stat().st_size > MAX_BYTES:
                 return None
             source = Source.from_bytes(path.read_bytes(), str(path))
+            return Model(Tree(bare_module(source.text)), source, self)
+        except (OSError, DecodingError):
+            return None
+        except NotBareError:
+            pass
+        try:
             return Model(Tree(parse(source)), source, self)
-        except (OSError, DecodingError, ParseError):
+        except ParseError:
             return None
 
 
-def _may_save(path: Path) -> bool:
+_CHECKPOINT_WORDS = (b".save(", b"load_state_dict(", b"set_state_dict(", b"set_dict(", b"load_dict(")
+
+
+def _has_checkpoints(path: Path) -> bool:
     try:
         text = path.read_bytes() if path.stat().st_size <= MAX_BYTES else b""
     except OSError:
         return False
-    return b".save(" in text and (b"torch" in text or b"paddle" in text)
+    return (b"torch" in text or b"paddle" in text) and any(word in text for word in _CHECKPOINT_WORDS)
 
 
 def _size(model: "Model | None") -> int:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.syntax.shape import dotted_path
+from mllint.syntax.walk import children
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -478,4 +479,4 @@ def _captured_names(pattern: cst.CSTNode) -> Iterator[str]:
             yield node.name.value
         elif isinstance(node, cst.MatchMapping) and node.rest is not None:
             yield node.rest.value
-        pending.extend(node.children)
+        pending.extend(children(node))

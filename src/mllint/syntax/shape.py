@@ -5,6 +5,8 @@ from collections.abc import Iterator
 
 import libcst as cst
 
+from mllint.syntax.walk import children
+
 
 def dotted_path(node: cst.CSTNode) -> str | None:
     """``a.b.c`` of a chain of names and attributes; ``None`` for anything else."""
@@ -16,6 +18,17 @@ def dotted_path(node: cst.CSTNode) -> str | None:
         return None
     parts.append(node.value)
     return ".".join(reversed(parts))
+
+
+def fingerprint(node: cst.CSTNode) -> str:
+    """A text that two expressions share if they are written alike, whitespace, quotes and parentheses aside."""
+    text = dotted_path(node) or string_literal(node)
+    if text is not None:
+        return repr(text) if isinstance(node, (cst.SimpleString, cst.ConcatenatedString)) else text
+    if isinstance(node, (cst.BaseNumber, cst.SimpleString, cst.FormattedStringText)):
+        return node.value
+    operator = type(getattr(node, "operator", None)).__name__
+    return f"{type(node).__name__}:{operator}({','.join(map(fingerprint, children(node)))})"
 
 
 def string_literal(node: cst.CSTNode | None) -> str | None:

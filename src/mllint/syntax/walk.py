@@ -30,19 +30,39 @@ _TRIVIAL_NAMES = {
 }  # fmt: skip
 
 
-def _children_getter(node_type: type[cst.CSTNode]) -> Callable[[Any], Any] | None:
-    """A function from a node of the type to the raw values of the fields that can hold non-trivia nodes."""
-    fields = [
+def child_fields(node_type: type[Any]) -> tuple[str, ...]:
+    """The fields of a node type that can hold nodes other than whitespace, brackets, separators and operators."""
+    if issubclass(node_type, (cst.Name, cst.BaseNumber, cst.SimpleString, cst.FormattedStringText)):
+        return ()
+    return tuple(
         field.name
         for field in dataclasses.fields(node_type)
         if field.name not in _TRIVIAL_NAMES and not field.name.startswith(_TRIVIAL_FIELDS)
-    ]
-    if issubclass(node_type, (cst.Name, cst.BaseNumber, cst.SimpleString, cst.FormattedStringText)):
-        return None
+    )
+
+
+def _children_getter(node_type: type[cst.CSTNode]) -> Callable[[Any], Any] | None:
+    """A function from a node of the type to the raw values of its child fields; ``None`` when there are none."""
+    fields = child_fields(node_type)
     if not fields:
         return None
     get = attrgetter(*fields)
     return get if len(fields) > 1 else lambda node: (get(node),)
+
+
+def children(node: cst.CSTNode) -> list[cst.CSTNode]:
+    """The nodes directly under a node, whitespace, brackets and operators left out, in field order."""
+    node_type = type(node)
+    if node_type not in _GETTERS:
+        _GETTERS[node_type] = _children_getter(node_type)
+    getter = _GETTERS[node_type]
+    found: list[cst.CSTNode] = []
+    for value in () if getter is None else getter(node):
+        if isinstance(value, (tuple, list)):
+            found.extend(value)
+        elif isinstance(value, cst.CSTNode):
+            found.append(value)
+    return found
 
 
 class Tree:

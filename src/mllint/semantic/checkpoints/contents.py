@@ -9,6 +9,7 @@ from mllint.semantic.state_keys import KeySet, Rename
 from mllint.semantic.values import Module, Value
 
 if TYPE_CHECKING:
+    from mllint.semantic.checkpoints.tracing import Route
     from mllint.semantic.model import Model
 
 
@@ -53,7 +54,7 @@ class FromFile:
     place: Place
     trail: tuple[str, ...] = ()
     renames: tuple[Rename, ...] = ()
-    route: "object | None" = field(default=None, compare=False)
+    route: "Route | None" = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

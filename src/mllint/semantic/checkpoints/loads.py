@@ -1,18 +1,21 @@
 """Calls of ``load_state_dict`` and its kind: what they are given, what they want, and what is wrong."""
 
 from dataclasses import dataclass
+from itertools import islice
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Literal
 
 import libcst as cst
 
-from mllint.semantic.checkpoints.contents import Absent, Content, FromFile, Record, State, Whole, key_set
-from mllint.semantic.checkpoints.saves import Saved, Surroundings, resolved
-from mllint.semantic.checkpoints.tracing import LOADING_METHODS, Tracer
+from mllint.semantic.checkpoints.contents import Absent, Content, FromFile, Place, Record, State, Whole, key_set
+from mllint.semantic.checkpoints.saves import MAX_ROUTES, Saved, Surroundings, resolved
+from mllint.semantic.checkpoints.tracing import LOADING_METHODS, Route, Tracer, read_path
 from mllint.semantic.module_keys import ANYTHING, module_keys
 from mllint.semantic.scopes import BindingKind
 from mllint.semantic.state_keys import KeySet, Mismatch, compare
 from mllint.semantic.values import ClassObject, Framework, Function, Instance, Module, Object, Value
 from mllint.syntax.shape import argument, constant, dotted_path, string_literal, subscript_index
+from mllint.syntax.spans import RoundTripError, spans_of
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -103,13 +106,23 @@ class Checkpoints:
         content = Tracer(self.model).content(load.given)
         if not isinstance(content, FromFile):
             return [(None, content)] if content is not None else []
-        where = _path_argument(content)
-        route = content.route
-        tracer = Tracer(content.place.model, route) if route is not None else Tracer(content.place.model)
-        path = None if where is None else tracer.path(where)
-        if path is None:
+        path = read_path(content)
+        found = [] if path is None else resolved(content, self.surroundings.saved, path)
+        return [*(found or self._through_callers(load))]
+
+    def _through_callers(self, load: Load) -> list[tuple[Saved, Content | None]]:
+        """The same, for a function that is told which file to read."""
+        function = self.model.enclosing_function(load.call)
+        if function is None:
             return []
-        return [*resolved(content, self.surroundings.saved, path)]
+        definition = self.model.function_info(function)
+        found: list[tuple[Saved, Content | None]] = []
+        for model, call in islice(self.surroundings.calls_of(definition), MAX_ROUTES):
+            content = Tracer(self.model, Route(Tracer(model), call, definition)).content(load.given)
+            path = read_path(content) if isinstance(content, FromFile) else None
+            if isinstance(content, FromFile) and path is not None:
+                found += resolved(content, self.surroundings.saved, path)
+        return found
 
     def wanted(self, load: Load) -> KeySet:
         """The keys of what is loaded into."""
@@ -136,7 +149,7 @@ class Checkpoints:
         match content:
             case Absent():
                 return Problem("absent", content, saved)
-            case Whole() if saved is not None:
+            case Whole():
                 return Problem("whole", content, saved)
             case State():
                 return self._problem_of_state(load, saved, content)
@@ -180,6 +193,18 @@ class Checkpoints:
                 if owner is not None and owner.rpartition(".")[2] == name.rpartition(".")[2]:
                     return True
         return False
+
+    # -- places ------------------------------------------------------------------------------------------------------
+
+    def where(self, place: Place) -> str:
+        """A place as messages name it: ``line 12``, or ``train.py:12`` in another file."""
+        source = place.model.source
+        try:
+            start, _ = spans_of(place.model.tree.module, [place.node], source.text)[id(place.node)]
+        except RoundTripError:
+            return "elsewhere"
+        row = source.location(start).row
+        return f"line {row}" if place.model is self.model else f"{PurePath(source.path).name}:{row}"
 
     # -- what the code around a load says ------------------------------------------------------------------------------
 
@@ -232,7 +257,7 @@ class Checkpoints:
             return self._named_for_another(load)
         key = dotted_path(load.given)
         bindings = self.model.reaching(load.given)
-        if len(bindings) != 1 or key is None or key == "self" or dotted_path(load.receiver) == "self":
+        if not bindings or key is None or dotted_path(load.receiver) == "self":
             return None
         content = Tracer(self.model).content(load.given)
         if not isinstance(content, FromFile) or content.trail or content.renames:
@@ -274,14 +299,6 @@ def _strictness(call: cst.Call, method: str) -> bool | None:
         return True
     value = constant(given.value)
     return value if isinstance(value, bool) else None
-
-
-def _path_argument(content: FromFile) -> cst.BaseExpression | None:
-    call = content.place.node
-    if not isinstance(call, cst.Call):
-        return None
-    given = argument(call, 0, "f") or argument(call, None, "path")
-    return None if given is None else given.value
 
 
 def _is_super(node: cst.BaseExpression) -> bool:

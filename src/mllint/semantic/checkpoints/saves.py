@@ -13,6 +13,7 @@ from mllint.semantic.checkpoints.tracing import Route, Tracer
 from mllint.semantic.scopes import BindingKind
 from mllint.semantic.values import Function, Symbol
 from mllint.syntax.shape import argument, dotted_path
+from mllint.syntax.walk import children
 
 if TYPE_CHECKING:
     from mllint.semantic.definitions import FunctionInfo
@@ -56,7 +57,7 @@ class Surroundings:
 
     @property
     def models(self) -> "tuple[Model, ...]":
-        """This file, what it imports, and the files beside and above it that save something; this file first."""
+        """This file, what it imports, and the files beside and above it that save or load; this file first."""
         if self._models is None:
             self._models = tuple(self._collect())
         return self._models
@@ -67,7 +68,7 @@ class Surroundings:
         if self._saved is None:
             found: list[Saved] = []
             for model in self.models:
-                for site in _sites(model):
+                for site in self._sites(model):
                     found += self._expanded(site)
             self._saved = (*found, *self._copied(found))
         return self._saved
@@ -87,7 +88,7 @@ class Surroundings:
         if own.parent != project.root and project.root in own.parents:
             folders.append(own.parent.parent)
         for folder in folders:
-            for path in project.files_that_save(folder):
+            for path in project.checkpoint_files(folder):
                 model_there = None if path in found or len(found) >= MAX_FILES else self.model.neighbour(path)
                 if model_there is None:
                     continue
@@ -97,6 +98,19 @@ class Surroundings:
                     if _file(model) not in found and len(found) < MAX_FILES and "save" in model.calls_by_word:
                         found[_file(model)] = model
                         yield model
+
+    def _sites(self, model: "Model") -> Iterator[_Site]:
+        """The calls of ``torch.save`` and ``paddle.save`` in a file."""
+        for call in model.calls_by_word.get("save", ()):
+            callee = model.value(call.func)
+            if not isinstance(callee, Symbol) or callee.name not in _SAVES:
+                continue
+            function = model.enclosing_function(call)
+            if function is not None and _passes_all(call, function):
+                for caller, outer in self.calls_of(model.function_info(function)):
+                    yield from _site(caller, outer)
+            else:
+                yield from _site(model, call)
 
     def _expanded(self, site: _Site) -> Iterator[Saved]:
         """One result for each way in which a save is reached, where its arguments depend on that."""
@@ -169,20 +183,28 @@ def _needs_call(node: cst.BaseExpression, model: "Model", depth: int = 0) -> boo
                         return True
                 elif binding.value is not None and depth < 4 and _needs_call(binding.value, model, depth + 1):
                     return True
-        pending += part.children
+        pending += children(part)
     return False
 
 
-def _sites(model: "Model") -> Iterator[_Site]:
-    """The calls of ``torch.save`` and ``paddle.save`` in a file."""
-    for call in model.calls_by_word.get("save", ()):
-        callee = model.value(call.func)
-        if not isinstance(callee, Symbol) or callee.name not in _SAVES:
-            continue
-        what = argument(call, 0, "obj")
-        where = argument(call, 1, "path" if callee.name.startswith("paddle") else "f")
-        if what is not None and where is not None:
-            yield _Site(model, call, what.value, where.value)
+def _site(model: "Model", call: cst.Call) -> Iterator[_Site]:
+    what = argument(call, 0, "obj")
+    where = argument(call, 1, "f") or argument(call, None, "path")
+    if what is not None and where is not None:
+        yield _Site(model, call, what.value, where.value)
+
+
+def _passes_all(call: cst.Call, function: cst.FunctionDef) -> bool:
+    """Whether a function hands all its arguments to a call: ``def save(*args): torch.save(*args)``."""
+    star = function.params.star_arg
+    first = call.args[0] if call.args else None
+    return (
+        isinstance(star, cst.Param)
+        and first is not None
+        and first.star == "*"
+        and isinstance(first.value, cst.Name)
+        and first.value.value == star.name.value
+    )
 
 
 def _imported(model: "Model") -> "Iterator[Model]":

@@ -38,7 +38,7 @@ from mllint.semantic.values import (
     Text,
     Value,
 )
-from mllint.syntax.shape import argument, dotted_path, string_literal, subscript_index
+from mllint.syntax.shape import argument, dotted_path, fingerprint, string_literal, subscript_index
 
 if TYPE_CHECKING:
     from mllint.semantic.definitions import FunctionInfo
@@ -57,8 +57,8 @@ _PATH_FUNCTIONS = frozenset({
 _READERS = frozenset({
     "builtins.print", "builtins.len", "builtins.list", "builtins.sorted", "builtins.set", "builtins.isinstance",
     "builtins.dict", "builtins.enumerate", "builtins.iter", "builtins.type", "builtins.str", "builtins.tuple",
-    "builtins.any", "builtins.all", "builtins.id", "copy.deepcopy", "copy.copy", "collections.OrderedDict", "torch.save",
-    "paddle.save", "builtins.hasattr", "builtins.zip", "pprint.pprint",
+    "builtins.any", "builtins.all", "builtins.id", "copy.deepcopy", "copy.copy", "collections.OrderedDict",
+    "torch.save", "paddle.save", "builtins.hasattr", "builtins.zip", "pprint.pprint",
 })  # fmt: skip
 _READING_METHODS = frozenset({"items", "keys", "values", "get", "copy", "__contains__"})
 LOADING_METHODS = frozenset({"load_state_dict", "set_state_dict", "set_dict", "load_dict"})
@@ -202,11 +202,25 @@ class Tracer:
 
     def _of_name(self, node: cst.Name | cst.Attribute) -> Content | None:
         bindings = self.model.reaching(node)
-        if len(bindings) != 1:
-            return self._of_value(node) if not bindings else None
-        binding = bindings[0]
+        if not bindings:
+            return self._of_value(node)
+        first, *others = (self._bound(binding, node) for binding in bindings)
+        return first if all(self._is_same_file(first, other) for other in others) else None
+
+    def _bound(self, binding: Binding, node: cst.Name | cst.Attribute) -> Content | None:
         found = self._of_binding(binding, node)
-        return None if found is None else self._after_changes(found, binding, node)
+        if found is None or isinstance(found, Whole):
+            return found
+        return self._after_changes(found, binding, node)
+
+    def _is_same_file(self, one: Content | None, other: Content | None) -> bool:
+        """Whether two ways lead to what was read from the same file, whatever else the two calls say."""
+        if not isinstance(one, FromFile) or not isinstance(other, FromFile):
+            return False
+        if one.trail != other.trail or one.renames or other.renames:
+            return False
+        paths = [read_path(content) for content in (one, other)]
+        return paths[0] is not None and paths[0] == paths[1]
 
     def _of_binding(self, binding: Binding, node: cst.Name | cst.Attribute) -> Content | None:
         if binding.kind is BindingKind.PARAMETER:
@@ -409,7 +423,7 @@ class Tracer:
                 return given[0].path(given[1])
             if binding.kind is BindingKind.ASSIGN and binding.value is not None and not binding.path:
                 return self.path(binding.value)
-            return Path.unknown(f"{binding.key}@{id(binding)}")
+            return Path.unknown(f"{binding.key}@{_meaning(binding)}")
         value = Construction().built_at(node, self.model)
         if isinstance(value, str):
             return Path(value)
@@ -419,12 +433,28 @@ class Tracer:
         return self._unknown(node)
 
     def _unknown(self, node: cst.BaseExpression) -> Path:
+        assigned = self._path_of_attribute(node)
+        if assigned is not None:
+            return assigned
         holder = self.model.enclosing_function(node)
         key = dotted_path(node)
-        text = self.model.tree.module.code_for_node(node)
+        text = fingerprint(node)
         # `args.out` and `self.path` mean the same all over a file; a bare name only in its function.
         where = id(self.model) if key is not None and "." in key else id(holder)
         return Path.unknown(f"{text}@{where}")
+
+    def _path_of_attribute(self, node: cst.BaseExpression) -> Path | None:
+        """The path that a class assigns once to an attribute of ``self``."""
+        if not isinstance(node, cst.Attribute) or not isinstance(node.value, cst.Name):
+            return None
+        function = self.model.enclosing_function(node)
+        info = None if function is None else self.model.function_info(function)
+        if info is None or info.owner is None or info.self_name != node.value.value:
+            return None
+        bindings = list(info.owner.assignments(node.attr.value))
+        if len(bindings) != 1 or bindings[0].kind is not BindingKind.ASSIGN or bindings[0].value is None:
+            return None
+        return Tracer(bindings[0].scope.model, None, self.depth + 1).path(bindings[0].value)
 
     def _formatted(self, node: cst.FormattedString) -> Path | None:
         pieces: list[str] = []
@@ -455,3 +485,31 @@ class Tracer:
         if isinstance(node.func, cst.Attribute) and node.func.attr.value == "joinpath":
             return joined(self.path(node.func.value), *map(self.path, values))
         return self._unknown(node)
+
+
+def read_path(content: FromFile) -> Path | None:
+    """The path of the file that was read, as far as it is known."""
+    call = content.place.node
+    if not isinstance(call, cst.Call):
+        return None
+    given = argument(call, 0, "f") or argument(call, None, "path")
+    return None if given is None else Tracer(content.place.model, content.route).path(given.value)
+
+
+_SAVING_WORDS = re.compile(r"save|load|store|restore|resume|dump|write|read", re.IGNORECASE)
+
+
+def _meaning(binding: Binding) -> str:
+    """What tells a binding from others of the same name.
+
+    ``path`` in ``save_checkpoint(path)`` and in ``load_checkpoint(path)`` of one class, or of one file, is the same.
+    """
+    function = binding.scope.node
+    if binding.kind is not BindingKind.PARAMETER or not isinstance(function, cst.FunctionDef):
+        return str(id(binding))
+    name = function.name.value
+    if _SAVING_WORDS.search(name) is None:
+        return str(id(binding))
+    owner = binding.scope.model.function_info(function).owner
+    holder = binding.scope.model if owner is None else owner
+    return f"{id(holder)}.{_SAVING_WORDS.sub('', name).strip('_').lower()}"
