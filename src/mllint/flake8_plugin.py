@@ -16,6 +16,7 @@ What flake8 demands of a plugin, and where this module answers it:
 """
 
 import argparse
+import ast
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -53,8 +54,9 @@ class Plugin:
     version: ClassVar[str] = __version__
     _choice: ClassVar[_Choice] = _Choice()
 
-    def __init__(self, tree: object, filename: str, lines: Sequence[str]) -> None:
-        """``tree`` is asked for because flake8 tells the kind of a plugin by it; it is not used."""
+    def __init__(self, tree: ast.AST, filename: str, lines: Sequence[str]) -> None:
+        """``tree`` is the file as ``ast`` reads it: what flake8 has parsed need not be parsed again."""
+        self._tree = tree
         self._filename = filename
         self._lines = lines
 
@@ -115,14 +117,15 @@ class Plugin:
         ]
 
     def _lint(self, data: bytes) -> tuple["Diagnostic", ...]:
-        from mllint.runner import Task
+        from mllint.runner import Task, garbage_left_alone
 
         resolver, runner = _surroundings(self._choice)
         folder = os.path.dirname(os.path.abspath(self._filename))
         settings = resolver.for_folder(folder).settings
         in_project = os.path.isfile(self._filename)
         task = Task(self._filename, settings, data, in_project=in_project, noqa=False)
-        return runner.outcome(task).result.diagnostics
+        with garbage_left_alone():
+            return runner.outcome(task, self._tree).result.diagnostics
 
 
 @cache

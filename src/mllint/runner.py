@@ -4,9 +4,11 @@ The engine and the rules (and with them LibCST) are imported only for a file tha
 gate: ``mllint`` on a file without a framework starts in a tenth of the time.
 """
 
+import ast
 import gc
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -99,19 +101,17 @@ class Runner:
         While it runs, cyclic garbage is looked for between files only: a tree is large, has no
         cycles, and would be searched again and again while it grows.
         """
-        was_enabled = gc.isenabled()
-        gc.disable()
-        try:
+        with garbage_left_alone():
             for task in tasks:
                 yield self.outcome(task)
                 if gc.get_count()[0] > _GARBAGE:
                     gc.collect()
-        finally:
-            if was_enabled:
-                gc.enable()
 
-    def outcome(self, task: Task) -> Outcome:
-        """Do one file; nothing that the file or the disk holds makes it raise."""
+    def outcome(self, task: Task, python_tree: ast.AST | None = None) -> Outcome:
+        """Do one file; nothing that the file or the disk holds makes it raise.
+
+        ``python_tree`` is the file's ``ast``, where the caller has it already.
+        """
         data = task.data
         if data is None:
             try:
@@ -122,7 +122,7 @@ class Runner:
             return Outcome(Result(task.path, Status.SKIPPED))
         project, settings = self._surroundings(task)
         if not self._mode.fixes:
-            result = lint(data, task.path, settings, project, noqa=task.noqa)
+            result = lint(data, task.path, settings, project, noqa=task.noqa, python_tree=python_tree)
             return Outcome(result, data if result.diagnostics else b"")
         return self._fixed(data, task.path, settings, project)
 
@@ -171,7 +171,27 @@ class Runner:
         )
 
 
-def lint(data: bytes, path: str, settings: Settings, project: "Project | None", *, noqa: bool = True) -> Result:
+@contextmanager
+def garbage_left_alone() -> Iterator[None]:
+    """Keep the collector from searching trees again and again while they grow."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def lint(
+    data: bytes,
+    path: str,
+    settings: Settings,
+    project: "Project | None",
+    *,
+    noqa: bool = True,
+    python_tree: ast.AST | None = None,
+) -> Result:
     """The findings in a file's bytes. Without ``noqa`` such comments are not read.
 
     Raises:
@@ -180,7 +200,7 @@ def lint(data: bytes, path: str, settings: Settings, project: "Project | None", 
     from mllint import engine
 
     rules, targets = chosen_rules(settings, path), _targets(settings)
-    return engine.lint(data, path, rules, targets=targets, project=project, noqa=noqa)
+    return engine.lint(data, path, rules, targets=targets, project=project, noqa=noqa, python_tree=python_tree)
 
 
 def fix(data: bytes, path: str, settings: Settings, project: "Project | None", *, unsafe: bool) -> "FixResult":

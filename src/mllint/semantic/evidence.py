@@ -42,6 +42,8 @@ def from_use(model: "Model", binding: Binding) -> Value | None:
         return None
     found: Value | None = None
     for node in _reads(model, binding.key):
+        if model.scope_of(node) is not binding.scope:
+            continue
         proof = _proof(model, framework, node)
         if proof is None or (found is not None and not _has_one_element(proof)):
             continue

@@ -132,14 +132,16 @@ class Inference:
         """The binding of a name by a comprehension or lambda around it, in a one-tuple; ``None``: there is none."""
         child: cst.CSTNode = node
         for ancestor in self.model.tree.ancestors(node):
-            if isinstance(ancestor, cst.BaseComp):
+            kind = ancestor.__class__  # `isinstance` of an abstract class is slow, and asked of every name
+            if kind in _COMPREHENSIONS:
+                assert isinstance(ancestor, cst.BaseComp)
                 found = _comprehension_binding(ancestor, node.value, child, self.model)
                 if found is not None:
                     return (found,)
             elif isinstance(ancestor, cst.Lambda) and child is ancestor.body:
                 if any(node.value == parameter.name.value for parameter in ancestor.params.params):
                     return (None,)
-            elif isinstance(ancestor, (cst.BaseStatement, cst.BaseSmallStatement)):
+            elif kind in _STATEMENTS:
                 return None
             child = ancestor
         return None
@@ -216,6 +218,10 @@ class Inference:
 
     def _derive_binding(self, binding: Binding) -> Value | None:
         derived = self._bound(binding)
+        if derived is None or isinstance(derived, Output) or (isinstance(derived, Tensor) and derived.attached is None):
+            spent = self.model.backward.proof(binding)
+            if spent is not None:
+                return spent.refine(derived, self.model.framework)
         if derived is None or isinstance(derived, Output):
             return evidence.from_use(self.model, binding) or derived
         return derived
@@ -439,6 +445,12 @@ def _path_to(target: cst.BaseExpression, name: str) -> tuple[int | None, ...] | 
 
 _KEYWORD_LIKE_BUILTINS = frozenset({"super", "isinstance", "len", "range", "enumerate", "print", "float", "int"})
 _BUILTINS = frozenset(dir(builtins))
+
+_COMPREHENSIONS = frozenset({cst.ListComp, cst.SetComp, cst.DictComp, cst.GeneratorExp})
+_STATEMENTS = frozenset({
+    cst.Assign, cst.AnnAssign, cst.AugAssign, cst.Expr, cst.Return, cst.Raise, cst.Assert, cst.Del, cst.If, cst.For,
+    cst.While, cst.With, cst.Try, cst.TryStar, cst.Match, cst.FunctionDef, cst.ClassDef, cst.Import, cst.ImportFrom,
+})  # fmt: skip
 
 _EVALUATORS: dict[type[cst.CSTNode], Callable[[Inference, Any], Value | None]] = {
     cst.Name: Inference._name,

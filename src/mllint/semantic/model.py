@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge import lookup
+from mllint.semantic.backward import Backward
 from mllint.semantic.checkpoints.loads import Checkpoints
 from mllint.semantic.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.depth import Depth
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from mllint.semantic.project import Project
 
 
+_DEFINITIONS = frozenset({cst.FunctionDef, cst.ClassDef})
+
+
 class Model:
     """What is known of one file."""
 
@@ -31,6 +35,7 @@ class Model:
         self.source = source
         self.project = project
         self._scopes: dict[int, Scope] = {}
+        self._scope_of: dict[int, Scope] = {}
         self._functions: dict[int, FunctionInfo] = {}
         self._classes: dict[int, ClassInfo] = {}
         self._comprehensions: dict[tuple[int, str], Binding] = {}
@@ -38,6 +43,7 @@ class Model:
         self.depth = Depth() if project is None else project.depth
         self._inference = Inference(self)
         self.gradients = Gradients(self)
+        self.backward = Backward(self)
         self.checkpoints = Checkpoints(self)
 
     def forget(self) -> None:
@@ -47,10 +53,13 @@ class Model:
         """
         self._inference = Inference(self)
         self.gradients = Gradients(self)
+        self.backward = Backward(self)
         self.checkpoints = Checkpoints(self)
         self._comprehensions.clear()
-        for definition in (*self._classes.values(), *self._functions.values()):
-            definition.forget()
+        for class_definition in self._classes.values():
+            class_definition.forget()
+        for function_definition in self._functions.values():
+            function_definition.forget()
 
     # -- where things stand ----------------------------------------------------------------------------------------
 
@@ -71,14 +80,26 @@ class Model:
 
     def scope_of(self, node: cst.CSTNode) -> Scope:
         """The scope in which a node is evaluated. A definition's own name, decorators and defaults are outside it."""
+        known, parents = self._scope_of, self.tree.parents
+        passed: list[int] = []
         child = node
-        for ancestor in self.tree.ancestors(node):
-            if isinstance(ancestor, (cst.FunctionDef, cst.ClassDef)) and child is ancestor.body:
-                return self.scope(ancestor)
-            if isinstance(ancestor, cst.Module):
-                return self.scope(ancestor)
-            child = ancestor
-        return self.scope(self.tree.module)
+        while True:
+            found = known.get(id(child))
+            if found is not None:
+                break
+            passed.append(id(child))
+            parent = parents.get(id(child))
+            if parent is None:
+                found = self.scope(self.tree.module)
+                break
+            kind = parent.__class__
+            if kind is cst.Module or (kind in _DEFINITIONS and child is parent.body):  # type: ignore[attr-defined]
+                found = self.scope(parent)
+                break
+            child = parent
+        for key in passed:
+            known[key] = found
+        return found
 
     def function_info(self, node: cst.FunctionDef) -> FunctionInfo:
         """The definition behind a ``def``."""

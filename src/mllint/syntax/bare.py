@@ -37,14 +37,15 @@ def bare_module(text: str, tree: ast.AST | None = None) -> cst.Module:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 tree = ast.parse(text)
-        return _module(_statements(tree.body))
+        module: cst.Module = _module(_statements(tree.body))
     except (SyntaxError, ValueError, RecursionError, MemoryError, KeyError) as error:
         raise NotBareError from error
+    return module
 
 
 def _maker(node_type: type[Any], *given: str) -> Callable[..., Any]:
     """A function from the values of the named fields to a node; its other child fields are empty."""
-    new = node_type.__new__
+    new: Callable[[Any], Any] = object.__new__
     setters = tuple(getattr(node_type, name).__set__ for name in given)
     fields = {field.name for field in dataclasses.fields(node_type)}
     names = {*child_fields(node_type), *(fields & set(_FIXED))}

@@ -11,10 +11,11 @@ from mllint.syntax.walk import children
 def dotted_path(node: cst.CSTNode) -> str | None:
     """``a.b.c`` of a chain of names and attributes; ``None`` for anything else."""
     parts: list[str] = []
-    while isinstance(node, cst.Attribute):
+    # `isinstance` of a LibCST class that it is not costs a call into `abc`; this is asked of nearly every node.
+    while node.__class__ is cst.Attribute:
         parts.append(node.attr.value)
         node = node.value
-    if not isinstance(node, cst.Name):
+    if node.__class__ is not cst.Name:
         return None
     parts.append(node.value)
     return ".".join(reversed(parts))
@@ -25,7 +26,7 @@ def fingerprint(node: cst.CSTNode) -> str:
     text = dotted_path(node) or string_literal(node)
     if text is not None:
         return repr(text) if isinstance(node, (cst.SimpleString, cst.ConcatenatedString)) else text
-    if isinstance(node, (cst.BaseNumber, cst.SimpleString, cst.FormattedStringText)):
+    if isinstance(node, (cst.Integer, cst.Float, cst.Imaginary, cst.SimpleString, cst.FormattedStringText)):
         return node.value
     operator = type(getattr(node, "operator", None)).__name__
     return f"{type(node).__name__}:{operator}({','.join(map(fingerprint, children(node)))})"

@@ -102,7 +102,7 @@ class Tree:
                     for child in value:
                         parents[id(child)] = node
                     pending.extend(value)
-                elif isinstance(value, cst.CSTNode):
+                elif value.__class__ is not cst.MaybeSentinel:
                     parents[id(value)] = node
                     pending.append(value)
             pending.reverse()
