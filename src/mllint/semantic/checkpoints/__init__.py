@@ -1,10 +1,18 @@
 """What is saved to files, what is read back, and whether it fits what it is loaded into.
 
-============  =======================================================================================================
-``contents``  what a dict on its way to or from a file holds
-``paths``     the paths of files as far as they are known, and when two of them are the same
-``tracing``   where the dict that an expression stands for comes from, and what was done to its keys on the way
-``saves``     what a file and the files around it save
-``loads``     calls of ``load_state_dict`` and its kind: what they are given, what they want, and what is wrong
-============  =======================================================================================================
+=================  ==================================================================================================
+``contents``       what a dict on its way to or from a file holds
+``places``         expressions in some file, and how messages name where they stand
+``paths``          the paths of files as far as they are known, and when two of them are the same
+``routes``         through which calls a function was entered, and what its parameters stand for then
+``renames``        what loops and comprehensions do to the keys of a dict
+``path_tracing``   the path that an expression stands for
+``tracing``        where the dict that an expression stands for comes from, and what was done to it on the way
+``saves``          what a file and the files around it save
+``loads``          calls of ``load_state_dict`` and its kind: what they are given, and which keys they want
+``handling``       what the code around a load does with the dict
+``problems``       what is surely wrong with a load
+``unchecked``      loads that skip what does not match, unseen
+``wrapped``        state dicts of wrapped modules that are saved
+=================  ==================================================================================================
 """

@@ -3,22 +3,12 @@
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
-import libcst as cst
-
+from mllint.semantic.checkpoints.places import Place
 from mllint.semantic.state_keys import KeySet, Rename
 from mllint.semantic.values import Module, Value
 
 if TYPE_CHECKING:
-    from mllint.semantic.checkpoints.tracing import Route
-    from mllint.semantic.model import Model
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """An expression in some file."""
-
-    model: "Model"
-    node: cst.CSTNode
+    from mllint.semantic.checkpoints.routes import Route
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.semantic.checkpoints.contents import Content, FromFile, Place, entry, renamed
+from mllint.semantic.checkpoints.contents import Content, FromFile, entry, renamed
 from mllint.semantic.checkpoints.paths import Path
-from mllint.semantic.checkpoints.tracing import Route, Tracer
+from mllint.semantic.checkpoints.places import Place
+from mllint.semantic.checkpoints.routes import Follower, Route
+from mllint.semantic.checkpoints.tracing import Tracer
 from mllint.semantic.scopes import BindingKind
 from mllint.semantic.values import Function, Symbol
 from mllint.syntax.shape import argument, dotted_path
@@ -122,11 +124,11 @@ class Surroundings:
 
     def _routes(self, tracer: Tracer, site: _Site) -> list[Tracer]:
         """The same tracer entered through each call of its function; itself, where nothing depends on the call."""
-        outermost = tracer
+        outermost: Follower = tracer
         node: cst.Call = site.call
         parts = [site.what, site.where]
         while outermost.route is not None:
-            node, outermost = outermost.route.call, outermost.route.tracer
+            node, outermost = outermost.route.call, outermost.route.caller
             parts = [arg.value for arg in node.args]
         function = outermost.model.enclosing_function(node)
         if function is None or not any(_needs_call(part, outermost.model) for part in parts):
@@ -135,7 +137,7 @@ class Surroundings:
         calls = list(self.calls_of(definition))[:MAX_ROUTES]
         if not calls:
             return [tracer]
-        return [_entered(tracer, Route(Tracer(model), call, definition)) for model, call in calls]
+        return [_entered(tracer, Route(Follower(model), call, definition)) for model, call in calls]
 
     def calls_of(self, definition: "FunctionInfo") -> "Iterator[tuple[Model, cst.Call]]":
         """The calls of a function of the project in these files."""
@@ -163,11 +165,11 @@ class Surroundings:
                             yield Saved(saved.place, saved.content, target)
 
 
-def _entered(tracer: Tracer, route: Route) -> Tracer:
+def _entered(tracer: Follower, route: Route) -> Tracer:
     """The tracer with a call in front of the outermost function that it was entered through."""
     if tracer.route is None:
         return Tracer(tracer.model, route)
-    outer = _entered(tracer.route.tracer, route)
+    outer = _entered(tracer.route.caller, route)
     return Tracer(tracer.model, Route(outer, tracer.route.call, tracer.route.definition))
 
 

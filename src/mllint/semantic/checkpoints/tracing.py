@@ -1,16 +1,12 @@
 """Where the dict that an expression stands for comes from, and what was done to its keys on the way."""
 
-import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from mllint.semantic.checkpoints.contents import (
     Content,
     FromFile,
-    Place,
     Record,
     State,
     Whole,
@@ -20,8 +16,11 @@ from mllint.semantic.checkpoints.contents import (
     with_entry,
     without_entry,
 )
-from mllint.semantic.checkpoints.paths import Path, joined
+from mllint.semantic.checkpoints.path_tracing import PathTracer
+from mllint.semantic.checkpoints.paths import Path
+from mllint.semantic.checkpoints.places import Place
 from mllint.semantic.checkpoints.renames import comprehension_rename, loop_rename, prefix_removal, source_of
+from mllint.semantic.checkpoints.routes import MAX_DEPTH, Route
 from mllint.semantic.construction.builder import Construction
 from mllint.semantic.module_keys import ANYTHING, module_keys
 from mllint.semantic.scopes import Binding, BindingKind
@@ -35,24 +34,11 @@ from mllint.semantic.values import (
     Object,
     StateDict,
     Symbol,
-    Text,
-    Value,
 )
-from mllint.syntax.shape import argument, dotted_path, fingerprint, string_literal, subscript_index
-
-if TYPE_CHECKING:
-    from mllint.semantic.definitions import FunctionInfo
-    from mllint.semantic.model import Model
-
-MAX_DEPTH = 12
-"""Through how many names and calls a dict is followed."""
+from mllint.syntax.shape import argument, dotted_path, string_literal, subscript_index
 
 _SAME = frozenset({"copy.deepcopy", "copy.copy", "builtins.dict", "collections.OrderedDict", "builtins.iter"})
 _LOADS = frozenset({"torch.load", "paddle.load", "paddle.framework.io.load"})
-_PATH_FUNCTIONS = frozenset({
-    "builtins.str", "os.path.abspath", "os.path.expanduser", "os.path.realpath", "os.path.normpath", "pathlib.Path",
-    "pathlib.PurePath", "os.fspath",
-})  # fmt: skip
 # They are given a dict and leave it as it is.
 _READERS = frozenset({
     "builtins.print", "builtins.len", "builtins.list", "builtins.sorted", "builtins.set", "builtins.isinstance",
@@ -65,37 +51,8 @@ LOADING_METHODS = frozenset({"load_state_dict", "set_state_dict", "set_dict", "l
 _PREFIX_REMOVAL = "torch.nn.modules.utils.consume_prefix_in_state_dict_if_present"
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
-    """The call through which a function was entered, in the file of ``tracer``."""
-
-    tracer: "Tracer"
-    call: cst.Call
-    definition: "FunctionInfo"
-
-    def argument(self, name: str) -> "tuple[Tracer, cst.BaseExpression] | None":
-        """What the call gives for a parameter, with where that stands."""
-        definition = self.definition
-        names = [parameter.name.value for parameter in definition.parameters]
-        skipped = 1 if definition.self_name is not None else 0
-        position = names.index(name) - skipped if name in names else None
-        given = argument(self.call, position, name)
-        if given is not None:
-            return self.tracer, given.value
-        every = (*definition.parameters, *definition.node.params.kwonly_params)
-        default = next((item.default for item in every if item.name.value == name), None)
-        if default is None or any(arg.star for arg in self.call.args):
-            return None
-        return Tracer(definition.model), default
-
-
-class Tracer:
-    """Follows dicts and paths in one file; ``route`` says how the function at hand was entered."""
-
-    def __init__(self, model: "Model", route: Route | None = None, depth: int = 0) -> None:
-        self.model = model
-        self.route = route
-        self.depth = depth
+class Tracer(PathTracer):
+    """Follows dicts in one file."""
 
     # -- dicts -------------------------------------------------------------------------------------------------------
 
@@ -224,9 +181,10 @@ class Tracer:
 
     def _of_binding(self, binding: Binding, node: cst.Name | cst.Attribute) -> Content | None:
         if binding.kind is BindingKind.PARAMETER:
-            given = self._given(binding)
+            given = self.given(binding)
             if given is not None:
-                return given[0].content(given[1])
+                caller, argument = given
+                return Tracer(caller.model, caller.route, self.depth + 1).content(argument)
             return self._of_value(node)
         if binding.path or binding.value is None or binding.kind not in (BindingKind.ASSIGN, BindingKind.ANNOTATED):
             return None
@@ -243,30 +201,6 @@ class Tracer:
             case Module():
                 return Whole(value, Place(self.model, node))
         return None
-
-    def _given(self, binding: Binding) -> "tuple[Tracer, cst.BaseExpression] | None":
-        route = self.route
-        if (
-            route is None
-            or binding.scope.node is not route.definition.node
-            or binding.kind is not BindingKind.PARAMETER
-        ):
-            return None
-        return route.argument(binding.key)
-
-    def origin(self, node: cst.BaseExpression) -> "tuple[Tracer, cst.BaseExpression]":
-        """The expression that a parameter stands for, through the calls that led here; others stand for themselves."""
-        if isinstance(node, cst.Name):
-            bindings = self.model.reaching(node)
-            given = self._given(bindings[0]) if len(bindings) == 1 else None
-            if given is not None:
-                return given[0].origin(given[1])
-        return self, node
-
-    def value(self, node: cst.BaseExpression) -> Value | None:
-        """What an expression is, through the calls that led here."""
-        tracer, source = self.origin(node)
-        return tracer.model.value(source)
 
     # -- what happens to a dict between its binding and its use --------------------------------------------------------
 
@@ -382,110 +316,6 @@ class Tracer:
             return None if prefix is None else renamed(content, prefix_removal(prefix))
         return content if name in _READERS else None
 
-    # -- paths -------------------------------------------------------------------------------------------------------
-
-    def path(self, node: cst.BaseExpression) -> Path | None:
-        """The path that an expression stands for, as far as it is known."""
-        if self.depth > MAX_DEPTH:
-            return None
-        self.depth += 1
-        try:
-            return self._path(node)
-        finally:
-            self.depth -= 1
-
-    def _path(self, node: cst.BaseExpression) -> Path | None:
-        text = string_literal(node)
-        if text is not None:
-            return Path(text)
-        match node:
-            case cst.Name() | cst.Attribute():
-                return self._path_of_name(node)
-            case cst.FormattedString():
-                return self._formatted(node)
-            case cst.BinaryOperation(operator=cst.Add()):
-                left, right = self.path(node.left), self.path(node.right)
-                return Path(left.text + right.text) if left is not None and right is not None else None
-            case cst.BinaryOperation(operator=cst.Divide()):
-                return joined(self.path(node.left), self.path(node.right))
-            case cst.BinaryOperation(operator=cst.Modulo()):
-                return self._filled(node.left, r"%[-+ #0]*\d*(?:\.\d+)?[diouxXeEfFgGcrs]", node)
-            case cst.Call():
-                return self._path_of_call(node)
-        return self._unknown(node)
-
-    def _path_of_name(self, node: cst.Name | cst.Attribute) -> Path | None:
-        bindings = self.model.reaching(node)
-        if len(bindings) == 1:
-            binding = bindings[0]
-            given = self._given(binding)
-            if given is not None:
-                return given[0].path(given[1])
-            if binding.kind is BindingKind.ASSIGN and binding.value is not None and not binding.path:
-                return self.path(binding.value)
-            return Path.unknown(f"{binding.key}@{_meaning(binding)}")
-        value = Construction().built_at(node, self.model)
-        if isinstance(value, str):
-            return Path(value)
-        known = self.model.value(node)
-        if isinstance(known, Text) and known.literal is not None:
-            return Path(known.literal)
-        return self._unknown(node)
-
-    def _unknown(self, node: cst.BaseExpression) -> Path:
-        assigned = self._path_of_attribute(node)
-        if assigned is not None:
-            return assigned
-        holder = self.model.enclosing_function(node)
-        key = dotted_path(node)
-        text = fingerprint(node)
-        # `args.out` and `self.path` mean the same all over a file; a bare name only in its function.
-        where = id(self.model) if key is not None and "." in key else id(holder)
-        return Path.unknown(f"{text}@{where}")
-
-    def _path_of_attribute(self, node: cst.BaseExpression) -> Path | None:
-        """The path that a class assigns once to an attribute of ``self``."""
-        if not isinstance(node, cst.Attribute) or not isinstance(node.value, cst.Name):
-            return None
-        function = self.model.enclosing_function(node)
-        info = None if function is None else self.model.function_info(function)
-        if info is None or info.owner is None or info.self_name != node.value.value:
-            return None
-        bindings = list(info.owner.assignments(node.attr.value))
-        if len(bindings) != 1 or bindings[0].kind is not BindingKind.ASSIGN or bindings[0].value is None:
-            return None
-        return Tracer(bindings[0].scope.model, None, self.depth + 1).path(bindings[0].value)
-
-    def _formatted(self, node: cst.FormattedString) -> Path | None:
-        pieces: list[str] = []
-        for part in node.parts:
-            if isinstance(part, cst.FormattedStringText):
-                pieces.append(part.value.replace("{{", "{").replace("}}", "}"))
-                continue
-            assert isinstance(part, cst.FormattedStringExpression)
-            inner = self.path(part.expression) if part.format_spec is None else self._unknown(part.expression)
-            pieces.append((inner or self._unknown(part.expression)).text)
-        return Path("".join(pieces))
-
-    def _filled(self, template: cst.BaseExpression, hole: str, node: cst.BaseExpression) -> Path | None:
-        text = string_literal(template)
-        if text is None:
-            return self._unknown(node)
-        return Path(re.sub(hole, lambda _: self._unknown(node).text, text))
-
-    def _path_of_call(self, node: cst.Call) -> Path | None:
-        name = self.model.qualified_name(node.func)
-        values = [arg.value for arg in node.args if not arg.star and arg.keyword is None]
-        if name == "os.path.join" and len(values) == len(node.args):
-            return joined(*map(self.path, values))
-        if name in _PATH_FUNCTIONS and values:
-            return joined(*map(self.path, values))
-        if isinstance(node.func, cst.Attribute) and node.func.attr.value == "format":
-            return self._filled(node.func.value, r"\{[^{}]*\}", node)
-        if isinstance(node.func, cst.Attribute) and node.func.attr.value == "joinpath":
-            return joined(self.path(node.func.value), *map(self.path, values))
-        return self._unknown(node)
-
 
 def read_path(content: FromFile) -> Path | None:
     """The path of the file that was read, as far as it is known."""
@@ -494,22 +324,3 @@ def read_path(content: FromFile) -> Path | None:
         return None
     given = argument(call, 0, "f") or argument(call, None, "path")
     return None if given is None else Tracer(content.place.model, content.route).path(given.value)
-
-
-_SAVING_WORDS = re.compile(r"save|load|store|restore|resume|dump|write|read", re.IGNORECASE)
-
-
-def _meaning(binding: Binding) -> str:
-    """What tells a binding from others of the same name.
-
-    ``path`` in ``save_checkpoint(path)`` and in ``load_checkpoint(path)`` of one class, or of one file, is the same.
-    """
-    function = binding.scope.node
-    if binding.kind is not BindingKind.PARAMETER or not isinstance(function, cst.FunctionDef):
-        return str(id(binding))
-    name = function.name.value
-    if _SAVING_WORDS.search(name) is None:
-        return str(id(binding))
-    owner = binding.scope.model.function_info(function).owner
-    holder = binding.scope.model if owner is None else owner
-    return f"{id(holder)}.{_SAVING_WORDS.sub('', name).strip('_').lower()}"

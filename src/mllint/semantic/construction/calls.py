@@ -1,7 +1,7 @@
 """What built-in functions and the methods of modules, lists, dicts and strings give while a module is built."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from mllint.semantic.construction.libraries import fill_dict
@@ -71,12 +71,8 @@ def _part_method(part: Part, name: str, given: Given, frame: "Frame") -> Any:
         fill_dict(part, given.get(0, "modules"))
         return None
     if name in ("values", "items", "keys") and part.container is Container.MAPPING and not part.is_open:
-        pairs = {
-            "values": list(part.children.values()),
-            "keys": list(part.children),
-            "items": list(part.children.items()),
-        }
-        return Items(pairs[name], bool(part.loose))
+        views: dict[str, Iterable[Any]] = {"values": part.children.values(), "keys": part.children}
+        return Items(list(views.get(name, part.children.items())), bool(part.loose))
     if name not in _HARMLESS:
         # Some method of a base or of a library: it may register anything.
         part.is_open = True

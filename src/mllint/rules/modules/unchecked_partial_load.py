@@ -1,0 +1,86 @@
+"""## What it does
+
+Finds loads of a state dict that skip every key that does not match, where nobody looks at what was skipped:
+`load_state_dict(..., strict=False)` as a statement, and in paddle `set_state_dict(...)` (`set_dict`, `load_dict`) of a
+file that the project did not save itself.
+
+## Why is this bad?
+
+Nothing tells whether anything was loaded. One wrong prefix, a renamed layer or a checkpoint in place of its state dict,
+and the module keeps its random weights, in part or in full. `load_state_dict` returns the missing and the unexpected
+keys; dropped, they are gone. Paddle prints a warning for each missing key and each wrong shape, and says nothing of
+keys that the module does not have.
+
+## Example
+
+```python
+import torch
+from torch import nn
+
+model = nn.Linear(8, 2)
+model.load_state_dict(torch.load("pretrained.pt"), strict=False)
+```
+
+## Use instead
+
+```python
+import torch
+from torch import nn
+
+model = nn.Linear(8, 2)
+result = model.load_state_dict(torch.load("pretrained.pt"), strict=False)
+if result.missing_keys or result.unexpected_keys:
+    raise ValueError(f"the file does not fit: {result}")
+```
+
+## What it leaves alone
+
+A strict load, which raises by itself. A result that is assigned, printed, returned or tested. Code that has compared
+the keys itself: it asks for `state_dict()` of the module in the same function, or selects entries under a condition.
+The state dict of a module of the same class. Paddle files that this project saves itself, and optimizers.
+
+## Fix safety
+
+No fix is offered: which keys may be missing only the author knows.
+
+## References
+
+- [torch.nn.Module.load_state_dict](https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.load_state_dict)
+- [paddle.nn.Layer.set_state_dict](https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/nn/Layer_en.html)
+"""
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from mllint.context import Context
+from mllint.rule import Finding, Rule
+from mllint.semantic.checkpoints.loads import load_of
+from mllint.semantic.checkpoints.unchecked import is_unchecked
+
+rule = Rule(
+    code="ML423",
+    message="keys that do not match are skipped in silence, and the result that names them is dropped",
+    help="write `result = ...`, and look at `result.missing_keys` and `result.unexpected_keys`",
+    frameworks=frozenset({"torch", "paddle"}),
+    since="0.1.0",
+)
+
+
+@rule.on_method("load_state_dict", "set_state_dict", "set_dict", "load_dict")
+def check(call: cst.Call, context: Context) -> Iterator[Finding]:
+    """Report a load as a statement that skips what does not match."""
+    if not isinstance(context.parent(call), cst.Expr):
+        return
+    load = load_of(context.model, call)
+    if load is None or not is_unchecked(load):
+        return
+    if load.method == "load_state_dict":
+        yield Finding(call)
+    else:
+        method = f"`{load.method}`"
+        yield Finding(
+            call,
+            f"{method} skips keys that do not match, and the result that names them is dropped",
+            f"write `missing, unexpected = {load.method}(...)` on the layer, and look at both",
+        )

@@ -1,0 +1,131 @@
+"""## What it does
+
+Finds state dicts of a module inside `DataParallel`, `DistributedDataParallel` or `torch.compile` that are saved with
+`torch.save`, alone or as an entry of a checkpoint.
+
+## Why is this bad?
+
+The wrapper holds the module as an attribute, so every key in the file begins with `module.` or `_orig_mod.`. The bare
+module does not load such a file: a strict load raises "Missing key(s) ... Unexpected key(s)", and with `strict=False`
+nothing is loaded and nobody is told.
+
+## Example
+
+```python
+import torch
+from torch import nn
+
+model = nn.DataParallel(nn.Linear(8, 2))
+torch.save(model.state_dict(), "model.pt")
+```
+
+## Use instead
+
+```python
+import torch
+from torch import nn
+
+model = nn.DataParallel(nn.Linear(8, 2))
+torch.save(model.module.state_dict(), "model.pt")
+```
+
+## What it leaves alone
+
+Files that are loaded back into a wrapped module, as code that resumes training does, and projects that take the prefix
+off somewhere. A module that is wrapped only under a condition is reported where the project loads what was saved into
+the bare module. `model.compile()` wraps nothing, nor does `torch.jit.script`, and the `DataParallel` of paddle adds no
+prefix. `AveragedModel` has a state of its own besides the module.
+
+## Fix safety
+
+Safe where the module surely is wrapped at that place: the keys of the file lose the prefix. Where the wrapped module
+comes in as an argument the fix is unsafe, because another caller may pass a bare one. No fix is offered where the
+module is wrapped only under a condition.
+
+## References
+
+- [Saving and loading models](https://docs.pytorch.org/tutorials/beginner/saving_loading_models.html#saving-torch-nn-dataparallel-models)
+- [torch.nn.parallel.DistributedDataParallel](https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html)
+- [torch.compile](https://docs.pytorch.org/docs/stable/generated/torch.compile.html)
+"""
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from mllint.context import Context
+from mllint.diagnostics import Applicability
+from mllint.edits import NodeFix, append_trailer
+from mllint.knowledge import lookup
+from mllint.rule import Finding, Rule
+from mllint.semantic.checkpoints.wrapped import (
+    WrappedSave,
+    is_loaded_wrapped,
+    is_taken_off,
+    loads_around,
+    may_read,
+    wrapped_saves,
+)
+from mllint.semantic.scopes import BindingKind
+
+rule = Rule(
+    code="ML426",
+    message="the state dict of a wrapped module is saved",
+    help="save the state dict of the module inside",
+    frameworks=frozenset({"torch"}),
+    since="0.1.0",
+    applicability=Applicability.SAFE,
+)
+
+# It counts how many models it averages, and that belongs to what is saved.
+_OWN_STATE = "torch.optim.swa_utils.AveragedModel"
+
+
+@rule.on_method("state_dict")
+def check(call: cst.Call, context: Context) -> Iterator[Finding]:
+    """Report the call that gives the state dict of a wrapped module, where the result goes into a file."""
+    save = next((save for save in wrapped_saves(context.model) if save.call is call), None)
+    if save is None or _OWN_STATE in save.wrappers or not _is_wrong(save, context):
+        return
+    wrapper = save.wrappers[0].rpartition(".")[2]
+    inside = "".join(f".{attribute}" for attribute in _attributes(save))
+    receiver = context.text(save.receiver)
+    if save.is_certain:
+        yield Finding(
+            call,
+            f"the keys that are saved begin with `{save.prefix}`: the module is in `{wrapper}`",
+            f"write `{receiver}{inside}.state_dict()`" if len(receiver) < 60 else rule.help,
+            fix=lambda: _fix(save, context),
+        )
+    else:
+        yield Finding(
+            call,
+            f"the keys that are saved begin with `{save.prefix}` if the module is in `{wrapper}`",
+            f'save the state dict of the module inside: `getattr(model, "{inside[1:]}", model).state_dict()`',
+        )
+
+
+def _is_wrong(save: WrappedSave, context: Context) -> bool:
+    """Whether nothing around loads the file the way it was saved, or something surely loads it otherwise."""
+    if is_taken_off(context.model):
+        return False
+    loads = list(loads_around(context.model))
+    if any(is_loaded_wrapped(load) for load in loads):
+        return False
+    return save.is_certain or any(is_loaded_wrapped(load) is False and may_read(load, save) for load in loads)
+
+
+def _attributes(save: WrappedSave) -> list[str]:
+    """The attributes that lead from the outermost wrapper to the module."""
+    wrappers = [lookup.wrapper(name) for name in save.wrappers]
+    return [wrapper.attribute for wrapper in wrappers if wrapper is not None and wrapper.attribute is not None]
+
+
+def _fix(save: WrappedSave, context: Context) -> NodeFix:
+    inside = "".join(f".{attribute}" for attribute in _attributes(save))
+    is_passed = any(binding.kind is BindingKind.PARAMETER for binding in context.bindings(save.receiver))
+    return NodeFix(
+        f"save the state dict of `{inside}`",
+        append_trailer(save.receiver, inside),
+        Applicability.UNSAFE if is_passed else Applicability.SAFE,
+    )

@@ -1,0 +1,146 @@
+"""What the code around a load does with the dict that is loaded."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.semantic.checkpoints.loads import Load
+from mllint.semantic.scopes import BindingKind
+from mllint.syntax.shape import dotted_path, string_literal, subscript_index
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+MAX_NAMES = 4
+"""Through how many names a dict is followed back."""
+
+_STATEMENTS = (cst.BaseSmallStatement, cst.BaseCompoundStatement)
+_KIND_QUESTIONS = frozenset({"isinstance", "hasattr", "type"})
+
+
+def is_guarded(load: Load) -> bool:
+    """Whether the code reckons with several kinds of file: it catches what goes wrong, or looks before it loads."""
+    child: cst.CSTNode = load.call
+    for ancestor in load.model.tree.ancestors(load.call):
+        if isinstance(ancestor, (cst.Try, cst.TryStar)) and child is ancestor.body and ancestor.handlers:
+            return True
+        if isinstance(ancestor, (cst.FunctionDef, cst.ClassDef)):
+            break
+        child = ancestor
+    return any(_is_examined(name, load.model) for name in names_behind(load.given, load.model))
+
+
+def names_behind(node: cst.BaseExpression, model: "Model", depth: int = 0) -> Iterator[cst.BaseExpression]:
+    """The names and dotted paths through which a dict came to an expression."""
+    while isinstance(node, (cst.Subscript, cst.Call)):
+        if isinstance(node, cst.Subscript):
+            node = node.value
+        else:
+            node = node.func.value if isinstance(node.func, cst.Attribute) else node.func
+    if dotted_path(node) is None:
+        return
+    yield node
+    for binding in model.reaching(node):
+        if binding.kind is BindingKind.ASSIGN and binding.value is not None and depth < MAX_NAMES:
+            yield from names_behind(binding.value, model, depth + 1)
+
+
+def uses(node: cst.BaseExpression, model: "Model") -> Iterator[cst.BaseExpression]:
+    """Every use of a name or dotted path in the function around it, its own included."""
+    key = dotted_path(node)
+    if key is None:
+        return
+    function = model.enclosing_function(node)
+    for name in model.names_by_word.get(key.rpartition(".")[2], ()):
+        holder: cst.CSTNode | None = model.tree.parent(name) if "." in key else name
+        known = isinstance(holder, cst.BaseExpression) and dotted_path(holder) == key
+        if known and model.enclosing_function(name) is function:
+            assert isinstance(holder, cst.BaseExpression)
+            yield holder
+
+
+def _is_examined(node: cst.BaseExpression, model: "Model") -> bool:
+    """Whether the function asks what kind of dict a name holds: ``"model" in ckpt``, ``isinstance(ckpt, ...)``."""
+    key = dotted_path(node)
+    for use in uses(node, model):
+        for ancestor in model.tree.ancestors(use):
+            if isinstance(ancestor, cst.Comparison) and _asks_for_member(ancestor, key):
+                return True
+            if isinstance(ancestor, cst.Call) and dotted_path(ancestor.func) in _KIND_QUESTIONS:
+                return True
+            if isinstance(ancestor, _STATEMENTS):
+                break
+    return False
+
+
+def _asks_for_member(node: cst.Comparison, key: str | None) -> bool:
+    """Whether a comparison is ``... in key`` or ``... in key.keys()``."""
+    for part in node.comparisons:
+        holder = part.comparator
+        if isinstance(holder, cst.Call) and isinstance(holder.func, cst.Attribute) and holder.func.attr.value == "keys":
+            holder = holder.func.value
+        if isinstance(part.operator, (cst.In, cst.NotIn)) and dotted_path(holder) == key:
+            return True
+    return False
+
+
+def entries_read(load: Load) -> list[str] | None:
+    """The string keys under which the same function reads the dict that is loaded; ``None``: it deletes some."""
+    model = load.model
+    bindings = model.reaching(load.given)
+    found: list[str] = []
+    for use in uses(load.given, model):
+        item = model.tree.parent(use)
+        if not isinstance(item, cst.Subscript) or item.value is not use:
+            continue
+        above = model.tree.parent(item)
+        if isinstance(above, cst.Del):
+            return None
+        text = string_literal(subscript_index(item))
+        is_read = not isinstance(above, (cst.AssignTarget, cst.AugAssign))
+        if text is not None and is_read and text not in found and model.reaching(use) == bindings:
+            found.append(text)
+    return found
+
+
+def completed_dict(load: Load) -> str | None:
+    """The dict that was made for the load and is not loaded: its name.
+
+    ``full = model.state_dict(); full.update(part); model.load_state_dict(part)``: nothing is done with ``full``.
+    """
+    model = load.model
+    key = dotted_path(load.given)
+    for use in uses(load.given, model):
+        arg = model.tree.parent(use)
+        call = model.tree.parent(arg) if isinstance(arg, cst.Arg) else None
+        if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute) or len(call.args) != 1:
+            continue
+        full = call.func.value
+        if call.func.attr.value != "update" or not isinstance(full, cst.Name) or dotted_path(full) == key:
+            continue
+        if not isinstance(model.tree.parent(call), cst.Expr):
+            continue
+        bindings = model.reaching(full)
+        made = bindings[0].value if len(bindings) == 1 else None
+        if made is not None and _is_state_of(made, load.receiver) and not _is_used_behind(full, model):
+            return full.value
+    return None
+
+
+def _is_state_of(node: cst.BaseExpression, receiver: cst.BaseExpression) -> bool:
+    """Whether an expression is ``receiver.state_dict()``."""
+    return (
+        isinstance(node, cst.Call)
+        and isinstance(node.func, cst.Attribute)
+        and node.func.attr.value == "state_dict"
+        and dotted_path(receiver) is not None
+        and dotted_path(node.func.value) == dotted_path(receiver)
+    )
+
+
+def _is_used_behind(node: cst.Name, model: "Model") -> bool:
+    """Whether the function uses a name again behind a place."""
+    every = list(uses(node, model))
+    index = next(index for index, use in enumerate(every) if use is node)
+    return index + 1 < len(every)

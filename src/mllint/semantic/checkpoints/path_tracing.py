@@ -1,0 +1,141 @@
+"""The path of a file that an expression stands for, as far as it is known."""
+
+import re
+
+import libcst as cst
+
+from mllint.semantic.checkpoints.paths import Path, joined
+from mllint.semantic.checkpoints.routes import MAX_DEPTH, Follower
+from mllint.semantic.construction.builder import Construction
+from mllint.semantic.scopes import Binding, BindingKind
+from mllint.semantic.values import Text
+from mllint.syntax.shape import dotted_path, fingerprint, string_literal
+
+_PATH_FUNCTIONS = frozenset({
+    "builtins.str", "os.path.abspath", "os.path.expanduser", "os.path.realpath", "os.path.normpath", "pathlib.Path",
+    "pathlib.PurePath", "os.fspath",
+})  # fmt: skip
+_SAVING_WORDS = re.compile(r"save|load|store|restore|resume|dump|write|read", re.IGNORECASE)
+
+
+class PathTracer(Follower):
+    """Follows paths in one file."""
+
+    def path(self, node: cst.BaseExpression) -> Path | None:
+        """The path that an expression stands for, as far as it is known."""
+        if self.depth > MAX_DEPTH:
+            return None
+        self.depth += 1
+        try:
+            return self._path(node)
+        finally:
+            self.depth -= 1
+
+    def _path(self, node: cst.BaseExpression) -> Path | None:
+        text = string_literal(node)
+        if text is not None:
+            return Path(text)
+        match node:
+            case cst.Name() | cst.Attribute():
+                return self._path_of_name(node)
+            case cst.FormattedString():
+                return self._formatted(node)
+            case cst.BinaryOperation(operator=cst.Add()):
+                left, right = self.path(node.left), self.path(node.right)
+                return Path(left.text + right.text) if left is not None and right is not None else None
+            case cst.BinaryOperation(operator=cst.Divide()):
+                return joined(self.path(node.left), self.path(node.right))
+            case cst.BinaryOperation(operator=cst.Modulo()):
+                return self._filled(node.left, r"%[-+ #0]*\d*(?:\.\d+)?[diouxXeEfFgGcrs]", node)
+            case cst.Call():
+                return self._path_of_call(node)
+        return self._unknown(node)
+
+    def _path_of_name(self, node: cst.Name | cst.Attribute) -> Path | None:
+        bindings = self.model.reaching(node)
+        if len(bindings) == 1:
+            binding = bindings[0]
+            given = self.given(binding)
+            if given is not None:
+                caller, argument = given
+                return PathTracer(caller.model, caller.route, self.depth + 1).path(argument)
+            if binding.kind is BindingKind.ASSIGN and binding.value is not None and not binding.path:
+                return self.path(binding.value)
+            return Path.unknown(f"{binding.key}@{_meaning(binding)}")
+        value = Construction().built_at(node, self.model)
+        if isinstance(value, str):
+            return Path(value)
+        known = self.model.value(node)
+        if isinstance(known, Text) and known.literal is not None:
+            return Path(known.literal)
+        return self._unknown(node)
+
+    def _unknown(self, node: cst.BaseExpression) -> Path:
+        assigned = self._path_of_attribute(node)
+        if assigned is not None:
+            return assigned
+        holder = self.model.enclosing_function(node)
+        key = dotted_path(node)
+        text = fingerprint(node)
+        # `args.out` and `self.path` mean the same all over a file; a bare name only in its function.
+        where = id(self.model) if key is not None and "." in key else id(holder)
+        return Path.unknown(f"{text}@{where}")
+
+    def _path_of_attribute(self, node: cst.BaseExpression) -> Path | None:
+        """The path that a class assigns once to an attribute of ``self``."""
+        if not isinstance(node, cst.Attribute) or not isinstance(node.value, cst.Name):
+            return None
+        function = self.model.enclosing_function(node)
+        info = None if function is None else self.model.function_info(function)
+        if info is None or info.owner is None or info.self_name != node.value.value:
+            return None
+        bindings = list(info.owner.assignments(node.attr.value))
+        if len(bindings) != 1 or bindings[0].kind is not BindingKind.ASSIGN or bindings[0].value is None:
+            return None
+        return PathTracer(bindings[0].scope.model, None, self.depth + 1).path(bindings[0].value)
+
+    def _formatted(self, node: cst.FormattedString) -> Path | None:
+        pieces: list[str] = []
+        for part in node.parts:
+            if isinstance(part, cst.FormattedStringText):
+                pieces.append(part.value.replace("{{", "{").replace("}}", "}"))
+                continue
+            assert isinstance(part, cst.FormattedStringExpression)
+            inner = self.path(part.expression) if part.format_spec is None else self._unknown(part.expression)
+            pieces.append((inner or self._unknown(part.expression)).text)
+        return Path("".join(pieces))
+
+    def _filled(self, template: cst.BaseExpression, hole: str, node: cst.BaseExpression) -> Path | None:
+        text = string_literal(template)
+        if text is None:
+            return self._unknown(node)
+        return Path(re.sub(hole, lambda _: self._unknown(node).text, text))
+
+    def _path_of_call(self, node: cst.Call) -> Path | None:
+        name = self.model.qualified_name(node.func)
+        values = [arg.value for arg in node.args if not arg.star and arg.keyword is None]
+        if name == "os.path.join" and len(values) == len(node.args):
+            return joined(*map(self.path, values))
+        if name in _PATH_FUNCTIONS and values:
+            return joined(*map(self.path, values))
+        if isinstance(node.func, cst.Attribute) and node.func.attr.value == "format":
+            return self._filled(node.func.value, r"\{[^{}]*\}", node)
+        if isinstance(node.func, cst.Attribute) and node.func.attr.value == "joinpath":
+            return joined(self.path(node.func.value), *map(self.path, values))
+        return self._unknown(node)
+
+
+def _meaning(binding: Binding) -> str:
+    """What tells a binding from others of the same name.
+
+    ``path`` in ``save_checkpoint(path)`` and in ``load_checkpoint(path)`` of one class, or of one file, is the same.
+    """
+    function = binding.scope.node
+    if binding.kind is not BindingKind.PARAMETER or not isinstance(function, cst.FunctionDef):
+        return str(id(binding))
+    name = function.name.value
+    if _SAVING_WORDS.search(name) is None:
+        return str(id(binding))
+    owner = binding.scope.model.function_info(function).owner
+    holder = binding.scope.model if owner is None else owner
+    return f"{id(holder)}.{_SAVING_WORDS.sub('', name).strip('_').lower()}"

@@ -1,0 +1,44 @@
+"""Expressions in some file, and how messages name where they stand."""
+
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.syntax.parse import ParseError, parse
+from mllint.syntax.spans import RoundTripError, spans_of
+from mllint.syntax.walk import Tree
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An expression in some file."""
+
+    model: "Model"
+    node: cst.CSTNode
+
+    def seen_from(self, model: "Model") -> str:
+        """The place as a message in another file, or in the same one, names it: ``train.py:12`` or ``line 12``."""
+        row = self._row()
+        if self.model is model:
+            return "this file" if row is None else f"line {row}"
+        name = PurePath(self.model.source.path).name
+        return f"`{name}`" if row is None else f"{name}:{row}"
+
+    def _row(self) -> int | None:
+        """The first row of the expression; ``None`` in a file that cannot be printed back as it was."""
+        source = self.model.source
+        alike = self.model.tree.by_type[type(self.node)]
+        index = next(index for index, node in enumerate(alike) if node is self.node)
+        try:
+            # The nodes at hand may have come without the whitespace between them.
+            tree = Tree(parse(source))
+            node = tree.by_type[type(self.node)][index]
+            start, _ = spans_of(tree.module, [node], source.text)[id(node)]
+        except (ParseError, RoundTripError, IndexError):
+            return None
+        return source.location(start).row

@@ -1,0 +1,137 @@
+"""What is surely wrong with a load of a state dict."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import libcst as cst
+
+from mllint.semantic.checkpoints.contents import Absent, Content, FromFile, Record, State, Whole, key_set
+from mllint.semantic.checkpoints.handling import completed_dict, entries_read, is_guarded
+from mllint.semantic.checkpoints.loads import Load, contents, wanted
+from mllint.semantic.checkpoints.saves import Saved
+from mllint.semantic.checkpoints.tracing import Tracer
+from mllint.semantic.state_keys import KeySet, Mismatch, compare
+from mllint.semantic.values import Module, Object
+from mllint.syntax.shape import dotted_path
+
+# Keys that training scripts give to what they save, and that no parameter has.
+_CHECKPOINT_KEYS = frozenset({
+    "epoch", "epochs", "state_dict", "model", "model_state_dict", "model_state", "model_dict", "net", "network",
+    "optimizer", "optim", "optimizer_state_dict", "optimizer_state", "opt", "scheduler", "scheduler_state_dict",
+    "lr_scheduler", "scaler", "args", "config", "cfg", "hparams", "hyper_parameters", "best_acc", "best_acc1",
+    "best_prec1", "best_loss", "acc", "loss", "step", "global_step", "iteration", "iter", "iters", "state", "ema",
+    "start_epoch", "best_score", "best_val_loss", "best_metric", "vocab", "arch",
+})  # fmt: skip
+_MODEL_KEYS = frozenset({"model", "net", "network", "model_state_dict", "net_state_dict", "model_state", "model_dict"})
+_STATEFUL = frozenset({"optimizer", "scheduler", "scaler"})
+
+ProblemKind = Literal["nested", "absent", "whole", "swapped", "keys", "read", "partial"]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What is surely wrong with a load.
+
+    ``nested``: a checkpoint that holds the state dict (under ``names``) among other things. ``absent``: a key that
+    nothing saves. ``whole``: a module. ``swapped``: the state of another kind of thing. ``keys``: other keys
+    (``mismatch``). ``read``: a dict of which other entries (``names``) are read as those of a checkpoint.
+    ``partial``: the dict that was completed for the load (``names``) is not the one that is loaded.
+    """
+
+    kind: ProblemKind
+    content: Content | None = None
+    saved: Saved | None = None
+    mismatch: Mismatch | None = None
+    names: tuple[str, ...] = ()
+
+
+def problem_of(load: Load) -> Problem | None:
+    """What is surely wrong with a load; ``None`` when nothing is."""
+    if is_guarded(load):
+        return None
+    found: list[Problem] = []
+    for saved, content in contents(load):
+        problem = _of_content(load, saved, content)
+        if problem is None:
+            # The file may be one of several, and one that fits is enough.
+            return None
+        found.append(problem)
+    return found[0] if found else _by_the_code_around(load)
+
+
+def _of_content(load: Load, saved: Saved | None, content: Content | None) -> Problem | None:
+    match content:
+        case Absent():
+            return Problem("absent", content, saved)
+        case Whole():
+            return Problem("whole", content, saved)
+        case State():
+            return _of_state(load, saved, content)
+        case Record():
+            return _of_record(load, saved, content)
+    return None
+
+
+def _of_state(load: Load, saved: Saved | None, content: State) -> Problem | None:
+    owner, receiver = content.owner, load.value
+    kinds = [value.kind if isinstance(value, Object) else "module" for value in (owner, receiver) if value is not None]
+    if len(kinds) == 2 and kinds[0] != kinds[1] and _STATEFUL | {"module"} >= set(kinds):
+        return Problem("swapped", content, saved)
+    return _of_keys(load, saved, content, content.keys)
+
+
+def _of_keys(load: Load, saved: Saved | None, content: Content, keys: KeySet) -> Problem | None:
+    if not isinstance(load.value, Module):
+        return None
+    mismatch = compare(keys, wanted(load))
+    if mismatch.is_total or (load.is_strict and mismatch):
+        return Problem("keys", content, saved, mismatch)
+    return None
+
+
+def _of_record(load: Load, saved: Saved | None, content: Record) -> Problem | None:
+    nested = tuple(key for key, item in content.items.items() if isinstance(item, (State, Whole)))
+    if nested and (isinstance(load.value, Module) or _saves_receiver(load, content)):
+        return Problem("nested", content, saved, names=nested)
+    if not content.items and saved is None:
+        return None
+    return _of_keys(load, saved, content, key_set(content))
+
+
+def _saves_receiver(load: Load, content: Record) -> bool:
+    """Whether one of the states in a record is that of something with the receiver's name."""
+    name = (dotted_path(load.receiver) or "").rpartition(".")[2]
+    for item in content.items.values():
+        node = item.place.node if isinstance(item, State) else None
+        if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
+            owner = (dotted_path(node.func.value) or "").rpartition(".")[2]
+            if owner and owner == name:
+                return True
+    return False
+
+
+def _by_the_code_around(load: Load) -> Problem | None:
+    """What is wrong with the dict of a file of which nothing is known but how the code around treats it."""
+    content = Tracer(load.model).content(load.given)
+    if dotted_path(load.receiver) != "self" and load.is_strict and dotted_path(load.given) is not None:
+        full = completed_dict(load)
+        if full is not None:
+            return Problem("partial", content, names=(full,))
+    if not isinstance(content, FromFile) or content.renames:
+        return None
+    if content.trail:
+        return _by_name(load, content)
+    if isinstance(load.value, Object) or dotted_path(load.receiver) == "self" or dotted_path(load.given) is None:
+        return None
+    names = [name for name in entries_read(load) or () if name in _CHECKPOINT_KEYS]
+    return Problem("read", content, names=tuple(names)) if names else None
+
+
+def _by_name(load: Load, content: FromFile) -> Problem | None:
+    """``model.load_state_dict(ckpt["optimizer"])``: the key says that it is the state of something else."""
+    key = content.trail[-1]
+    word = key.lower()
+    is_for_optimizer = word.startswith("optim") or word.endswith("optimizer")
+    into_module = isinstance(load.value, Module) and is_for_optimizer
+    into_optimizer = isinstance(load.value, Object) and load.value.kind == "optimizer" and word in _MODEL_KEYS
+    return Problem("swapped", content, names=(key,)) if into_module or into_optimizer else None

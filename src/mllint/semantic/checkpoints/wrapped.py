@@ -1,0 +1,156 @@
+"""State dicts of wrapped modules that are saved: their keys begin with the prefix of the wrapper."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.knowledge import lookup
+from mllint.semantic.checkpoints.contents import Content, FromFile, Record, State
+from mllint.semantic.checkpoints.loads import Load, load_of
+from mllint.semantic.checkpoints.paths import Path
+from mllint.semantic.checkpoints.saves import Saved
+from mllint.semantic.checkpoints.tracing import LOADING_METHODS, Tracer, read_path
+from mllint.semantic.scopes import BindingKind
+from mllint.semantic.state_keys import WRAPPER_PREFIXES
+from mllint.semantic.values import Module
+from mllint.syntax.shape import dotted_path, string_literal
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+# String methods and functions with which a prefix is taken off or looked for.
+_PREFIX_WORDS = frozenset({"replace", "removeprefix", "startswith", "lstrip", "split", "sub", "find", "partition"})
+
+
+@dataclass(frozen=True, slots=True)
+class WrappedSave:
+    """A call ``wrapped.state_dict()`` whose result is saved.
+
+    ``wrappers`` are those that put a prefix in front of the keys, outermost first; ``is_certain``: the module surely is
+    in them, whichever way the program takes. ``key`` is the entry under which a checkpoint holds the state dict.
+    """
+
+    call: cst.Call
+    receiver: cst.BaseExpression
+    wrappers: tuple[str, ...]
+    is_certain: bool
+    saved: Saved
+    key: str | None
+
+    @property
+    def prefix(self) -> str:
+        """What stands in front of every key."""
+        return prefix_of(self.wrappers)
+
+
+def wrapped_saves(model: "Model") -> Iterator[WrappedSave]:
+    """The state dicts of wrapped modules of this file that are saved, each once."""
+    seen: set[int] = set()
+    for saved in model.surroundings.saved:
+        for key, state in _states(saved.content):
+            call = state.place.node
+            if state.place.model is not model or id(call) in seen or not isinstance(call, cst.Call):
+                continue
+            seen.add(id(call))
+            if not isinstance(call.func, cst.Attribute) or not _is_unchanged(state):
+                continue
+            found = wrappings(model, call.func.value)
+            wrapped = [wrappers for wrappers in found if wrappers]
+            if wrapped and all(wrappers == wrapped[0] for wrappers in wrapped):
+                certain = len(wrapped) == len(found)
+                yield WrappedSave(call, call.func.value, wrapped[0], certain, saved, key)
+
+
+def _states(content: Content | None) -> Iterator[tuple[str | None, State]]:
+    if isinstance(content, State):
+        yield None, content
+    elif isinstance(content, Record):
+        for key, item in content.items.items():
+            if isinstance(item, State):
+                yield key, item
+
+
+def _is_unchanged(state: State) -> bool:
+    """Whether some key may still begin with a wrapper's prefix: nothing has taken it off on the way to the file."""
+    return any(state.keys.may_begin_with(prefix) for prefix in WRAPPER_PREFIXES)
+
+
+def prefix_of(wrappers: tuple[str, ...]) -> str:
+    """What wrappers together put in front of every key."""
+    found = [lookup.wrapper(name) for name in wrappers]
+    return "".join(wrapper.prefix for wrapper in found if wrapper is not None)
+
+
+def wrappings(model: "Model", node: cst.BaseExpression) -> list[tuple[str, ...] | None]:
+    """In what the module that an expression stands for may be wrapped, one entry for each way to it.
+
+    Wrappers that add no prefix are left out; ``None``: not known.
+    """
+    if isinstance(node, cst.IfExp):
+        return [*wrappings(model, node.body), *wrappings(model, node.orelse)]
+    found: list[tuple[str, ...] | None] = []
+    bindings = model.reaching(node)
+    if not bindings and isinstance(node, cst.Attribute) and dotted_path(node) is not None:
+        function = model.enclosing_function(node)
+        owner = None if function is None else model.function_info(function).owner
+        if owner is not None and isinstance(node.value, cst.Name):
+            bindings = tuple(owner.assignments(node.attr.value))
+    for binding in bindings:
+        if binding.kind is BindingKind.ASSIGN and isinstance(binding.value, cst.IfExp) and not binding.path:
+            found += wrappings(binding.scope.model, binding.value)
+        else:
+            found.append(_wrappers(binding.scope.model.binding_value(binding)))
+    return found or [_wrappers(model.value(node))]
+
+
+def _wrappers(value: object) -> tuple[str, ...] | None:
+    if not isinstance(value, Module) or "?" in value.wrappers:
+        return None
+    return tuple(name for name in value.wrappers if prefix_of((name,)))
+
+
+def is_taken_off(model: "Model") -> bool:
+    """Whether this file or one around it handles the prefix of a wrapper by itself."""
+    return any(_handles_prefix(other) for other in model.surroundings.models)
+
+
+def _handles_prefix(model: "Model") -> bool:
+    if "consume_prefix_in_state_dict_if_present" in model.names_by_word:
+        return True
+    words = {*WRAPPER_PREFIXES, *(prefix.removesuffix(".") for prefix in WRAPPER_PREFIXES)}
+    for word in _PREFIX_WORDS:
+        for call in model.calls_by_word.get(word, ()):
+            if any(string_literal(arg.value) in words for arg in call.args):
+                return True
+    return False
+
+
+def loads_around(model: "Model") -> Iterator[Load]:
+    """The loads in a file and in the files around it."""
+    for other in model.surroundings.models:
+        for word in sorted(LOADING_METHODS):
+            for call in other.calls_by_word.get(word, ()):
+                load = load_of(other, call)
+                if load is not None:
+                    yield load
+
+
+def is_loaded_wrapped(load: Load) -> bool | None:
+    """Whether a load goes into a wrapped module: surely, surely not, or (``None``) maybe."""
+    found = wrappings(load.model, load.receiver)
+    if all(wrappers for wrappers in found):
+        return True
+    return False if all(wrappers == () for wrappers in found) else None
+
+
+def may_read(load: Load, save: WrappedSave) -> bool:
+    """Whether a load by the look of it reads what was saved: the same file, or an entry of the same name."""
+    content = Tracer(load.model).content(load.given)
+    if not isinstance(content, FromFile) or content.renames:
+        return False
+    path: Path | None = read_path(content)
+    if path is not None and save.saved.path is not None and path.is_same_as(save.saved.path):
+        return True
+    return save.key is not None and content.trail == (save.key,)
