@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.cases import default_rules_and
+from harness.cases import default_rules_and, read_targets
 from mllint._dev import docs
 from mllint._dev.rule_page import HEADINGS, PageError, RulePage
 from mllint.diagnostics import Applicability, Diagnostic
@@ -31,7 +31,7 @@ every_page = pytest.mark.parametrize(
 
 def findings(code: str, rule: Rule) -> tuple[Diagnostic, ...]:
     """What the default rules and this one find in a piece of documentation."""
-    return lint(code.encode(), "example.py", default_rules_and(rule.name)).diagnostics
+    return lint(code.encode(), "example.py", default_rules_and(rule.name), targets=read_targets(code)).diagnostics
 
 
 @every_rule
@@ -54,7 +54,8 @@ def test_safe_fix_of_the_example_is_what_to_use_instead(rule: Rule) -> None:
     for example, instead in zip(page.code("Example"), page.code("Use instead"), strict=True):
         offered = {f.fix.applicability for f in findings(example, rule) if f.fix is not None}
         if Applicability.SAFE in offered:
-            result = fix(example.encode(), "example.py", default_rules_and(rule.name))
+            rules = default_rules_and(rule.name)
+            result = fix(example.encode(), "example.py", rules, targets=read_targets(example))
             assert result.data.decode() == instead
 
 

@@ -232,6 +232,23 @@ def test_assign_result(before: str, after: str) -> None:
 @pytest.mark.parametrize(
     ("before", "after"),
     [
+        ("net.flag = False  # c\n", "net.set_(False)  # c\n"),
+        ("net.a[0].flag = x or y\n", "net.a[0].set_(x or y)\n"),
+        ("(net).flag = (  # c\n    x\n)\n", "(net).set_((  # c\n    x\n))\n"),
+        ("if a: net.flag = b; c()\n", "if a: net.set_(b); c()\n"),
+    ],
+)
+def test_call_instead_of_assigning(before: str, after: str) -> None:
+    def build(tree: Tree) -> tuple[NodeEdit, ...]:
+        (statement,) = tree.by_type[cst.Assign]
+        return edits.call_instead_of_assigning(statement, statement.targets[0].target, "set_")
+
+    assert edit(before, build) == after
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
         ("m = m.load(s)\n", "m.load(s)\n"),
         ("(m) = (m.load(s))  # c\n", "(m.load(s))  # c\n"),
         ("m = \\\n    m.load(s)\r\n", "m.load(s)\r\n"),

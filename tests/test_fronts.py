@@ -56,7 +56,7 @@ def engine_places() -> list[Place]:
             found.code,
         )
         for case in all_cases()
-        for found in case.lint().diagnostics
+        for found in case.lint_for_newest().diagnostics
     )
 
 

@@ -133,7 +133,7 @@ def fixed(case: Case, data: bytes | None = None, *, unsafe: bool = False) -> Fix
     """The case's file (or other bytes in its place) after its fixes."""
     content = case.data if data is None else data
     project = Project(case.root)
-    return fix(content, str(case.path), case.rules, unsafe=unsafe, project=project)
+    return fix(content, str(case.path), case.rules, unsafe=unsafe, targets=case.targets, project=project)
 
 
 def by_trust(case: Case, *, unsafe: bool) -> tuple[list[Diagnostic], list[Diagnostic]]:

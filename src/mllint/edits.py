@@ -107,6 +107,12 @@ def append_trailer(node: cst.BaseExpression, trailer: str) -> tuple[NodeEdit, ..
     return wrap(node, "(", ")" + trailer)
 
 
+def keep_only(whole: cst.CSTNode, part: cst.BaseExpression, before: str, after: str) -> tuple[NodeEdit, NodeEdit]:
+    """Put text around a part of an expression and drop the rest of the whole, whose outer parentheses stay."""
+    opening = NodeEdit(whole, Side.START, _first(part), Side.START, before)
+    return opening, NodeEdit(_last(part), Side.END, whole, Side.END, after)
+
+
 def add_call_parentheses(node: cst.BaseExpression) -> tuple[NodeEdit, ...]:
     """Make a call without arguments of an expression that names a function."""
     return append_trailer(node, "()")
@@ -128,14 +134,48 @@ def rename_keyword(argument: cst.Arg, name: str) -> NodeEdit:
     return replace(argument.keyword, name)
 
 
+def insert_first(function: cst.FunctionDef, statement: str, line_break: str) -> NodeEdit:
+    """Make a statement the first one of a function, behind the docstring and in front of every comment.
+
+    ``line_break`` is the line end and indentation with which statements of the body begin.
+    """
+    body = function.body
+    if isinstance(body, cst.SimpleStatementSuite):
+        return insert_before(body.body[0], f"{statement}; ")
+    assert isinstance(body, cst.IndentedBlock)
+    if function.get_docstring() is not None:
+        return insert_after(body.body[0], line_break + statement)
+    newline = line_break[: len(line_break) - len(line_break.lstrip("\r\n"))]
+    end = body.header.newline
+    return NodeEdit(end, Side.END, end, Side.END, line_break[len(newline) :] + statement + newline)
+
+
+def delete_line(line: cst.SimpleStatementLine, before: cst.CSTNode) -> NodeEdit | None:
+    """Delete a line with the comment at its end; ``before`` is the statement in front of it in the same body.
+
+    ``None`` where the place at which the line begins cannot be told from the nodes.
+    """
+    if line.leading_lines:
+        start = line.leading_lines[-1].newline
+    elif isinstance(before, cst.SimpleStatementLine):
+        start = before.trailing_whitespace.newline
+    else:
+        return None
+    return NodeEdit(start, Side.END, line.trailing_whitespace.newline, Side.END, "")
+
+
 def assign_result(statement: cst.Expr, target: str) -> NodeEdit:
     """Turn the statement ``x.cuda()`` into ``target = x.cuda()``."""
     return insert_before(statement, f"{target} = ")
 
 
-def delete_assignment_target(
-    statement: cst.Assign | cst.AnnAssign, target: cst.AssignTarget | None = None
-) -> NodeEdit:
+def call_instead_of_assigning(statement: cst.Assign, target: cst.Attribute, method: str) -> tuple[NodeEdit, ...]:
+    """Turn ``net.requires_grad = False`` into ``net.requires_grad_(False)``, ``target`` being the only one."""
+    opening = NodeEdit(_last(target.value), Side.END, _first(statement.value), Side.START, f".{method}(")
+    return opening, insert_after(statement.value, ")")
+
+
+def delete_assignment_target(statement: cst.Assign | cst.AnnAssign, target: cst.AssignTarget | None = None) -> NodeEdit:
     """Turn ``m = m.load_state_dict(s)`` into ``m.load_state_dict(s)``.
 
     ``target`` says which one to delete of several (``a = b = value``); an annotation goes with its
@@ -300,8 +340,7 @@ _BINDING_FIELDS = {
 def _means_something_else(tree: Tree, name: str, module: str) -> bool:
     """Whether the file binds the name, in any scope, to anything but (the root of) the module."""
     return any(
-        node.value == name and _binds_something_else(tree, node, module)
-        for node in tree.by_type.get(cst.Name, ())
+        node.value == name and _binds_something_else(tree, node, module) for node in tree.by_type.get(cst.Name, ())
     )
 
 
@@ -315,14 +354,10 @@ def _binds_something_else(tree: Tree, node: cst.Name, module: str) -> bool:
         return False
     if isinstance(parent, cst.AsName):
         parent = tree.parent(parent)
-    return not isinstance(parent, cst.ImportAlias) or _imports_something_else(
-        tree, parent, node, module
-    )
+    return not isinstance(parent, cst.ImportAlias) or _imports_something_else(tree, parent, node, module)
 
 
-def _imports_something_else(
-    tree: Tree, alias: cst.ImportAlias, node: cst.Name, module: str
-) -> bool:
+def _imports_something_else(tree: Tree, alias: cst.ImportAlias, node: cst.Name, module: str) -> bool:
     """Whether an import in which the name stands binds it to anything but the module.
 
     In a function even the module itself is something else: before that import has run, the name
@@ -370,9 +405,7 @@ def _preamble(body: Sequence[Statement]) -> list[cst.SimpleStatementLine]:
         if not isinstance(statement, cst.SimpleStatementLine):
             break
         part = statement.body[0]
-        is_docstring = (
-            not preamble and isinstance(part, cst.Expr) and isinstance(part.value, cst.BaseString)
-        )
+        is_docstring = not preamble and isinstance(part, cst.Expr) and isinstance(part.value, cst.BaseString)
         is_future = isinstance(part, cst.ImportFrom) and _absolute_package(part) == "__future__"
         if not is_docstring and not is_future:
             break
@@ -402,9 +435,7 @@ def _sorts_behind(line: cst.SimpleStatementLine, module: str) -> bool:
     return first.names[0].evaluated_name.casefold() > module.casefold()
 
 
-def _insert_line_behind(
-    module: cst.Module, line: cst.SimpleStatementLine, statement: str
-) -> NodeEdit:
+def _insert_line_behind(module: cst.Module, line: cst.SimpleStatementLine, statement: str) -> NodeEdit:
     """Insert a line behind another one and the comment at its end."""
     if line is module.body[-1] and not module.has_trailing_newline:
         return insert_before(line, statement.lstrip("\r\n") + _newline(module, line))

@@ -11,6 +11,8 @@ Markers are comments:
   rows that cannot carry a comment.
 - ``# ok: ML101 why silence is right`` on a row that looks wrong and is not.
 - ``# variants: off, because ...`` once in a file whose point is how a name is imported.
+- ``# target-version: torch=2.1`` where the lowest version that a project allows is the point; it may
+  stand in the examples of a rule's page too.
 """
 
 import io
@@ -22,7 +24,7 @@ from functools import cache
 from pathlib import Path
 
 from mllint.diagnostics import Diagnostic, Result
-from mllint.engine import lint
+from mllint.engine import Targets, lint
 from mllint.registry import RuleSet, all_rules, select
 from mllint.rule import Rule
 from mllint.semantic.project import Project
@@ -34,6 +36,7 @@ SNAPSHOTS = Path(__file__).parent.parent / "snapshots" / "rules"
 _EXPECT = re.compile(r"#\s*expect(?:\[([+-]\d+)\])?:\s*([^\s,]+(?:\s*,\s*[^\s,]+)*)")
 _EXPECTED_CODE = re.compile(r"(ML\d{3})(?:\[(safe|unsafe|display|none)\])?")
 _OK = re.compile(r"#\s*ok:\s*(ML\d{3})\s*(.*)")
+_TARGET = re.compile(r"#\s*target-version:\s*(torch|paddle)=(\d+)\.(\d+)")
 _VARIANTS_OFF = re.compile(r"#\s*variants: off, because \S+")
 
 
@@ -89,6 +92,11 @@ class Case:
         """The expectations in the file."""
         return read_markers(self.data, str(self.path))
 
+    @property
+    def targets(self) -> Targets:
+        """The target versions that the file asks for."""
+        return read_targets(Source.from_bytes(self.data, str(self.path)).text)
+
     def lint(self, data: bytes | None = None, rules: RuleSet | None = None) -> Result:
         """Lint the file, or other bytes in its place, with the rules of the case or others."""
         if data is None and rules is None:
@@ -97,8 +105,13 @@ class Case:
             self.data if data is None else data,
             str(self.path),
             rules or self.rules,
+            targets=self.targets,
             project=Project(self.root),
         )
+
+    def lint_for_newest(self) -> Result:
+        """Lint the file as who knows of no target version does."""
+        return lint(self.data, str(self.path), self.rules, project=Project(self.root))
 
 
 @dataclass(frozen=True)
@@ -112,7 +125,12 @@ class Markers:
 
 @cache
 def _lint_unchanged(case: Case) -> Result:
-    return lint(case.data, str(case.path), case.rules, project=Project(case.root))
+    return lint(case.data, str(case.path), case.rules, targets=case.targets, project=Project(case.root))
+
+
+def read_targets(text: str) -> Targets:
+    """The target versions that comments in a text ask for."""
+    return Targets(**{name: (int(major), int(minor)) for name, major, minor in _TARGET.findall(text)})
 
 
 @cache

@@ -35,7 +35,8 @@ Keyword arguments, which raise by themselves.
 
 ## Fix safety
 
-Safe: the assignment did nothing before, and the name leaves no doubt about what was meant.
+Safe: the assignment did nothing before, and the name leaves no doubt about what was meant. On a module of PyTorch,
+which has no such flag under any name, the method `requires_grad_` is called; on a layer of Paddle no fix is offered.
 
 ## References
 
@@ -49,7 +50,7 @@ import libcst as cst
 
 from mllint.context import Context
 from mllint.diagnostics import Applicability
-from mllint.edits import NodeFix, rename_attribute
+from mllint.edits import NodeFix, call_instead_of_assigning, rename_attribute
 from mllint.rule import Finding, Rule
 from mllint.semantic.values import ClassObject, Instance, Module, Other, Symbol
 
@@ -87,12 +88,25 @@ def check(node: cst.AssignTarget | cst.AnnAssign, context: Context) -> Iterator[
     flag = _TYPOS[typo]
     if _is_own_field(target, typo, context):
         return
+    message = f"`{typo}` is no gradient flag: the assignment has no effect"
+    if not isinstance(context.value(target.value), Module):
+        fix = NodeFix(f"rename to `{flag}`", (rename_attribute(target, flag),))
+        yield Finding(target, message, f"write `{flag}`", fix=lambda: fix)
+        return
+    # A module has no such flag under the right name either.
+    statement = context.statement(target)
+    called = flag == "requires_grad" and isinstance(statement, cst.Assign) and len(statement.targets) == 1
     yield Finding(
         target,
-        f"`{typo}` is no gradient flag: the assignment has no effect",
-        f"write `{flag}`",
-        fix=lambda: NodeFix(f"rename to `{flag}`", (rename_attribute(target, flag),)),
+        message,
+        f"set `{flag}` on every parameter of the module",
+        fix=(lambda: _as_call(statement, target)) if called else None,
     )
+
+
+def _as_call(statement: cst.CSTNode, target: cst.Attribute) -> NodeFix:
+    assert isinstance(statement, cst.Assign)
+    return NodeFix("call `requires_grad_`", call_instead_of_assigning(statement, target, "requires_grad_"))
 
 
 def _is_own_field(target: cst.Attribute, typo: str, context: Context) -> bool:

@@ -1,0 +1,175 @@
+"""## What it does
+
+Finds gradient flags that are set where no parameter sees them: on a module (`model.backbone.requires_grad = False`,
+`layer.stop_gradient = True`), on `parameter.data`, on the values of `state_dict()`.
+
+## Why is this bad?
+
+Only parameters have such a flag. On a module the assignment makes a new attribute that nobody reads, and `.data` and
+`state_dict()` give new tensors whose flags the parameters do not share. Everything goes on training, without an error.
+`model.requires_grad_ = False` even destroys the method of that name.
+
+In Paddle `layer.stop_gradient`, `layer.trainable` and `layer.requires_grad` do nothing in any version, and a parameter
+has no `requires_grad` before 3.2.
+
+## Example
+
+```python
+from torch import nn
+
+model = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 1))
+model[0].requires_grad = False
+```
+
+## Use instead
+
+```python
+from torch import nn
+
+model = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 1))
+model[0].requires_grad_(False)
+```
+
+## What it leaves alone
+
+Parameters and other tensors, whose flag does work: `self.pos_embed.requires_grad = False`. Classes that define such a
+property or read the attribute themselves. The values of `state_dict()` in Paddle, which are the parameters.
+`parameter.requires_grad` in Paddle, unless the project allows a version below 3.2.
+
+## Fix safety
+
+Safe: the flag is set on the parameters, by `requires_grad_` in PyTorch and by a loop in Paddle. Unsafe on `self`, where
+layers that are made further down would not be frozen. No fix is offered for the values of `state_dict()`.
+
+## References
+
+- [torch.nn.Module.requires_grad_](https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.requires_grad_)
+- [paddle.Tensor.stop_gradient](https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/Tensor_en.html)
+"""
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from mllint.context import Context
+from mllint.diagnostics import Applicability
+from mllint.edits import (
+    NodeEdit,
+    NodeFix,
+    binds_trailers,
+    call_instead_of_assigning,
+    insert_after,
+    insert_before,
+    rename_attribute,
+    replace,
+    replace_between,
+    wrap,
+)
+from mllint.rule import Finding, Rule
+from mllint.semantic.flags import flagged_module, is_own_field, is_state_value
+from mllint.semantic.values import Tensor
+from mllint.syntax.shape import constant, dotted_path
+
+rule = Rule(
+    code="ML202",
+    message="this freezes nothing: the flag belongs to the parameters",
+    help="set the flag on every parameter",
+    frameworks=frozenset({"torch", "paddle"}),
+    since="0.1.0",
+    applicability=Applicability.SAFE,
+)
+
+_FLAGS = {
+    "torch": frozenset({"requires_grad", "requires_grad_"}),
+    "paddle": frozenset({"requires_grad", "stop_gradient", "trainable"}),
+}
+_ALL_FLAGS = frozenset().union(*_FLAGS.values())
+
+
+@rule.on(cst.Assign, mentions=tuple(sorted(_ALL_FLAGS)))
+def check(statement: cst.Assign, context: Context) -> Iterator[Finding]:
+    """Report every target that is such a flag on something that has none."""
+    for item in statement.targets:
+        target = item.target
+        if isinstance(target, cst.Attribute) and target.attr.value in _ALL_FLAGS:
+            only = len(statement.targets) == 1 and not target.lpar
+            yield from _check(statement, target, only, context)
+
+
+def _check(statement: cst.Assign, target: cst.Attribute, only: bool, context: Context) -> Iterator[Finding]:
+    flag, owner = target.attr.value, target.value
+    module = flagged_module(context.model, owner)
+    if module is not None:
+        is_used = flag != "requires_grad_" and is_own_field(context.model, target, module)
+        if flag in _FLAGS[module.framework] and not is_used:
+            yield from _on_module(statement, target, module.framework, only, context)
+        return
+    value = context.value(owner.value) if isinstance(owner, cst.Attribute) and owner.attr.value == "data" else None
+    if isinstance(value, Tensor) and value.parameter and value.framework == "torch" and flag == "requires_grad":
+        assert isinstance(owner, cst.Attribute)
+        fix = NodeFix("leave out `.data`", (replace_between(owner.value, owner, ""),))
+        message = "`.data` gives a new tensor: the flag of the parameter does not change"
+        yield Finding(target, message, "leave out `.data`", fix=lambda: fix)
+    elif flag == "requires_grad" and constant(statement.value) is False and is_state_value(context.model, owner):
+        message = "`state_dict()` gives new tensors: the flags of the parameters do not change"
+        yield Finding(target, message, "write `for parameter in model.parameters()`")
+    elif flag == "requires_grad" and _is_old_parameter(owner, context):
+        yield Finding(
+            target,
+            "a parameter of Paddle has no `requires_grad` before 3.2: nothing is frozen",
+            "set `stop_gradient`, which means the opposite",
+            fix=(lambda: NodeFix("set `stop_gradient`", _as_stop_gradient(statement, target))) if only else None,
+        )
+
+
+def _is_old_parameter(node: cst.BaseExpression, context: Context) -> bool:
+    value = context.value(node)
+    is_old = context.paddle_version is not None and context.paddle_version < (3, 2)
+    return is_old and isinstance(value, Tensor) and value.parameter and value.framework == "paddle"
+
+
+def _on_module(
+    statement: cst.Assign, target: cst.Attribute, framework: str, only: bool, context: Context
+) -> Iterator[Finding]:
+    flag, path = target.attr.value, dotted_path(target.value)
+    message = f"`{flag}` is set on a module: the flags of its parameters do not change"
+    if flag == "requires_grad_":
+        message = "`requires_grad_` is overwritten instead of called: nothing is frozen"
+    if framework == "torch":
+        applicability = Applicability.UNSAFE if path == "self" else Applicability.SAFE
+        edits = call_instead_of_assigning(statement, target, "requires_grad_")
+        fix = NodeFix("call `requires_grad_`", edits, applicability) if only else None
+        yield Finding(target, message, f"write `{path or 'module'}.requires_grad_(...)`", fix=lambda: fix)
+    else:
+        yield Finding(
+            target,
+            message,
+            f"write `for parameter in {path or 'layer'}.parameters(): parameter.stop_gradient = ...`",
+            fix=(lambda: _loop(statement, target, context)) if only else None,
+        )
+
+
+def _loop(statement: cst.Assign, target: cst.Attribute, context: Context) -> NodeFix | None:
+    """Set the flag on every parameter of a layer of Paddle."""
+    line = context.parent(statement)
+    if not isinstance(line, cst.SimpleStatementLine) or len(line.body) > 1:
+        return None
+    name = "parameter" if "parameter" not in context.model.names_by_word else "each_parameter"
+    indent = context.line_break(statement) + context.model.tree.module.default_indent
+    opening = insert_before(target.value, f"for {name} in ")
+    edits = [opening, insert_after(target.value, f".parameters():{indent}{name}")]
+    if target.attr.value == "requires_grad":
+        edits += _as_stop_gradient(statement, target)
+    applicability = Applicability.UNSAFE if dotted_path(target.value) == "self" else Applicability.SAFE
+    return NodeFix("set the flag on every parameter", tuple(edits), applicability)
+
+
+def _as_stop_gradient(statement: cst.Assign, target: cst.Attribute) -> tuple[NodeEdit, ...]:
+    """Make `requires_grad = value` mean the same as `stop_gradient`."""
+    value = constant(statement.value)
+    renamed = rename_attribute(target, "stop_gradient")
+    if isinstance(value, bool):
+        return renamed, replace(statement.value, str(not value))
+    if binds_trailers(statement.value):
+        return renamed, insert_before(statement.value, "not ")
+    return renamed, *wrap(statement.value, "not (", ")")

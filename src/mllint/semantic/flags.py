@@ -1,0 +1,66 @@
+"""Gradient flags: on what they are set, and whether somebody else has a use for the attribute."""
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.semantic.scopes import BindingKind
+from mllint.semantic.uses import reads
+from mllint.semantic.values import Method, Module, StateDict
+from mllint.syntax.shape import dotted_path
+
+if TYPE_CHECKING:
+    from mllint.semantic.definitions import ClassInfo
+    from mllint.semantic.model import Model
+
+# What attributes of a module are called that are modules, where nothing else is known of them.
+_PARTS = frozenset({
+    "backbone", "encoder", "decoder", "features", "classifier", "fc", "layer1", "layer2", "layer3", "layer4", "trunk",
+    "stem", "neck", "base_model", "bert", "roberta", "transformer", "vision_model", "text_model", "visual",
+    "image_encoder", "text_encoder", "vision_tower", "feature_extractor", "resnet", "vgg", "conv1", "bn1",
+})  # fmt: skip
+
+
+def flagged_module(model: "Model", node: cst.BaseExpression) -> Module | None:
+    """The module that an expression is: one that is known, or a part of one that has a name as only modules have."""
+    value = model.value(node)
+    if isinstance(value, Module):
+        return value
+    if isinstance(node, cst.Attribute) and (value is None or isinstance(value, Method)) and node.attr.value in _PARTS:
+        owner = flagged_module(model, node.value)
+        return None if owner is None else Module(owner.framework)
+    return None
+
+
+def is_own_field(model: "Model", target: cst.Attribute, module: Module) -> bool:
+    """Whether the class of a module, or somebody in the file, has a use for an attribute that is assigned."""
+    name, path = target.attr.value, dotted_path(target)
+    if path is not None and any(True for _ in reads(model, path)):
+        return True
+    definition = module.definition
+    if definition is None:
+        return False
+    if definition.method("__setattr__") is not None or definition.method(name) is not None:
+        return True
+    return any(_declares_or_reads(info, name) for info in definition.lineage)
+
+
+def _declares_or_reads(info: "ClassInfo", name: str) -> bool:
+    """Whether a class has an attribute of its own of that name in its body, or reads it in one of its methods."""
+    if name in info.model.scope(info.node).bindings:
+        return True
+    own_names = {method.self_name for method in info.methods.values()}
+    places = (node for own in own_names if own is not None for node in reads(info.model, f"{own}.{name}"))
+    return any(info.node in info.model.tree.ancestors(node) for node in places)
+
+
+def is_state_value(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether an expression is one of the values of the state dict of a torch module."""
+    holder: cst.BaseExpression | None = node.value if isinstance(node, cst.Subscript) else None
+    bindings = model.reaching(node)
+    if len(bindings) == 1 and bindings[0].kind is BindingKind.LOOP:
+        call = bindings[0].value
+        if isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute):
+            holder = call.func.value if call.func.attr.value in ("values", "items") else None
+    state = None if holder is None else model.value(holder)
+    return isinstance(state, StateDict) and isinstance(state.owner, Module) and state.owner.framework == "torch"
