@@ -104,3 +104,45 @@ def test_one_element_is_seen_behind_several_steps() -> None:
             return out.data.cpu()[0]
         """
     assert rows("ML102", source) == [4]
+
+
+# -- ML201: totals and lists that keep the graph ----------------------------------------------------------------------
+
+
+def in_training_loop(backward: str, added: str = "total += loss") -> str:
+    return f"""
+def train(model, loader, optimizer, scaler, engine, args):
+    total = 0.0
+    losses = []
+    for x, y in loader:
+        optimizer.zero_grad()
+        loss = torch.mean(model(x, y)) + args.weight
+        {backward}
+        optimizer.step()
+        {added}
+    print(total, losses)
+"""
+
+
+@pytest.mark.parametrize(
+    "backward",
+    [
+        "loss.backward()",
+        "loss.backward(retain_graph=True)",
+        "(loss / args.steps).backward()",
+        "(0.5 * loss).backward()",
+        "scaler.scale(loss).backward()",
+        "scaler.scale(loss / 4).backward()",
+        "engine.backward(loss)",
+        "engine.backward(loss / args.steps)",
+        "self.manual_backward(loss)",
+        "loss.mean().backward()",
+    ],
+)
+def test_backward_proves_that_the_loss_is_attached(backward: str) -> None:
+    assert rows("ML201", in_training_loop(backward)) == [9]
+
+
+@pytest.mark.parametrize("backward", ["loss.backward(gradient)", "loss.step()", "other.backward()", "loss.backward"])
+def test_other_calls_prove_nothing(backward: str) -> None:
+    assert rows("ML201", in_training_loop(backward)) == []

@@ -163,11 +163,6 @@ class Accumulator:
         names = {dotted_path(node) for node in _paths_in(self.added)}
         return any(self._is_computed_from(names, call) for call in self._backward_calls)
 
-    @property
-    def is_for_report(self) -> bool:
-        """Whether the loop shows that the collection is there to be looked at: no loss is made of it."""
-        return self.is_done_with or self.trains or self.runs_over_loader or self.evaluates or self.is_only_reported
-
     @cached_property
     def trains(self) -> bool:
         """Whether the loop runs a backward pass: what is kept beside it is kept for a report."""
@@ -202,17 +197,32 @@ class Accumulator:
 
     @cached_property
     def evaluates(self) -> bool:
-        """Whether the loop stands in a function that switched a module to evaluation and calls no ``backward()``."""
+        """Whether a module was switched to evaluation before the loop, in a function that calls no ``backward()``."""
         function = self.model.enclosing_function(self.node)
         if any(self.model.enclosing_function(call) is function for call in self.model.backward.calls):
             return False
         return any(
-            isinstance(self.model.tree.parent(call), cst.Expr)
-            and self.model.enclosing_function(call) is function
+            self._stands_before_loop(call)
             and isinstance(call.func, cst.Attribute)
             and isinstance(self.model.value(call.func.value), Module)
             for call in self.model.calls_by_word.get("eval", ())
         )
+
+    def _stands_before_loop(self, call: cst.Call) -> bool:
+        """Whether a call is a statement of the function that has surely run when the loop begins."""
+        statement = self.model.tree.parent(call)
+        line = None if statement is None else self.model.tree.parent(statement)
+        block = None if line is None else self.model.tree.parent(line)
+        if not isinstance(statement, cst.Expr) or not isinstance(block, (cst.IndentedBlock, cst.Module)):
+            return False
+        child: cst.CSTNode = self.loop
+        for ancestor in self.model.tree.ancestors(self.loop):
+            if ancestor is block:
+                return any(item is line for item in block.body[: [id(item) for item in block.body].index(id(child))])
+            if isinstance(ancestor, (cst.FunctionDef, cst.ClassDef)):
+                return False
+            child = ancestor
+        return False
 
     @cached_property
     def is_only_reported(self) -> bool:

@@ -104,7 +104,7 @@ def _finding(node: cst.CSTNode, accumulator: Accumulator, context: Context) -> I
     value = context.value(accumulator.added)
     if not isinstance(value, (Tensor, Output)) or value.attached is not True:
         return
-    if accumulator.needs_graph or not (accumulator.is_done_with or accumulator.runs_over_loader):
+    if not _is_for_report(accumulator, value) or accumulator.needs_graph:
         return
     if accumulator.is_done_with:
         message = f"`{accumulator.key}` keeps the graph nodes of every iteration alive"
@@ -116,3 +116,14 @@ def _finding(node: cst.CSTNode, accumulator: Accumulator, context: Context) -> I
     text = context.text(part).strip() if isinstance(part, (cst.Name, cst.Attribute)) else "..."
     fix = NodeFix(f"add `.{method}()`", append_trailer(part, f".{method}()"))
     yield Finding(node, message, f"write `{text}.{method}()`", fix=(lambda: fix) if isinstance(value, Tensor) else None)
+
+
+def _is_for_report(accumulator: Accumulator, value: Tensor | Output) -> bool:
+    """Whether the loop shows that the collection is there to be looked at, and no loss is made of it."""
+    if accumulator.is_done_with or accumulator.runs_over_loader:
+        return True
+    if isinstance(value, Output):  # of what a module of unknown class gives, a part may hang on no graph
+        return False
+    if accumulator.trains or accumulator.is_only_reported:
+        return True
+    return bool(value.scalar or value.one_element) and accumulator.evaluates
