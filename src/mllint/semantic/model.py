@@ -8,7 +8,7 @@ import libcst as cst
 
 from mllint.knowledge import lookup
 from mllint.semantic.backward import Backward
-from mllint.semantic.checkpoints.loads import Checkpoints
+from mllint.semantic.checkpoints.saves import Surroundings
 from mllint.semantic.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.depth import Depth
 from mllint.semantic.gradients import Gradients
@@ -44,7 +44,7 @@ class Model:
         self._inference = Inference(self)
         self.gradients = Gradients(self)
         self.backward = Backward(self)
-        self.checkpoints = Checkpoints(self)
+        self.surroundings = Surroundings(self)
 
     def forget(self) -> None:
         """Drop everything that was derived, and with it every hold on the models of other files.
@@ -54,7 +54,7 @@ class Model:
         self._inference = Inference(self)
         self.gradients = Gradients(self)
         self.backward = Backward(self)
-        self.checkpoints = Checkpoints(self)
+        self.surroundings = Surroundings(self)
         self._comprehensions.clear()
         for class_definition in self._classes.values():
             class_definition.forget()
