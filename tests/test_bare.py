@@ -19,9 +19,10 @@ from mllint.syntax.shape import fingerprint
 from mllint.syntax.source import Source
 from mllint.syntax.walk import Tree, children
 
-# Of these the two parsers make different numbers: adjacent strings are one, `else: if` is `elif`.
+# Of these the two parsers make different numbers: adjacent strings are one, `else: if` is `elif`, a body on one line
+# or behind a semicolon looks like every other, and a bare `*` among parameters leaves no trace.
 _MERGED = {"SimpleString", "ConcatenatedString", "FormattedString", "FormattedStringText", "Else", "IndentedBlock"}
-_MERGED |= {"FormattedStringExpression"}
+_MERGED |= {"FormattedStringExpression", "SimpleStatementSuite", "SimpleStatementLine", "ParamStar"}
 
 
 def shape_of(tree: Tree) -> dict[str, int]:
@@ -44,7 +45,7 @@ def test_both_parsers_make_the_same_nodes(path: Path) -> None:
         pytest.raises(NotBareError, bare_module, text)  # left to the full parser
         return
     bare = Tree(bare_module(text))
-    assert bare.node_count > 50
+    assert bare.node_count > 20
     assert shape_of(bare) == shape_of(Tree(parse(Source(text, path.name))))
 
 
@@ -63,7 +64,7 @@ ak = {al for am in an if ao if ap for aq in ar}
 at = {au: av async for au in aw} if 0 else {1, 2}
 ax = (ay for az in ba)
 bb = bc[bd, be:bf:bg, ...]
-bh = f"x{{{bi!r:>{bj}}}" "y" f"{bk}"
+bh = f"x{{{bi!r:>{bj}}}}" "y" f"{bk}"
 bl = 1.5e3 + 2j + 0xFF + b"z".bm(*bn, bo=bp, **bq)
 assert br < bs <= bt is not bu not in bv, bw
 del bx, by
