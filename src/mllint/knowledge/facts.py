@@ -74,7 +74,7 @@ GRAD_OFF = frozenset({
     "torch.no_grad",
     "torch.inference_mode",
     "paddle.no_grad",
-    "paddle.base.dygraph.base.no_grad_",
+    "paddle.base.dygraph.no_grad",
     "paddle.base.dygraph.base.no_grad",
     # paddle 1.x to 2.5: paddle.fluid was renamed paddle.base in 2.6.
     "paddle.fluid.dygraph.no_grad",
@@ -183,35 +183,6 @@ CLASSES: Mapping[str, Class] = {
     "torch.autograd.Variable": Class("tensor", "data requires_grad volatile"),
 }
 
-_BUILDERS = (
-    # https://docs.pytorch.org/vision/stable/models.html, table "Classification"
-    "alexnet convnext_tiny convnext_small convnext_base convnext_large densenet121 densenet161 densenet169 densenet201"
-    " efficientnet_b0 efficientnet_b1 efficientnet_b2 efficientnet_b3 efficientnet_b4 efficientnet_b5 efficientnet_b6"
-    " efficientnet_b7 efficientnet_v2_s efficientnet_v2_m efficientnet_v2_l maxvit_t mnasnet0_5 mnasnet0_75 mnasnet1_0"
-    " mnasnet1_3 mobilenet_v2 mobilenet_v3_large mobilenet_v3_small regnet_y_400mf regnet_y_800mf regnet_y_1_6gf"
-    " regnet_y_3_2gf regnet_y_8gf regnet_y_16gf regnet_y_32gf regnet_y_128gf regnet_x_400mf regnet_x_800mf"
-    " regnet_x_1_6gf regnet_x_3_2gf regnet_x_8gf regnet_x_16gf regnet_x_32gf resnet18 resnet34 resnet50 resnet101"
-    " resnet152 resnext50_32x4d resnext101_32x8d resnext101_64x4d wide_resnet50_2 wide_resnet101_2"
-    " shufflenet_v2_x0_5 shufflenet_v2_x1_0 shufflenet_v2_x1_5 shufflenet_v2_x2_0 squeezenet1_0 squeezenet1_1"
-    " swin_t swin_s swin_b swin_v2_t swin_v2_s swin_v2_b vgg11 vgg11_bn vgg13 vgg13_bn vgg16 vgg16_bn vgg19 vgg19_bn"
-    " vit_b_16 vit_b_32 vit_l_16 vit_l_32 vit_h_14"
-)
-_BUILDERS_OF_OTHERS = (
-    # The same page: these give named tuples while training, dictionaries or lists of dictionaries.
-    "googlenet inception_v3 detection.fasterrcnn_resnet50_fpn detection.fasterrcnn_resnet50_fpn_v2"
-    " detection.fasterrcnn_mobilenet_v3_large_fpn detection.fasterrcnn_mobilenet_v3_large_320_fpn"
-    " detection.fcos_resnet50_fpn"
-    " detection.keypointrcnn_resnet50_fpn detection.maskrcnn_resnet50_fpn detection.maskrcnn_resnet50_fpn_v2"
-    " detection.retinanet_resnet50_fpn detection.retinanet_resnet50_fpn_v2 detection.ssd300_vgg16"
-    " detection.ssdlite320_mobilenet_v3_large segmentation.deeplabv3_mobilenet_v3_large"
-    " segmentation.deeplabv3_resnet50 segmentation.deeplabv3_resnet101 segmentation.fcn_resnet50"
-    " segmentation.fcn_resnet101 segmentation.lraspp_mobilenet_v3_large"
-)
-MODEL_BUILDERS: Mapping[str, Class] = {
-    **{f"torchvision.models.{name}": Class("layer", "* weights progress", "tensor") for name in _words(_BUILDERS)},
-    **{f"torchvision.models.{name}": Class("layer", "* weights progress") for name in _words(_BUILDERS_OF_OTHERS)},
-}
-
 # https://numpy.org/doc/stable/reference/routines.html (run: each gives an ndarray)
 _NUMPY_ARRAYS = """
     arange array asarray ascontiguousarray atleast_2d concatenate copy diag empty empty_like expand_dims eye full
@@ -257,15 +228,6 @@ FUNCTIONS: Mapping[str, Function] = {
     "torch.nn.utils.rnn.pack_padded_sequence": Function("packed", "input lengths batch_first enforce_sorted"),
     "torch.nn.utils.rnn.pack_sequence": Function("packed", "sequences enforce_sorted"),
     "paddle.Model": Function("other", "network inputs labels"),
-    # https://docs.pytorch.org/vision/stable/transforms.html, functional forms
-    "torchvision.utils.make_grid": Function("tensor", "tensor nrow padding normalize value_range scale_each pad_value"),
-    "torchvision.ops.nms": Function("tensor", "boxes scores iou_threshold"),
-    "torchvision.ops.box_iou": Function("tensor", "boxes1 boxes2"),
-    "torchvision.ops.box_area": Function("tensor", "boxes"),
-    "torchvision.ops.box_convert": Function("tensor", "boxes in_fmt out_fmt"),
-    "torchvision.ops.clip_boxes_to_image": Function("tensor", "boxes size"),
-    "torchvision.transforms.functional.to_tensor": Function("tensor", "pic"),
-    "torchvision.io.read_image": Function("tensor", "path mode apply_exif_orientation"),
     **dict.fromkeys((f"numpy.{name}" for name in _words(_NUMPY_ARRAYS)), Function("array")),
     **dict.fromkeys((f"numpy.{name}" for name in _words(_NUMPY_NUMBERS)), Function("number")),
 }
@@ -296,6 +258,9 @@ RETURNS: Mapping[str, Returns] = {
     ),
     # https://docs.pytorch.org/docs/stable/generated/torch.sparse.mm.html
     "torch.sparse.mm": "tensor",
+    # They give the layer itself in 3.3.1 and None in 2.6.2 (run).
+    "paddle.nn.Layer.eval": "other",
+    "paddle.nn.Layer.train": "other",
     "paddle.nn.utils.weight_norm": "module",
     "paddle.nn.utils.spectral_norm": "module",
     "paddle.nn.utils.remove_weight_norm": "module",
@@ -314,7 +279,7 @@ RETURNS: Mapping[str, Returns] = {
 }
 """What functions give whose rows in the tables say otherwise or nothing; their parameters stay those of the tables."""
 
-_TRANSFORMERS_MODEL = re.compile(
+_TRANSFORMERS_MODEL = (
     # https://huggingface.co/docs/transformers/model_doc/auto: AutoModel, AutoModelFor..., BertModel, BertFor...;
     # TF... and Flax... are models of other frameworks.
     r"transformers\.(?:\w+\.)*(?!TF|Flax)\w*(?:Model|For[A-Z]\w+|LMHeadModel|DoubleHeadsModel)\.(?:from_pretrained|from_config|_from_config)"
@@ -323,7 +288,9 @@ _TRANSFORMERS_MODEL = re.compile(
 
 def library_function(name: str) -> Function | None:
     """Functions that follow a pattern: ``transformers.AutoModel.from_pretrained`` gives a module."""
-    return Function("module") if _TRANSFORMERS_MODEL.fullmatch(name) else None
+    if name.startswith("transformers.") and re.fullmatch(_TRANSFORMERS_MODEL, name):
+        return Function("module")
+    return None
 
 
 _METHODS = "weight_ih weight_hh bias_ih bias_hh"

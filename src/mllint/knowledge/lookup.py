@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Literal, cast
 
-from mllint.knowledge import facts, neighbour_tables
+from mllint.knowledge import facts, neighbour_tables, torchvision_facts
 from mllint.knowledge.rows import FRAMEWORKS, read_class, read_function, read_layer_state, table
 from mllint.knowledge.schema import Class, Function, LayerState, Returns, Wrapper
 
@@ -27,6 +27,8 @@ def canonical(name: str) -> str:
     ``torch.nn.modules.loss.CrossEntropyLoss`` gives ``torch.nn.CrossEntropyLoss``.
     """
     framework = name.partition(".")[0]
+    if framework == "torchvision":
+        return torchvision_facts.canonical(name)
     if framework not in FRAMEWORKS:
         return name
     others = table(framework, "CANONICAL")
@@ -45,8 +47,9 @@ def canonical(name: str) -> str:
 def function(name: str) -> Function | None:
     """A function by its qualified name."""
     name = canonical(name)
-    if name in facts.FUNCTIONS:
-        return facts.FUNCTIONS[name]
+    written = facts.FUNCTIONS.get(name) or torchvision_facts.FUNCTIONS.get(name)
+    if written is not None:
+        return written
     row = _row(name, "FUNCTIONS")
     if row is None:
         return facts.library_function(name)
@@ -60,15 +63,19 @@ def method(class_name: str, name: str) -> Function | None:
 
     The class is a base by its qualified name; its subclasses have the method too, though they may give another thing.
     """
-    row = _row(f"{canonical(class_name)}.{name}", "CLASS_METHODS")
-    return None if row is None else read_function(row)
+    qualified = f"{canonical(class_name)}.{name}"
+    row = _row(qualified, "CLASS_METHODS")
+    if row is None:
+        return None
+    known = read_function(row)
+    return known._replace(returns=facts.RETURNS.get(qualified, known.returns))
 
 
 @cache
 def class_(name: str) -> Class | None:
     """A class by its qualified name."""
     name = canonical(name)
-    known = facts.CLASSES.get(name) or facts.MODEL_BUILDERS.get(name)
+    known = facts.CLASSES.get(name) or torchvision_facts.CLASSES.get(name)
     if known is not None:
         return known
     row = _row(name, "CLASSES")

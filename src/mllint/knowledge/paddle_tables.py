@@ -562,6 +562,7 @@ paddle.abs_ self x name
 paddle.acos tensor x name * out
 paddle.acos_ self x name
 paddle.acosh tensor x name * out
+paddle.acosh_ self x name
 paddle.add tensor x y name * alpha out
 paddle.add_n tensor inputs name
 paddle.addmm tensor input x y beta alpha name
@@ -589,12 +590,16 @@ paddle.as_strided tensor x shape stride offset name
 paddle.as_tensor tensor data dtype device requires_grad pin_memory
 paddle.asarray tensor obj * dtype device copy requires_grad
 paddle.asin tensor x name
+paddle.asin_ self x name
 paddle.asinh tensor x name
+paddle.asinh_ self x name
 paddle.assign tensor x output
+paddle.async_save none obj path protocol sync_other_task **configs
 paddle.atan tensor x name
 paddle.atan2 tensor x y name
 paddle.atan_ self x name
 paddle.atanh tensor x name * out
+paddle.atanh_ self x name
 paddle.atleast_1d tensors inputs name
 paddle.atleast_2d tensors inputs name
 paddle.atleast_3d tensors inputs name
@@ -604,6 +609,7 @@ paddle.autograd.hessian other ys xs batch_axis
 paddle.autograd.jacobian other ys xs batch_axis
 paddle.baddbmm tensor input x y beta alpha name
 paddle.baddbmm_ self input x y beta alpha name
+paddle.bartlett_window tensor window_length periodic * dtype layout device pin_memory requires_grad
 paddle.batch other reader batch_size drop_last
 paddle.bernoulli tensor x p name
 paddle.bernoulli_ self x p name
@@ -623,6 +629,7 @@ paddle.bitwise_right_shift tensor x y is_arithmetic out name
 paddle.bitwise_right_shift_ self x y is_arithmetic out name
 paddle.bitwise_xor tensor x y out name
 paddle.bitwise_xor_ self x y name
+paddle.blackman_window tensor window_length periodic * dtype layout device pin_memory requires_grad
 paddle.block_diag tensor inputs name
 paddle.bmm tensor x y name * out
 paddle.broadcast_shape number x_shape y_shape
@@ -637,7 +644,9 @@ paddle.cauchy_ self x loc scale name
 paddle.cdist tensor x y p compute_mode name
 paddle.ceil tensor x name * out
 paddle.check_shape none shape op_name expected_shape_type expected_element_type expected_tensor_dtype
+paddle.cholesky tensor x upper name
 paddle.chunk tensors x chunks axis name
+paddle.clear_async_save_task_queue none
 paddle.clip tensor x min max name * out
 paddle.clone tensor x name
 paddle.column_stack tensor x name
@@ -650,6 +659,7 @@ paddle.copysign_ self x y name
 paddle.cos tensor x name * out
 paddle.cos_ self x name
 paddle.cosh tensor x name * out
+paddle.cosh_ self x name
 paddle.count_nonzero scalar x axis keepdim name
 paddle.create_parameter tensor shape dtype name attr is_bias default_initializer
 paddle.crop tensor x shape offsets name
@@ -686,8 +696,6 @@ paddle.device.get_all_custom_device_type other
 paddle.device.get_all_device_type other
 paddle.device.get_available_custom_device other
 paddle.device.get_available_device other
-paddle.device.get_cudnn_version other
-paddle.device.get_device string input
 paddle.device.get_device_capability other device
 paddle.device.get_device_name string device
 paddle.device.get_device_properties other device
@@ -696,13 +704,6 @@ paddle.device.get_stream_from_external other data_ptr device
 paddle.device.ipc_collect none
 paddle.device.is_available number
 paddle.device.is_bf16_supported number including_emulation
-paddle.device.is_compiled_with_cinn number
-paddle.device.is_compiled_with_cuda number
-paddle.device.is_compiled_with_custom_device number device_type
-paddle.device.is_compiled_with_distribute number
-paddle.device.is_compiled_with_ipu number
-paddle.device.is_compiled_with_rocm number
-paddle.device.is_compiled_with_xpu number
 paddle.device.is_current_stream_capturing number
 paddle.device.manual_seed none seed
 paddle.device.max_memory_allocated number device
@@ -710,7 +711,6 @@ paddle.device.max_memory_reserved number device
 paddle.device.reset_max_memory_allocated none device
 paddle.device.reset_max_memory_reserved none device
 paddle.device.reset_peak_memory_stats none device
-paddle.device.set_device other device
 paddle.device.set_rng_state none new_state device
 paddle.device.set_stream other stream
 paddle.device.synchronize none device
@@ -790,6 +790,7 @@ paddle.divide_ self x y name * rounding_mode
 paddle.dot tensor x y name * out
 paddle.dsplit tensors x num_or_indices name
 paddle.dstack tensor x name
+paddle.eigvalsh tensor x UPLO name
 paddle.einsum tensor equation *operands
 paddle.empty tensor shape dtype name * out device requires_grad pin_memory
 paddle.empty_like tensor x dtype name * device requires_grad pin_memory
@@ -869,7 +870,11 @@ paddle.geometric.send_uv tensor x y src_index dst_index message_op name
 paddle.geometric.weighted_sample_neighbors tensors row colptr edge_weight input_nodes sample_size eids return_eids name
 paddle.geometric_ self x probs name
 paddle.get_cuda_rng_state other
+paddle.get_cudnn_version none
+paddle.get_default_device string
 paddle.get_default_dtype string
+paddle.get_device string input
+paddle.get_device_module other device
 paddle.get_flags other flags
 paddle.get_rng_state other device
 paddle.grad tensors outputs inputs grad_outputs retain_graph create_graph only_inputs allow_unused no_grad_vars * dump_backward_graph_path
@@ -878,6 +883,8 @@ paddle.greater_equal_ self x y name
 paddle.greater_than tensor x y name * out
 paddle.greater_than_ self x y name
 paddle.gt tensor x y name * out
+paddle.hamming_window tensor window_length periodic alpha beta * dtype layout device pin_memory requires_grad
+paddle.hann_window tensor window_length periodic * dtype layout device pin_memory requires_grad
 paddle.heaviside tensor x y name
 paddle.histogram tensor input bins min max weight density name
 paddle.histogram_bin_edges tensor input bins min max name
@@ -954,8 +961,16 @@ paddle.index_put_ self x indices value accumulate name
 paddle.index_sample tensor x index
 paddle.index_select tensor x index axis name * out
 paddle.inner tensor x y name
+paddle.inverse tensor x name
 paddle.io.get_worker_info other
 paddle.io.random_split other dataset lengths generator
+paddle.is_compiled_with_cinn number
+paddle.is_compiled_with_cuda number
+paddle.is_compiled_with_custom_device number device_type
+paddle.is_compiled_with_distribute number
+paddle.is_compiled_with_ipu number
+paddle.is_compiled_with_rocm number
+paddle.is_compiled_with_xpu number
 paddle.is_complex number x
 paddle.is_empty scalar x name
 paddle.is_floating_point number x
@@ -978,6 +993,7 @@ paddle.jit.save none layer path input_spec **configs
 paddle.jit.set_code_level none level also_to_stdout
 paddle.jit.set_verbosity none level also_to_stdout
 paddle.jit.to_static other function input_spec build_strategy backend **kwargs
+paddle.kaiser_window tensor window_length periodic beta * dtype layout device pin_memory requires_grad
 paddle.kron tensor x y name
 paddle.kthvalue tensors x k axis keepdim name
 paddle.lcm tensor x y name
@@ -992,7 +1008,6 @@ paddle.less_than tensor x y name * out
 paddle.less_than_ self x y name
 paddle.lgamma tensor x name
 paddle.lgamma_ self x name
-paddle.linalg.cholesky tensor x upper name
 paddle.linalg.cholesky_inverse tensor x upper name
 paddle.linalg.cholesky_solve tensor x y upper name
 paddle.linalg.cond tensor x p name
@@ -1002,10 +1017,8 @@ paddle.linalg.det tensor x name
 paddle.linalg.eig tensors x name
 paddle.linalg.eigh tensors x UPLO name
 paddle.linalg.eigvals tensor x name
-paddle.linalg.eigvalsh tensor x UPLO name
 paddle.linalg.fp8_fp8_half_gemm_fused other x y transpose_x transpose_y bias scale output_dtype act name
 paddle.linalg.householder_product tensor x tau name
-paddle.linalg.inv tensor x name
 paddle.linalg.lstsq tensors x y rcond driver name
 paddle.linalg.lu tensors x pivot get_infos name
 paddle.linalg.lu_solve other b lu pivots trans name
@@ -1015,7 +1028,6 @@ paddle.linalg.matrix_norm tensor x p axis keepdim name
 paddle.linalg.matrix_power tensor x n name
 paddle.linalg.matrix_rank tensor x tol hermitian atol rtol name
 paddle.linalg.multi_dot tensor x name
-paddle.linalg.norm scalar x p axis keepdim out dtype name
 paddle.linalg.ormqr tensor x tau y left transpose name
 paddle.linalg.pca_lowrank tensors x q center niter name
 paddle.linalg.pinv tensor x rcond hermitian name
@@ -1033,6 +1045,7 @@ paddle.log tensor x name * out
 paddle.log10 tensor x name * out
 paddle.log10_ self x name
 paddle.log1p tensor x name * out
+paddle.log1p_ self x name
 paddle.log2 tensor x name * out
 paddle.log2_ self x name
 paddle.log_ self x name
@@ -1047,6 +1060,7 @@ paddle.logical_not_ self x name
 paddle.logical_or tensor x y name * out
 paddle.logical_or_ self x y name
 paddle.logical_xor tensor x y name * out
+paddle.logical_xor_ self x y name
 paddle.logit tensor x eps name
 paddle.logit_ self x eps name
 paddle.logspace tensor start stop num base dtype name
@@ -1239,9 +1253,11 @@ paddle.nn.utils.spectral_norm other layer name n_power_iterations eps dim
 paddle.nn.utils.vector_to_parameters none vec parameters name
 paddle.nn.utils.weight_norm other layer name dim
 paddle.nonzero tensor x as_tuple * out
+paddle.norm scalar x p axis keepdim out dtype name
 paddle.normal tensor mean std shape name * out
 paddle.normal_ self x mean std name
 paddle.not_equal tensor x y name * out
+paddle.not_equal_ self x y name
 paddle.numel scalar x name
 paddle.ones tensor shape dtype name * out device requires_grad pin_memory
 paddle.ones_like tensor x dtype name * device requires_grad pin_memory
@@ -1297,7 +1313,9 @@ paddle.searchsorted tensor sorted_sequence values out_int32 right name * side ou
 paddle.seed other seed
 paddle.select_scatter tensor x values axis index name
 paddle.set_cuda_rng_state none state_list
+paddle.set_default_device none device
 paddle.set_default_dtype none d
+paddle.set_device other device
 paddle.set_flags none flags
 paddle.set_printoptions none precision threshold edgeitems sci_mode linewidth
 paddle.set_rng_state none state_list device
@@ -1439,6 +1457,7 @@ paddle.take tensor x index mode name
 paddle.take_along_axis tensor arr indices axis broadcast * out
 paddle.tan tensor x name
 paddle.tan_ self x name
+paddle.tensor other
 paddle.tensor_split tensors x num_or_indices axis name
 paddle.tensordot tensor x y axes name
 paddle.tile tensor x repeat_times name
@@ -1468,6 +1487,7 @@ paddle.unique_consecutive tensor x return_inverse return_counts axis dtype name
 paddle.unsqueeze tensor x axis name
 paddle.unsqueeze_ self x axis name
 paddle.unstack tensors x axis num
+paddle.use_compat_guard generator * enable scope silent
 paddle.vander tensor x n increasing name
 paddle.var scalar x axis unbiased keepdim name * correction out
 paddle.vecdot tensor x y axis name
@@ -1555,13 +1575,16 @@ CLASSES = """
 paddle.CPUPlace device other
 paddle.CUDAPinnedPlace device other
 paddle.CUDAPlace device other
+paddle.CustomPlace device other
 paddle.DataParallel layer other layers strategy comm_buffer_size last_comm_buffer_size find_unused_parameters group
 paddle.Generator generator other device
+paddle.IPUPlace device other
 paddle.LazyGuard other other
 paddle.Model other other network inputs labels
 paddle.ParamAttr other other name initializer learning_rate regularizer trainable do_model_average need_clip
 paddle.Tensor tensor other
 paddle.XPUPinnedPlace device other
+paddle.XPUPlace device other
 paddle.amp.GradScaler scaler other enable init_loss_scaling incr_ratio decr_ratio incr_every_n_steps decr_every_n_nan_or_inf use_dynamic_loss_scaling
 paddle.autograd.PyLayer other other
 paddle.autograd.PyLayerContext other other
@@ -1839,6 +1862,7 @@ paddle.optimizer.lr.ReduceOnPlateau scheduler other learning_rate mode factor pa
 paddle.optimizer.lr.StepDecay scheduler other learning_rate step_size gamma last_epoch verbose
 paddle.regularizer.L1Decay other other coeff
 paddle.regularizer.L2Decay other other coeff
+paddle.set_grad_enabled other other mode
 paddle.static.Executor other other place
 paddle.static.InputSpec other other shape dtype name stop_gradient
 paddle.static.Program other other
@@ -2211,7 +2235,7 @@ values
 """
 
 CANONICAL = """
-paddle.* paddle.amp.*
+paddle.adaptive_avg_pool1d paddle.nn.functional.adaptive_avg_pool1d
 paddle.amp.auto_cast.* paddle.amp.*
 paddle.amp.auto_cast.autocast paddle.autocast
 paddle.amp.get_autocast_cpu_dtype paddle.amp.get_autocast_dtype
@@ -2222,8 +2246,15 @@ paddle.autograd.autograd.* paddle.autograd.*
 paddle.autograd.backward_mode.backward paddle.autograd.backward
 paddle.autograd.py_layer.* paddle.autograd.*
 paddle.autograd.saved_tensors_hooks.saved_tensors_hooks paddle.autograd.saved_tensors_hooks
-paddle.base.* paddle.*
-paddle.base.Tensor paddle.base.Tensor
+paddle.base.* paddle.static.*
+paddle.base.CPUPlace paddle.CPUPlace
+paddle.base.CUDAPinnedPlace paddle.CUDAPinnedPlace
+paddle.base.CUDAPlace paddle.CUDAPlace
+paddle.base.CustomPlace paddle.CustomPlace
+paddle.base.IPUPlace paddle.IPUPlace
+paddle.base.ParamAttr paddle.ParamAttr
+paddle.base.XPUPinnedPlace paddle.XPUPinnedPlace
+paddle.base.XPUPlace paddle.XPUPlace
 paddle.base.disable_dygraph paddle.enable_static
 paddle.base.disable_imperative paddle.enable_static
 paddle.base.dygraph.base.* paddle.*
@@ -2237,20 +2268,45 @@ paddle.base.dygraph.grad paddle.grad
 paddle.base.dygraph.no_grad_ paddle.no_grad
 paddle.base.enable_dygraph paddle.disable_static
 paddle.base.enable_imperative paddle.disable_static
+paddle.base.get_flags paddle.get_flags
 paddle.base.in_dygraph_mode paddle.in_dynamic_mode
-paddle.base.is_compiled_with_cinn paddle.device.is_compiled_with_cinn
-paddle.base.is_compiled_with_cuda paddle.device.is_compiled_with_cuda
-paddle.base.is_compiled_with_rocm paddle.device.is_compiled_with_rocm
+paddle.base.is_compiled_with_cinn paddle.is_compiled_with_cinn
+paddle.base.is_compiled_with_cuda paddle.is_compiled_with_cuda
+paddle.base.is_compiled_with_rocm paddle.is_compiled_with_rocm
 paddle.base.param_attr.ParamAttr paddle.ParamAttr
 paddle.base.param_attr.WeightNormParamAttr paddle.static.WeightNormParamAttr
+paddle.base.set_flags paddle.set_flags
 paddle.base.set_global_initializer paddle.nn.initializer.set_global_initializer
 paddle.cat paddle.concat
 paddle.clamp paddle.clip
 paddle.concatenate paddle.concat
-paddle.device.* paddle.*
+paddle.conv1d paddle.nn.functional.conv1d
+paddle.conv2d paddle.nn.functional.conv2d
+paddle.conv3d paddle.nn.functional.conv3d
+paddle.device.BFloat16Tensor paddle.BFloat16Tensor
+paddle.device.BoolTensor paddle.BoolTensor
+paddle.device.ByteTensor paddle.ByteTensor
+paddle.device.CharTensor paddle.CharTensor
+paddle.device.DoubleTensor paddle.DoubleTensor
+paddle.device.Event paddle.Event
+paddle.device.FloatTensor paddle.FloatTensor
+paddle.device.HalfTensor paddle.HalfTensor
+paddle.device.IntTensor paddle.IntTensor
+paddle.device.LongTensor paddle.LongTensor
+paddle.device.ShortTensor paddle.ShortTensor
+paddle.device.Stream paddle.Stream
 paddle.device.StreamContext paddle.device.stream_guard
-paddle.device.get_rng_state paddle.device.get_rng_state
-paddle.device.set_rng_state paddle.device.set_rng_state
+paddle.device.device_guard paddle.device_guard
+paddle.device.get_cudnn_version paddle.get_cudnn_version
+paddle.device.get_device paddle.get_device
+paddle.device.is_compiled_with_cinn paddle.is_compiled_with_cinn
+paddle.device.is_compiled_with_cuda paddle.is_compiled_with_cuda
+paddle.device.is_compiled_with_custom_device paddle.is_compiled_with_custom_device
+paddle.device.is_compiled_with_distribute paddle.is_compiled_with_distribute
+paddle.device.is_compiled_with_ipu paddle.is_compiled_with_ipu
+paddle.device.is_compiled_with_rocm paddle.is_compiled_with_rocm
+paddle.device.is_compiled_with_xpu paddle.is_compiled_with_xpu
+paddle.device.set_device paddle.set_device
 paddle.distribution.bernoulli.Bernoulli paddle.distribution.Bernoulli
 paddle.distribution.beta.Beta paddle.distribution.Beta
 paddle.distribution.binomial.Binomial paddle.distribution.Binomial
@@ -2292,8 +2348,10 @@ paddle.framework.random.* paddle.*
 paddle.ge paddle.greater_equal
 paddle.ger paddle.outer
 paddle.get_autocast_cpu_dtype paddle.amp.get_autocast_dtype
+paddle.get_autocast_dtype paddle.amp.get_autocast_dtype
 paddle.get_autocast_gpu_dtype paddle.amp.get_autocast_dtype
 paddle.greater paddle.gt
+paddle.group_norm paddle.nn.functional.group_norm
 paddle.hapi.* paddle.*
 paddle.hapi.dynamic_flops.flops paddle.flops
 paddle.hapi.model.Model paddle.Model
@@ -2304,15 +2362,21 @@ paddle.io.dataloader.dataset.* paddle.io.*
 paddle.io.dataloader.sampler.* paddle.io.*
 paddle.io.dataloader.worker.get_worker_info paddle.io.get_worker_info
 paddle.io.reader.DataLoader paddle.io.DataLoader
+paddle.is_autocast_enabled paddle.amp.is_autocast_enabled
 paddle.jit.api.* paddle.jit.*
 paddle.jit.dy2static.logging_utils.* paddle.jit.*
 paddle.jit.dy2static.program_translator.enable_to_static paddle.jit.enable_to_static
 paddle.jit.marker.not_to_static paddle.jit.not_to_static
 paddle.jit.translated_layer.TranslatedLayer paddle.jit.TranslatedLayer
+paddle.layer_norm paddle.nn.functional.layer_norm
 paddle.le paddle.less_equal
 paddle.less paddle.less_than
+paddle.linalg.cholesky paddle.cholesky
 paddle.linalg.cross paddle.cross
+paddle.linalg.eigvalsh paddle.eigvalsh
+paddle.linalg.inv paddle.inverse
 paddle.linalg.matrix_transpose paddle.matrix_transpose
+paddle.linalg.norm paddle.norm
 paddle.linalg.vecdot paddle.vecdot
 paddle.lt paddle.less_than
 paddle.manual_seed paddle.seed
@@ -2420,7 +2484,6 @@ paddle.optimizer.rmsprop.RMSProp paddle.optimizer.RMSProp
 paddle.optimizer.rprop.Rprop paddle.optimizer.Rprop
 paddle.optimizer.sgd.SGD paddle.optimizer.SGD
 paddle.reverse paddle.flip
-paddle.softmax paddle.softmax
 paddle.static.create_parameter paddle.create_parameter
 paddle.static.nn.py_func paddle.static.py_func
 paddle.sub paddle.subtract
@@ -2428,7 +2491,9 @@ paddle.sub_ paddle.subtract_
 paddle.swapaxes paddle.transpose
 paddle.swapdims paddle.transpose
 paddle.take_along_dim paddle.take_along_axis
-paddle.tensor.* paddle.signal.*
+paddle.tanh paddle.nn.functional.tanh
+paddle.tanh_ paddle.nn.functional.tanh_
+paddle.tensor.* paddle.*
 paddle.tensor.abs paddle.tensor.abs
 paddle.tensor.acos paddle.tensor.acos
 paddle.tensor.acosh paddle.tensor.acosh
@@ -2443,19 +2508,28 @@ paddle.tensor.atanh paddle.tensor.atanh
 paddle.tensor.attribute.* paddle.*
 paddle.tensor.bmm paddle.tensor.bmm
 paddle.tensor.ceil paddle.tensor.ceil
+paddle.tensor.cholesky_inverse paddle.linalg.cholesky_inverse
+paddle.tensor.cholesky_solve paddle.linalg.cholesky_solve
 paddle.tensor.clamp paddle.clip
 paddle.tensor.compat_softmax.softmax paddle.softmax
+paddle.tensor.cond paddle.linalg.cond
+paddle.tensor.corrcoef paddle.linalg.corrcoef
 paddle.tensor.cos paddle.tensor.cos
 paddle.tensor.cosh paddle.tensor.cosh
+paddle.tensor.cov paddle.linalg.cov
 paddle.tensor.creation.* paddle.*
 paddle.tensor.creation.create_global_var paddle.static.create_global_var
-paddle.tensor.creation.tensor paddle.as_tensor
+paddle.tensor.creation.device_guard paddle.tensor.creation.device_guard
+paddle.tensor.creation.tensor paddle.tensor.creation.tensor
 paddle.tensor.creation.tril paddle.tensor.creation.tril
 paddle.tensor.creation.triu paddle.tensor.creation.triu
 paddle.tensor.diagonal paddle.tensor.diagonal
 paddle.tensor.div paddle.divide
 paddle.tensor.div_ paddle.divide_
 paddle.tensor.dot paddle.tensor.dot
+paddle.tensor.eig paddle.linalg.eig
+paddle.tensor.eigh paddle.linalg.eigh
+paddle.tensor.eigvals paddle.linalg.eigvals
 paddle.tensor.einsum.einsum paddle.einsum
 paddle.tensor.eq paddle.equal
 paddle.tensor.exp paddle.tensor.exp
@@ -2467,20 +2541,35 @@ paddle.tensor.floor_mod_ paddle.remainder_
 paddle.tensor.ge paddle.greater_equal
 paddle.tensor.greater paddle.gt
 paddle.tensor.greater_than paddle.tensor.greater_than
+paddle.tensor.householder_product paddle.linalg.householder_product
 paddle.tensor.index_put paddle.tensor.index_put
 paddle.tensor.index_put_ paddle.tensor.index_put_
-paddle.tensor.inverse paddle.linalg.inv
 paddle.tensor.isclose paddle.tensor.isclose
 paddle.tensor.isfinite paddle.tensor.isfinite
 paddle.tensor.isinf paddle.tensor.isinf
 paddle.tensor.isnan paddle.tensor.isnan
+paddle.tensor.istft paddle.signal.istft
 paddle.tensor.le paddle.less_equal
 paddle.tensor.less paddle.less_than
 paddle.tensor.linalg.* paddle.linalg.*
-paddle.tensor.linalg.bmm paddle.tensor.linalg.bmm
-paddle.tensor.linalg.diagonal paddle.tensor.linalg.diagonal
-paddle.tensor.linalg.dot paddle.tensor.linalg.dot
-paddle.tensor.linalg.matmul paddle.tensor.linalg.matmul
+paddle.tensor.linalg.bincount paddle.bincount
+paddle.tensor.linalg.cdist paddle.cdist
+paddle.tensor.linalg.cholesky paddle.cholesky
+paddle.tensor.linalg.cross paddle.cross
+paddle.tensor.linalg.dist paddle.dist
+paddle.tensor.linalg.eigvalsh paddle.eigvalsh
+paddle.tensor.linalg.histogram paddle.histogram
+paddle.tensor.linalg.histogram_bin_edges paddle.histogram_bin_edges
+paddle.tensor.linalg.histogramdd paddle.histogramdd
+paddle.tensor.linalg.matrix_transpose paddle.matrix_transpose
+paddle.tensor.linalg.mv paddle.mv
+paddle.tensor.linalg.norm paddle.norm
+paddle.tensor.linalg.permute paddle.permute
+paddle.tensor.linalg.t paddle.t
+paddle.tensor.linalg.t_ paddle.t_
+paddle.tensor.linalg.transpose paddle.transpose
+paddle.tensor.linalg.transpose_ paddle.transpose_
+paddle.tensor.linalg.vecdot paddle.vecdot
 paddle.tensor.log paddle.tensor.log
 paddle.tensor.log10 paddle.tensor.log10
 paddle.tensor.log1p paddle.tensor.log1p
@@ -2497,7 +2586,11 @@ paddle.tensor.logical_not paddle.tensor.logical_not
 paddle.tensor.logical_or paddle.tensor.logical_or
 paddle.tensor.logical_xor paddle.tensor.logical_xor
 paddle.tensor.logsumexp paddle.tensor.logsumexp
+paddle.tensor.lstsq paddle.linalg.lstsq
 paddle.tensor.lt paddle.less_than
+paddle.tensor.lu paddle.linalg.lu
+paddle.tensor.lu_solve paddle.linalg.lu_solve
+paddle.tensor.lu_unpack paddle.linalg.lu_unpack
 paddle.tensor.manipulation.* paddle.*
 paddle.tensor.manipulation.expand_as paddle.tensor.manipulation.expand_as
 paddle.tensor.manipulation.func paddle.tolist
@@ -2523,7 +2616,6 @@ paddle.tensor.math.expm1 paddle.tensor.math.expm1
 paddle.tensor.math.floor paddle.tensor.math.floor
 paddle.tensor.math.floor_mod paddle.remainder
 paddle.tensor.math.floor_mod_ paddle.remainder_
-paddle.tensor.math.inverse paddle.linalg.inv
 paddle.tensor.math.isfinite paddle.tensor.math.isfinite
 paddle.tensor.math.isinf paddle.tensor.math.isinf
 paddle.tensor.math.isnan paddle.tensor.math.isnan
@@ -2546,29 +2638,36 @@ paddle.tensor.math.sqrt paddle.tensor.math.sqrt
 paddle.tensor.math.sum paddle.tensor.math.sum
 paddle.tensor.math.tanh_ paddle.nn.functional.tanh_
 paddle.tensor.matmul paddle.tensor.matmul
+paddle.tensor.matrix_power paddle.linalg.matrix_power
 paddle.tensor.maximum paddle.tensor.maximum
 paddle.tensor.minimum paddle.tensor.minimum
 paddle.tensor.mod paddle.remainder
 paddle.tensor.mod_ paddle.remainder_
 paddle.tensor.mul_ paddle.multiply_
+paddle.tensor.multi_dot paddle.linalg.multi_dot
 paddle.tensor.multiply paddle.tensor.multiply
 paddle.tensor.ne paddle.not_equal
-paddle.tensor.ops.abs_ paddle.abs_
-paddle.tensor.ops.acos_ paddle.acos_
-paddle.tensor.ops.asinh paddle.asinh
-paddle.tensor.ops.atan paddle.atan
-paddle.tensor.ops.atan_ paddle.atan_
-paddle.tensor.ops.cos_ paddle.cos_
-paddle.tensor.ops.erf paddle.erf
-paddle.tensor.ops.erf_ paddle.erf_
-paddle.tensor.ops.expm1_ paddle.expm1_
-paddle.tensor.ops.reciprocal paddle.reciprocal
-paddle.tensor.ops.sin_ paddle.sin_
-paddle.tensor.ops.sinh_ paddle.sinh_
-paddle.tensor.ops.square paddle.square
-paddle.tensor.ops.square_ paddle.square_
-paddle.tensor.ops.tan paddle.tan
-paddle.tensor.ops.tan_ paddle.tan_
+paddle.tensor.ops.* paddle.*
+paddle.tensor.ops.abs paddle.tensor.ops.abs
+paddle.tensor.ops.acos paddle.tensor.ops.acos
+paddle.tensor.ops.acosh paddle.tensor.ops.acosh
+paddle.tensor.ops.asin paddle.tensor.ops.asin
+paddle.tensor.ops.atanh paddle.tensor.ops.atanh
+paddle.tensor.ops.ceil paddle.tensor.ops.ceil
+paddle.tensor.ops.cos paddle.tensor.ops.cos
+paddle.tensor.ops.cosh paddle.tensor.ops.cosh
+paddle.tensor.ops.exp paddle.tensor.ops.exp
+paddle.tensor.ops.expm1 paddle.tensor.ops.expm1
+paddle.tensor.ops.floor paddle.tensor.ops.floor
+paddle.tensor.ops.round paddle.tensor.ops.round
+paddle.tensor.ops.rsqrt paddle.tensor.ops.rsqrt
+paddle.tensor.ops.sin paddle.tensor.ops.sin
+paddle.tensor.ops.sinh paddle.tensor.ops.sinh
+paddle.tensor.ops.sqrt paddle.tensor.ops.sqrt
+paddle.tensor.ormqr paddle.linalg.ormqr
+paddle.tensor.pca_lowrank paddle.linalg.pca_lowrank
+paddle.tensor.pinv paddle.linalg.pinv
+paddle.tensor.qr paddle.linalg.qr
 paddle.tensor.random.* paddle.*
 paddle.tensor.reverse paddle.flip
 paddle.tensor.roll paddle.tensor.roll
@@ -2580,11 +2679,17 @@ paddle.tensor.search.argmin paddle.tensor.search.argmin
 paddle.tensor.sign paddle.tensor.sign
 paddle.tensor.sin paddle.tensor.sin
 paddle.tensor.sinh paddle.tensor.sinh
+paddle.tensor.slogdet paddle.linalg.slogdet
+paddle.tensor.solve paddle.linalg.solve
 paddle.tensor.sqrt paddle.tensor.sqrt
 paddle.tensor.stat.* paddle.*
+paddle.tensor.stft paddle.signal.stft
 paddle.tensor.sub paddle.subtract
 paddle.tensor.sub_ paddle.subtract_
 paddle.tensor.sum paddle.tensor.sum
+paddle.tensor.svd paddle.linalg.svd
+paddle.tensor.svd_lowrank paddle.linalg.svd_lowrank
+paddle.tensor.svdvals paddle.linalg.svdvals
 paddle.tensor.swapaxes paddle.transpose
 paddle.tensor.swapdims paddle.transpose
 paddle.tensor.take_along_dim paddle.take_along_axis
@@ -2592,7 +2697,6 @@ paddle.tensor.tanh_ paddle.nn.functional.tanh_
 paddle.tensor.to_string.set_printoptions paddle.set_printoptions
 paddle.tensor.tril paddle.tensor.tril
 paddle.tensor.triu paddle.tensor.triu
-paddle.unfold paddle.unfold
 paddle.vision.models.alexnet.* paddle.vision.models.*
 paddle.vision.models.densenet.* paddle.vision.models.*
 paddle.vision.models.googlenet.* paddle.vision.models.*

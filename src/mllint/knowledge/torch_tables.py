@@ -711,6 +711,7 @@ torch.bitwise_xor tensor input other * out
 torch.blackman_window tensor window_length periodic * dtype layout device requires_grad
 torch.block_diag tensor *tensors
 torch.bmm tensor input mat2 out_dtype * out
+torch.broadcast_shapes size *shapes
 torch.broadcast_tensors tensors *tensors
 torch.broadcast_to tensor input shape
 torch.bucketize tensor input boundaries * out_int32 right out
@@ -740,6 +741,33 @@ torch.clone tensor input * memory_format
 torch.column_stack tensor tensors * out
 torch.combinations tensor input r with_replacement
 torch.compile other model * fullgraph dynamic backend mode options name disable recompile_limit isolate_recompiles shapes_spec
+torch.compiled_with_cxx11_abi number
+torch.compiler.allow_in_graph other fn
+torch.compiler.assume_constant_result other fn
+torch.compiler.compile other
+torch.compiler.cudagraph_mark_step_begin other
+torch.compiler.disable other fn recursive * reason
+torch.compiler.get_default_backend other
+torch.compiler.is_compiling number
+torch.compiler.is_dynamo_compiling number
+torch.compiler.is_exporting number
+torch.compiler.keep_portable_guards_unsafe other guard_entries
+torch.compiler.keep_tensor_guards_unsafe other guard_entries keep_parameters
+torch.compiler.list_backends other exclude_tags
+torch.compiler.load_cache_artifacts other serialized_artifacts
+torch.compiler.load_compiled_function other file * f_globals external_data
+torch.compiler.nested_compile_region other fn * options max_reuse_entries reuse_hash_fn
+torch.compiler.reset none
+torch.compiler.save_cache_artifacts other
+torch.compiler.set_default_backend none backend
+torch.compiler.set_enable_guard_collectives other enabled
+torch.compiler.set_stance other stance * skip_guard_eval_unsafe force_backend
+torch.compiler.skip_all_guards_unsafe other guard_entries
+torch.compiler.skip_guard_on_all_nn_modules_unsafe other guard_entries
+torch.compiler.skip_guard_on_globals_unsafe other guard_entries
+torch.compiler.skip_guard_on_inbuilt_nn_modules_unsafe other guard_entries
+torch.compiler.substitute_in_graph other original_fn * can_constant_fold_through skip_signature_check
+torch.compiler.wrap_numpy other fn
 torch.complex tensor real imag * out
 torch.concat tensor tensors dim * out
 torch.concatenate tensor tensors axis out
@@ -934,6 +962,7 @@ torch.dropout_ self input p train
 torch.dsmm other
 torch.dsplit tensors input indices_or_sections
 torch.dstack tensor tensors * out
+torch.eig tensors self eigenvectors * e v
 torch.einsum tensor *args
 torch.embedding tensor weight indices padding_idx scale_grad_by_freq sparse
 torch.embedding_bag tensors weight indices offsets scale_grad_by_freq mode sparse per_sample_weights include_last_offset padding_idx
@@ -998,6 +1027,7 @@ torch.frac tensor input * out
 torch.frac_ self input
 torch.frexp tensors input * out
 torch.frobenius_norm tensor input dim keepdim
+torch.from_dlpack tensor ext_tensor * device copy
 torch.from_file other filename shared size * dtype layout device pin_memory
 torch.from_numpy tensor ndarray
 torch.frombuffer tensor buffer * dtype count offset requires_grad
@@ -1028,6 +1058,7 @@ torch.get_default_dtype dtype
 torch.get_deterministic_debug_mode number
 torch.get_device number input
 torch.get_device_module other device
+torch.get_file_path string *path_components
 torch.get_float32_matmul_precision string
 torch.get_num_interop_threads number
 torch.get_num_threads number
@@ -1207,7 +1238,9 @@ torch.logit_ self input eps
 torch.logspace tensor start end steps base * out dtype layout device requires_grad
 torch.logsumexp tensor input dim keepdim * out
 torch.lstm tensors input hx params has_biases num_layers dropout train bidirectional batch_first
+torch.lstsq tensors input A * out
 torch.lt tensor input other * out
+torch.lu other
 torch.lu_solve tensor b LU_data LU_pivots * out
 torch.lu_unpack tensors LU_data LU_pivots unpack_data unpack_pivots * out
 torch.manual_seed other seed
@@ -1218,6 +1251,7 @@ torch.masked_select tensor input mask * out
 torch.matmul tensor input other * out
 torch.matrix_exp tensor A
 torch.matrix_power tensor input n * out
+torch.matrix_rank tensor input tol symmetric * out
 torch.max scalar input dim keepdim * out
 torch.max_pool1d tensor input kernel_size stride padding dilation ceil_mode
 torch.max_pool1d_with_indices tensors input kernel_size stride padding dilation ceil_mode
@@ -1411,6 +1445,7 @@ torch.nn.init.xavier_normal_ self tensor gain generator
 torch.nn.init.xavier_uniform other
 torch.nn.init.xavier_uniform_ self tensor gain generator
 torch.nn.init.zeros_ self tensor
+torch.nn.modules.utils.consume_prefix_in_state_dict_if_present none state_dict prefix
 torch.nn.parallel.data_parallel tensor module inputs device_ids output_device dim module_kwargs
 torch.nn.parallel.gather other outputs target_device dim
 torch.nn.parallel.parallel_apply other modules inputs kwargs_tup devices
@@ -1478,6 +1513,7 @@ torch.optim.swap_in_optimizer_params_and_state other optimizer swapin_parameters
 torch.orgqr tensor input tau
 torch.ormqr tensor input tau other left transpose * out
 torch.outer tensor input vec2 * out
+torch.pca_lowrank tensors A q center niter
 torch.permute tensor input dims
 torch.pinverse tensor input rcond
 torch.poisson tensor input generator
@@ -1537,6 +1573,7 @@ torch.scatter_add tensor input dim index src
 torch.scatter_reduce tensor input dim index src reduce * include_self
 torch.searchsorted tensor sorted_sequence values * out_int32 right side out sorter
 torch.seed number input
+torch.segment_reduce other data reduce * lengths indices offsets axis unsafe initial
 torch.select tensor input dim index
 torch.select_scatter tensor input src dim index
 torch.selu tensor input
@@ -1560,6 +1597,7 @@ torch.serialization.validate_cuda_device other location
 torch.serialization.validate_hpu_device other location
 torch.set_anomaly_enabled other
 torch.set_default_device none device
+torch.set_default_dtype none d
 torch.set_default_tensor_type none t
 torch.set_deterministic_debug_mode none debug_mode
 torch.set_float32_matmul_precision none precision
@@ -1596,6 +1634,7 @@ torch.slice_scatter tensor input src dim start end step
 torch.slogdet tensors input
 torch.smm tensor input mat
 torch.softmax tensor input dim * dtype
+torch.solve tensors input A * out
 torch.sort tensors input dim descending * stable out
 torch.sparse.addmm tensor mat mat1 mat2 * beta alpha
 torch.sparse.as_sparse_gradcheck other gradcheck
@@ -1683,8 +1722,10 @@ torch.sub tensor input other * alpha out
 torch.subtract tensor input other * alpha out
 torch.sum scalar input dim keepdim * dtype
 torch.svd tensors input some compute_uv * out
+torch.svd_lowrank tensors A q niter M
 torch.swapaxes tensor input axis0 axis1
 torch.swapdims tensor input dim0 dim1
+torch.symeig tensors input eigenvectors upper * out
 torch.t tensor input
 torch.take tensor input index
 torch.take_along_dim tensor input indices dim * out
@@ -1698,6 +1739,7 @@ torch.tensordot tensor a b dims out
 torch.thread_safe_generator none
 torch.threshold tensor input threshold value
 torch.tile tensor input dims
+torch.to_dlpack other tensor
 torch.topk tensors input k dim largest sorted * out
 torch.trace scalar input
 torch.transpose tensor input dim0 dim1
@@ -1715,6 +1757,7 @@ torch.trunc_ self input
 torch.typename string obj
 torch.unbind tensors input dim
 torch.unflatten tensor input dim sizes
+torch.unique tensor input sorted return_inverse return_counts dim
 torch.unique_consecutive tensor input return_inverse return_counts dim
 torch.unravel_index tensors indices shape
 torch.unsafe_chunk tensors input chunks dim
@@ -1749,6 +1792,7 @@ torch.vsplit tensors input indices_or_sections
 torch.vstack tensor tensors * out
 torch.wait other arg0
 torch.where tensor condition input other * out
+torch.while_loop other cond_fn body_fn carried_inputs
 torch.xlogy tensor input other * out
 torch.xlogy_ self input other
 torch.zero_ self input
@@ -1757,12 +1801,14 @@ torch.zeros_like tensor input * dtype layout device requires_grad memory_format
 """
 
 CLASSES = """
+torch.BFloat16Tensor tensor other
 torch.BoolTensor tensor other
 torch.ByteTensor tensor other
 torch.CharTensor tensor other
 torch.DoubleTensor tensor other
 torch.FloatTensor tensor other
 torch.Generator generator other
+torch.HalfTensor tensor other
 torch.IntTensor tensor other
 torch.LongTensor tensor other
 torch.ShortTensor tensor other
@@ -1776,7 +1822,6 @@ torch.autograd.Variable other other
 torch.autograd.detect_anomaly other other check_nan
 torch.autograd.enforce_grad_layout_policy other other enable
 torch.autograd.set_detect_anomaly other other mode check_nan
-torch.autograd.set_grad_enabled other other mode
 torch.autograd.set_multithreading_enabled other other mode
 torch.cuda.BFloat16Tensor tensor other
 torch.cuda.BoolTensor tensor other
@@ -1882,7 +1927,7 @@ torch.nn.CircularPad3d layer tensor padding
 torch.nn.ConstantPad1d layer tensor padding value
 torch.nn.ConstantPad2d layer tensor padding value
 torch.nn.ConstantPad3d layer tensor padding value
-torch.nn.Container layer none
+torch.nn.Container layer other
 torch.nn.Conv1d layer tensor in_channels out_channels kernel_size stride padding dilation groups bias padding_mode device dtype
 torch.nn.Conv2d layer tensor in_channels out_channels kernel_size stride padding dilation groups bias padding_mode device dtype
 torch.nn.Conv3d layer tensor in_channels out_channels kernel_size stride padding dilation groups bias padding_mode device dtype
@@ -1959,9 +2004,9 @@ torch.nn.MaxUnpool1d layer tensor kernel_size stride padding
 torch.nn.MaxUnpool2d layer tensor kernel_size stride padding
 torch.nn.MaxUnpool3d layer tensor kernel_size stride padding
 torch.nn.Mish layer tensor inplace
-torch.nn.Module container none
-torch.nn.ModuleDict container none modules
-torch.nn.ModuleList container none modules
+torch.nn.Module container other
+torch.nn.ModuleDict container other modules
+torch.nn.ModuleList container other modules
 torch.nn.MultiLabelMarginLoss loss scalar size_average reduce reduction
 torch.nn.MultiLabelSoftMarginLoss loss scalar weight size_average reduce reduction
 torch.nn.MultiMarginLoss loss scalar p margin weight size_average reduce reduction
@@ -1971,16 +2016,16 @@ torch.nn.NLLLoss2d loss scalar weight size_average ignore_index reduce reduction
 torch.nn.PReLU layer tensor num_parameters init device dtype
 torch.nn.PairwiseDistance layer tensor p eps keepdim
 torch.nn.Parameter parameter other data requires_grad
-torch.nn.ParameterDict container none parameters
-torch.nn.ParameterList container none values
+torch.nn.ParameterDict container other parameters
+torch.nn.ParameterList container other values
 torch.nn.PixelShuffle layer tensor upscale_factor
 torch.nn.PixelUnshuffle layer tensor downscale_factor
 torch.nn.PoissonNLLLoss loss scalar log_input full size_average eps reduce reduction
 torch.nn.RMSNorm layer tensor normalized_shape eps elementwise_affine device dtype
 torch.nn.RNN rnn tensors input_size hidden_size num_layers nonlinearity bias batch_first dropout bidirectional device dtype
-torch.nn.RNNBase rnn none mode input_size hidden_size num_layers bias batch_first dropout bidirectional proj_size device dtype
+torch.nn.RNNBase rnn other mode input_size hidden_size num_layers bias batch_first dropout bidirectional proj_size device dtype
 torch.nn.RNNCell rnn tensor input_size hidden_size bias nonlinearity device dtype
-torch.nn.RNNCellBase rnn none input_size hidden_size bias num_chunks device dtype
+torch.nn.RNNCellBase rnn other input_size hidden_size bias num_chunks device dtype
 torch.nn.RReLU layer tensor lower upper inplace
 torch.nn.ReLU layer tensor inplace
 torch.nn.ReLU6 layer tensor inplace
@@ -2071,6 +2116,8 @@ torch.optim.lr_scheduler.SequentialLR scheduler other optimizer schedulers miles
 torch.optim.lr_scheduler.StepLR scheduler other optimizer step_size gamma last_epoch
 torch.optim.swa_utils.AveragedModel layer other model device avg_fn multi_avg_fn use_buffers
 torch.optim.swa_utils.SWALR scheduler other optimizer swa_lr anneal_epochs anneal_strategy last_epoch
+torch.serialization.safe_globals other other safe_globals
+torch.set_grad_enabled other other mode
 torch.sparse.SparseSemiStructuredTensor tensor other shape packed meta packed_t meta_t compressed_swizzled_bitmask fuse_transpose_cusparselt alg_id_cusparselt requires_grad
 torch.sparse.SparseSemiStructuredTensorCUSPARSELT tensor other shape packed meta packed_t meta_t compressed_swizzled_bitmask fuse_transpose_cusparselt alg_id_cusparselt requires_grad
 torch.sparse.SparseSemiStructuredTensorCUTLASS tensor other shape packed meta packed_t meta_t compressed_swizzled_bitmask fuse_transpose_cusparselt alg_id_cusparselt requires_grad
@@ -2439,15 +2486,21 @@ xpu
 """
 
 CANONICAL = """
-torch.* torch.amp.*
+torch.GradScaler torch.amp.GradScaler
 torch.adaptive_avg_pool1d torch.nn.functional.adaptive_avg_pool1d
 torch.amp.autocast_mode.* torch.amp.*
 torch.amp.grad_scaler.GradScaler torch.amp.GradScaler
-torch.autograd.* torch.*
+torch.autocast torch.amp.autocast
 torch.autograd.anomaly_mode.* torch.autograd.*
+torch.autograd.enable_grad torch.enable_grad
 torch.autograd.function.* torch.autograd.*
-torch.autograd.grad_mode.* torch.autograd.*
+torch.autograd.grad_mode.* torch.*
+torch.autograd.grad_mode.enforce_grad_layout_policy torch.autograd.enforce_grad_layout_policy
+torch.autograd.grad_mode.set_multithreading_enabled torch.autograd.set_multithreading_enabled
 torch.autograd.gradcheck.* torch.autograd.*
+torch.autograd.inference_mode torch.inference_mode
+torch.autograd.no_grad torch.no_grad
+torch.autograd.set_grad_enabled torch.set_grad_enabled
 torch.autograd.variable.Variable torch.autograd.Variable
 torch.avg_pool1d torch.nn.functional.avg_pool1d
 torch.bilinear torch.nn.functional.bilinear
@@ -2581,13 +2634,16 @@ torch.pdist torch.nn.functional.pdist
 torch.pixel_shuffle torch.nn.functional.pixel_shuffle
 torch.pixel_unshuffle torch.nn.functional.pixel_unshuffle
 torch.prelu torch.nn.functional.prelu
-torch.random.* torch.*
-torch.random.Generator torch.random.Generator
-torch.random.manual_seed torch.random.manual_seed
+torch.random.get_rng_state torch.get_rng_state
+torch.random.initial_seed torch.initial_seed
+torch.random.seed torch.seed
+torch.random.set_rng_state torch.set_rng_state
+torch.random.thread_safe_generator torch.thread_safe_generator
 torch.relu_ torch.nn.functional.relu_
 torch.rrelu_ torch.nn.functional.rrelu_
 torch.selu_ torch.nn.functional.selu_
-torch.serialization.* torch.*
+torch.serialization.load torch.load
+torch.serialization.save torch.save
 torch.threshold_ torch.nn.functional.threshold_
 torch.utils.data.dataloader.* torch.utils.data.*
 torch.utils.data.datapipes.dataframe.DFIterDataPipe torch.utils.data.DFIterDataPipe

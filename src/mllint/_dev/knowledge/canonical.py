@@ -17,35 +17,48 @@ def canonical(framework: Framework) -> dict[str, str]:
     A module's names are taken where the module defines or deliberately re-exports them, not where it only imports them.
     """
     preferred = {id(value): (module, name) for module, name, value in public_objects(framework)}
-    same_name: dict[tuple[str, str], set[str]] = defaultdict(set)
-    renamed: dict[str, str] = {}
+    tabled: dict[str, dict[str, int]] = defaultdict(dict)
+    for identity, (home, name) in preferred.items():
+        tabled[home][name] = identity
+    rows: dict[str, str] = {}
     for module_name, module in _public_modules(framework):
+        names: dict[str, set[str]] = defaultdict(set)
         for name in public_names(module):
             value = getattr(module, name)
             home, home_name = preferred.get(id(value), (None, None))
             if home is None or (home, home_name) == (module_name, name) or not _offers(module, name, value):
                 continue
             if home_name == name:
-                same_name[module_name, home].add(name)
+                names[home].add(name)
             else:
-                renamed[f"{module_name}.{name}"] = f"{home}.{home_name}"
-    rows = dict(renamed)
-    tabled: dict[str, dict[str, int]] = defaultdict(dict)
-    for identity, (home, name) in preferred.items():
-        tabled[home][name] = identity
-    for (module_name, home), names in same_name.items():
-        module = sys.modules[module_name]
-        # Names that the module has too, but for something else.
-        wrong = [
-            name
-            for name, identity in tabled[home].items()
-            if hasattr(module, name) and id(getattr(module, name)) != identity
-        ]
-        if len(names) <= len(wrong) + 1:
-            rows.update({f"{module_name}.{name}": f"{home}.{name}" for name in names})
+                rows[f"{module_name}.{name}"] = f"{home}.{home_name}"
+        if module_name in framework.modules:
+            # Documented: what it has not is told from what it has.
+            rows |= {f"{module_name}.{name}": f"{home}.{name}" for home in names for name in names[home]}
         else:
-            rows[f"{module_name}.*"] = f"{home}.*"
-            rows.update({f"{module_name}.{name}": f"{module_name}.{name}" for name in wrong})
+            rows |= _rows_of_one_module(module_name, module, names, tabled)
+    return rows
+
+
+def _rows_of_one_module(
+    module_name: str, module: types.ModuleType, names: dict[str, set[str]], tabled: dict[str, dict[str, int]]
+) -> dict[str, str]:
+    """The rows for names that a module has in common with other modules, by the home of each."""
+    rows = {f"{module_name}.{name}": f"{home}.{name}" for home in names for name in names[home]}
+    if not names:
+        return rows
+    home = max(sorted(names), key=lambda it: len(names[it]))
+    # Names of that home that this module has too, but for something else.
+    wrong = [
+        name
+        for name, identity in tabled[home].items()
+        if hasattr(module, name) and id(getattr(module, name)) != identity and f"{module_name}.{name}" not in rows
+    ]
+    if len(names[home]) > len(wrong) + 1:
+        for name in names[home]:
+            del rows[f"{module_name}.{name}"]
+        rows |= {f"{module_name}.{name}": f"{module_name}.{name}" for name in wrong}
+        rows[f"{module_name}.*"] = f"{home}.*"
     return rows
 
 

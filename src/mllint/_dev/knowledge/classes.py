@@ -1,7 +1,6 @@
 """The rows about classes: kinds, constructor parameters, methods, and what calling an instance gives."""
 
 import inspect
-import typing
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -54,10 +53,7 @@ def constructor(cls: type) -> Signature:
         initializer = base.__dict__.get("__init__")
         if not inspect.isfunction(initializer):
             continue
-        overloads = typing.get_overloads(initializer)
-        signatures = [
-            signature.without_first() for it in (*overloads, initializer) for signature in signatures_of(it, "__init__")
-        ]
+        signatures = [it.without_first() for it in signatures_of(initializer, "__init__")]
         named = [it for it in signatures if any(not parameter.star for parameter in it.parameters)]
         if named:
             return longest(named)

@@ -28,8 +28,12 @@ def public_objects(framework: Framework) -> Iterator[tuple[str, str, Any]]:
     seen: set[int] = set()
     for module_name in framework.modules:
         module = importlib.import_module(module_name)
+        names = public_names(module)
+        if module_name == framework.name:
+            # Some names that everybody uses (`torch.set_grad_enabled`) are missing in `__all__`.
+            names = sorted({*names, *(name for name in dir(module) if not name.startswith("_"))})
         # Of two names for one object in one module the one that it calls itself comes first.
-        for name in sorted(public_names(module), key=lambda it: getattr(getattr(module, it), "__name__", it) != it):
+        for name in sorted(names, key=lambda it: getattr(getattr(module, it), "__name__", it) != it):
             value = getattr(module, name)
             if isinstance(value, types.ModuleType) or not callable(value) or id(value) in seen:
                 continue

@@ -80,7 +80,8 @@ def called(framework: Framework, cls: type, parameters: Signature) -> Returns | 
             returns = _first_result(framework, cls, layer)
             if returns is not None:
                 return returns
-    return longest(signatures_of(cls.forward, "forward")).returns
+    written = longest(signatures_of(cls.forward, "forward")).returns
+    return None if written == "none" else written
 
 
 def _first_result(framework: Framework, cls: type, layer: Any) -> Returns | None:

@@ -1,10 +1,12 @@
 """Which names objects have that stand beside tensors in the same code: numpy, pandas, PIL, the built-in types."""
 
+import importlib
 import textwrap
+from typing import Any
 
-import numpy
-import pandas
-import PIL.Image
+numpy: Any = importlib.import_module("numpy")
+pandas: Any = importlib.import_module("pandas")
+pillow: Any = importlib.import_module("PIL.Image")
 
 _NEIGHBOURS = (
     numpy.ndarray,
@@ -16,7 +18,7 @@ _NEIGHBOURS = (
     pandas.DatetimeIndex,
     pandas.api.typing.DataFrameGroupBy,
     pandas.api.typing.Rolling,
-    PIL.Image.Image,
+    pillow.Image,
     str,
     bytes,
     list,
@@ -34,7 +36,7 @@ def render() -> str:
     """The source of ``neighbour_tables.py`` for the installed packages."""
     names = sorted({name for cls in _NEIGHBOURS for name in dir(cls) if not name.startswith("_")})
     lines = textwrap.fill(" ".join(names), 100, break_long_words=False, break_on_hyphens=False)
-    return _HEADER.format(numpy=numpy.__version__, pandas=pandas.__version__, pillow=PIL.__version__) + (
+    return _HEADER.format(numpy=numpy.__version__, pandas=pandas.__version__, pillow=pillow.__version__) + (
         f'\nMETHODS = """\n{lines}\n"""\n'
     )
 

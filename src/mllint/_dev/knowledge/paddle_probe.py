@@ -1,16 +1,17 @@
-"""Samples of paddle."""
+"""The installed paddle: its samples, the kinds of its classes, and which of its modules are looked at."""
 
+import importlib
 import re
 from collections.abc import Callable
 from typing import Any
-
-import numpy
-import paddle
 
 from mllint._dev.knowledge.framework import Framework
 from mllint._dev.knowledge.samples import FrameworkSamples
 from mllint._dev.knowledge.signatures import Parameter, Signature
 from mllint.knowledge.schema import Kind, Returns
+
+numpy: Any = importlib.import_module("numpy")
+paddle: Any = importlib.import_module("paddle")
 
 
 class PaddleSamples(FrameworkSamples):
@@ -57,7 +58,7 @@ class PaddleSamples(FrameworkSamples):
 
 _CONTAINERS = frozenset({"Layer", "Sequential", "LayerList", "LayerDict", "ParameterList", "ParameterDict"})
 _USEFUL = re.compile(
-    r"^paddle\.(no_grad|enable_grad|ParamAttr|CPUPlace|CUDAPlace|DataParallel|Model|LazyGuard)$"
+    r"^paddle\.(no_grad|enable_grad|set_grad_enabled|ParamAttr|CPUPlace|CUDAPlace|DataParallel|Model|LazyGuard)$"
     r"|^paddle\.(amp|autograd|nn|metric|regularizer|optimizer|distribution|io|vision)\."
     r"|^paddle\.static\.(InputSpec|Program|Executor|Variable)$|^paddle\.jit\.TranslatedLayer$"
 )
@@ -119,10 +120,10 @@ def _registered(qualified: str) -> list[Signature]:
 
 
 def _instances() -> dict[str, tuple[type, Callable[[], Any]]]:
-    def optimizer() -> paddle.optimizer.Optimizer:
+    def optimizer() -> Any:
         return paddle.optimizer.SGD(parameters=paddle.nn.Linear(4, 4).parameters())
 
-    def loader() -> paddle.io.DataLoader:
+    def loader() -> Any:
         return paddle.io.DataLoader(paddle.io.TensorDataset([paddle.ones([4, 2])]))
 
     return {

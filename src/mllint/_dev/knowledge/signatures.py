@@ -93,6 +93,9 @@ def _is_catch_all(signature: Signature) -> bool:
     return {parameter.star for parameter in signature.parameters} >= {"*", "**"}
 
 
+_STARS = {"VAR_POSITIONAL": "*", "VAR_KEYWORD": "**"}
+
+
 def _inspected(function: Callable[..., Any]) -> Signature | None:
     try:
         signature = inspect.signature(function)
@@ -103,7 +106,7 @@ def _inspected(function: Callable[..., Any]) -> Signature | None:
             name=parameter.name,
             required=parameter.default is parameter.empty,
             keyword_only=parameter.kind is parameter.KEYWORD_ONLY,
-            star={parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, ""),
+            star=_STARS.get(parameter.kind.name, ""),
             default=None if parameter.default is parameter.empty else parameter.default,
         )
         for parameter in signature.parameters.values()

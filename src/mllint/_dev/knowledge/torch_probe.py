@@ -1,16 +1,17 @@
-"""Samples of torch."""
+"""The installed torch: its samples, the kinds of its classes, and which of its modules are looked at."""
 
+import importlib
 import re
 from collections.abc import Callable
 from typing import Any
-
-import numpy
-import torch
 
 from mllint._dev.knowledge.framework import Framework
 from mllint._dev.knowledge.samples import FrameworkSamples
 from mllint._dev.knowledge.signatures import Parameter, Signature, returns_of
 from mllint.knowledge.schema import Kind, Returns
+
+numpy: Any = importlib.import_module("numpy")
+torch: Any = importlib.import_module("torch")
 
 
 class TorchSamples(FrameworkSamples):
@@ -89,7 +90,7 @@ def _kind_of(cls: type, name: str) -> Kind | None:
 
 
 _USEFUL = re.compile(
-    r"^torch\.(no_grad|enable_grad|inference_mode|set_grad_enabled|autocast|Size|finfo|iinfo|layout|memory_format)$"
+    r"^torch\.(serialization\.safe_globals|no_grad|enable_grad|inference_mode|set_grad_enabled|autocast|Size|finfo|iinfo|layout|memory_format)$"
     r"|^torch\.(autograd|nn|amp|optim|utils|cuda\.amp)\.|^torch\.cuda\.(Event|Stream|device|graph|CUDAGraph)$"
     r"|^torch\.distributed\.(ReduceOp|DeviceMesh|ProcessGroup|TCPStore|FileStore|P2POp|Work)$"
 )
@@ -147,7 +148,7 @@ def _other_values(parameter: Parameter) -> tuple[Any, ...]:
 
 
 def _instances() -> dict[str, tuple[type, Callable[[], Any]]]:
-    def optimizer() -> torch.optim.Optimizer:
+    def optimizer() -> Any:
         return torch.optim.SGD(torch.nn.Linear(4, 4).parameters(), lr=0.1)
 
     def loader() -> Any:
@@ -230,6 +231,8 @@ def torch_framework() -> Framework:
             "torch.hub",
             "torch.random",
             "torch.serialization",
+            "torch.compiler",
+            "torch.nn.modules.utils",
         ),
         called_modules=frozenset(
             {
