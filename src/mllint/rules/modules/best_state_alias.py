@@ -1,0 +1,150 @@
+"""## What it does
+
+Finds state dicts that are kept, as the best or the first, without being copied: `best_state = model.state_dict()`.
+
+## Why is this bad?
+
+`state_dict()` gives the tensors of the model themselves. Training goes on changing them, so what is loaded at the end
+as the best state is the last one, silently, and early stopping restores nothing. A shallow copy (`.copy()`,
+`dict(...)`, `{k: v.cpu() for ...}` on the CPU) holds the same tensors. The state of an optimizer is shared in the same
+way.
+
+## Example
+
+```python
+import torch
+from torch import nn
+
+
+def train(model: nn.Module, loader, optimizer, epochs, evaluate):
+    best_accuracy = 0.0
+    for _ in range(epochs):
+        for x, y in loader:
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(model(x), y).backward()
+            optimizer.step()
+        accuracy = evaluate(model)
+        if accuracy > best_accuracy:
+            best_accuracy = accuracy
+            best_state = model.state_dict()
+    model.load_state_dict(best_state)
+```
+
+## Use instead
+
+```python
+import copy
+import torch
+from torch import nn
+
+
+def train(model: nn.Module, loader, optimizer, epochs, evaluate):
+    best_accuracy = 0.0
+    for _ in range(epochs):
+        for x, y in loader:
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(model(x), y).backward()
+            optimizer.step()
+        accuracy = evaluate(model)
+        if accuracy > best_accuracy:
+            best_accuracy = accuracy
+            best_state = copy.deepcopy(model.state_dict())
+    model.load_state_dict(best_state)
+```
+
+## What it leaves alone
+
+State dicts that are saved or loaded into another model at once. Copies: `copy.deepcopy`, `v.clone()`, a change of
+dtype, `v.cpu()` in a file that uses the GPU. Models that are made anew in every round of the loop. State dicts that
+nobody uses after the model has changed, or where that is not certain.
+
+## Fix safety
+
+Safe: the state dict is copied where it is kept. That takes the memory of one more model.
+
+## References
+
+- [Saving and loading models](https://docs.pytorch.org/tutorials/beginner/saving_loading_models.html)
+- [torch.nn.Module.state_dict](https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.state_dict)
+"""
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from mllint.context import Context
+from mllint.diagnostics import Applicability
+from mllint.edits import NodeEdit, NodeFix, append_trailer, insert_before, rename_attribute, replace_between, wrap
+from mllint.rule import Finding, Rule
+from mllint.semantic.snapshots import Alias, Snapshot, alias_of
+from mllint.semantic.values import Module, Object
+from mllint.syntax.shape import dotted_path, string_literal
+
+rule = Rule(
+    code="ML424",
+    message="the state dict is kept without being copied: training goes on changing it",
+    help="write `copy.deepcopy(model.state_dict())`",
+    frameworks=frozenset({"torch", "paddle"}),
+    since="0.1.0",
+    applicability=Applicability.SAFE,
+)
+
+_LONGEST_NAME = 20
+
+
+@rule.on_method("state_dict")
+def check(call: cst.Call, context: Context) -> Iterator[Finding]:
+    """Report the call when its result is kept and used after the model has changed."""
+    assert isinstance(call.func, cst.Attribute)
+    path = dotted_path(call.func.value)
+    alias = alias_of(context.model, call) if path is not None and not call.args else None
+    if alias is None or (alias.only_on_cpu and _uses_gpu(context)):
+        return
+    snapshot = Snapshot(context.model, alias)
+    if not _shares_tensors(call.func.value, snapshot, context) or not snapshot.is_stale:
+        return
+    where = "on the CPU `" if alias.only_on_cpu else "`"
+    name = snapshot.key if len(snapshot.key) <= _LONGEST_NAME else snapshot.key.rpartition(".")[2][:_LONGEST_NAME]
+    owner = "optimizer" if isinstance(context.value(call.func.value), Object) else "model"
+    yield Finding(
+        call,
+        f"{where}{name}` shares its tensors with the {owner}: training goes on changing it",
+        f"write `copy.deepcopy({path}.state_dict())`",
+        fix=lambda: _fix(alias, context),
+    )
+
+
+def _shares_tensors(owner: cst.BaseExpression, snapshot: Snapshot, context: Context) -> bool:
+    match context.value(owner):
+        case Module(definition=definition):
+            return definition is None or definition.method("state_dict") is None
+        case Object(kind="optimizer") as optimizer:
+            return optimizer.framework == "torch"
+        case None:
+            return snapshot.is_loaded_back
+    return False
+
+
+def _uses_gpu(context: Context) -> bool:
+    """Whether the file moves things to a GPU, so that `cpu()` copies from there."""
+    if "cuda" in context.model.calls_by_word:
+        return True
+    texts = (string_literal(node) or "" for node in context.nodes(cst.SimpleString))
+    return any(text.startswith(("cuda", "gpu")) for text in texts)
+
+
+def _fix(alias: Alias, context: Context) -> NodeFix:
+    call = alias.call
+    parent = context.parent(call)
+    outer = None if parent is None else context.parent(parent)
+    if isinstance(parent, cst.Attribute) and parent.attr.value == "items":
+        display = next(item for item in context.ancestors(parent) if isinstance(item, cst.DictComp))
+        return NodeFix("clone the tensors", append_trailer(display.value, ".clone()"))
+    shallow = outer.func if isinstance(outer, cst.Call) else None
+    if isinstance(shallow, cst.Attribute) and context.qualified_name(shallow) == "copy.copy":
+        return NodeFix("copy the tensors too", (rename_attribute(shallow, "deepcopy"),))
+    module, import_edit = context.need_import("copy")
+    edits: tuple[NodeEdit, ...] = wrap(call, f"{module}.deepcopy(", ")")
+    if isinstance(parent, cst.Attribute) and parent.attr.value == "copy" and isinstance(outer, cst.Call):
+        edits = (insert_before(call, f"{module}.deepcopy("), replace_between(call, outer, ")"))
+    return NodeFix("copy the state dict", edits if import_edit is None else (*edits, import_edit))
