@@ -42,7 +42,8 @@ def standard_library(count: int) -> list[Path]:
 def test_both_parsers_make_the_same_nodes(path: Path) -> None:
     text = path.read_text("utf-8")
     if any(isinstance(node, ast.Match) for node in ast.walk(ast.parse(text))):
-        pytest.raises(NotBareError, bare_module, text)  # left to the full parser
+        with pytest.raises(NotBareError):
+            bare_module(text)  # left to the full parser
         return
     bare = Tree(bare_module(text))
     assert bare.node_count > 20

@@ -26,8 +26,8 @@ _TRIVIAL_FIELDS = (
 _TRIVIAL_NAMES = {
     "asynchronous", "comma", "trailing_comma", "colon", "first_colon", "second_colon", "dot", "semicolon", "equal",
     "operator", "lbrace", "rbrace", "header", "footer", "indent", "trailing_whitespace", "encoding", "default_indent",
-    "default_newline", "has_trailing_newline", "leading_whitespace", "start", "end", "separator", "relative", "posonly_ind",
-    "conversion",
+    "default_newline", "has_trailing_newline", "leading_whitespace", "start", "end", "separator", "relative",
+    "posonly_ind", "conversion",
 }  # fmt: skip
 
 
