@@ -6,7 +6,7 @@ from typing import TypeVar
 import libcst as cst
 
 from mllint.edits import NodeEdit, need_import
-from mllint.semantic import placement
+from mllint.semantic import nan, placement
 from mllint.semantic.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.model import Model
 from mllint.semantic.scopes import Binding
@@ -104,6 +104,14 @@ class Context:
     def can_be_rebound(self, target: cst.BaseExpression, statement: cst.CSTNode) -> bool:
         """Whether ``target = ...`` in place of a statement rebinds the very thing that the code below reads."""
         return placement.can_be_rebound(self.model, target, statement)
+
+    def library_of_nan(self, node: cst.BaseExpression) -> str | None:
+        """Whose NaN an expression is: ``math``, ``numpy``, ``torch`` or ``paddle``; ``None`` when it is not one."""
+        return nan.library_of_nan(self.model, node)
+
+    def may_be_nan_object(self, node: cst.BaseExpression) -> bool:
+        """Whether an expression may give the very NaN object that the code wrote as a default or beginning."""
+        return nan.may_be_that_object(self.model, node)
 
     def gradients_off(self, node: cst.CSTNode) -> bool | None:
         """Whether a place surely runs without gradients; ``None`` when that depends on something not known."""

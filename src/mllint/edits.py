@@ -108,9 +108,12 @@ def append_trailer(node: cst.BaseExpression, trailer: str) -> tuple[NodeEdit, ..
 
 
 def keep_only(whole: cst.CSTNode, part: cst.BaseExpression, before: str, after: str) -> tuple[NodeEdit, NodeEdit]:
-    """Put text around a part of an expression and drop the rest of the whole, whose outer parentheses stay."""
-    opening = NodeEdit(whole, Side.START, _first(part), Side.START, before)
-    return opening, NodeEdit(_last(part), Side.END, whole, Side.END, after)
+    """Put brackets around a part of an expression and drop the rest: those of the part itself are not needed then.
+
+    The outer parentheses of the whole stay.
+    """
+    first, last = (_first(part), _last(part)) if isinstance(part, cst.Tuple) else (part, part)
+    return NodeEdit(whole, Side.START, first, Side.START, before), NodeEdit(last, Side.END, whole, Side.END, after)
 
 
 def add_call_parentheses(node: cst.BaseExpression) -> tuple[NodeEdit, ...]:

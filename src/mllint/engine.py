@@ -214,7 +214,8 @@ def _diagnostic(source: Source, item: _Found, spans: dict[int, tuple[int, int]])
 
 def _fix(source: Source, fix: NodeFix, spans: dict[int, tuple[int, int]]) -> Fix:
     placed = (_edit(source, edit, spans) for edit in fix.edits)
-    edits = tuple(sorted(placed, key=lambda edit: (edit.start, edit.end)))
+    changes = (edit for edit in placed if edit.content != source.text[edit.start : edit.end])
+    edits = tuple(sorted(changes, key=lambda edit: (edit.start, edit.end)))
     return demote_if_comment_is_lost(Fix(fix.message, fix.applicability, edits), source)
 
 

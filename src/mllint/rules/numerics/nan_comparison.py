@@ -1,7 +1,7 @@
 """## What it does
 
 Finds comparisons with NaN: `==`, `!=`, `is` and `in` with `float("nan")`, `math.nan`, `np.nan`, `torch.nan` or
-`paddle.nan` on either side.
+`paddle.nan` on either side, and the same as functions and methods: `torch.eq(x, nan)`, `x.ne(nan)`.
 
 ## Why is this bad?
 
@@ -31,8 +31,9 @@ if torch.isnan(loss):
 
 ## What it leaves alone
 
-`x != x`, which is a right (if terse) test for NaN. `x is np.nan` where `x` is a parameter whose default is that very
-object: there the identity is the point.
+`x != x`, which is a right (if terse) test for NaN. `x is np.nan` where `x` may be that very object, because it is the
+default of a parameter or of `get(key, np.nan)`, or what the variable began as: there the identity is the point.
+Lists and dicts that are asked for `np.nan`: they find the object that was put in.
 
 ## Fix safety
 
@@ -48,17 +49,15 @@ written, and that function may not take what the operand turns out to be.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
+from typing import NamedTuple, TypeAlias
 
 import libcst as cst
 
 from mllint.context import Context
 from mllint.diagnostics import Applicability
-from mllint.edits import NodeEdit, NodeFix, delete_before, insert_after, insert_before, replace_between
+from mllint.edits import NodeFix, keep_only
 from mllint.rule import Finding, Rule
-from mllint.semantic.scopes import BindingKind
 from mllint.semantic.values import Array, Number, Tensor
-from mllint.syntax.shape import string_literal
 
 rule = Rule(
     code="ML501",
@@ -69,129 +68,130 @@ rule = Rule(
     applicability=Applicability.SAFE,
 )
 
-_CONSTANTS = {
-    "math.nan": "math",
-    "numpy.nan": "numpy",
-    "numpy.NaN": "numpy",
-    "numpy.NAN": "numpy",
-    "torch.nan": "torch",
-    "paddle.nan": "paddle",
-}
-_EQUALITY = (cst.Equal, cst.NotEqual)
-_IDENTITY = (cst.Is, cst.IsNot)
-_MEMBERSHIP = (cst.In, cst.NotIn)
+_SPELLINGS = ("nan", "NaN", "NAN", "Nan", "NAn")
+_IDENTITY, _EQUALITY = (cst.Is, cst.IsNot), (cst.Equal, cst.NotEqual)
 _NEGATED = (cst.NotEqual, cst.IsNot, cst.NotIn)
+# Functions and methods that compare element by element, and whether they ask for the opposite.
+_FUNCTIONS = {"eq": False, "equal": False, "ne": True, "not_equal": True}
+_MODULES = frozenset({"torch", "paddle", "numpy"})
+_BINDS_CLOSER = (cst.Attribute, cst.Subscript, cst.Call, cst.BinaryOperation, cst.UnaryOperation)
+_Operand: TypeAlias = cst.BaseExpression
 
 
-@rule.on(cst.Comparison, mentions=("nan", "NaN", "NAN", "Nan", "NAn"))
+class _Test(NamedTuple):
+    """One comparison: what is compared, whose NaN with, and how.
+
+    ``is_searched``: the operand is looked through for NaN. ``can_fix``: the operand alone says all.
+    """
+
+    whole: _Operand
+    operand: _Operand
+    library: str
+    negated: bool
+    by_identity: bool = False
+    is_searched: bool = False
+    can_fix: bool = True
+
+
+@rule.on(cst.Comparison, mentions=_SPELLINGS)
 def check(node: cst.Comparison, context: Context) -> Iterator[Finding]:
     """Report the comparison when a NaN stands on either side of one of its operators."""
     left = node.left
     for part in node.comparisons:
-        right = part.comparator
-        if isinstance(part.operator, _EQUALITY + _IDENTITY):
-            for operand, other in ((left, right), (right, left)):
-                library = _nan_library(other, context)
-                if library is not None and not (
-                    isinstance(part.operator, _IDENTITY) and _defaults_to_nan(operand, context)
-                ):
-                    yield _finding(node, part.operator, operand, other, library, context)
-                    return
-        elif isinstance(part.operator, _MEMBERSHIP) and isinstance(right, (cst.List, cst.Tuple, cst.Set)):
-            for element in right.elements:
-                library = _nan_library(element.value, context)
-                if library is not None:
-                    alone = len(right.elements) == 1
-                    yield _finding(node, part.operator, left, right if alone else None, library, context)
-                    return
-        left = right
+        if isinstance(part.operator, (cst.In, cst.NotIn)):
+            test = _membership(node, left, part, context)
+        elif isinstance(part.operator, _EQUALITY + _IDENTITY):
+            test = _equality(node, left, part, context)
+        else:
+            test = None
+        if test is not None:
+            yield _finding(test._replace(can_fix=test.can_fix and len(node.comparisons) == 1), context)
+            return
+        left = part.comparator
 
 
-def _nan_library(node: cst.BaseExpression, context: Context) -> str | None:
-    """Whose NaN an expression is: ``math``, ``numpy``, ``torch`` or ``paddle``; ``None`` when it is not one."""
-    if isinstance(node, cst.Call):
-        text = string_literal(node.args[0].value) if len(node.args) == 1 else None
-        if text is not None and text.strip().lstrip("+-").lower() == "nan":
-            return "math" if context.qualified_name(node.func) == "builtins.float" else None
-        return None
-    name = context.qualified_name(node) if isinstance(node, (cst.Name, cst.Attribute)) else None
-    if name in _CONSTANTS:
-        return _CONSTANTS[name]
-    if isinstance(node, cst.Name):
-        bindings = context.bindings(node)
-        if len(bindings) == 1 and bindings[0].kind is BindingKind.ASSIGN and isinstance(bindings[0].value, cst.Call):
-            return _nan_library(bindings[0].value, context)
+@rule.on(cst.Call, mentions=_SPELLINGS)
+def check_call(call: cst.Call, context: Context) -> Iterator[Finding]:
+    """Report ``torch.eq(x, nan)``, ``x.ne(nan)`` and their like."""
+    name = call.func.attr if isinstance(call.func, cst.Attribute) else call.func
+    negated = _FUNCTIONS.get(name.value) if isinstance(name, cst.Name) else None
+    if negated is None or any(arg.star for arg in call.args):
+        return
+    qualified = context.library_name(call.func)
+    if qualified is None and isinstance(call.func, cst.Attribute) and len(call.args) == 1:
+        operands = [(call.func.value, call.args[0].value)]
+    elif qualified is not None and qualified.partition(".")[0] in _MODULES and len(call.args) == 2:
+        first, second = call.args[0].value, call.args[1].value
+        operands = [(first, second), (second, first)]
+    else:
+        return
+    for operand, other in operands:
+        library = context.library_of_nan(other)
+        if library is not None:
+            yield _finding(_Test(call, operand, library, negated), context)
+            return
+
+
+def _equality(node: cst.Comparison, left: _Operand, part: cst.ComparisonTarget, context: Context) -> _Test | None:
+    by_identity = isinstance(part.operator, _IDENTITY)
+    for operand, other in ((left, part.comparator), (part.comparator, left)):
+        library = context.library_of_nan(other)
+        if library is not None and not (by_identity and _may_be_it(operand, other, context)):
+            return _Test(node, operand, library, isinstance(part.operator, _NEGATED), by_identity)
     return None
 
 
-def _defaults_to_nan(operand: cst.BaseExpression, context: Context) -> bool:
-    """Whether the operand is a parameter whose default is NaN: then ``is`` tells whether it was given."""
-    return any(
-        isinstance(binding.node, cst.Param)
-        and binding.node.default is not None
-        and _nan_library(binding.node.default, context) is not None
-        for binding in context.bindings(operand)
-    )
+def _membership(node: cst.Comparison, left: _Operand, part: cst.ComparisonTarget, context: Context) -> _Test | None:
+    """A NaN among the candidates of ``x in [...]``, or looked for in a tensor or array."""
+    negated, right = isinstance(part.operator, _NEGATED), part.comparator
+    if isinstance(right, (cst.List, cst.Tuple, cst.Set)):
+        for element in right.elements:
+            library = context.library_of_nan(element.value)
+            if library is not None and not _may_be_it(left, element.value, context):
+                return _Test(node, left, library, negated, by_identity=True, can_fix=len(right.elements) == 1)
+    library = context.library_of_nan(left)
+    is_array = isinstance(context.value(right), (Tensor, Array))
+    if library is not None and (is_array or isinstance(left, cst.Call)):
+        return _Test(node, right, library, negated, by_identity=True, is_searched=True, can_fix=is_array)
+    return None
 
 
-def _finding(
-    node: cst.Comparison,
-    operator: cst.BaseCompOp,
-    operand: cst.BaseExpression,
-    nan: cst.BaseExpression | None,
-    library: str,
-    context: Context,
-) -> Finding:
-    negated = isinstance(operator, _NEGATED)
-    outcome = "true" if negated else "false"
-    if isinstance(operator, _EQUALITY):
-        message = f"comparison with NaN is always {outcome}"
-    else:
+def _may_be_it(operand: _Operand, nan: _Operand, context: Context) -> bool:
+    """Whether the operand may be the very object that the NaN is; what ``float("nan")`` makes is always a new one."""
+    return not isinstance(nan, cst.Call) and context.may_be_nan_object(operand)
+
+
+def _finding(test: _Test, context: Context) -> Finding:
+    outcome = "true" if test.negated else "false"
+    message = f"comparison with NaN is always {outcome}"
+    if test.by_identity:
         message = f"NaN is compared by identity: {outcome} for every NaN that is computed"
-    function, certain = _function(operand, library, context)
-    prefix = ("not " if function == "math" else "~") if negated else ""
-    shown = f"{prefix}{function}.isnan(...)"
-    if nan is None or len(node.comparisons) > 1:
-        return Finding(node, message, f"write `{shown}`")
-    return Finding(
-        node,
-        message,
-        f"write `{shown}`",
-        fix=lambda: _fix(node, operand, nan, function, negated, certain, context),
-    )
+    library, is_certain = _library(test, context)
+    module, import_edit = context.need_import(library)
+    before, after = f"{module}.isnan(", ").any()" if test.is_searched else ")"
+    # `not` where the result is one truth value, `~` else; both bind as a comparison does, or closer.
+    sign = "" if not test.negated else "not " if library == "math" or test.is_searched else "~"
+    if sign and isinstance(test.whole, cst.Call) and isinstance(context.parent(test.whole), _BINDS_CLOSER):
+        before, after = f"({sign}{before}", f"{after})"
+    else:
+        before = sign + before
+    text = context.text(test.operand)
+    text = text if len(text) <= 60 and text.isprintable() else "..."
+    if test.can_fix:
+        edits = keep_only(test.whole, test.operand, before, after)
+        trust = Applicability.SAFE if is_certain else Applicability.UNSAFE
+        fix = NodeFix(f"use `{module}.isnan`", edits if import_edit is None else (*edits, import_edit), trust)
+        return Finding(test.whole, message, f"write `{before}{text}{after}`", fix=lambda: fix)
+    if test.is_searched:
+        return Finding(test.whole, message, f"write `{sign}any({module}.isnan(value) for value in {text})`")
+    return Finding(test.whole, message, f"test for NaN apart from the rest: `{before}{text}{after}`")
 
 
-def _function(operand: cst.BaseExpression, library: str, context: Context) -> tuple[str, bool]:
+def _library(test: _Test, context: Context) -> tuple[str, bool]:
     """The library whose ``isnan`` takes the operand, and whether that is certain."""
-    value = context.value(operand)
+    value = context.value(test.operand)
     if isinstance(value, Tensor) and not value.or_number:
         return value.framework, True
     if isinstance(value, Array):
         return "numpy", True
-    if isinstance(value, Number):
-        return "math", True
-    return library, False
-
-
-def _fix(
-    node: cst.Comparison,
-    operand: cst.BaseExpression,
-    nan: cst.BaseExpression,
-    function: str,
-    negated: bool,
-    certain: bool,
-    context: Context,
-) -> NodeFix:
-    module, import_edit = context.need_import(function)
-    # `not` and `~` bind as the comparison did, or closer: `not` where the result is one truth value, `~` else.
-    prefix = ("not " if function == "math" else "~") if negated else ""
-    opening = f"{prefix}{module}.isnan("
-    edits: list[NodeEdit] = []
-    if operand is node.left:
-        edits += (insert_before(operand, opening), replace_between(operand, nan, ")"))
-    else:
-        edits += (replace(delete_before(nan, operand), content=opening), insert_after(operand, ")"))
-    if import_edit is not None:
-        edits.append(import_edit)
-    applicability = Applicability.SAFE if certain else Applicability.UNSAFE
-    return NodeFix(f"use `{module}.isnan`", tuple(edits), applicability)
+    return ("math", True) if isinstance(value, Number) else (test.library, False)
