@@ -47,11 +47,13 @@ class Saved:
 class Part:
     """A part of what is saved.
 
+    ``place`` is the expression that stands for it in what is saved, ``node`` where that comes from, through names.
     ``keys`` lead to it (``None`` for an index or a key that is not known), ``bindings`` are the names that it, or what
     holds it, was bound to on the way.
     """
 
     node: cst.BaseExpression
+    place: cst.BaseExpression
     keys: tuple[str | None, ...] = ()
     bindings: tuple[Binding, ...] = ()
 
@@ -91,7 +93,7 @@ def _handed_on(function: FunctionInfo, call: cst.Call, skipped: int, depth: int)
 
 def parts(model: "Model", node: cst.BaseExpression) -> list[Part]:
     """What a saved expression consists of, through dicts, lists and the names they are bound to in this file."""
-    return list(_parts(model, Part(node), 0))
+    return list(_parts(model, Part(node, node), 0))
 
 
 def _parts(model: "Model", part: Part, depth: int) -> Iterator[Part]:
@@ -100,7 +102,7 @@ def _parts(model: "Model", part: Part, depth: int) -> Iterator[Part]:
         yield part
     elif isinstance(node, _DISPLAYS) or (isinstance(node, cst.Call) and model.qualified_name(node.func) in _DICTS):
         for keys, inner in _entries(node):
-            yield from _parts(model, Part(inner, part.keys + keys, part.bindings), depth + 1)
+            yield from _parts(model, Part(inner, inner, part.keys + keys, part.bindings), depth + 1)
     elif isinstance(node, (cst.Name, cst.Attribute)):
         yield from _bound_parts(model, part, depth)
     else:
@@ -131,9 +133,9 @@ def _bound_parts(model: "Model", part: Part, depth: int) -> Iterator[Part]:
     for binding in plain:
         assert binding.value is not None
         known = (*part.bindings, binding)
-        yield from _parts(model, Part(binding.value, part.keys, known), depth + 1)
+        yield from _parts(model, Part(binding.value, part.place, part.keys, known), depth + 1)
         for key, value in _items_set(model, binding):
-            yield from _parts(model, Part(value, (*part.keys, key), known), depth + 1)
+            yield from _parts(model, Part(value, value, (*part.keys, key), known), depth + 1)
 
 
 def _is_plain(binding: Binding) -> bool:

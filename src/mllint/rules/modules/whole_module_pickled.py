@@ -1,0 +1,138 @@
+"""## What it does
+
+Finds whole modules, optimizers and schedulers that are saved instead of their state: `torch.save(model, path)`.
+
+## Why is this bad?
+
+What is written is a pickle that names the class of the module and the file in which it stands. It cannot be read after
+either was renamed or moved, nor by a program that does not have them, and reading it means running what is in the file:
+`torch.load` refuses it since PyTorch 2.6 unless it is told `weights_only=False`. A class in a function and a lambda in
+an attribute cannot be saved this way at all. `paddle.save` refuses every layer with a `ValueError`.
+
+## Example
+
+```python
+import torch
+from torch import nn
+
+model = nn.Linear(3, 4)
+torch.save(model, "model.pt")
+```
+
+## Use instead
+
+```python
+import torch
+from torch import nn
+
+model = nn.Linear(3, 4)
+torch.save(model.state_dict(), "model.pt")
+```
+
+## What it leaves alone
+
+Modules that are scripted, traced, exported or quantized, whose code belongs to them. What is written into memory
+(`io.BytesIO`), to be read at once. Files that read with `weights_only=False` or allow classes by `add_safe_globals`:
+whole modules are meant there. What is not surely a module.
+
+## Fix safety
+
+Unsafe: `.state_dict()` is added. The code that reads the file has to make the module and load the state into it.
+
+## References
+
+- [Saving and loading models](https://docs.pytorch.org/tutorials/beginner/saving_loading_models.html)
+- [torch.load](https://docs.pytorch.org/docs/stable/generated/torch.load.html)
+- [paddle.save](https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/save_en.html)
+"""
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from mllint.context import Context
+from mllint.diagnostics import Applicability
+from mllint.edits import NodeFix, append_trailer
+from mllint.knowledge import lookup
+from mllint.rule import Finding, Rule
+from mllint.semantic import saving
+from mllint.semantic.values import Module, Object
+from mllint.syntax.shape import argument, constant, dotted_path
+
+rule = Rule(
+    code="ML427",
+    message="a whole module is pickled",
+    help="save `model.state_dict()`",
+    frameworks=frozenset({"torch", "paddle"}),
+    since="0.1.0",
+    applicability=Applicability.UNSAFE,
+)
+
+_LONGEST_NAME = 20
+_KINDS = frozenset({"optimizer", "scheduler", "scaler"})
+_SAVERS = frozenset({"torch.save", "paddle.save"})
+# Parts of the names of functions that give modules which carry their own code.
+_SELF_CONTAINED = ("jit", "quantiz", "export", "fx.", "onnx", "trace")
+_ALLOWING = ("add_safe_globals", "safe_globals")
+
+
+@rule.on(cst.Call, mentions=saving.WORDS)
+def check(call: cst.Call, context: Context) -> Iterator[Finding]:
+    """Report every part of what a call saves that is a whole module."""
+    what = saving.saved(context.model, call)
+    if what is None or what.saver not in _SAVERS or _goes_to_memory(call, context):
+        return
+    seen: set[int] = set()
+    for part in saving.parts(context.model, what.node):
+        value = context.value(part.place)
+        if id(part.place) in seen or not _is_pickled(value, context):
+            continue
+        seen.add(id(part.place))
+        assert isinstance(value, (Module, Object))
+        if not _is_deliberate(context):
+            yield _finding(part.place, value)
+
+
+def _is_pickled(value: object, context: Context) -> bool:
+    """Whether a value is a module, or something else with a state, that is pickled with a reference to its class."""
+    if isinstance(value, Object):
+        return value.kind in _KINDS
+    if not isinstance(value, Module) or any("jit" in name for name in value.wrappers):
+        return False
+    made_by = None if value.call is None or value.definition is not None else context.qualified_name(value.call.func)
+    return made_by is None or not any(word in made_by.lower() for word in _SELF_CONTAINED)
+
+
+def _goes_to_memory(call: cst.Call, context: Context) -> bool:
+    """Whether what is written goes into a buffer in memory."""
+    where = argument(call, 1, "f")
+    made = [] if where is None else [where.value, *(binding.value for binding in context.bindings(where.value))]
+    return any(isinstance(node, cst.Call) and context.qualified_name(node.func) == "io.BytesIO" for node in made)
+
+
+def _is_deliberate(context: Context) -> bool:
+    """Whether the file also reads whole modules, as it has to since PyTorch 2.6."""
+    calls = context.model.calls_by_word
+    if any(word in calls for word in _ALLOWING):
+        return True
+    given = (argument(call, None, "weights_only") for call in calls.get("load", ()))
+    return any(arg is not None and constant(arg.value) is False for arg in given)
+
+
+def _finding(node: cst.BaseExpression, value: Module | Object) -> Finding:
+    path = dotted_path(node)
+    shown = path if path is not None and len(path) <= _LONGEST_NAME else None
+    kind = "module" if isinstance(value, Module) else value.kind
+    subject = f"`{shown}`" if shown else f"the {kind}"
+    message = f"{subject} is pickled whole: loading needs its class and `weights_only=False`"
+    if value.framework == "paddle":
+        message = f"{subject} is saved whole: `paddle.save` raises a `ValueError`"
+    wrapper = lookup.wrapper(value.wrappers[0]) if isinstance(value, Module) and value.wrappers else None
+    inner = f".{wrapper.attribute}" if wrapper is not None and wrapper.prefix and wrapper.attribute else ""
+    trailer = f"{inner}.state_dict()"
+    return Finding(
+        node,
+        message,
+        f"save `{path or kind}{trailer}`",
+        fix=lambda: NodeFix("save the state", append_trailer(node, trailer), Applicability.UNSAFE),
+    )
