@@ -1,0 +1,112 @@
+"""## What it does
+
+Finds calls of `torch.load` without `weights_only` in projects that allow a PyTorch below 2.6.
+
+## Why is this bad?
+
+A checkpoint is a pickle, and unpickling runs what the file says: whoever can change the file runs code on your machine.
+With `weights_only=True` only tensors and plain Python values are read. That is the default since PyTorch 2.6; before,
+it has to be said, and since 1.13 it can be.
+
+## Example
+
+```python
+# target-version: torch=2.1
+import torch
+
+state = torch.load("model.pt", map_location="cpu")
+```
+
+## Use instead
+
+```python
+# target-version: torch=2.1
+import torch
+
+state = torch.load("model.pt", map_location="cpu", weights_only=True)
+```
+
+## What it leaves alone
+
+Projects whose lowest PyTorch is 2.6 or newer, or below 1.13, or not known. `weights_only=False`, which somebody has
+decided. `pickle_module=...`, beside which `weights_only=True` raises. Calls whose result is used as a whole module,
+which cannot be read this way.
+
+The lowest version is that of the `target-version` setting, or else of the project's requirements.
+
+## Fix safety
+
+Unsafe: `weights_only=True` refuses files that hold more than tensors and plain values, such as `argparse.Namespace` or
+numbers of NumPy.
+
+## References
+
+- [torch.load](https://docs.pytorch.org/docs/stable/generated/torch.load.html)
+- [Serialization semantics](https://docs.pytorch.org/docs/stable/notes/serialization.html#weights-only)
+"""
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from mllint.context import Context
+from mllint.diagnostics import Applicability
+from mllint.edits import NodeFix, insert_after, replace
+from mllint.rule import Finding, Rule
+from mllint.semantic.uses import bound_by, uses
+from mllint.syntax.shape import argument, constant, has_star_arguments
+
+rule = Rule(
+    code="ML429",
+    message="before PyTorch 2.6 `torch.load` without `weights_only` runs what the file says",
+    help="write `weights_only=True`",
+    frameworks=frozenset({"torch"}),
+    since="0.1.0",
+    applicability=Applicability.UNSAFE,
+)
+
+_INTRODUCED, _DEFAULT = (1, 13), (2, 6)
+# What is done with a module, and with no dict of tensors.
+_OF_MODULES = frozenset({
+    "eval", "train", "parameters", "named_parameters", "modules", "children", "module", "forward", "cuda", "half",
+    "float", "to", "state_dict", "requires_grad_", "generate",
+})  # fmt: skip
+
+
+@rule.on_call("torch.load")
+def check(call: cst.Call, context: Context) -> Iterator[Finding]:
+    """Report the call when the lowest PyTorch that the project allows unpickles everything."""
+    version = context.torch_version
+    if version is None or not _INTRODUCED <= version < _DEFAULT or not call.args or has_star_arguments(call):
+        return
+    given = argument(call, None, "weights_only")
+    if (given is not None and constant(given.value) is not None) or argument(call, 2, "pickle_module") is not None:
+        return
+    if _is_module(call, context):
+        return
+    edit = replace(given.value, "True") if given else insert_after(call.args[-1].value, ", weights_only=True")
+    yield Finding(
+        call,
+        help="add `weights_only=True`, if the file holds nothing but tensors and plain values",
+        fix=lambda: NodeFix("add `weights_only=True`", (edit,), Applicability.UNSAFE),
+    )
+
+
+def _is_module(call: cst.Call, context: Context) -> bool:
+    """Whether what was loaded, or an entry of it, is used as a module: at once, or under the name it is given."""
+    if _is_used_as_module(call, context):
+        return True
+    statement = context.parent(call)
+    if not isinstance(statement, (cst.Assign, cst.AnnAssign)):
+        return False
+    places = (node for binding in bound_by(context.model, statement) for node in uses(context.model, binding))
+    return any(_is_used_as_module(node, context) for node in places)
+
+
+def _is_used_as_module(node: cst.BaseExpression, context: Context) -> bool:
+    parent = context.parent(node)
+    while isinstance(parent, cst.Subscript) and parent.value is node:
+        node, parent = parent, context.parent(parent)
+    if isinstance(parent, cst.Attribute) and parent.value is node:
+        return parent.attr.value in _OF_MODULES
+    return isinstance(parent, cst.Call) and parent.func is node
