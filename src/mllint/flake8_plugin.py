@@ -117,7 +117,7 @@ class Plugin:
         ]
 
     def _lint(self, data: bytes) -> tuple["Diagnostic", ...]:
-        from mllint.runner import Task, garbage_left_alone
+        from mllint.runner import Task, garbage_left_alone, set_aside
 
         resolver, runner = _surroundings(self._choice)
         folder = os.path.dirname(os.path.abspath(self._filename))
@@ -125,7 +125,9 @@ class Plugin:
         in_project = os.path.isfile(self._filename)
         task = Task(self._filename, settings, data, in_project=in_project, noqa=False)
         with garbage_left_alone():
-            return runner.outcome(task, self._tree).result.diagnostics
+            diagnostics = runner.outcome(task, self._tree).result.diagnostics
+        set_aside()
+        return diagnostics
 
 
 @cache

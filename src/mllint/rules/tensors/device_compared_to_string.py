@@ -75,7 +75,9 @@ _PLACES = {"cpu": "is_cpu_place", "gpu": "is_gpu_place", "cuda": "is_gpu_place",
 def check(node: cst.Comparison, context: Context) -> Iterator[Finding]:
     """Report the comparison when a device stands on one side and nothing but strings on the other."""
     for pair in comparands(node):
-        if _is_device(pair.operand, context) and all(_is_string(other, context) for other in pair.others):
+        if not _may_be_device(pair.operand, context):
+            continue
+        if all(_is_string(other, context) for other in pair.others) and _is_device(pair.operand, context):
             finding = _of_place if _is_place(pair.operand, context) else _of_device
             yield finding(node, pair, context)
             return
@@ -114,6 +116,22 @@ def _of_place(node: cst.Comparison, pair: Comparand, context: Context) -> Findin
         f"write `{path}.{method or 'is_gpu_place'}()`",
         fix=None if method is None or pair.is_membership else lambda: _place_fix(node, pair, method),
     )
+
+
+def _may_be_device(node: cst.BaseExpression, context: Context, depth: int = 0) -> bool:
+    """Whether it looks as if it could be a device: most comparisons with strings are about something else."""
+    match node:
+        case cst.Attribute(attr=cst.Name(value="device" | "place")):
+            return True
+        case cst.Call(func=cst.Name(value="device") | cst.Attribute(attr=cst.Name(value="device"))):
+            return True
+        case cst.Name() | cst.Attribute() if depth < 3:
+            found = context.bindings(node)
+            return any(
+                isinstance(item.node, cst.Param) or (item.value and _may_be_device(item.value, context, depth + 1))
+                for item in found
+            )
+    return False
 
 
 def _is_device(node: cst.BaseExpression, context: Context) -> bool:
