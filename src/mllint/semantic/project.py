@@ -4,11 +4,16 @@ Nothing is imported or run: a sibling file is read, parsed and asked for its cla
 is being checked. How much is read is bounded, and what was read is kept for the next file.
 """
 
+import re
 from collections import OrderedDict
+from functools import cached_property
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mllint.semantic.depth import Depth
+from mllint.semantic.mentions import Mentions
 from mllint.syntax.bare import NotBareError, bare_module
 from mllint.syntax.parse import ParseError, parse
 from mllint.syntax.source import DecodingError, Source
@@ -20,6 +25,8 @@ if TYPE_CHECKING:
 _ROOT_MARKERS = (".git", "pyproject.toml", "setup.py", "setup.cfg")
 MAX_BYTES = 400_000
 """Largest sibling file that is read."""
+MAX_SEARCHED = 1500
+"""How many files are searched for a text at most."""
 KEPT_CHARACTERS = 1_000_000
 """How much source text the models that are kept stand for: about 80 bytes of memory a character."""
 
@@ -38,6 +45,7 @@ class Project:
         self._models: OrderedDict[Path, Model | None] = OrderedDict()
         self._located: dict[tuple[str, Path], Path | None] = {}
         self._with_checkpoints: dict[Path, tuple[Path, ...]] = {}
+        self._written: dict[tuple[Path, bytes], bool] = {}
 
     @classmethod
     def containing(cls, path: Path) -> "Project":
@@ -47,6 +55,11 @@ class Project:
             if any((candidate / marker).exists() for marker in _ROOT_MARKERS):
                 return cls(candidate)
         return cls(folder)
+
+    @cached_property
+    def mentions(self) -> Mentions:
+        """Which names its files mention."""
+        return Mentions(self.root)
 
     def locate(self, module: str, level: int, importer: Path) -> Path | None:
         """The file that ``import module`` (after ``level`` dots) means in ``importer``, if it is in the project."""
@@ -92,6 +105,24 @@ class Project:
                 paths = []
             self._with_checkpoints[folder] = tuple(path for path in paths if _has_checkpoints(path))
         return self._with_checkpoints[folder]
+
+    def is_written_near(self, path: Path, pattern: re.Pattern[bytes]) -> bool:
+        """Whether the pattern matches in a Python file below the folder of a file, or right in a folder above it."""
+        key = (path.parent, pattern.pattern)
+        if key not in self._written:
+            files = islice(self._files_near(path), MAX_SEARCHED)
+            self._written[key] = any(pattern.search(_content(file)) for file in files)
+        return self._written[key]
+
+    def _files_near(self, path: Path) -> Iterator[Path]:
+        try:
+            yield from sorted(path.parent.rglob("*.py"))
+            for folder in path.parent.parents:
+                if folder != self.root and self.root not in folder.parents:
+                    break
+                yield from sorted(folder.glob("*.py"))
+        except OSError:
+            return
 
     def model(self, path: Path) -> "Model | None":
         """The model of a sibling file; ``None`` when it cannot be read or parsed."""
@@ -144,11 +175,16 @@ class Project:
 _CHECKPOINT_WORDS = (b".save(", b"load_state_dict(", b"set_state_dict(", b"set_dict(", b"load_dict(")
 
 
-def _has_checkpoints(path: Path) -> bool:
+def _content(path: Path) -> bytes:
+    """The bytes of a file; none of one that cannot be read or is too large."""
     try:
-        text = path.read_bytes() if path.stat().st_size <= MAX_BYTES else b""
+        return path.read_bytes() if path.stat().st_size <= MAX_BYTES else b""
     except OSError:
-        return False
+        return b""
+
+
+def _has_checkpoints(path: Path) -> bool:
+    text = _content(path)
     return (b"torch" in text or b"paddle" in text) and any(word in text for word in _CHECKPOINT_WORDS)
 
 

@@ -81,9 +81,14 @@ def renamed(content: "Content | None", rename: Rename) -> "Content | None":
             return State(content.keys.renamed(rename), content.owner, content.place)
         case Record():
             return State(key_set(content).renamed(rename), None, content.place)
-        case FromFile():
+        case FromFile() if not _keeps_keys(rename):
             return FromFile(content.place, content.trail, (*content.renames, rename), content.route)
     return content
+
+
+def _keeps_keys(rename: Rename) -> bool:
+    """Whether a function leaves keys as they are, by all that can be told of a dict that is not known."""
+    return all(rename(key) == (key,) for key in ("module.layer.0.weight", "_orig_mod.fc.bias", "conv1.weight", "fc"))
 
 
 def key_set(record: Record) -> KeySet:

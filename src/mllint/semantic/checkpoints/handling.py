@@ -98,10 +98,49 @@ def entries_read(load: Load) -> list[str] | None:
         if isinstance(above, cst.Del):
             return None
         text = string_literal(subscript_index(item))
-        is_read = not isinstance(above, (cst.AssignTarget, cst.AugAssign))
+        is_read = not isinstance(above, (cst.AssignTarget, cst.AugAssign)) and _runs_with(use, load)
         if text is not None and is_read and text not in found and model.reaching(use) == bindings:
             found.append(text)
     return found
+
+
+_BRANCHING = (cst.If, cst.IfExp, cst.For, cst.While, cst.Try, cst.TryStar, cst.Match)
+_LEAVING = (cst.Return, cst.Raise, cst.Continue, cst.Break)
+
+
+def _runs_with(use: cst.BaseExpression, load: Load) -> bool:
+    """Whether a place surely is reached whenever the load is: it is in no branch that the load is not in."""
+    tree = load.model.tree
+    around = list(tree.ancestors(load.call))
+    for branch in _branches(use, load.model):
+        if not any(branch is holder for holder in around):
+            return False
+    for branch in _branches(load.call, load.model):
+        is_shared = any(branch is holder for holder in tree.ancestors(use))
+        if not is_shared and isinstance(branch, cst.BaseSuite) and _leaves(branch):
+            return False
+    return True
+
+
+def _branches(node: cst.CSTNode, model: "Model") -> Iterator[cst.CSTNode]:
+    """The parts around a node that run under some condition only."""
+    child = node
+    for ancestor in model.tree.ancestors(node):
+        if isinstance(ancestor, cst.FunctionDef):
+            return
+        if (isinstance(ancestor, _BRANCHING) and not isinstance(child, cst.BaseExpression)) or isinstance(
+            ancestor, cst.IfExp
+        ):
+            yield child
+        child = ancestor
+
+
+def _leaves(suite: cst.BaseSuite) -> bool:
+    """Whether a suite ends by leaving the function or the round of the loop."""
+    last = suite.body[-1] if suite.body else None
+    if isinstance(last, cst.SimpleStatementLine):
+        last = last.body[-1]
+    return isinstance(last, _LEAVING)
 
 
 def completed_dict(load: Load) -> str | None:

@@ -12,7 +12,7 @@ from mllint.semantic.checkpoints.saves import MAX_ROUTES, Saved, resolved
 from mllint.semantic.checkpoints.tracing import LOADING_METHODS, Tracer, read_path
 from mllint.semantic.module_keys import ANYTHING, module_keys
 from mllint.semantic.state_keys import KeySet
-from mllint.semantic.values import ClassObject, Framework, Function, Instance, Module, Object, Value
+from mllint.semantic.values import ClassObject, File, Framework, Function, Instance, Module, Object, Symbol, Value
 from mllint.syntax.shape import argument, constant, dotted_path
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def load_of(model: "Model", call: cst.Call) -> Load | None:
         return None
     given = argument(call, 0, "state_dict")
     value = model.value(function.value)
-    if given is None or isinstance(value, (Instance, ClassObject)):
+    if given is None or isinstance(value, (Instance, ClassObject, Symbol, File)):
         return None
     if isinstance(model.value(function), Function) or _is_super(function.value):
         return None

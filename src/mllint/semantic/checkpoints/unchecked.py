@@ -11,10 +11,16 @@ from mllint.semantic.checkpoints.tracing import Tracer
 from mllint.semantic.scopes import BindingKind
 from mllint.semantic.values import Module, Object
 from mllint.syntax.shape import dotted_path
+from mllint.syntax.walk import children
 
 if TYPE_CHECKING:
     from mllint.semantic.definitions import ClassInfo
     from mllint.semantic.model import Model
+
+MAX_PARTS = 60
+"""How many parts of a path are read for words."""
+
+_BESIDE_THE_CODE = frozenset({"__file__", "directory"})
 
 
 def is_unchecked(load: Load) -> bool:
@@ -22,22 +28,61 @@ def is_unchecked(load: Load) -> bool:
     if load.is_strict is not False or isinstance(load.value, Object) or dotted_path(load.receiver) is None:
         return False
     content = Tracer(load.model).content(load.given)
-    if isinstance(content, State) and _is_of_same_class(load, content):
+    if isinstance(content, Record) or (isinstance(content, State) and not _is_of_another_class(load, content)):
         return False
-    if _compares_keys(load) or _selects_entries(load.given, load.model):
+    if _is_second_try(load) or _compares_keys(load) or _selects_entries(load.given, load.model):
         return False
     if load.method == "load_state_dict":
         return load.framework is not None
-    return load.framework == "paddle" and _is_foreign(load, content)
+    return load.framework == "paddle" and _may_differ(load, content)
 
 
-def _is_foreign(load: Load, content: Content | None) -> bool:
-    """Whether what is loaded comes from a file that nothing around saves."""
-    if not isinstance(content, FromFile):
-        return False
+def _is_second_try(load: Load) -> bool:
+    """Whether the load stands where a strict one has failed, which somebody has been told of."""
+    for ancestor in load.model.tree.ancestors(load.call):
+        if isinstance(ancestor, cst.ExceptHandler):
+            return True
+        if isinstance(ancestor, cst.FunctionDef):
+            break
+    return False
+
+
+def _may_differ(load: Load, content: Content | None) -> bool:
+    """Whether there is reason to think that what is loaded is not just what the same class has saved."""
     if load.value is None and "opt" in (dotted_path(load.receiver) or "").lower():
         return False
-    return not any(_may_hold_module(saved.content) for saved in load.model.surroundings.saved)
+    match content:
+        case State():
+            return True
+        case FromFile() if content.renames:
+            return True
+        case FromFile():
+            return _is_pretrained(content) and not any(
+                _may_hold_module(saved.content) for saved in load.model.surroundings.saved
+            )
+    return False
+
+
+def _is_pretrained(content: FromFile) -> bool:
+    """Whether the words in the path of a file say that it comes from another training.
+
+    What lies beside the code itself was put there for it.
+    """
+    call = content.place.node
+    model = content.place.model
+    pending: list[cst.CSTNode] = list(call.args[:1]) if isinstance(call, cst.Call) else []
+    words: list[str] = []
+    for _ in range(MAX_PARTS):
+        if not pending:
+            break
+        part = pending.pop()
+        if isinstance(part, (cst.Name, cst.SimpleString)):
+            words.append(part.value.lower())
+        if isinstance(part, cst.BaseExpression):
+            values = [binding.value for binding in model.reaching(part) if binding.kind is BindingKind.ASSIGN]
+            pending += [value for value in values if value is not None]
+        pending += children(part)
+    return any("pretrain" in word for word in words) and not _BESIDE_THE_CODE & set(words)
 
 
 def _may_hold_module(content: Content | None) -> bool:
@@ -50,13 +95,14 @@ def _may_hold_module(content: Content | None) -> bool:
     return content is None or isinstance(content, Whole)
 
 
-def _is_of_same_class(load: Load, content: State) -> bool:
+def _is_of_another_class(load: Load, content: State) -> bool:
+    """Whether a state dict surely is that of another class than what it is loaded into."""
     owner, value = content.owner, load.value
     if not isinstance(owner, Module) or not isinstance(value, Module):
         return False
     if owner.definition is None or value.definition is None:
-        return owner.name is not None and owner.name == value.name
-    return _is_same(owner.definition, value.definition)
+        return None not in (owner.name, value.name) and owner.name != value.name
+    return not _is_same(owner.definition, value.definition)
 
 
 def _is_same(one: "ClassInfo", other: "ClassInfo") -> bool:
@@ -65,16 +111,26 @@ def _is_same(one: "ClassInfo", other: "ClassInfo") -> bool:
 
 
 def _compares_keys(load: Load) -> bool:
-    """Whether the function asks for the state dict of the module itself, to see what it has."""
+    """Whether the function asks the module itself, before, which keys it has."""
     model = load.model
     receiver = f"{dotted_path(load.receiver)}."
     function = model.enclosing_function(load.call)
-    for call in model.calls_by_word.get("state_dict", ()):
-        if model.enclosing_function(call) is function and isinstance(call.func, cst.Attribute):
+    calls = model.tree.by_type[cst.Call]
+    order = {id(call): index for index, call in enumerate(calls)}
+    for word in ("state_dict", "named_parameters", "named_buffers"):
+        for call in model.calls_by_word.get(word, ()):
+            if model.enclosing_function(call) is not function or not isinstance(call.func, cst.Attribute):
+                continue
             asked = f"{dotted_path(call.func.value)}."
-            if asked.startswith(receiver) and not _is_kept(call, model):
+            if not asked.startswith(receiver) or _is_kept(call, model):
+                continue
+            if order[id(call)] < order[id(load.call)] or _is_within(call, load.call, model):
                 return True
     return False
+
+
+def _is_within(node: cst.CSTNode, holder: cst.CSTNode, model: "Model") -> bool:
+    return any(ancestor is holder for ancestor in model.tree.ancestors(node))
 
 
 def _is_kept(call: cst.Call, model: "Model") -> bool:

@@ -1,7 +1,9 @@
 """State dicts of wrapped modules that are saved: their keys begin with the prefix of the wrapper."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path as FilePath
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -15,13 +17,21 @@ from mllint.semantic.checkpoints.tracing import LOADING_METHODS, Tracer, read_pa
 from mllint.semantic.scopes import BindingKind
 from mllint.semantic.state_keys import WRAPPER_PREFIXES
 from mllint.semantic.values import Module
-from mllint.syntax.shape import dotted_path, string_literal
+from mllint.syntax.shape import dotted_path
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
-# String methods and functions with which a prefix is taken off or looked for.
-_PREFIX_WORDS = frozenset({"replace", "removeprefix", "startswith", "lstrip", "split", "sub", "find", "partition"})
+# Code that takes the prefix off, or looks for it: `k.replace("module.", "")`, `k[7:]`, `consume_prefix...`.
+_PREFIX_HANDLED = re.compile(
+    rb"""
+    (?:replace|removeprefix|startswith|lstrip|strip|r?split|sub|partition|find|match|len)
+        \(\s*[rf]?["']\^?(?:module|_orig_mod)\\?\.?["']
+    | \b(?:k|key|name|param|layer)\w*\[\s*(?:7|10)\s*:\s*\]
+    | consume_prefix_in_state_dict_if_present
+    """,
+    re.VERBOSE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,19 +122,11 @@ def _wrappers(value: object) -> tuple[str, ...] | None:
 
 
 def is_taken_off(model: "Model") -> bool:
-    """Whether this file or one around it handles the prefix of a wrapper by itself."""
-    return any(_handles_prefix(other) for other in model.surroundings.models)
-
-
-def _handles_prefix(model: "Model") -> bool:
-    if "consume_prefix_in_state_dict_if_present" in model.names_by_word:
+    """Whether this file, or one of the project near it, takes the prefix of a wrapper off by itself."""
+    if _PREFIX_HANDLED.search(model.source.text.encode("utf-8", "replace")):
         return True
-    words = {*WRAPPER_PREFIXES, *(prefix.removesuffix(".") for prefix in WRAPPER_PREFIXES)}
-    for word in _PREFIX_WORDS:
-        for call in model.calls_by_word.get(word, ()):
-            if any(string_literal(arg.value) in words for arg in call.args):
-                return True
-    return False
+    path = FilePath(model.source.path).resolve()
+    return model.project is not None and model.project.is_written_near(path, _PREFIX_HANDLED)
 
 
 def loads_around(model: "Model") -> Iterator[Load]:

@@ -22,6 +22,8 @@ MAX_STEPS = 20_000
 MAX_DEPTH = 60
 """How deep expressions and calls may nest."""
 
+MAX_IMPORTS = 6
+"""Through how many files an imported name is followed."""
 
 # The attributes in which a module keeps what is registered.
 _TABLES = frozenset({"_parameters", "_buffers", "_modules", "_sub_layers", "__dict__"})
@@ -115,10 +117,14 @@ class Evaluator:
 
     def _bound(self, binding: Binding) -> Any:
         """The value of a binding that is the only one of its name."""
+        for _ in range(MAX_IMPORTS):
+            if binding.kind is not BindingKind.IMPORT or not isinstance(binding.node, cst.ImportAlias):
+                break
+            origin = _origin(binding.scope.model, binding.node)
+            if origin is None:
+                return UNKNOWN
+            binding = origin
         model = binding.scope.model
-        if binding.kind is BindingKind.IMPORT and isinstance(binding.node, cst.ImportAlias):
-            origin = _origin(model, binding.node)
-            return UNKNOWN if origin is None else self._bound(origin)
         if binding.kind not in (BindingKind.ASSIGN, BindingKind.ANNOTATED) or binding.path or binding.value is None:
             return UNKNOWN
         return UNKNOWN if is_changed(model, binding.key) else self.evaluate(binding.value, Frame(model))
@@ -284,7 +290,7 @@ class Evaluator:
                 continue
             assert isinstance(part, cst.FormattedStringExpression)
             value = self.evaluate(part.expression, frame)
-            if not isinstance(value, (str, int)) or part.format_spec is not None or part.conversion is not None:
+            if not isinstance(value, (str, int)) or part.format_spec is not None or _is_converted(part):
                 return UNKNOWN
             pieces.append(str(value))
         return "".join(pieces)
@@ -384,6 +390,11 @@ class Evaluator:
             else:
                 positional.append(value)
         return Given(tuple(positional), tuple(keywords), is_exact)
+
+
+def _is_converted(part: cst.FormattedStringExpression) -> bool:
+    """Whether ``!r`` or the like stands behind an expression; nodes without whitespace do not say."""
+    return getattr(part, "conversion", None) is not None
 
 
 def _origin(model: "Model", alias: cst.ImportAlias) -> Binding | None:
