@@ -137,7 +137,7 @@ def test_canonical(other: str, name: str) -> None:
         ("torch.nn.functional.relu_", "self"),
         ("torch.nn.init.xavier_uniform_", "self"),
         ("torch.nn.init.xavier_uniform", "self"),
-        ("torch.nn.utils.clip_grad_norm_", "tensor"),
+        ("torch.nn.utils.clip_grad_norm_", "scalar"),
         ("torch.nn.utils.clip_grad_value_", "none"),
         ("torch.nn.utils.weight_norm", "module"),
         ("torch.autograd.grad", "tensors"),

@@ -224,6 +224,12 @@ FUNCTIONS: Mapping[str, Function] = {
             ("fuse_modules", "model modules_to_fuse inplace fuser_func fuse_custom_config_dict"),
         )
     },
+    # The norm of all gradients together (run).
+    "torch.nn.utils.clip_grad_norm_": Function("scalar", "parameters max_norm norm_type error_if_nonfinite foreach"),
+    "torch.nn.utils.clip_grad_norm": Function("scalar", "parameters max_norm norm_type error_if_nonfinite foreach"),
+    "paddle.nn.utils.clip_grad_norm_": Function("scalar", "parameters max_norm norm_type error_if_nonfinite"),
+    # Run: of shape [] in 2.6 and 3.3.
+    "paddle.metric.accuracy": Function("scalar", "input label k correct total name"),
     # https://docs.pytorch.org/docs/stable/generated/torch.nn.utils.rnn.PackedSequence.html
     "torch.nn.utils.rnn.pack_padded_sequence": Function("packed", "input lengths batch_first enforce_sorted"),
     "torch.nn.utils.rnn.pack_sequence": Function("packed", "sequences enforce_sorted"),

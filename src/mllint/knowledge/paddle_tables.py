@@ -737,7 +737,7 @@ paddle.distributed.broadcast_object_list none object_list src group
 paddle.distributed.build_sharded_state_dict other state_dict shard_rules prefix
 paddle.distributed.create_nccl_config other nccl_config
 paddle.distributed.destroy_process_group none group
-paddle.distributed.dtensor_from_fn other
+paddle.distributed.dtensor_from_fn tensor fn mesh placements *args **kwargs
 paddle.distributed.gather other tensor gather_list dst group sync_op
 paddle.distributed.get_backend string group
 paddle.distributed.get_group other id
@@ -1654,11 +1654,11 @@ paddle.io.SubsetRandomSampler sampler other indices
 paddle.io.TensorDataset dataset other tensors
 paddle.io.WeightedRandomSampler sampler other weights num_samples replacement
 paddle.jit.TranslatedLayer layer other programs persistable_vars
-paddle.metric.Accuracy other other
-paddle.metric.Auc other other
+paddle.metric.Accuracy other other topk name *args **kwargs
+paddle.metric.Auc other other curve num_thresholds name *args **kwargs
 paddle.metric.Metric other other
-paddle.metric.Precision other other
-paddle.metric.Recall other other
+paddle.metric.Precision other other name *args **kwargs
+paddle.metric.Recall other other name *args **kwargs
 paddle.nn.AdaptiveAvgPool1D layer tensor output_size name
 paddle.nn.AdaptiveAvgPool2D layer tensor output_size data_format name
 paddle.nn.AdaptiveAvgPool3D layer tensor output_size data_format name
@@ -1917,7 +1917,7 @@ paddle.amp.GradScaler.get_init_loss_scaling number
 paddle.amp.GradScaler.is_enable number
 paddle.amp.GradScaler.is_use_dynamic_loss_scaling number
 paddle.amp.GradScaler.load_state_dict none state_dict
-paddle.amp.GradScaler.minimize other
+paddle.amp.GradScaler.minimize other optimizer *args **kwargs
 paddle.amp.GradScaler.scale tensor var
 paddle.amp.GradScaler.set_decr_every_n_nan_or_inf none new_decr_every_n_nan_or_inf
 paddle.amp.GradScaler.set_decr_ratio none new_decr_ratio
@@ -2188,7 +2188,9 @@ paddle.vision.models.MobileNetV1 | sized
 paddle.vision.models.MobileNetV2 | sized
 paddle.vision.models.MobileNetV3Large | sized
 paddle.vision.models.MobileNetV3Small | sized
+paddle.vision.models.ResNet | sized
 paddle.vision.models.ShuffleNetV2 | sized
+paddle.vision.models.SqueezeNet | sized
 paddle.vision.models.VGG | sized
 paddle.vision.ops.DeformConv2D | keys weight bias | bias_attr=False weight
 paddle.vision.ops.PSRoIPool | keys

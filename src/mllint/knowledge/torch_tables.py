@@ -1088,7 +1088,7 @@ torch.hub.download_url_to_file none url dst hash_prefix progress
 torch.hub.get_dir string
 torch.hub.help other github model force_reload skip_validation trust_repo
 torch.hub.list other github force_reload skip_validation trust_repo verbose
-torch.hub.load other
+torch.hub.load other repo_or_dir model *args source trust_repo force_reload verbose skip_validation **kwargs
 torch.hub.load_state_dict_from_url other url model_dir map_location progress check_hash file_name weights_only
 torch.hub.set_dir none d
 torch.hypot tensor input other * out
@@ -1142,7 +1142,7 @@ torch.jit.annotate other the_type the_value
 torch.jit.enable_onednn_fusion none enabled
 torch.jit.export other fn
 torch.jit.export_opnames other m
-torch.jit.fork other
+torch.jit.fork other func *args **kwargs
 torch.jit.freeze other mod preserved_attrs optimize_numerics
 torch.jit.ignore other drop **kwargs
 torch.jit.interface other obj
@@ -1490,7 +1490,7 @@ torch.nn.utils.rnn.pad_packed_sequence tensors sequence batch_first padding_valu
 torch.nn.utils.rnn.pad_sequence tensor sequences batch_first padding_value padding_side
 torch.nn.utils.rnn.unpack_sequence tensors packed_sequences
 torch.nn.utils.rnn.unpad_sequence tensors padded_sequences lengths batch_first
-torch.nn.utils.skip_init other
+torch.nn.utils.skip_init other module_cls *args **kwargs
 torch.nn.utils.spectral_norm other module name n_power_iterations eps dim
 torch.nn.utils.vector_to_parameters none vec parameters
 torch.nn.utils.weight_norm other module name dim
@@ -1766,7 +1766,7 @@ torch.unsafe_split_with_sizes tensors input split_sizes dim
 torch.unsqueeze tensor input dim
 torch.use_deterministic_algorithms none mode * warn_only
 torch.utils.checkpoint.check_backward_validity none inputs
-torch.utils.checkpoint.checkpoint other
+torch.utils.checkpoint.checkpoint other function *args use_reentrant context_fn determinism_check debug early_stop **kwargs
 torch.utils.checkpoint.checkpoint_sequential other functions segments input use_reentrant **kwargs
 torch.utils.checkpoint.create_selective_checkpoint_contexts other policy_fn_or_list allow_cache_entry_mutation
 torch.utils.checkpoint.detach_variable tensors inputs
@@ -1826,16 +1826,16 @@ torch.autograd.set_multithreading_enabled other other mode
 torch.cuda.BFloat16Tensor tensor other
 torch.cuda.BoolTensor tensor other
 torch.cuda.ByteTensor tensor other
-torch.cuda.CUDAGraph other other
+torch.cuda.CUDAGraph other other keep_graph
 torch.cuda.CharTensor tensor other
 torch.cuda.DoubleTensor tensor other
-torch.cuda.Event other other
+torch.cuda.Event other other enable_timing blocking interprocess external
 torch.cuda.FloatTensor tensor other
 torch.cuda.HalfTensor tensor other
 torch.cuda.IntTensor tensor other
 torch.cuda.LongTensor tensor other
 torch.cuda.ShortTensor tensor other
-torch.cuda.Stream other other
+torch.cuda.Stream other other device priority **kwargs
 torch.cuda.amp.GradScaler scaler other init_scale growth_factor backoff_factor growth_interval enabled
 torch.cuda.amp.autocast other other enabled dtype cache_enabled
 torch.cuda.device device other device
@@ -2163,7 +2163,7 @@ torch.amp.GradScaler.set_backoff_factor none new_factor
 torch.amp.GradScaler.set_growth_factor none new_factor
 torch.amp.GradScaler.set_growth_interval none new_interval
 torch.amp.GradScaler.state_dict state_dict
-torch.amp.GradScaler.step other
+torch.amp.GradScaler.step none optimizer *args **kwargs
 torch.amp.GradScaler.unscale_ none optimizer
 torch.amp.GradScaler.update none new_scale
 torch.distributions.Distribution.cdf tensor value
@@ -2410,6 +2410,7 @@ torch.nn.UpsamplingNearest2d | keys
 torch.nn.ZeroPad1d | keys
 torch.nn.ZeroPad2d | keys
 torch.nn.ZeroPad3d | keys
+torch.nn.parallel.DistributedDataParallel | sized
 torch.optim.swa_utils.AveragedModel | sized
 """
 

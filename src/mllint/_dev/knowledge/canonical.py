@@ -25,9 +25,10 @@ def canonical(framework: Framework) -> dict[str, str]:
         names: dict[str, set[str]] = defaultdict(set)
         for name in public_names(module):
             value = getattr(module, name)
-            home, home_name = preferred.get(id(value), (None, None))
-            if home is None or (home, home_name) == (module_name, name) or not _offers(module, name, value):
+            found = preferred.get(id(value), (module_name, name))
+            if found == (module_name, name) or not _offers(module, name, value):
                 continue
+            home, home_name = found
             if home_name == name:
                 names[home].add(name)
             else:

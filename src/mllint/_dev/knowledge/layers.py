@@ -120,10 +120,12 @@ def layer_state(framework: Framework, cls: type, parameters: Signature) -> Layer
         layer = next(_builds(framework, cls, parameters, changed), None)
         return None if layer is None else tuple(framework.state_keys(layer))
 
+    if _takes_layer(parameters) or ".models" in cls.__module__:
+        return LayerState((), sized=True)
     keys = keys_with({})
     if keys is None:
         return None
-    if len(keys) > _MOST_KEYS or _takes_layer(parameters) or ".models" in cls.__module__:
+    if len(keys) > _MOST_KEYS:
         return LayerState((), sized=True)
     switches: dict[str, tuple[bool, tuple[str, ...]]] = {}
     depends: set[str] = set()

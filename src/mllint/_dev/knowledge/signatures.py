@@ -90,7 +90,9 @@ def signatures_of(function: Callable[..., Any], name: str) -> list[Signature]:
 
 
 def _is_catch_all(signature: Signature) -> bool:
-    return {parameter.star for parameter in signature.parameters} >= {"*", "**"}
+    """Whether a signature says nothing: `(*args, **kwargs)`, in a method after `self`."""
+    named = {parameter.name for parameter in signature.parameters if not parameter.star}
+    return {parameter.star for parameter in signature.parameters} >= {"*", "**"} and named <= {"self"}
 
 
 _STARS = {"VAR_POSITIONAL": "*", "VAR_KEYWORD": "**"}

@@ -22,7 +22,7 @@ def render(framework_name: str) -> str:
         "FUNCTIONS": (_function(*item) for item in collect.functions(framework).items()),
         "CLASSES": (_class(*item) for item in classes.classes(framework).items()),
         "CLASS_METHODS": (_function(*item) for item in classes.class_methods(framework).items()),
-        "LAYER_STATES": (_state(*item) for item in classes.layer_states(framework).items()),
+        "LAYER_STATES": (state_row(*item) for item in classes.layer_states(framework).items()),
         "OTHER_METHODS": classes.shared_methods(framework),
         "CANONICAL": (f"{other} {name}" for other, name in canonical.canonical(framework).items()),
     }
@@ -54,7 +54,8 @@ def _class(name: str, row: Class) -> str:
     return f"{name} {row.kind} {row.called} {row.parameters}".rstrip()
 
 
-def _state(name: str, row: LayerState) -> str:
+def state_row(name: str, row: LayerState) -> str:
+    """One row of ``LAYER_STATES``, as ``mllint.knowledge.rows`` reads it."""
     if row.sized:
         return f"{name} | sized"
     switches = [f"{parameter}={value} {' '.join(keys)}".rstrip() for parameter, value, keys in row.switches]
