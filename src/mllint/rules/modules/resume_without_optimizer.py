@@ -1,0 +1,83 @@
+"""## What it does
+
+Finds checkpoints with a model and an epoch, but without the optimizer, in files that resume training from them.
+
+## Why is this bad?
+
+Adam, RMSprop and SGD with momentum keep running averages of the gradients, and the scheduler's learning rate is in the
+optimizer as well. When training is resumed with the weights alone, these begin anew: the loss jumps, the learning rate
+is the first one again, and the run is another one than it would have been without the break.
+
+## Example
+
+```python
+import torch
+from torch import nn
+
+model = nn.Linear(3, 4)
+optimizer = torch.optim.Adam(model.parameters())
+checkpoint = torch.load("checkpoint.pt")
+model.load_state_dict(checkpoint["model"])
+for epoch in range(checkpoint["epoch"] + 1, 100):
+    optimizer.zero_grad()
+    model(torch.rand(2, 3)).sum().backward()
+    optimizer.step()
+    torch.save({"model": model.state_dict(), "epoch": epoch}, "checkpoint.pt")
+```
+
+## Use instead
+
+```python
+import torch
+from torch import nn
+
+model = nn.Linear(3, 4)
+optimizer = torch.optim.Adam(model.parameters())
+checkpoint = torch.load("checkpoint.pt")
+model.load_state_dict(checkpoint["model"])
+optimizer.load_state_dict(checkpoint["optimizer"])
+for epoch in range(checkpoint["epoch"] + 1, 100):
+    optimizer.zero_grad()
+    model(torch.rand(2, 3)).sum().backward()
+    optimizer.step()
+    torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "epoch": epoch}, "checkpoint.pt")
+```
+
+## What it leaves alone
+
+Checkpoints from which nobody resumes: the file reads no epoch back, or only prints it. SGD without momentum, which
+keeps nothing. Files that save or load the state of an optimizer anywhere. Checkpoints of which a part is not known.
+
+## Fix safety
+
+No fix is offered: the state has to be saved and loaded, at two places.
+
+## References
+
+- [Saving and loading a general checkpoint](https://docs.pytorch.org/tutorials/recipes/recipes/saving_and_loading_a_general_checkpoint.html)
+- [paddle.optimizer.Optimizer.set_state_dict](https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/optimizer/Optimizer_en.html)
+"""
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from mllint.context import Context
+from mllint.rule import Finding, Rule
+from mllint.semantic import saving
+from mllint.semantic.resuming import lacks_optimizer
+
+rule = Rule(
+    code="ML430",
+    message="training is resumed from this checkpoint, which lacks the state of the optimizer",
+    help='save `"optimizer": optimizer.state_dict()` too, and load it back',
+    frameworks=frozenset({"torch", "paddle"}),
+    since="0.1.0",
+)
+
+
+@rule.on(cst.Call, mentions=saving.WORDS)
+def check(call: cst.Call, context: Context) -> Iterator[Finding]:
+    """Report the call that saves such a checkpoint."""
+    if lacks_optimizer(context.model, call) is not None:
+        yield Finding(call)
