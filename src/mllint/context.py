@@ -93,6 +93,10 @@ class Context:
         """Whether an expression stands there for its error, for the time it takes, or to be shown in a notebook."""
         return placement.wants_no_result(self.model, statement)
 
+    def wants_number(self, node: cst.BaseExpression) -> bool:
+        """Whether the place of an expression asks for a number: it is printed, formatted, logged or added up."""
+        return placement.wants_number(self.model, node)
+
     def root_of_chain(self, node: cst.BaseExpression) -> cst.BaseExpression | None:
         """The name, attribute or item that a chain of method calls starts from; ``None`` for a fresh value."""
         return placement.root_of_chain(self.model, node)

@@ -131,7 +131,7 @@ def _of_symbol(model: "Model", call: cst.Call, name: str) -> Value | None:
 def _of_library(model: "Model", call: cst.Call, name: str) -> Value | None:
     framework = lookup.framework_of(name)
     if name in _TENSOR_CLASSES:
-        return Tensor("torch", False)
+        return Tensor("torch", False, scalar=False)
     if name in ("torch.autograd.Variable", "paddle.to_tensor", "torch.nn.Parameter"):
         return _fresh_tensor(model, call, name)
     if framework == "torch" or framework == "paddle":
@@ -170,16 +170,11 @@ def _constructed(name: str, fact: ClassFact, call: cst.Call, framework: Framewor
 def _fresh_tensor(model: "Model", call: cst.Call, name: str) -> Value | None:
     inner = model.value(call.args[0].value) if call.args else None
     if name == "torch.nn.Parameter":
-        return Tensor("torch", True, parameter=True)
+        return Tensor("torch", True, inner.scalar if isinstance(inner, Tensor) else None, parameter=True)
     if name == "paddle.to_tensor":
         stop = argument(call, None, "stop_gradient")
         attached = stop is not None and constant(stop.value) is False
-        number = bool(call.args) and isinstance(constant(call.args[0].value), (int, float))
-        return Tensor(
-            "paddle",
-            attached,
-            True if number or (isinstance(inner, Tensor) and inner.scalar) else None,
-        )
+        return Tensor("paddle", attached, tensors.rank_of_data(call, inner))
     return replace(inner, attached=None) if isinstance(inner, Tensor) else Tensor("torch", None)
 
 
@@ -397,7 +392,9 @@ def _library_output(
         return _sequence_output(model, module, attached)
     inputs = [model.value(arg.value) for arg in call.args]
     if fact.kind == "loss":
-        scalar = True if module.call is not None and is_reduced(fact, module.call) else None
+        scalar = None
+        if module.call is not None:
+            scalar = True if is_reduced(fact, module.call) else False if tensors.is_unreduced(module.call) else None
         return Tensor(framework, tensors.attachment(model, call, inputs), scalar)
     state = lookup.layer_state(name)
     if state is None or not state.keys:

@@ -222,6 +222,19 @@ class Model:
                     found.add(framework)
         return found.pop() if len(found) == 1 else None
 
+    def imports(self, module: str) -> bool:
+        """Whether the file imports a module of that name, or something in it, anywhere."""
+        names = [alias.name for item in self.tree.by_type.get(cst.Import, ()) for alias in item.names]
+        for statement in self.tree.by_type.get(cst.ImportFrom, ()):
+            if statement.module is not None and not statement.relative:
+                names.append(statement.module)
+                base = dotted_path(statement.module)
+                if not isinstance(statement.names, cst.ImportStar) and any(
+                    f"{base}.{alias.evaluated_name}" == module for alias in statement.names
+                ):
+                    return True
+        return any(f"{dotted_path(name)}.".startswith(f"{module}.") for name in names)
+
     def sibling(self, module: str, level: int) -> "Model | None":
         """The model of a module of the same project, as this file imports it; ``None`` outside a project."""
         if self.project is None:

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.semantic.accumulation import augmented
 from mllint.semantic.scopes import Binding, BindingKind
-from mllint.semantic.values import Batch, ClassObject, Elements, Instance, Module, Repeated, Symbol, Tensor
+from mllint.semantic.values import Batch, ClassObject, Elements, Instance, Module, Repeated, Symbol, Tensor, Text
 from mllint.syntax.shape import dotted_path
 
 if TYPE_CHECKING:
@@ -82,6 +83,36 @@ def root_of_chain(model: "Model", node: cst.BaseExpression) -> cst.BaseExpressio
             return None
         node = node.func.value
     return node if isinstance(node, (cst.Name, cst.Attribute, cst.Subscript)) else None
+
+
+_NUMBER_TAKERS = frozenset({
+    "print", "float", "int", "str", "round", "format", "append", "add_scalar", "add_scalars", "info", "debug",
+    "warning", "log", "write", "set_postfix", "set_description", "update", "max", "min",
+})  # fmt: skip
+
+
+def wants_number(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether the place of an expression asks for a number: it is printed, formatted, logged or added to a total."""
+    child: cst.CSTNode = node
+    for ancestor in model.tree.ancestors(node):
+        if isinstance(ancestor, (cst.FormattedStringExpression, cst.DictElement)):
+            return True
+        if isinstance(ancestor, cst.BinaryOperation) and isinstance(ancestor.operator, cst.Modulo):
+            return isinstance(model.value(ancestor.left), Text)
+        if isinstance(ancestor, cst.Call):
+            path = dotted_path(ancestor.func) or "." + _last_name(ancestor.func)
+            return child is not ancestor.func and path.rpartition(".")[2] in _NUMBER_TAKERS
+        if isinstance(ancestor, cst.AugAssign):
+            total = augmented(model, ancestor)
+            return total is not None and not total.needs_graph
+        if not isinstance(ancestor, (cst.Arg, cst.Element, cst.Tuple, cst.List, cst.FormattedString, cst.IfExp)):
+            return False
+        child = ancestor
+    return False
+
+
+def _last_name(node: cst.BaseExpression) -> str:
+    return node.attr.value if isinstance(node, cst.Attribute) else ""
 
 
 def is_read_below(model: "Model", target: cst.BaseExpression, statement: cst.CSTNode) -> bool:

@@ -24,7 +24,7 @@ from mllint.semantic.values import (
     Unfinished,
     Value,
 )
-from mllint.syntax.shape import argument, constant
+from mllint.syntax.shape import argument, constant, integer_literal
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -39,11 +39,18 @@ _SHAPE_KEEPING = frozenset({
 _DETACHING = frozenset({
     "detach", "detach_", "argmax", "argmin", "argsort", "eq", "ne", "gt", "lt", "ge", "le", "equal", "isnan", "isinf",
     "isfinite", "long", "int", "bool", "byte", "short", "sign", "nonzero", "new_zeros", "new_ones", "new_full",
-    "new_empty", "new_tensor", "logical_not", "logical_and", "logical_or", "bincount", "histc",
+    "new_empty", "new_tensor", "logical_not", "logical_and", "logical_or", "bincount", "histc", "clip_grad_norm_",
+    "clip_grad_norm", "get_total_norm", "accuracy",
 })  # fmt: skip
 # Functions that give values with their indices once they are told the dimension (torch; paddle gives values alone).
 _PAIRS = frozenset({"max", "min", "median", "nanmedian", "mode", "sort", "topk", "kthvalue", "cummax", "cummin"})
 _ALWAYS_PAIRS = frozenset({"sort", "topk", "kthvalue", "mode", "cummax", "cummin"})
+# Functions and methods whose result has a dimension, whatever they are given.
+_ADDS_DIMENSION = frozenset({
+    "unsqueeze", "flatten", "ravel", "cat", "concat", "stack", "arange", "linspace", "logspace", "eye", "randperm",
+    "atleast_1d", "atleast_2d", "nonzero", "hstack", "vstack",
+})  # fmt: skip
+_RESHAPING = frozenset({"view", "reshape", "expand", "repeat", "tile", "broadcast_to"})
 _DIMENSIONS = frozenset({"dim", "axis", "keepdim"})
 
 
@@ -80,6 +87,23 @@ def framework_of(values: Iterable[Value | None]) -> Framework | None:
     return None
 
 
+def _broadcast(values: Iterable[Value | None]) -> bool | None:
+    """Whether the result of an operation on these, element by element, is 0-d."""
+    ranks = [_is_scalar(value) for value in values]
+    return False if False in ranks else True if all(ranks) else None
+
+
+def _is_scalar(value: Value | None) -> bool | None:
+    match value:
+        case Number():
+            return True
+        case Tensor():
+            return value.scalar
+        case Batch(opaque=False):
+            return False  # a loader puts a dimension in front
+    return None
+
+
 def arithmetic(model: "Model", left: Value | None, right: Value | None, node: cst.CSTNode) -> Value | None:
     """What ``left op right`` is."""
     if isinstance(left, Unfinished) or isinstance(right, Unfinished):
@@ -91,12 +115,12 @@ def arithmetic(model: "Model", left: Value | None, right: Value | None, node: cs
         if isinstance(left, Array) or isinstance(right, Array):
             return None
         if isinstance(left, Batch) and isinstance(right, (Batch, type(None))):
-            return Tensor(framework, False if right is not None else None)
-        scalar = all(isinstance(value, Number) or (isinstance(value, Tensor) and value.scalar) for value in both)
+            return Tensor(framework, False if right is not None else None, scalar=False)
+        scalar = _broadcast(both)
         if isinstance(node, cst.AugAssign) and isinstance(left, Tensor) and left.scalar and not left.or_number:
             scalar = True  # what works in place keeps the shape
         or_number = all(isinstance(value, Number) or (isinstance(value, Tensor) and value.or_number) for value in both)
-        return Tensor(framework, attachment(model, node, both), True if scalar else None, or_number=or_number)
+        return Tensor(framework, attachment(model, node, both), scalar, or_number=or_number)
     if isinstance(left, Array) or isinstance(right, Array):
         known = (Array, Number)
         scalar = all(isinstance(value, Number) or (isinstance(value, Array) and value.scalar) for value in both)
@@ -125,11 +149,10 @@ def method_result(model: "Model", call: cst.Call, receiver: Tensor, name: str) -
     if name == "type" and not call.args:
         return Text()
     if name in _SHAPE_KEEPING and fact.returns in ("tensor", "self"):
-        numbers = all(isinstance(value, Number) for value in arguments) or name != "pow"
         return Tensor(
             receiver.framework,
             attached,
-            receiver.scalar if numbers else None,
+            _broadcast((receiver, *arguments)) if name == "pow" else receiver.scalar,
             one_element=receiver.one_element,
             parameter=receiver.parameter and fact.returns == "self",
         )
@@ -170,11 +193,12 @@ def result(
     """
     match fact.returns:
         case "tensor":
-            scalar = True if name in ("tensor", "as_tensor", "to_tensor") and _is_number(call) else None
-            return Tensor(framework, attached, scalar)
+            return Tensor(framework, attached, _made_scalar(name, fact, call, receiver, own_input=own_input))
         case "scalar":
             if is_reduced_fully(fact, call, own_input=own_input):
                 return Tensor(framework, attached, True)
+            if is_unreduced(call):
+                return Tensor(framework, attached, False)
             if framework == "torch" and name in _PAIRS and _by_dimension(fact, call, own_input=own_input):
                 return Elements((Tensor(framework, attached), Tensor(framework, False)))
             return None if framework == "torch" and name in _PAIRS else Tensor(framework, attached)
@@ -201,8 +225,45 @@ def result(
     return None
 
 
-def _is_number(call: cst.Call) -> bool:
-    return bool(call.args) and isinstance(constant(call.args[0].value), (int, float))
+def _made_scalar(name: str, fact: FunctionFact, call: cst.Call, first: Value | None, *, own_input: bool) -> bool | None:
+    """Whether the new tensor that a function or method gives is 0-d."""
+    if name in _ADDS_DIMENSION:
+        return False
+    if name.endswith("_like") or (own_input and name in _SHAPE_KEEPING and len(call.args) == 1):
+        return _is_scalar(first) if isinstance(first, Tensor) else None
+    if name in ("tensor", "as_tensor", "to_tensor"):
+        return rank_of_data(call, first)
+    if fact.parameters.split()[:1] in (["*size"], ["size"], ["shape"], ["size_or_shape"]) or name in _RESHAPING:
+        return _rank_of_size(call)
+    return None
+
+
+def rank_of_data(call: cst.Call, first: Value | None) -> bool | None:
+    """Whether a tensor made of the data in a call's first argument is 0-d."""
+    data = call.args[0].value if call.args and not call.args[0].star else None
+    if isinstance(data, (cst.List, cst.Tuple, cst.ListComp)):
+        return False
+    return _is_scalar(first)
+
+
+def _rank_of_size(call: cst.Call) -> bool | None:
+    """Whether a size asks for no dimension: ``()`` does, ``3``, ``2, 3`` and ``(1,)`` do not."""
+    sizes = [arg for arg in call.args if arg.keyword is None or arg.keyword.value in ("size", "shape")]
+    if not sizes or any(arg.star for arg in sizes):
+        return None
+    size = sizes[0].value
+    if isinstance(size, (cst.List, cst.Tuple)):
+        starred = any(isinstance(element, cst.StarredElement) for element in size.elements)
+        return None if starred else not size.elements
+    return False if len(sizes) > 1 or integer_literal(size) is not None else None
+
+
+def is_unreduced(call: cst.Call) -> bool:
+    """Whether a loss function is told to give one loss a sample."""
+    reduction, reduce = argument(call, None, "reduction"), argument(call, None, "reduce")
+    return (reduction is not None and constant(reduction.value) == "none") or (
+        reduce is not None and constant(reduce.value) is False
+    )
 
 
 def is_reduced_fully(fact: FunctionFact, call: cst.Call, *, own_input: bool) -> bool:
@@ -212,7 +273,7 @@ def is_reduced_fully(fact: FunctionFact, call: cst.Call, *, own_input: bool) -> 
         return False
     for name, arg in names:
         value = constant(arg.value)
-        if name in _DIMENSIONS or name == "other":
+        if name in _DIMENSIONS or (name == "other" and _DIMENSIONS.intersection(fact.parameters.split())):
             return False
         if name == "reduction" and value not in ("mean", "sum", "batchmean"):
             return False

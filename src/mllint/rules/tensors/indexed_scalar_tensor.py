@@ -32,16 +32,18 @@ print(loss.item())
 
 ## What it leaves alone
 
-Tensors that may have a dimension: `x.data[0]` of a batch, `x.sum(0)[0]`, losses with `reduction="none"`, and what comes
-back from `DataParallel`. `loss[None]`, `loss[...]` and `loss.view(1)[0]`, which work. Paddle code for a target version
-below 2.5.
+Tensors that may have a dimension: `x.data[0]` of a batch, `x.sum(0)[0]`, losses with `reduction="none"`, totals that
+began as `torch.zeros(1)`, and what comes back from `DataParallel`. `loss[None]`, `loss[...]` and `loss.view(1)[0]`,
+which work. Paddle code for a target version below 2.5, or with `paddle.fluid`.
 
 One thing it does not leave alone though nothing is known of the value: `loss.data[0]` and `x.sum().data[0]` (in Paddle
-`loss.numpy()[0]`). What is called a loss, or reduced over everything, and read like that is the old spelling of `item()`.
+`loss.numpy()[0]`). What is called a loss, or reduced over everything, and read like that is the old spelling of
+`item()`.
 
 ## Fix safety
 
-Safe: the expression raised before.
+Safe: the expression raised before. `item()` where a number is wanted or the graph is cut anyway; elsewhere the index is
+dropped, and a tensor stays a tensor.
 
 ## References
 
@@ -86,13 +88,26 @@ def check(node: cst.Subscript, context: Context) -> Iterator[Finding]:
         return
     if _is_old_paddle(value, context):
         return
-    text = context.text(tensor).strip() if isinstance(tensor, (cst.Name, cst.Attribute)) else "..."
-    yield Finding(
-        node,
-        "index into a 0-d tensor raises `IndexError`",
-        f"write `{text}.item()`",
-        fix=lambda: _fix(node, tensor),
-    )
+    message = "index into a 0-d tensor raises `IndexError`"
+    if _is_number_meant(node, steps, context):
+        written = f"`{_short(tensor, context)}.item()`"
+        yield Finding(node, message, f"write {written}", fix=lambda: _item(node, tensor))
+    else:
+        fix = NodeFix("drop the index", (replace_between(node.value, node, ""),))
+        yield Finding(node, message, f"write `{_short(node.value, context)}` without the index", fix=lambda: fix)
+
+
+def _is_number_meant(node: cst.Subscript, steps: frozenset[str], context: Context) -> bool:
+    """Whether the index is the old spelling of `item()`; else what is indexed is itself what was meant."""
+    parent = context.parent(node)
+    if isinstance(parent, cst.Attribute):  # loss[0].item()
+        return False
+    return bool(steps & {"data", "detach", "numpy"}) or context.wants_number(node)
+
+
+def _short(node: cst.BaseExpression, context: Context) -> str:
+    text = context.text(node).strip()
+    return text if len(text) <= 60 and "\n" not in text else "..."
 
 
 def _is_scalar(value: Value | None, base: Value | None, steps: frozenset[str]) -> bool:
@@ -101,7 +116,7 @@ def _is_scalar(value: Value | None, base: Value | None, steps: frozenset[str]) -
     A tensor on which `backward()` is called has one element, but may have a dimension. Read through `.data` it is the
     old spelling of `item()`.
     """
-    if isinstance(base, Tensor) and base.one_element and "data" in steps:
+    if isinstance(base, Tensor) and base.one_element and base.scalar is not False and "data" in steps:
         return True
     if isinstance(value, Array):
         return value.scalar is True and isinstance(base, Tensor)
@@ -122,7 +137,9 @@ def _is_spelled_as_scalar(
 
 def _is_old_paddle(value: Value | None, context: Context) -> bool:
     framework = value.framework if isinstance(value, Tensor) else context.model.framework
-    return framework == "paddle" and (context.paddle_version or (2, 5)) < (2, 5)
+    if framework != "paddle":
+        return False
+    return (context.paddle_version or (2, 5)) < (2, 5) or context.model.imports("paddle.fluid")
 
 
 def _is_written(node: cst.Subscript, context: Context) -> bool:
@@ -150,7 +167,7 @@ def _without_steps(node: cst.BaseExpression) -> tuple[cst.BaseExpression, frozen
     return node, frozenset(steps)
 
 
-def _fix(node: cst.Subscript, tensor: cst.BaseExpression) -> NodeFix:
+def _item(node: cst.Subscript, tensor: cst.BaseExpression) -> NodeFix:
     opening, *closing = append_trailer(tensor, ".item()")
     if closing:  # the tensor needs parentheses of its own
         return NodeFix("use `item()`", (opening, replace_between(tensor, node, ").item()")))
