@@ -1,13 +1,15 @@
 """Values that are collected over the iterations of a loop, and what becomes of the collection."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.semantic.hints import is_called_loss
 from mllint.semantic.scopes import Binding, BindingKind
+from mllint.semantic.uses import bound_by, reads, uses
 from mllint.semantic.values import (
     Batch,
     Elements,
@@ -30,7 +32,9 @@ if TYPE_CHECKING:
 _BACKWARD = frozenset({"backward", "scale", "scale_loss", "manual_backward", "minimize"})
 _NUMERIC_CALLS = frozenset({"float", "int", "round", "print", "str", "format", "len", "max", "min"})
 _NUMBER_ATTRIBUTES = frozenset({"item", "data", "detach", "tolist", "numpy", "cpu"})
+_CUTTING = frozenset({"item", "data", "detach", "tolist", "numpy"})
 _REPORTS = frozenset({"float", "int", "round", "print", "str", "format", "info", "debug", "warning", "add_scalar"})
+_SAME_GRAPH = frozenset({"mean", "sum", "float", "double", "cpu", "clone", "squeeze", "view", "to"})
 MAX_STEPS = 40
 """How many bindings are followed from what ``backward()`` is called on to what that was computed from."""
 
@@ -47,14 +51,22 @@ class Accumulator:
     """A name or attribute that a loop adds to, seen from the statement that adds.
 
     ``key`` is the collection (of ``losses["box"]`` the dict as a whole), ``added`` the expression that is added,
-    ``loop`` the innermost loop around it, which the collection outlives.
+    ``loop`` the innermost loop around it, which the collection outlives; without a loop the method that adds to what
+    its object keeps.
     """
 
     def __init__(
-        self, model: "Model", node: cst.CSTNode, key: str, added: cst.BaseExpression, loop: cst.CSTNode
+        self,
+        model: "Model",
+        node: cst.CSTNode,
+        target: cst.BaseExpression,
+        key: str,
+        added: cst.BaseExpression,
+        loop: cst.For | cst.While | cst.FunctionDef,
     ) -> None:
         self.model = model
         self.node = node
+        self.target = target
         self.key = key
         self.added = added
         self.loop = loop
@@ -88,10 +100,40 @@ class Accumulator:
     @cached_property
     def needs_graph(self) -> bool:
         """Whether ``backward()`` may be called on the collection, or on something that is computed from it."""
-        return any(self._feeds_backward(use.node, frozenset({self.key})) for use in self._uses)
+        if isinstance(self.node, cst.Call) or isinstance(self.target, cst.Subscript):
+            return self._thing_feeds_backward(self.target, set())
+        return self._feed_backward(bound_by(self.model, self.node), set())
 
-    def _feeds_backward(self, node: cst.CSTNode, seen: frozenset[str]) -> bool:
+    def _thing_feeds_backward(self, target: cst.BaseExpression, seen: set[int | str]) -> bool:
+        """The same for a list or dict that is changed: whoever may read it reads what was added."""
+        while isinstance(target, cst.Subscript):
+            target = target.value
+        bindings = self.model.reaching(target)
+        path = dotted_path(target)
+        if bindings or path is None or path in seen:
+            return self._feed_backward(bindings, seen)
+        # Bound in another method or outside the function: every place that names it may read it.
+        seen.add(path)
+        named = (node for node in reads(self.model, path) if not self._is_inside_own_statement(node))
+        return any(self._feeds_backward(node, seen) for node in named)
+
+    def _feed_backward(self, bindings: Iterable[Binding], seen: set[int | str]) -> bool:
+        for binding in bindings:
+            if id(binding) in seen:
+                continue
+            if len(seen) > MAX_STEPS:
+                return True
+            seen.add(id(binding))
+            for node in uses(self.model, binding):
+                if not self._is_inside_own_statement(node) and self._feeds_backward(node, seen):
+                    return True
+        return False
+
+    def _feeds_backward(self, node: cst.CSTNode, seen: set[int | str]) -> bool:
         """Climb from a use to the statement it stands in, and on to what that statement binds."""
+        read = self.model.tree.parent(node)
+        if isinstance(read, cst.Attribute) and read.value is node and read.attr.value in _CUTTING:
+            return False
         child = node
         for ancestor in self.model.tree.ancestors(node):
             if isinstance(ancestor, cst.Call):
@@ -105,7 +147,7 @@ class Accumulator:
                 # A total that leaves the function may be somebody's loss, unless each part has had its backward.
                 return not (self.is_done_with or self.runs_over_loader or self.evaluates)
             elif isinstance(ancestor, cst.For):
-                return ancestor.iter is child and self._keys_feed_backward(ancestor, [ancestor.target], seen)
+                return ancestor.iter is child and self._feed_backward(bound_by(self.model, ancestor), seen)
             elif isinstance(ancestor, (cst.BaseSmallStatement, cst.BaseCompoundStatement)):
                 return False
             child = ancestor
@@ -118,32 +160,18 @@ class Accumulator:
             return False
         body = callee.definition.node
         model = callee.definition.model
-        return any(
-            model.enclosing_function(inner) is body for word in _BACKWARD for inner in model.calls_by_word.get(word, ())
-        )
+        return any(model.enclosing_function(inner) is body for inner in model.backward.calls)
 
     def _bound_feeds_backward(
-        self, statement: cst.Assign | cst.AugAssign | cst.AnnAssign, seen: frozenset[str]
+        self, statement: cst.Assign | cst.AugAssign | cst.AnnAssign, seen: set[int | str]
     ) -> bool:
         targets = (
             [item.target for item in statement.targets] if isinstance(statement, cst.Assign) else [statement.target]
         )
-        return self._keys_feed_backward(statement, targets, seen)
-
-    def _keys_feed_backward(
-        self, statement: cst.CSTNode, targets: Sequence[cst.BaseExpression], seen: frozenset[str]
-    ) -> bool:
-        for target in targets:
-            parts = target.elements if isinstance(target, (cst.Tuple, cst.List)) else ()
-            if parts and self._keys_feed_backward(statement, [part.value for part in parts], seen):
-                return True
-            key = _collection(target)
-            if key is None or key in seen:
-                continue
-            other = Accumulator(self.model, statement, key, self.added, self.loop)
-            if any(other._feeds_backward(use.node, seen | {key}) for use in other._uses):
-                return True
-        return False
+        stored = [target for target in targets if isinstance(target, cst.Subscript)]
+        return self._feed_backward(bound_by(self.model, statement), seen) or any(
+            self._thing_feeds_backward(target, seen) for target in stored
+        )
 
     @cached_property
     def attached_part(self) -> cst.BaseExpression:
@@ -157,11 +185,15 @@ class Accumulator:
         value = self.model.value(part)
         return part if isinstance(value, Tensor) and (value.scalar or value.one_element) else self.added
 
+    @property
+    def is_in_loop(self) -> bool:
+        """Whether a loop adds to the collection, and not only one call of a method after the other."""
+        return not isinstance(self.loop, cst.FunctionDef)
+
     @cached_property
     def is_done_with(self) -> bool:
         """Whether the loop calls ``backward()`` on what is added or on what is computed from it: its work is done."""
-        names = {dotted_path(node) for node in _paths_in(self.added)}
-        return any(self._is_computed_from(names, call) for call in self._backward_calls)
+        return any(self._is_computed_from(_Sources(self.model, self.core), call) for call in self._backward_calls)
 
     @cached_property
     def trains(self) -> bool:
@@ -175,20 +207,34 @@ class Accumulator:
     def _is_in_loop(self, node: cst.CSTNode) -> bool:
         return any(ancestor is self.loop for ancestor in self.model.tree.ancestors(node))
 
-    def _is_computed_from(self, names: set[str | None], call: cst.Call) -> bool:
-        """Whether what a backward call spends is one of the names, or bound in the loop to something with one in it."""
+    def _is_computed_from(self, sources: "_Sources", call: cst.Call) -> bool:
+        """Whether what a backward call spends is one of the sources, or bound in the loop to something made of one."""
         pending = _paths_in(call)
         seen: set[int] = set()
         while pending and len(seen) < MAX_STEPS:
             node = pending.pop()
-            if dotted_path(node) in names:
+            bindings = self.model.reaching(node)
+            if sources.include(node, bindings):
                 return True
-            for binding in self.model.reaching(node):
+            for binding in bindings:
                 if id(binding) not in seen and self._is_in_loop(binding.node):
                     seen.add(id(binding))
                     value = binding.node if binding.kind is BindingKind.AUGMENTED else binding.value
                     pending += [] if value is None else _paths_in(value)
         return False
+
+    @cached_property
+    def core(self) -> cst.BaseExpression:
+        """The loss in ``loss * batch_size``: what is left when factors that are numbers, or no loss, are taken off."""
+        part = self.added
+        while isinstance(part, cst.BinaryOperation) and isinstance(part.operator, (cst.Multiply, cst.Divide)):
+            sides = [side for side in (part.left, part.right) if not isinstance(self.model.value(side), Number)]
+            if len(sides) != 1:
+                sides = [side for side in sides if is_called_loss(side)]
+            if len(sides) != 1:
+                break
+            part = sides[0]
+        return part
 
     @cached_property
     def runs_over_loader(self) -> bool:
@@ -283,6 +329,24 @@ class Accumulator:
         return isinstance(value, (Number, Elements, Repeated)) or isinstance(constant(binding.value), (int, float))
 
 
+class _Sources:
+    """The names and paths that an expression is computed from without a function, each as it is bound there."""
+
+    def __init__(self, model: "Model", node: cst.BaseExpression) -> None:
+        paths = _operands(node)
+        for path in tuple(paths):  # `loss *= weight` goes on with the graph of the loss before
+            changes = [binding.node for binding in model.reaching(path) if binding.kind is BindingKind.AUGMENTED]
+            paths += [change.target for change in changes if isinstance(change, cst.AugAssign)]
+        self._bindings = {id(binding) for path in paths for binding in model.reaching(path)}
+        self._unbound = {dotted_path(path) for path in paths if not model.reaching(path)}
+
+    def include(self, node: cst.BaseExpression, bindings: tuple[Binding, ...]) -> bool:
+        """Whether a name or path elsewhere stands for one of them."""
+        if not bindings:
+            return isinstance(node, cst.Attribute) and dotted_path(node) in self._unbound
+        return any(id(binding) in self._bindings for binding in bindings)
+
+
 def augmented(model: "Model", node: cst.AugAssign | cst.Assign) -> Accumulator | None:
     """The accumulation that ``total += x`` or ``total = total + x`` is; ``None`` for every other assignment."""
     if isinstance(node, cst.AugAssign):
@@ -320,14 +384,31 @@ def _in_loop(
     key = _collection(target)
     if key is None:
         return None
-    while isinstance(target, cst.Subscript):
-        target = target.value
+    bare = target
+    while isinstance(bare, cst.Subscript):
+        bare = bare.value
     for ancestor in model.tree.ancestors(node):
         if isinstance(ancestor, (cst.For, cst.While)):
-            return Accumulator(model, node, key, added, ancestor) if _outlives(model, target, key, ancestor) else None
-        if isinstance(ancestor, (cst.FunctionDef, cst.ClassDef, cst.Lambda, cst.BaseComp)):
+            outlives = _outlives(model, bare, key, ancestor)
+            return Accumulator(model, node, target, key, added, ancestor) if outlives else None
+        if isinstance(ancestor, cst.FunctionDef):
+            # A method adds to what the object keeps: it is called again and again.
+            kept = _is_kept_by_object(model, ancestor, bare, node)
+            return Accumulator(model, node, target, key, added, ancestor) if kept else None
+        if isinstance(ancestor, (cst.ClassDef, cst.Lambda, cst.BaseComp)):
             return None
     return None
+
+
+def _is_kept_by_object(
+    model: "Model", function: cst.FunctionDef, target: cst.BaseExpression, node: cst.CSTNode
+) -> bool:
+    """Whether the target is an attribute of the receiver that the method itself does not begin anew."""
+    info = model.function_info(function)
+    path = dotted_path(target)
+    if info.self_name is None or info.name == "__init__" or path is None or not path.startswith(f"{info.self_name}."):
+        return False
+    return all(binding.node is node for binding in model.reaching(target))
 
 
 def _collection(target: cst.BaseExpression) -> str | None:
@@ -335,6 +416,22 @@ def _collection(target: cst.BaseExpression) -> str | None:
     while isinstance(target, cst.Subscript):
         target = target.value
     return dotted_path(target)
+
+
+def _operands(node: cst.BaseExpression) -> list[cst.BaseExpression]:
+    """The names and dotted paths whose graph an expression shares: operands, and receivers of reductions."""
+    match node:
+        case cst.Name() | cst.Attribute() if dotted_path(node) is not None:
+            return [node]
+        case cst.BinaryOperation():
+            return [*_operands(node.left), *_operands(node.right)]
+        case cst.UnaryOperation():
+            return _operands(node.expression)
+        case cst.Subscript():
+            return _operands(node.value)
+        case cst.Call(func=cst.Attribute() as callee) if callee.attr.value in _SAME_GRAPH:
+            return _operands(callee.value)
+    return []
 
 
 def _paths_in(node: cst.CSTNode) -> list[cst.BaseExpression]:
@@ -355,12 +452,21 @@ def _paths_in(node: cst.CSTNode) -> list[cst.BaseExpression]:
 
 
 def _outlives(model: "Model", target: cst.BaseExpression, key: str, loop: cst.CSTNode) -> bool:
-    """Whether what the collection is at its place may come from before the loop."""
+    """Whether what the collection is at its place comes from before the loop, and is not made anew in it."""
     reaching = model.scope_of(target).reaching(key, target)
     if not reaching.bindings:
         return "." in key
-    inside = [any(ancestor is loop for ancestor in model.tree.ancestors(item.node)) for item in reaching.bindings]
-    return not all(inside) or ("." in key and reaching.may_be_unbound)
+    inside = [item for item in reaching.bindings if any(node is loop for node in model.tree.ancestors(item.node))]
+    made = [item.value for item in inside if item.kind is BindingKind.ASSIGN and item.value is not None]
+    if any(_is_made_of_others(model, value, key) for value in made):
+        return False
+    return len(inside) < len(reaching.bindings) or ("." in key and reaching.may_be_unbound)
+
+
+def _is_made_of_others(model: "Model", value: cst.BaseExpression, key: str) -> bool:
+    """Whether a tensor is assigned that is not the collection with something added."""
+    is_tensor = isinstance(model.value(value), (Tensor, Output))
+    return is_tensor and not any(dotted_path(path) == key for path in _operands(value))
 
 
 def _yields_batches(value: Value | None) -> bool:

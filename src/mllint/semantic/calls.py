@@ -94,6 +94,8 @@ def called(model: "Model", call: cst.Call) -> Value | None:
             return module_output(model, call, callee)
         case Instance():
             return called_method(callee, "__call__")
+        case None if not call.args and isinstance(call.func, cst.Attribute) and call.func.attr.value == "item":
+            return Number()  # of tensors, arrays and whatever else has such a method
     return None
 
 

@@ -2,6 +2,7 @@
 
 import builtins
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import libcst as cst
@@ -223,7 +224,10 @@ class Inference:
             if spent is not None:
                 return spent.refine(derived, self.model.framework)
         if derived is None or isinstance(derived, Output):
-            return evidence.from_use(self.model, binding) or derived
+            proof = evidence.from_use(self.model, binding)
+            if isinstance(derived, Output) and isinstance(proof, Tensor) and proof.attached is None:
+                return replace(proof, attached=derived.attached)
+            return proof or derived
         return derived
 
     def _bound(self, binding: Binding) -> Value | None:

@@ -50,8 +50,12 @@ print(total / 100)
 ## What it leaves alone
 
 Totals that need their graph: those on which `backward()` is called, or from which something is computed on which it
-is. Loops under `no_grad` or `inference_mode`, also where only the caller is. Loops without `backward()` that do not run
-over a data loader: a sum of the losses of several heads is one loss.
+is. Loops under `no_grad` or `inference_mode`, also where only the caller is. Loops that neither call `backward()` nor
+run over a data loader, unless they stand in a function that calls `eval()` or only prints the total: a sum of the
+losses of several heads is one loss.
+
+A value that is called a loss counts as attached where it goes into what `backward()` is called on, even if nothing else
+is known of it.
 
 ## Fix safety
 
@@ -72,7 +76,8 @@ from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, append_trailer
 from mllint.rule import Finding, Rule
 from mllint.semantic.accumulation import Accumulator, appended, augmented
-from mllint.semantic.values import Output, Tensor
+from mllint.semantic.hints import is_called_loss
+from mllint.semantic.values import Output, Tensor, Value
 
 rule = Rule(
     code="ML201",
@@ -102,14 +107,11 @@ def check_list(call: cst.Call, context: Context) -> Iterator[Finding]:
 
 def _finding(node: cst.CSTNode, accumulator: Accumulator, context: Context) -> Iterator[Finding]:
     value = context.value(accumulator.added)
-    if not isinstance(value, (Tensor, Output)) or value.attached is not True:
+    if not _keeps_graph(value, accumulator, context) or accumulator.needs_graph:
         return
-    if not _is_for_report(accumulator, value) or accumulator.needs_graph:
-        return
-    if accumulator.is_done_with:
-        message = f"`{accumulator.key}` keeps the graph nodes of every iteration alive"
-    else:
-        message = f"`{accumulator.key}` keeps the whole graph of every iteration alive"
+    kept = "graph nodes" if accumulator.is_done_with else "whole graph"
+    turn = "iteration" if accumulator.is_in_loop else "call"
+    message = f"`{accumulator.key}` keeps the {kept} of every {turn} alive"
     as_number = accumulator.is_number and isinstance(value, Tensor) and bool(value.scalar or value.one_element)
     method = "item" if as_number else "detach"
     part = accumulator.attached_part if as_number else accumulator.added
@@ -118,12 +120,25 @@ def _finding(node: cst.CSTNode, accumulator: Accumulator, context: Context) -> I
     yield Finding(node, message, f"write `{text}.{method}()`", fix=(lambda: fix) if isinstance(value, Tensor) else None)
 
 
-def _is_for_report(accumulator: Accumulator, value: Tensor | Output) -> bool:
-    """Whether the loop shows that the collection is there to be looked at, and no loss is made of it."""
+def _keeps_graph(value: Value | None, accumulator: Accumulator, context: Context) -> bool:
+    """Whether what is added surely hangs on a graph, and the loop shows that nobody makes a loss of the collection."""
+    if not isinstance(value, (Tensor, Output)) or value.attached is not True:
+        return _is_spent_loss(value, accumulator, context)
     if accumulator.is_done_with or accumulator.runs_over_loader:
         return True
-    if isinstance(value, Output):  # of what a module of unknown class gives, a part may hang on no graph
-        return False
+    if isinstance(value, Output) or not accumulator.is_in_loop:
+        return False  # of what a module of unknown class gives, a part may hang on no graph
     if accumulator.trains or accumulator.is_only_reported:
         return True
     return bool(value.scalar or value.one_element) and accumulator.evaluates
+
+
+def _is_spent_loss(value: Value | None, accumulator: Accumulator, context: Context) -> bool:
+    """Whether it is called a loss, nothing else is known of it, and it goes into what ``backward()`` is called on."""
+    is_unknown = value is None or (isinstance(value, (Tensor, Output)) and value.attached is None)
+    return (
+        is_unknown
+        and is_called_loss(accumulator.core)
+        and context.gradients_off(accumulator.node) is False
+        and accumulator.is_done_with
+    )
