@@ -7,9 +7,10 @@ import libcst as cst
 
 from mllint.knowledge import lookup
 from mllint.semantic.tensors import is_reduced_fully
-from mllint.syntax.shape import subscript_index
+from mllint.syntax.shape import dotted_path, subscript_index
 
 if TYPE_CHECKING:
+    from mllint.semantic.model import Model
     from mllint.semantic.values import Framework
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
@@ -34,6 +35,22 @@ def is_spelled_as_reduction(node: cst.BaseExpression, framework: "Framework") ->
         return False
     fact = lookup.tensor_method(framework, node.func.attr.value)
     return fact is not None and fact.returns == "scalar" and is_reduced_fully(fact, node, own_input=False)
+
+
+def is_moved_to_itself(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether a function says ``x = x.to(...)`` or ``x = x.cuda()`` of a thing: a tensor or a module of torch then."""
+    key = dotted_path(node)
+    if key is None or model.framework != "torch":
+        return False
+    function = model.enclosing_function(node)
+    for word in ("to", "cuda", "cpu"):
+        for call in model.calls_by_word.get(word, ()):
+            statement = model.tree.parent(call)
+            if isinstance(call.func, cst.Attribute) and dotted_path(call.func.value) == key:
+                is_own = isinstance(statement, cst.Assign) and dotted_path(statement.targets[0].target) == key
+                if is_own and model.enclosing_function(call) is function:
+                    return True
+    return False
 
 
 def _is_loss(name: str) -> bool:

@@ -13,6 +13,7 @@ from mllint.semantic.arguments import given
 from mllint.semantic.calls import called, called_method
 from mllint.semantic.definitions import FunctionInfo, is_receiver
 from mllint.semantic.imports import imported
+from mllint.semantic.inner_bindings import InnerBindings
 from mllint.semantic.iteration import element_of
 from mllint.semantic.scopes import Binding, BindingKind, Scope
 from mllint.semantic.tensors import arithmetic, attachment
@@ -64,6 +65,7 @@ class Inference:
         self._bindings: dict[int, Value | None] = {}
         self._returned: dict[int, Value | None] = {}
         self._provisional: dict[int, Value | None] = {}
+        self._inner = InnerBindings(model)
         self._active: set[int] = set()
         self._depth = model.depth
         self._cut = False
@@ -130,22 +132,8 @@ class Inference:
         return self._key(node, node.value)
 
     def inner_binding(self, node: cst.Name) -> tuple[Binding | None] | None:
-        """The binding of a name by a comprehension or lambda around it, in a one-tuple; ``None``: there is none."""
-        child: cst.CSTNode = node
-        for ancestor in self.model.tree.ancestors(node):
-            kind = ancestor.__class__  # `isinstance` of an abstract class is slow, and asked of every name
-            if kind in _COMPREHENSIONS:
-                assert isinstance(ancestor, cst.BaseComp)
-                found = _comprehension_binding(ancestor, node.value, child, self.model)
-                if found is not None:
-                    return (found,)
-            elif isinstance(ancestor, cst.Lambda) and child is ancestor.body:
-                if any(node.value == parameter.name.value for parameter in ancestor.params.params):
-                    return (None,)
-            elif kind in _STATEMENTS:
-                return None
-            child = ancestor
-        return None
+        """The binding of a name by the expressions around it, in a one-tuple; ``None``: there is none."""
+        return self._inner.binding(node)
 
     def _key(self, node: cst.BaseExpression, key: str) -> Value | None:
         """The value of a name or dotted path at its place, through the scopes."""
@@ -425,36 +413,9 @@ class Inference:
         return self.value(node.value)
 
 
-def _comprehension_binding(comp: cst.BaseComp, name: str, child: cst.CSTNode, model: "Model") -> Binding | None:
-    """The binding of a name by the ``for`` clauses of a comprehension, seen from one of its parts."""
-    clause: cst.CompFor | None = comp.for_in if isinstance(comp, (cst.BaseSimpleComp, cst.DictComp)) else None
-    while clause is not None:
-        path = _path_to(clause.target, name)
-        if path is not None and child is not clause.iter:
-            return model.comprehension_binding(clause, name, path)
-        clause = clause.inner_for_in
-    return None
-
-
-def _path_to(target: cst.BaseExpression, name: str) -> tuple[int | None, ...] | None:
-    if isinstance(target, cst.Name):
-        return () if target.value == name else None
-    if isinstance(target, (cst.Tuple, cst.List)):
-        for index, element in enumerate(target.elements):
-            inner = _path_to(element.value, name)
-            if inner is not None:
-                return (None if isinstance(element, cst.StarredElement) else index, *inner)
-    return None
-
-
 _KEYWORD_LIKE_BUILTINS = frozenset({"super", "isinstance", "len", "range", "enumerate", "print", "float", "int"})
 _BUILTINS = frozenset(dir(builtins))
 
-_COMPREHENSIONS = frozenset({cst.ListComp, cst.SetComp, cst.DictComp, cst.GeneratorExp})
-_STATEMENTS = frozenset({
-    cst.Assign, cst.AnnAssign, cst.AugAssign, cst.Expr, cst.Return, cst.Raise, cst.Assert, cst.Del, cst.If, cst.For,
-    cst.While, cst.With, cst.Try, cst.TryStar, cst.Match, cst.FunctionDef, cst.ClassDef, cst.Import, cst.ImportFrom,
-})  # fmt: skip
 
 _EVALUATORS: dict[type[cst.CSTNode], Callable[[Inference, Any], Value | None]] = {
     cst.Name: Inference._name,

@@ -200,6 +200,19 @@ def _with_prefixes(key: str) -> Iterator[str]:
         yield key
 
 
+def narrowing(test: cst.BaseExpression) -> tuple[str, cst.BaseExpression] | None:
+    """The key that ``isinstance(key, Type)`` or ``is_tensor(key)`` asks about, and the type, or what stands for it."""
+    predicate = dotted_path(test.func) if isinstance(test, cst.Call) else None
+    if predicate is None or not isinstance(test, cst.Call) or not test.args:
+        return None
+    key = dotted_path(test.args[0].value)
+    if key is None:
+        return None
+    if predicate == "isinstance" and len(test.args) == 2:
+        return key, test.args[1].value
+    return (key, test.func) if predicate.rpartition(".")[2] == "is_tensor" and len(test.args) == 1 else None
+
+
 class _Builder:
     """Builds the blocks of one scope. Compound statements recurse; the tokenizer bounds how deep they nest."""
 
@@ -378,16 +391,9 @@ class _Builder:
             self._narrow(test.left)
             self._narrow(test.right)
             return
-        predicate = dotted_path(test.func) if isinstance(test, cst.Call) else None
-        if predicate is None or not isinstance(test, cst.Call) or not test.args:
-            return
-        key = dotted_path(test.args[0].value)
-        if key is None:
-            return
-        if predicate == "isinstance" and len(test.args) == 2:
-            self._bind(key, BindingKind.NARROWED, test, test.args[1].value)
-        elif predicate.rpartition(".")[2] == "is_tensor" and len(test.args) == 1:
-            self._bind(key, BindingKind.NARROWED, test, test.func)
+        narrowed = narrowing(test)
+        if narrowed is not None:
+            self._bind(narrowed[0], BindingKind.NARROWED, test, narrowed[1])
 
     def _for(self, node: cst.For) -> None:
         self._here(node)

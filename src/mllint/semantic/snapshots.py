@@ -182,6 +182,11 @@ class Snapshot:
         return any(dotted_path(receiver) == self.path for receiver in self._loaded_into)
 
     @property
+    def is_taken_in_loop(self) -> bool:
+        """Whether it is kept in some round of a loop that its owner outlives."""
+        return self._loop is not None
+
+    @property
     def is_stale(self) -> bool:
         """Whether somebody uses it as a copy after its owner has changed."""
         if any(self._is_stale_at(node) for node in self._uses) or self._is_only_kept:

@@ -33,7 +33,7 @@ model[0].requires_grad_(False)
 ## What it leaves alone
 
 Parameters and other tensors, whose flag does work: `self.pos_embed.requires_grad = False`. Classes that define such a
-property or read the attribute themselves. The values of `state_dict()` in Paddle, which are the parameters.
+property, read the attribute themselves or keep an option in it, `self.requires_grad = requires_grad`. The values of `state_dict()` in Paddle, which are the parameters.
 `parameter.requires_grad` in Paddle, unless the project allows a version below 3.2.
 
 ## Fix safety
@@ -100,7 +100,8 @@ def _check(statement: cst.Assign, target: cst.Attribute, only: bool, context: Co
     flag, owner = target.attr.value, target.value
     module = flagged_module(context.model, owner)
     if module is not None:
-        is_used = flag != "requires_grad_" and is_own_field(context.model, target, module)
+        is_option = dotted_path(owner) == "self" and not isinstance(constant(statement.value), bool)
+        is_used = flag != "requires_grad_" and (is_option or is_own_field(context.model, target, module))
         if flag in _FLAGS[module.framework] and not is_used:
             yield from _on_module(statement, target, module.framework, only, context)
         return

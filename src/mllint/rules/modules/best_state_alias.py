@@ -119,9 +119,10 @@ def _shares_tensors(owner: cst.BaseExpression, snapshot: Snapshot, context: Cont
         case Module(definition=definition):
             return definition is None or definition.method("state_dict") is None
         case Object(kind="optimizer") as optimizer:
-            return optimizer.framework == "torch"
+            # Before its first step an optimizer has no tensors to share.
+            return optimizer.framework == "torch" and snapshot.is_taken_in_loop
         case None:
-            return snapshot.is_loaded_back
+            return snapshot.is_loaded_back and (snapshot.is_taken_in_loop or "opt" not in snapshot.path.lower())
     return False
 
 

@@ -30,7 +30,9 @@ if x.device.type == "cuda":
 
 ## What it leaves alone
 
-Everything that is not surely a device: `args.device == "cuda"` and `self.device == "cpu"` are strings in most programs.
+Everything that is not surely a device: `args.device == "cuda"` and `self.device == "cpu"` are strings in most programs,
+and what is only declared as a `torch.device` is often given as a string. A thing of which nothing else is known has a
+device where it is moved under its own name, `x = x.to("cpu")`.
 `x.device.type` and `str(x.device)`, which are strings. Paddle's `x.device` and `paddle.get_device()`, which are strings
 too.
 
@@ -46,6 +48,7 @@ literal: it becomes `torch.device(...)`, and `torch.device("cuda")` does not equ
 - [paddle.Tensor.place](https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/Tensor_en.html)
 """
 
+import re
 from collections.abc import Iterator
 
 import libcst as cst
@@ -54,6 +57,7 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeEdit, NodeFix, append_trailer, delete_before, insert_before, replace_between, wrap
 from mllint.rule import Finding, Rule
+from mllint.semantic.hints import is_moved_to_itself
 from mllint.semantic.values import Object, Other, Text
 from mllint.syntax.comparison import Comparand, comparands
 from mllint.syntax.shape import dotted_path, string_literal
@@ -68,6 +72,8 @@ rule = Rule(
 )
 
 _TYPES = frozenset({"cpu", "cuda", "mps", "xpu", "meta", "npu", "hpu", "mlu", "ipu", "xla", "mtia", "vulkan", "musa"})
+_LIKE_DEVICE = re.compile(r"dev|gpu|cuda|place", re.IGNORECASE)
+_MAX_DEPTH = 4
 _PLACES = {"cpu": "is_cpu_place", "gpu": "is_gpu_place", "cuda": "is_gpu_place", "xpu": "is_xpu_place"}
 
 
@@ -75,9 +81,7 @@ _PLACES = {"cpu": "is_cpu_place", "gpu": "is_gpu_place", "cuda": "is_gpu_place",
 def check(node: cst.Comparison, context: Context) -> Iterator[Finding]:
     """Report the comparison when a device stands on one side and nothing but strings on the other."""
     for pair in comparands(node):
-        if not _may_be_device(pair.operand, context):
-            continue
-        if all(_is_string(other, context) for other in pair.others) and _is_device(pair.operand, context):
+        if _is_device(pair.operand, context) and all(_is_string(other, context) for other in pair.others):
             finding = _of_place if _is_place(pair.operand, context) else _of_device
             yield finding(node, pair, context)
             return
@@ -118,28 +122,32 @@ def _of_place(node: cst.Comparison, pair: Comparand, context: Context) -> Findin
     )
 
 
-def _may_be_device(node: cst.BaseExpression, context: Context, depth: int = 0) -> bool:
-    """Whether it looks as if it could be a device: most comparisons with strings are about something else."""
+def _is_device(node: cst.BaseExpression, context: Context, depth: int = 0) -> bool:
+    """Whether an expression is surely a device: of a tensor, or made by `torch.device`, not only declared as one.
+
+    Most comparisons are about something else, so what a thing is asked only where it is spelled like a device.
+    """
+    if depth > _MAX_DEPTH:
+        return False
     match node:
-        case cst.Attribute(attr=cst.Name(value="device" | "place")):
+        case cst.Attribute(attr=cst.Name(value="device" | "place")) if context.value(node) == Other("device"):
             return True
-        case cst.Call(func=cst.Name(value="device") | cst.Attribute(attr=cst.Name(value="device"))):
+        case cst.Attribute(attr=cst.Name(value="device")) if is_moved_to_itself(context.model, node.value):
             return True
-        case cst.Name() | cst.Attribute() if depth < 3:
-            found = context.bindings(node)
-            return any(
-                isinstance(item.node, cst.Param) or (item.value and _may_be_device(item.value, context, depth + 1))
-                for item in found
+        case cst.IfExp():
+            return all(_is_device(part, context, depth + 1) for part in (node.body, node.orelse))
+        case cst.Call():
+            value = context.value(node) if _LIKE_DEVICE.search(dotted_path(node.func) or "") else None
+            return value == Other("device") or (isinstance(value, Object) and value.name == "torch.device")
+        case cst.Name() | cst.Attribute():
+            bindings = context.bindings(node)
+            if not bindings and _LIKE_DEVICE.search(dotted_path(node) or ""):
+                value = context.value(node)
+                return isinstance(value, Object) and value.name == "torch.device" and value.call is not None
+            return bool(bindings) and all(
+                item.value is not None and not item.path and _is_device(item.value, context, depth + 1)
+                for item in bindings
             )
-    return False
-
-
-def _is_device(node: cst.BaseExpression, context: Context) -> bool:
-    match context.value(node):
-        case Other(kind="device"):
-            return True
-        case Object(kind="device", name=name):
-            return name == "torch.device"
     return False
 
 

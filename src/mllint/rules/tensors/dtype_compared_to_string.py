@@ -30,7 +30,8 @@ if mask.dtype != torch.bool:
 
 ## What it leaves alone
 
-Everything that is not surely the dtype of a tensor: arrays of NumPy, data frames, `args.dtype == "fp16"`.
+Everything that is not surely the dtype of a tensor: arrays of NumPy, data frames, `args.dtype == "fp16"`. A thing of
+which nothing else is known counts as one where it is moved under its own name, `x = x.to("cpu")`.
 `str(x.dtype)`, `x.type()`, `paddle.get_default_dtype()` and `layer._dtype`, which are strings.
 
 ## Fix safety
@@ -52,9 +53,10 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeEdit, NodeFix, replace
 from mllint.rule import Finding, Rule
+from mllint.semantic.hints import is_moved_to_itself
 from mllint.semantic.values import Batch, Object, Other, Output, Symbol, Tensor, Text
 from mllint.syntax.comparison import Comparand, comparands
-from mllint.syntax.shape import string_literal
+from mllint.syntax.shape import dotted_path, string_literal
 
 rule = Rule(
     code="ML104",
@@ -80,12 +82,20 @@ _ALIASES = {
 def check(node: cst.Comparison, context: Context) -> Iterator[Finding]:
     """Report the comparison when a dtype stands on one side and nothing but strings or NumPy dtypes on the other."""
     for pair in comparands(node):
-        framework = _framework(pair.operand, context)
+        framework = _framework(pair.operand, context) if _may_be_dtype(pair) else None
         if framework is not None:
             kinds = {_kind(other, context) for other in pair.others}
             if None not in kinds:
                 yield _finding(node, pair, kinds, framework, context)
             return
+
+
+def _may_be_dtype(pair: Comparand) -> bool:
+    """Whether a comparison looks as if it were about dtypes: what things are is asked of those only."""
+    if isinstance(pair.operand, cst.Attribute) and pair.operand.attr.value == "dtype":
+        return True
+    names = (string_literal(other) or (dotted_path(other) or "").rpartition(".")[2] for other in pair.others)
+    return any(_canonical(name) is not None for name in names)
 
 
 def _framework(node: cst.BaseExpression, context: Context) -> str | None:
@@ -94,6 +104,8 @@ def _framework(node: cst.BaseExpression, context: Context) -> str | None:
         case Other(kind="dtype"):
             owner = context.value(node.value) if isinstance(node, cst.Attribute) else None
             return owner.framework if isinstance(owner, (Tensor, Batch, Output)) else context.model.framework
+        case None if isinstance(node, cst.Attribute) and node.attr.value == "dtype":
+            return "torch" if is_moved_to_itself(context.model, node.value) else None
         case Symbol(name=name) | Object(kind="dtype", name=name):
             root, _, last = name.partition(".")
             return root if root in ("torch", "paddle") and (last in _NAMES or last == "dtype") else None
