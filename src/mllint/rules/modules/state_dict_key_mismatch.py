@@ -70,8 +70,8 @@ from mllint.knowledge import lookup
 from mllint.rule import Finding, Rule
 from mllint.semantic.checkpoints.contents import Absent, Record, State, Whole
 from mllint.semantic.checkpoints.loads import Load, load_of
-from mllint.semantic.checkpoints.problems import Problem, problem_of
-from mllint.semantic.state_keys import WRAPPER_PREFIXES
+from mllint.semantic.checkpoints.problems import Problem, entries_for, problem_of
+from mllint.semantic.state_keys import WRAPPER_PREFIXES, Mismatch
 from mllint.semantic.values import Module, Object
 from mllint.syntax.shape import string_literal, subscript_index
 
@@ -120,7 +120,8 @@ def _words(load: Load, problem: Problem) -> tuple[str, str]:
             )
         case "absent", Absent(key, Record() as record):
             kept = _list(record.items) if record.items else "nothing"
-            return f"`{key}` is never saved: {saved} saves {kept}", f"read an entry that is saved: {kept}"
+            wanted = _list(entries_for(load, record)) if entries_for(load, record) else kept
+            return f"`{key}` is never saved: {saved} saves {kept}", f"read the entry that is saved: {wanted}"
         case "absent", Absent(key, _):
             return (
                 f"`{key}` is never saved: {saved} saves a state dict as it is",
@@ -163,10 +164,20 @@ def _other_keys(load: Load, problem: Problem, saved: str) -> tuple[str, str]:
             f"{keys} do not begin with `{given}`, those of the wrapped module do",
             f"load into the module that is wrapped: `.{given.removesuffix('.')}`",
         )
-    parts = [f"lacks {_list(mismatch.missing)}"] if mismatch.missing else []
-    parts += [f"has {_list(mismatch.unexpected)} too many"] if mismatch.unexpected else []
     source = "the dict" if problem.saved is None else f"what {saved} saves"
-    return f"{source} {' and '.join(parts) or 'has none of the keys of the module'}", rule.help
+    return f"{source} {_difference(mismatch, 88 - len(source))}", rule.help
+
+
+def _difference(mismatch: Mismatch, room: int) -> str:
+    """In which keys the two sides differ, with as many names as there is room for."""
+    text = "has none of the keys of the module"
+    for shown in range(_SHOWN + 1):
+        parts = [f"lacks {_list(mismatch.missing, shown)}"] if mismatch.missing else []
+        parts += [f"adds {_list(mismatch.unexpected, shown)}"] if mismatch.unexpected else []
+        longer = ", ".join(parts)
+        if parts and len(longer) < room:
+            text = longer
+    return text
 
 
 def _prefix(problem: Problem, load: Load) -> tuple[str, bool] | None:
@@ -186,10 +197,12 @@ def _all_begin_with(content: State, prefix: str) -> bool:
     return bool(keys) and all(key.startswith(prefix) for key in keys)
 
 
-def _list(names: Iterable[str]) -> str:
+def _list(names: Iterable[str], shown: int = _SHOWN) -> str:
     every = sorted(names)
-    shown = ", ".join(f"`{name}`" for name in every[:_SHOWN])
-    return shown if len(every) <= _SHOWN else f"{shown} ..."
+    if shown == 0:
+        return f"{len(every)} key{'s' if len(every) > 1 else ''}"
+    listed = ", ".join(f"`{name}`" for name in every[:shown])
+    return listed if len(every) <= shown else f"{listed} and {len(every) - shown} more"
 
 
 def _fix(load: Load, problem: Problem) -> NodeFix | None:
@@ -201,7 +214,7 @@ def _fix(load: Load, problem: Problem) -> NodeFix | None:
     if problem.kind == "partial":
         return NodeFix(f"load `{problem.names[0]}`", (replace(load.given, problem.names[0]),), Applicability.UNSAFE)
     if problem.kind == "absent" and isinstance(content, Absent) and isinstance(content.holder, Record):
-        states = [key for key, item in content.holder.items.items() if isinstance(item, State)]
+        states = entries_for(load, content.holder)
         index = subscript_index(load.given) if isinstance(load.given, cst.Subscript) else None
         if len(states) == 1 and index is not None and string_literal(index) == content.key:
             return NodeFix(f"read `{states[0]}`", (replace(index, f'"{states[0]}"'),), Applicability.UNSAFE)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.semantic.checkpoints.contents import Content, FromFile
+from mllint.semantic.checkpoints.contents import Content, FromFile, State
 from mllint.semantic.checkpoints.routes import Follower, Route
 from mllint.semantic.checkpoints.saves import MAX_ROUTES, Saved, resolved
 from mllint.semantic.checkpoints.tracing import LOADING_METHODS, Tracer, read_path
@@ -69,7 +69,14 @@ def contents(load: Load) -> list[tuple[Saved | None, Content | None]]:
         return [(None, content)] if content is not None else []
     path = read_path(content)
     found = [] if path is None else resolved(content, load.model.surroundings.saved, path)
-    return [*(found or _through_callers(load))]
+    found = found or _through_callers(load)
+    if not found and content.renames:
+        # Of the keys of any file it is known what was done to them.
+        keys = ANYTHING
+        for rename in content.renames:
+            keys = keys.renamed(rename)
+        return [(None, State(keys, None, content.place))]
+    return [*found]
 
 
 def _through_callers(load: Load) -> list[tuple[Saved, Content | None]]:

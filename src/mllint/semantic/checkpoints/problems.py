@@ -90,12 +90,24 @@ def _of_keys(load: Load, saved: Saved | None, content: Content, keys: KeySet) ->
 
 
 def _of_record(load: Load, saved: Saved | None, content: Record) -> Problem | None:
-    nested = tuple(key for key, item in content.items.items() if isinstance(item, (State, Whole)))
-    if nested and (isinstance(load.value, Module) or _saves_receiver(load, content)):
+    nested = entries_for(load, content)
+    if nested and (load.value is not None or _saves_receiver(load, content)):
         return Problem("nested", content, saved, names=nested)
     if not content.items and saved is None:
         return None
     return _of_keys(load, saved, content, key_set(content))
+
+
+def entries_for(load: Load, record: Record) -> tuple[str, ...]:
+    """The entries of a record that hold the state of something of the kind that is loaded into."""
+    kind = load.value.kind if isinstance(load.value, Object) else "module"
+    found = []
+    for key, item in record.items.items():
+        owner = item.owner if isinstance(item, (State, Whole)) else None
+        owned_by = owner.kind if isinstance(owner, Object) else "module"
+        if isinstance(item, (State, Whole)) and owned_by == kind:
+            found.append(key)
+    return tuple(found)
 
 
 def _saves_receiver(load: Load, content: Record) -> bool:

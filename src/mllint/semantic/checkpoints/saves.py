@@ -103,7 +103,7 @@ class Surroundings:
 
     def _sites(self, model: "Model") -> Iterator[_Site]:
         """The calls of ``torch.save`` and ``paddle.save`` in a file."""
-        for call in model.calls_by_word.get("save", ()):
+        for call in calls_of_function(model, "save"):
             callee = model.value(call.func)
             if not isinstance(callee, Symbol) or callee.name not in _SAVES:
                 continue
@@ -142,7 +142,7 @@ class Surroundings:
     def calls_of(self, definition: "FunctionInfo") -> "Iterator[tuple[Model, cst.Call]]":
         """The calls of a function of the project in these files."""
         for model in self.models:
-            for call in model.calls_by_word.get(definition.name, ()):
+            for call in calls_of_function(model, definition.name):
                 callee = model.value(call.func)
                 if isinstance(callee, Function) and _is_same(callee.definition, definition):
                     yield model, call
@@ -187,6 +187,16 @@ def _needs_call(node: cst.BaseExpression, model: "Model", depth: int = 0) -> boo
                     return True
         pending += children(part)
     return False
+
+
+def calls_of_function(model: "Model", word: str) -> Iterator[cst.Call]:
+    """The calls in a file of what is called ``word`` where it is defined, under whatever name it was imported."""
+    words = {word}
+    for alias in model.tree.by_type.get(cst.ImportAlias, ()):
+        if alias.asname is not None and alias.evaluated_name.rpartition(".")[2] == word:
+            words.add(alias.evaluated_alias or word)
+    for each in sorted(words):
+        yield from model.calls_by_word.get(each, ())
 
 
 def _site(model: "Model", call: cst.Call) -> Iterator[_Site]:

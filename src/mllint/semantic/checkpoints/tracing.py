@@ -208,7 +208,7 @@ class Tracer(PathTracer):
         current: Content | None = found
         loops: list[cst.For] = []
         for use in self._uses_between(binding, node):
-            loop = self._changing_loop(use)
+            loop = self._changing_loop(use, binding)
             if loop is not None:
                 if loop in loops:
                     continue
@@ -238,16 +238,17 @@ class Tracer(PathTracer):
             if at is not None and place is not None and binding.order < at[1] < place[1]:
                 yield holder
 
-    def _changing_loop(self, use: cst.BaseExpression) -> cst.For | None:
-        """The loop in which a use writes under keys that differ from round to round."""
+    def _changing_loop(self, use: cst.BaseExpression, binding: Binding) -> cst.For | None:
+        """The loop, begun after the binding, in which a use writes under keys that differ from round to round."""
         holder = self.model.tree.parent(use)
         is_written = isinstance(holder, cst.Subscript) and holder.value is use and self._is_target(holder)
         is_popped = isinstance(holder, cst.Attribute) and holder.value is use and holder.attr.value == "pop"
         if not is_written and not is_popped:
             return None
+        around = list(self.model.tree.ancestors(binding.node))
         for ancestor in self.model.tree.ancestors(use):
             if isinstance(ancestor, cst.For):
-                return ancestor
+                return None if any(ancestor is holder for holder in around) else ancestor
             if isinstance(ancestor, (cst.FunctionDef, cst.Lambda)):
                 break
         return None

@@ -7,6 +7,7 @@ import libcst as cst
 from mllint.semantic.checkpoints.contents import Content, FromFile, Record, State, Whole
 from mllint.semantic.checkpoints.handling import MAX_NAMES, uses
 from mllint.semantic.checkpoints.loads import Load
+from mllint.semantic.checkpoints.problems import problem_of
 from mllint.semantic.checkpoints.tracing import Tracer
 from mllint.semantic.scopes import BindingKind
 from mllint.semantic.values import Module, Object
@@ -30,6 +31,8 @@ def is_unchecked(load: Load) -> bool:
     content = Tracer(load.model).content(load.given)
     if isinstance(content, Record) or (isinstance(content, State) and not _is_of_another_class(load, content)):
         return False
+    if problem_of(load) is not None:
+        return False  # what surely does not fit is more than unchecked
     if _is_second_try(load) or _compares_keys(load) or _selects_entries(load.given, load.model):
         return False
     if load.method == "load_state_dict":
@@ -100,9 +103,10 @@ def _is_of_another_class(load: Load, content: State) -> bool:
     owner, value = content.owner, load.value
     if not isinstance(owner, Module) or not isinstance(value, Module):
         return False
-    if owner.definition is None or value.definition is None:
-        return None not in (owner.name, value.name) and owner.name != value.name
-    return not _is_same(owner.definition, value.definition)
+    if owner.definition is not None and value.definition is not None:
+        return not _is_same(owner.definition, value.definition)
+    are_known = all(module.definition is not None or module.name is not None for module in (owner, value))
+    return are_known and (owner.definition is not value.definition or owner.name != value.name)
 
 
 def _is_same(one: "ClassInfo", other: "ClassInfo") -> bool:

@@ -1,5 +1,6 @@
 """State dicts of wrapped modules that are saved: their keys begin with the prefix of the wrapper."""
 
+import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -116,9 +117,12 @@ def wrappings(model: "Model", node: cst.BaseExpression) -> list[tuple[str, ...] 
 
 
 def _wrappers(value: object) -> tuple[str, ...] | None:
-    if not isinstance(value, Module) or "?" in value.wrappers:
+    if not isinstance(value, Module):
         return None
-    return tuple(name for name in value.wrappers if prefix_of((name,)))
+    # Behind a "?" nothing is known; what is in front of it surely is there.
+    known = tuple(itertools.takewhile(lambda name: name != "?", value.wrappers))
+    prefixed = tuple(name for name in known if prefix_of((name,)))
+    return prefixed if prefixed or known == value.wrappers else None
 
 
 def is_taken_off(model: "Model") -> bool:
