@@ -56,7 +56,7 @@ from mllint.rule import Finding, Rule
 from mllint.semantic.saving import Part, parts, saved
 from mllint.semantic.uses import reads, uses
 from mllint.semantic.values import Function, Method, Module, Object
-from mllint.syntax.shape import dotted_path
+from mllint.syntax.shape import dotted_path, string_literal
 
 rule = Rule(
     code="ML425",
@@ -68,6 +68,7 @@ rule = Rule(
 )
 
 _LONGEST_NAME = 32
+_KEYS = frozenset({"model", "net", "network", "state_dict", "model_state_dict", "optimizer", "scheduler", "generator"})
 # What is called so has no other `state_dict` than the method.
 _NAMES = frozenset({"model", "net", "network", "optimizer", "scheduler"})
 # Methods that only an object with a `state_dict()` has.
@@ -84,6 +85,16 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
             continue
         if _is_method(node, context) and not _is_called_later(part, context):
             yield from _finding(node, context)
+
+
+@rule.on(cst.DictElement, mentions=("state_dict",))
+def check_entry(element: cst.DictElement, context: Context) -> Iterator[Finding]:
+    """Report such a method under a key that says that it is a state: the dict is saved, here or elsewhere."""
+    node = element.value
+    if not isinstance(node, cst.Attribute) or node.attr.value != "state_dict":
+        return
+    if string_literal(element.key) in _KEYS and isinstance(context.value(node), Method) and _is_method(node, context):
+        yield from _finding(node, context)
 
 
 def _is_method(node: cst.Attribute, context: Context) -> bool:

@@ -33,7 +33,8 @@ torch.save(model.state_dict(), "model.pt")
 
 Modules that are scripted, traced, exported or quantized, whose code belongs to them. What is written into memory
 (`io.BytesIO`), to be read at once. Files that read with `weights_only=False` or allow classes by `add_safe_globals`:
-whole modules are meant there. What is not surely a module.
+whole modules are meant there. Copies that are made for the checkpoint, `{"model": deepcopy(model).half()}`. What is not
+surely a module.
 
 ## Fix safety
 
@@ -89,7 +90,7 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
             continue
         seen.add(id(part.place))
         assert isinstance(value, (Module, Object))
-        if not _is_deliberate(context):
+        if not _is_deliberate(context) and not (part.keys and _is_copied(part.place, context)):
             yield _finding(part.place, value)
 
 
@@ -117,6 +118,17 @@ def _is_deliberate(context: Context) -> bool:
         return True
     given = (argument(call, None, "weights_only") for call in calls.get("load", ()))
     return any(arg is not None and constant(arg.value) is False for arg in given)
+
+
+def _is_copied(node: cst.BaseExpression, context: Context) -> bool:
+    """Whether a module is copied for the file (`deepcopy(model).half()`): who does that means the module."""
+    while isinstance(node, cst.Call):
+        if context.qualified_name(node.func) == "copy.deepcopy":
+            return True
+        if not isinstance(node.func, cst.Attribute):
+            return False
+        node = node.func.value
+    return False
 
 
 def _finding(node: cst.BaseExpression, value: Module | Object) -> Finding:
