@@ -4,6 +4,7 @@
 best" or "the first" state is, when somebody looks at it again, the last one.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -22,8 +23,8 @@ Loop: TypeAlias = cst.For | cst.While
 _SHALLOW = frozenset({"builtins.dict", "collections.OrderedDict", "copy.copy"})
 _LOADS = frozenset({"load_state_dict", "set_state_dict", "set_dict", "load_dict"})
 _STEPS = frozenset({"backward", "step", "minimize"})
-_TRAINING_WORDS = ("train", "fit", "finetune", "fine_tune", "epoch", "optimi")
-_OTHER_WORDS = ("eval", "valid", "test", "sched")
+_TRAINING = re.compile(r"(?<!pre)train(?!ed|able)|fit|fine_?tune|epoch|optimi", re.IGNORECASE)
+_OTHER = re.compile(r"eval|valid|test|sched|load|save", re.IGNORECASE)
 # How names say that something is kept as it was.
 _KEPT_WORDS = ("best", "init", "orig", "start", "snapshot", "backup", "saved", "prev", "old", "last_good")
 _MAX_DEPTH = 2
@@ -267,7 +268,7 @@ class Snapshot:
         repeated = [item for item in around if not self._is_inside(self.alias.statement, item)]
         for change in self._changes:
             place = scope.place_of(change)
-            between = place is not None and before[1] < place[1] < after[1]
+            between = place is not None and before[1] < place[1] < after[1] and not self._is_other_branch(change)
             if change is not load and (between or any(self._is_inside(change, item) for item in repeated)):
                 return True
         return False
@@ -343,7 +344,7 @@ class Snapshot:
         return constant(subscript_index(statement.targets[0].target)) is not ...
 
     def _is_other_branch(self, node: cst.BaseExpression) -> bool:
-        """Whether a use stands in another branch of an ``if`` than the place where it is kept."""
+        """Whether something stands in another branch of an ``if`` than the place where it is kept."""
         around = [item for item in self.model.tree.ancestors(node) if isinstance(item, cst.If)]
         return any(
             self._is_inside(self.alias.statement, item.body) != self._is_inside(node, item.body)
@@ -371,8 +372,7 @@ class Snapshot:
         if word in _LOADS:
             given = argument(call, 0, "state_dict")
             return receiver == self.path and given is not None and dotted_path(given.value) != self.key
-        lower = word.lower()
-        if not any(part in lower for part in _TRAINING_WORDS) or any(part in lower for part in _OTHER_WORDS):
+        if not _TRAINING.search(word) or _OTHER.search(word):
             return False
         is_mode = word == "train" and all(constant(arg.value) in (True, False) for arg in call.args)
         return not (is_mode and (receiver == self.path or receiver in ("model", "net", "self.model", "self.net")))
