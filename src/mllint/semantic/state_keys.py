@@ -73,6 +73,11 @@ class KeySet:
             return True
         return any(self._may_lie_behind(prefix, opened) for opened in self.open)
 
+    def all_begin_with(self, prefix: str) -> bool:
+        """Whether every key, of at least one, begins with the prefix."""
+        every = (*self.certain, *self.optional, *self.open)
+        return bool(every) and all(key.startswith(prefix) for key in every)
+
     def may_share_keys(self, other: "KeySet") -> bool:
         """Whether some key can be in both."""
         if any(map(other.may_hold, self.certain | self.optional)):

@@ -12,6 +12,7 @@
 ``loads``          calls of ``load_state_dict`` and its kind: what they are given, and which keys they want
 ``handling``       what the code around a load does with the dict
 ``problems``       what is surely wrong with a load
+``wording``        the same in the words of a message
 ``unchecked``      loads that skip what does not match, unseen
 ``wrapped``        state dicts of wrapped modules that are saved
 =================  ==================================================================================================

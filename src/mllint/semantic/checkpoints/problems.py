@@ -5,12 +5,13 @@ from typing import Literal
 
 import libcst as cst
 
+from mllint.knowledge import lookup
 from mllint.semantic.checkpoints.contents import Absent, Content, FromFile, Record, State, Whole, key_set
 from mllint.semantic.checkpoints.handling import completed_dict, entries_read, is_guarded
 from mllint.semantic.checkpoints.loads import Load, contents, wanted
 from mllint.semantic.checkpoints.saves import Saved
 from mllint.semantic.checkpoints.tracing import Tracer
-from mllint.semantic.state_keys import KeySet, Mismatch, compare
+from mllint.semantic.state_keys import WRAPPER_PREFIXES, KeySet, Mismatch, compare
 from mllint.semantic.values import Module, Object
 from mllint.syntax.shape import dotted_path
 
@@ -147,3 +148,15 @@ def _by_name(load: Load, content: FromFile) -> Problem | None:
     into_module = isinstance(load.value, Module) and is_for_optimizer
     into_optimizer = isinstance(load.value, Object) and load.value.kind == "optimizer" and word in _MODEL_KEYS
     return Problem("swapped", content, names=(key,)) if into_module or into_optimizer else None
+
+
+def one_sided_prefix(load: Load, problem: Problem) -> tuple[str, bool] | None:
+    """The prefix of a wrapper that only one side has, and whether that is the side that is loaded."""
+    content, value = problem.content, load.value
+    wrapper = lookup.wrapper(value.wrappers[0]) if isinstance(value, Module) and value.wrappers else None
+    for prefix in WRAPPER_PREFIXES:
+        wanted = wrapper is not None and wrapper.prefix == prefix
+        given = isinstance(content, State) and content.keys.all_begin_with(prefix)
+        if wanted != given:
+            return prefix, given
+    return None

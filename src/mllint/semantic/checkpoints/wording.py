@@ -1,0 +1,132 @@
+"""What is wrong with a load, and what to write, in the words of a message."""
+
+from collections.abc import Callable, Iterable
+
+from mllint.semantic.checkpoints.contents import Absent, Record, State
+from mllint.semantic.checkpoints.loads import Load
+from mllint.semantic.checkpoints.problems import Problem, entries_for, one_sided_prefix
+from mllint.semantic.values import Object, Value
+
+LONGEST = 88
+"""The longest message."""
+_SHOWN = 2
+"""How many keys of one kind are named."""
+
+
+def words(load: Load, problem: Problem) -> tuple[str, str | None]:
+    """The message about a problem, and what helps (``None``: nothing beyond what is said of all of them)."""
+    match problem.kind:
+        case "nested":
+            return _nested(load, problem)
+        case "read":
+            return (
+                _fitting(lambda n: f"a whole checkpoint is loaded: {listed(problem.names, n)} of it is read as well"),
+                "load the entry of the checkpoint that holds the state dict",
+            )
+        case "partial":
+            full = f"`{problem.names[0]}`"
+            return f"only a part is loaded: {full}, which was completed for this, is not used", f"load {full}"
+        case "absent":
+            return _absent(load, problem)
+        case "whole":
+            place = "" if problem.saved is None else f": {_saved(load, problem)} saves it"
+            return f"a whole module is loaded as a state dict{place}", "give `.state_dict()` of the module"
+        case "swapped":
+            return _swapped(load, problem), "load the state of the same object"
+    return _other_keys(load, problem)
+
+
+def listed(names: Iterable[str], shown: int = _SHOWN) -> str:
+    """Keys as a message names them: the first few, and how many more."""
+    every = sorted(names)
+    if shown == 0:
+        return f"{len(every)} key{'s' if len(every) > 1 else ''}"
+    first = ", ".join(f"`{name}`" for name in every[:shown])
+    return first if len(every) <= shown else f"{first} and {len(every) - shown} more"
+
+
+def _fitting(text: Callable[[int], str]) -> str:
+    """The text with as many keys named as there is room for."""
+    for shown in range(_SHOWN, 0, -1):
+        if len(text(shown)) <= LONGEST:
+            return text(shown)
+    return text(0)
+
+
+def _saved(load: Load, problem: Problem) -> str:
+    return "the file" if problem.saved is None else problem.saved.place.seen_from(load.model)
+
+
+def _nested(load: Load, problem: Problem) -> tuple[str, str]:
+    record = problem.content
+    assert isinstance(record, Record)
+    maker = f"{_saved(load, problem)} saves"
+    if problem.saved is None:
+        maker = f"{record.place.seen_from(load.model)} builds"
+    return (
+        _fitting(lambda shown: f"a whole checkpoint is loaded: {maker} it with {listed(record.items, shown)}"),
+        f"load the entry that holds the state dict: {listed(problem.names)}",
+    )
+
+
+def _absent(load: Load, problem: Problem) -> tuple[str, str]:
+    content = problem.content
+    assert isinstance(content, Absent)
+    saved, record = _saved(load, problem), content.holder
+    if not isinstance(record, Record):
+        return (
+            f"`{content.key}` is never saved: {saved} saves a state dict as it is",
+            "load what was read from the file, without the key",
+        )
+    if not record.items:
+        return f"`{content.key}` is never saved: {saved} saves an empty dict", "save the state dict under this key"
+    return (
+        _fitting(lambda shown: f"`{content.key}` is never saved: {saved} saves {listed(record.items, shown)}"),
+        f"read the entry that is saved: {listed(entries_for(load, record) or record.items)}",
+    )
+
+
+def _swapped(load: Load, problem: Problem) -> str:
+    if problem.names:
+        return f"`{problem.names[0]}` is the state of something else by its name"
+    owner = problem.content.owner if isinstance(problem.content, State) else None
+    place = "" if problem.saved is None else f" ({_saved(load, problem)} saves it)"
+    return f"the state of {_kind(owner)} is loaded into {_kind(load.value)}{place}"
+
+
+def _kind(value: Value | None) -> str:
+    name = value.kind if isinstance(value, Object) else "module"
+    return f"an {name}" if name[0] in "aeiou" else f"a {name}"
+
+
+def _other_keys(load: Load, problem: Problem) -> tuple[str, str | None]:
+    keys = "the keys" if problem.saved is None else f"the keys that {_saved(load, problem)} saves"
+    one_sided = one_sided_prefix(load, problem)
+    if one_sided is None:
+        return _difference(load, problem), None
+    prefix, is_given = one_sided
+    if is_given:
+        return (
+            f"{keys} begin with `{prefix}`, those of the module do not",
+            f'take the prefix off: `{{k.removeprefix("{prefix}"): v for k, v in state.items()}}`',
+        )
+    return (
+        f"{keys} do not begin with `{prefix}`, those of the wrapped module do",
+        f"load into the module that is wrapped: `.{prefix.removesuffix('.')}`",
+    )
+
+
+def _difference(load: Load, problem: Problem) -> str:
+    """In which keys the two sides differ."""
+    mismatch = problem.mismatch
+    assert mismatch is not None
+    source = "the dict" if problem.saved is None else f"what {_saved(load, problem)} saves"
+    if not mismatch.missing and not mismatch.unexpected:
+        return f"{source} has none of the keys of the module"
+
+    def text(shown: int) -> str:
+        parts = [f"lacks {listed(mismatch.missing, shown)}"] if mismatch.missing else []
+        parts += [f"adds {listed(mismatch.unexpected, shown)}"] if mismatch.unexpected else []
+        return f"{source} {', '.join(parts)}"
+
+    return _fitting(text)
