@@ -29,9 +29,7 @@ def suppressions(text: str, *, noqa: bool = True) -> Suppressions:
     return Suppressions(Source(text, "train.py"), noqa=noqa)
 
 
-def silenced_rows(
-    text: str, code: str = "ML101", name: str = "discarded-tensor-result"
-) -> list[int]:
+def silenced_rows(text: str, code: str = "ML101", name: str = "discarded-tensor-result") -> list[int]:
     source = Source(text, "train.py")
     found = Suppressions(source)
     return [row for row in range(1, source.rows + 1) if found.silences(code, row, name)]

@@ -6,8 +6,8 @@ is being checked. How much is read is bounded, and what was read is kept for the
 
 import re
 from collections import OrderedDict
-from functools import cached_property
 from collections.abc import Iterator
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING

@@ -35,7 +35,7 @@ def lacks_optimizer(model: "Model", call: cst.Call) -> cst.Call | None:
     found = parts(model, what.node)
     if not _is_model_and_counter(model, found) or _saves_optimizer(model):
         return None
-    counters = {part.keys[0] for part in found if part.keys[0] in _COUNTERS}
+    counters = {key for part in found if (key := part.keys[0]) is not None and key in _COUNTERS}
     optimizer = _optimizer_of(model, call)
     return optimizer if optimizer is not None and _resumes_from(model, counters) else None
 
@@ -89,8 +89,11 @@ def _optimizer_of(model: "Model", call: cst.Call) -> cst.Call | None:
         place = model.enclosing_function(other)
         is_near = place is function or place is None or (owner and model.function_info(place).owner is owner)
         value = model.value(other) if is_near else None
-        if isinstance(value, Object) and value.kind == "optimizer" and value.call is other and _has_state(other, value):
-            return other
+        if not isinstance(value, Object) or value.kind != "optimizer" or value.call is not other:
+            continue
+        found: cst.Call = other
+        if _has_state(found, value):
+            return found
     return None
 
 
@@ -109,7 +112,7 @@ def _has_state(call: cst.Call, optimizer: Object) -> bool:
     return momentum is not None and constant(momentum.value) != 0
 
 
-def _resumes_from(model: "Model", counters: "set[str | None]") -> bool:
+def _resumes_from(model: "Model", counters: set[str]) -> bool:
     """Whether the file reads such a counter from what it loads, and goes on counting from there."""
     for item in model.tree.by_type.get(cst.Subscript, ()):
         value = model.value(item)
