@@ -77,8 +77,9 @@ def test_file_with_findings_costs_one_pass_more(case: Any, counts: dict[str, int
     if case.path.parent != case.root or len(list(case.root.rglob("*.py"))) > 1:
         rules = case.rules
         engine.lint(case.data, str(case.path), rules)
-        assert counts["parses"] <= 1
-        assert counts["walks"] <= 2
+        # One parse more where a message names the row of another place in the file.
+        assert counts["parses"] <= 2
+        assert counts["walks"] <= 3
         assert counts["spans"] <= 1
 
 

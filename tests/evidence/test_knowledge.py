@@ -261,6 +261,25 @@ def test_paddle_train_and_eval_give_the_layer_in_some_versions_only(
     assert layer.train() is expected
 
 
+def test_upsampling_gives_a_tensor(torch: Any) -> None:
+    image = torch.ones(1, 1, 4, 4)
+    for name in ("upsample", "upsample_bilinear", "upsample_nearest"):
+        assert isinstance(getattr(torch.nn.functional, name)(image, scale_factor=2), torch.Tensor)
+
+
+def test_embedding_from_pretrained_is_a_layer(torch: Any) -> None:
+    weights = torch.ones(2, 2)
+    for cls in (torch.nn.Embedding, torch.nn.EmbeddingBag):
+        layer = cls.from_pretrained(weights)
+        assert type(layer) is cls
+        assert list(layer.state_dict()) == ["weight"]
+
+
+def test_torch_module_says_whether_it_is_scripted(torch: Any) -> None:
+    assert torch.jit.is_scripting() is False
+    assert torch.jit.is_tracing() is False
+
+
 def test_variable_gives_a_tensor(torch: Any) -> None:
     assert type(torch.autograd.Variable(torch.ones(2))) is torch.Tensor
 

@@ -164,6 +164,11 @@ CLASSES: Mapping[str, Class] = {
     },
     # Run: to(), cuda(), double() and their like give a new one and leave the old one as it was.
     "torch.nn.utils.rnn.PackedSequence": Class("packed", "data batch_sizes sorted_indices unsorted_indices"),
+    # https://github.com/huggingface/pytorch-image-models/blob/main/timm/layers/drop.py
+    **dict.fromkeys(
+        ("timm.layers.DropPath", "timm.layers.drop.DropPath", "timm.models.layers.DropPath"),
+        Class("layer", "drop_prob scale_by_keep", "tensor"),
+    ),
     # Private bases that people derive from and test for, by where torch.nn defines them (run: all are Modules).
     **dict.fromkeys(
         (
@@ -234,9 +239,25 @@ FUNCTIONS: Mapping[str, Function] = {
     "torch.nn.utils.rnn.pack_padded_sequence": Function("packed", "input lengths batch_first enforce_sorted"),
     "torch.nn.utils.rnn.pack_sequence": Function("packed", "sequences enforce_sorted"),
     "paddle.Model": Function("other", "network inputs labels"),
+    # Run: a layer with the given weights.
+    "torch.nn.Embedding.from_pretrained": Function(
+        "module", "embeddings freeze padding_idx max_norm norm_type scale_grad_by_freq sparse"
+    ),
+    "torch.nn.EmbeddingBag.from_pretrained": Function(
+        "module", "embeddings freeze max_norm norm_type scale_grad_by_freq mode sparse include_last_offset padding_idx"
+    ),
+    # Run; they stand in no list of public names.
+    "torch.jit.is_scripting": Function("number"),
+    "torch.jit.is_tracing": Function("number"),
+    # https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/distributed/fleet/Fleet_en.html
+    "paddle.distributed.fleet.distributed_model": Function("module", "model"),
+    "paddle.distributed.fleet.distributed_optimizer": Function("optimizer", "optimizer strategy"),
     **dict.fromkeys((f"numpy.{name}" for name in _words(_NUMPY_ARRAYS)), Function("array")),
     **dict.fromkeys((f"numpy.{name}" for name in _words(_NUMPY_NUMBERS)), Function("number")),
 }
+
+STATELESS = frozenset({"timm.layers.DropPath", "timm.layers.drop.DropPath", "timm.models.layers.DropPath"})
+"""Layers of other packages that have neither parameters nor buffers (source as for their classes)."""
 
 RETURNS: Mapping[str, Returns] = {
     # Deprecated spellings, documented by nothing but "see `constant_`" (run: they give their argument).
@@ -262,6 +283,10 @@ RETURNS: Mapping[str, Returns] = {
         ),
         "module",
     ),
+    # Deprecated for `interpolate`, which they call (run).
+    "torch.nn.functional.upsample": "tensor",
+    "torch.nn.functional.upsample_bilinear": "tensor",
+    "torch.nn.functional.upsample_nearest": "tensor",
     # https://docs.pytorch.org/docs/stable/generated/torch.sparse.mm.html
     "torch.sparse.mm": "tensor",
     # They give the layer itself in 3.3.1 and None in 2.6.2 (run).

@@ -85,7 +85,10 @@ def class_(name: str) -> Class | None:
 @cache
 def layer_state(name: str) -> LayerState | None:
     """The state-dict keys of a library layer by its qualified name."""
-    row = _row(canonical(name), "LAYER_STATES")
+    name = canonical(name)
+    if name in facts.STATELESS:
+        return LayerState(())
+    row = _row(name, "LAYER_STATES")
     return None if row is None else read_layer_state(row)
 
 

@@ -1590,6 +1590,7 @@ paddle.autograd.PyLayer other other
 paddle.autograd.PyLayerContext other other
 paddle.autograd.saved_tensors_hooks other other pack_hook unpack_hook
 paddle.distributed.LocalLayer layer other out_dist_attrs grad_dist_attrs
+paddle.distributed.ParallelEnv other other
 paddle.distribution.AbsTransform other other
 paddle.distribution.AffineTransform other other loc scale
 paddle.distribution.Bernoulli distribution other probs name
@@ -1863,10 +1864,29 @@ paddle.optimizer.lr.StepDecay scheduler other learning_rate step_size gamma last
 paddle.regularizer.L1Decay other other coeff
 paddle.regularizer.L2Decay other other coeff
 paddle.set_grad_enabled other other mode
+paddle.sparse.nn.BatchNorm layer tensor num_features momentum epsilon weight_attr bias_attr data_format use_global_stats name
+paddle.sparse.nn.Conv2D layer tensor in_channels out_channels kernel_size stride padding dilation groups padding_mode weight_attr bias_attr data_format
+paddle.sparse.nn.Conv3D layer tensor in_channels out_channels kernel_size stride padding dilation groups padding_mode weight_attr bias_attr data_format
+paddle.sparse.nn.LeakyReLU layer tensor negative_slope name
+paddle.sparse.nn.MaxPool3D layer tensor kernel_size stride padding return_mask ceil_mode data_format name
+paddle.sparse.nn.ReLU layer tensor name
+paddle.sparse.nn.ReLU6 layer tensor name
+paddle.sparse.nn.Softmax layer tensor axis name
+paddle.sparse.nn.SubmConv2D layer tensor in_channels out_channels kernel_size stride padding dilation groups padding_mode key weight_attr bias_attr data_format backend
+paddle.sparse.nn.SubmConv3D layer tensor in_channels out_channels kernel_size stride padding dilation groups padding_mode key weight_attr bias_attr data_format backend
+paddle.sparse.nn.SyncBatchNorm layer tensor num_features momentum epsilon weight_attr bias_attr data_format name
 paddle.static.Executor other other place
 paddle.static.InputSpec other other shape dtype name stop_gradient
 paddle.static.Program other other
 paddle.static.Variable tensor other block type name shape dtype lod_level capacity persistable error_clip stop_gradient is_data need_check_feed belong_to_optimizer **kwargs
+paddle.vision.datasets.Cifar10 dataset other data_file mode transform download backend
+paddle.vision.datasets.Cifar100 dataset other data_file mode transform download backend
+paddle.vision.datasets.DatasetFolder dataset other root loader extensions transform is_valid_file
+paddle.vision.datasets.FashionMNIST dataset other image_path label_path mode transform download backend
+paddle.vision.datasets.Flowers dataset other data_file label_file setid_file mode transform download backend
+paddle.vision.datasets.ImageFolder dataset other root loader extensions transform is_valid_file
+paddle.vision.datasets.MNIST dataset other image_path label_path mode transform download backend
+paddle.vision.datasets.VOC2012 dataset other data_file mode transform download backend
 paddle.vision.models.AlexNet layer tensor num_classes
 paddle.vision.models.DenseNet layer tensor layers bn_size dropout num_classes with_pool
 paddle.vision.models.GoogLeNet layer tensors num_classes with_pool
@@ -2179,6 +2199,17 @@ paddle.nn.ZeroPad1D | keys
 paddle.nn.ZeroPad2D | keys
 paddle.nn.ZeroPad3D | keys
 paddle.nn.quant.Stub | keys
+paddle.sparse.nn.BatchNorm | keys weight bias _mean _variance | weight_attr=False bias _mean _variance | bias_attr=False weight _mean _variance
+paddle.sparse.nn.Conv2D | keys weight bias | bias_attr=False weight
+paddle.sparse.nn.Conv3D | keys weight bias | bias_attr=False weight
+paddle.sparse.nn.LeakyReLU | keys
+paddle.sparse.nn.MaxPool3D | keys
+paddle.sparse.nn.ReLU | keys
+paddle.sparse.nn.ReLU6 | keys
+paddle.sparse.nn.Softmax | keys
+paddle.sparse.nn.SubmConv2D | keys weight bias | bias_attr=False weight
+paddle.sparse.nn.SubmConv3D | keys weight bias | bias_attr=False weight
+paddle.sparse.nn.SyncBatchNorm | keys weight bias _mean _variance
 paddle.vision.models.AlexNet | sized
 paddle.vision.models.DenseNet | sized
 paddle.vision.models.GoogLeNet | sized
@@ -2462,6 +2493,7 @@ paddle.nn.layer.pooling.* paddle.nn.*
 paddle.nn.layer.rnn.* paddle.nn.*
 paddle.nn.layer.transformer.* paddle.nn.*
 paddle.nn.layer.vision.* paddle.nn.*
+paddle.nn.loss.* paddle.nn.*
 paddle.nn.modules.Module paddle.nn.Layer
 paddle.nn.quant.quantized_linear.* paddle.nn.quant.*
 paddle.nn.quant.stub.Stub paddle.nn.quant.Stub

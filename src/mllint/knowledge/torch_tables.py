@@ -621,6 +621,27 @@ FUNCTIONS = """
 torch.abs tensor input * out
 torch.abs_ self input
 torch.absolute tensor input * out
+torch.accelerator.current_accelerator other check_available
+torch.accelerator.current_device_idx number
+torch.accelerator.current_device_index number
+torch.accelerator.current_stream other device
+torch.accelerator.device_count number
+torch.accelerator.empty_cache none
+torch.accelerator.empty_host_cache none
+torch.accelerator.get_device_capability other device
+torch.accelerator.get_memory_info other device_index
+torch.accelerator.is_available number
+torch.accelerator.max_memory_allocated number device_index
+torch.accelerator.max_memory_reserved number device_index
+torch.accelerator.memory_allocated number device_index
+torch.accelerator.memory_reserved number device_index
+torch.accelerator.memory_stats other device_index
+torch.accelerator.reset_accumulated_memory_stats none device_index
+torch.accelerator.reset_peak_memory_stats none device_index
+torch.accelerator.set_device_idx none device
+torch.accelerator.set_device_index none device
+torch.accelerator.set_stream none stream
+torch.accelerator.synchronize none device
 torch.acos tensor input * out
 torch.acos_ self input
 torch.acosh tensor input * out
@@ -684,6 +705,8 @@ torch.atanh_ self input
 torch.atleast_1d tensor *tensors
 torch.atleast_2d tensor *tensors
 torch.atleast_3d tensor *tensors
+torch.autocast_decrement_nesting number
+torch.autocast_increment_nesting number
 torch.autograd.backward none tensors grad_tensors retain_graph create_graph grad_variables inputs
 torch.autograd.functional.hessian other func inputs create_graph strict vectorize outer_jacobian_strategy
 torch.autograd.functional.hvp other func inputs v create_graph strict
@@ -695,6 +718,12 @@ torch.autograd.grad tensors outputs inputs grad_outputs retain_graph create_grap
 torch.autograd.gradcheck number func inputs * eps atol rtol raise_exception nondet_tol check_undefined_grad check_grad_dtypes check_batched_grad check_batched_forward_grad check_forward_ad check_backward_ad fast_mode masked
 torch.autograd.gradgradcheck number func inputs grad_outputs * eps atol rtol gen_non_contig_grad_outputs raise_exception nondet_tol check_undefined_grad check_grad_dtypes check_batched_grad check_fwd_over_rev check_rev_over_rev fast_mode masked
 torch.autograd.variable other
+torch.backends.mps.get_core_count number
+torch.backends.mps.get_name string
+torch.backends.mps.is_available number
+torch.backends.mps.is_built number
+torch.backends.mps.is_macos13_or_newer number minor
+torch.backends.mps.is_macos_or_newer number major minor
 torch.baddbmm tensor input batch1 batch2 out_dtype * beta alpha out
 torch.bartlett_window tensor window_length periodic * dtype layout device requires_grad
 torch.batch_norm tensor input weight bias running_mean running_var training momentum eps cudnn_enabled
@@ -1053,6 +1082,11 @@ torch.gcd_ self input other
 torch.ge tensor input other * out
 torch.geqrf tensors input * out
 torch.ger tensor input vec2 * out
+torch.get_autocast_cpu_dtype dtype
+torch.get_autocast_dtype number device_type
+torch.get_autocast_gpu_dtype dtype
+torch.get_autocast_ipu_dtype dtype
+torch.get_autocast_xla_dtype dtype
 torch.get_default_device device
 torch.get_default_dtype dtype
 torch.get_deterministic_debug_mode number
@@ -1113,6 +1147,11 @@ torch.int_repr tensor input
 torch.inverse tensor input * out
 torch.is_anomaly_check_nan_enabled number
 torch.is_anomaly_enabled number
+torch.is_autocast_cache_enabled number
+torch.is_autocast_cpu_enabled number
+torch.is_autocast_enabled number
+torch.is_autocast_ipu_enabled number
+torch.is_autocast_xla_enabled number
 torch.is_complex number input
 torch.is_conj number input
 torch.is_deterministic_algorithms_warn_only_enabled number
@@ -1504,6 +1543,8 @@ torch.nuclear_norm tensor input dim keepdim
 torch.numel number input
 torch.ones tensor *size out dtype layout device requires_grad
 torch.ones_like tensor input * dtype layout device requires_grad memory_format
+torch.onnx.export other model args f * kwargs verbose input_names output_names opset_version dynamo external_data dynamic_shapes custom_translation_table report optimize verify profile dump_exported_program artifacts_dir export_params keep_initializers_as_inputs dynamic_axes training operator_export_type do_constant_folding custom_opsets export_modules_as_functions autograd_inlining
+torch.onnx.is_in_onnx_export number
 torch.optim.swa_utils.get_ema_avg_fn other decay
 torch.optim.swa_utils.get_ema_multi_avg_fn other decay
 torch.optim.swa_utils.get_swa_avg_fn other
@@ -1596,6 +1637,16 @@ torch.serialization.storage_to_tensor_type other storage
 torch.serialization.validate_cuda_device other location
 torch.serialization.validate_hpu_device other location
 torch.set_anomaly_enabled other
+torch.set_autocast_cache_enabled other
+torch.set_autocast_cpu_dtype other
+torch.set_autocast_cpu_enabled other
+torch.set_autocast_dtype other
+torch.set_autocast_enabled other
+torch.set_autocast_gpu_dtype other
+torch.set_autocast_ipu_dtype other
+torch.set_autocast_ipu_enabled other
+torch.set_autocast_xla_dtype other
+torch.set_autocast_xla_enabled other
 torch.set_default_device none device
 torch.set_default_dtype none d
 torch.set_default_tensor_type none t
@@ -1736,6 +1787,9 @@ torch.tanh_ self input
 torch.tensor tensor data * dtype device requires_grad pin_memory
 torch.tensor_split tensors input indices_or_sections dim
 torch.tensordot tensor a b dims out
+torch.testing.assert_allclose none actual expected rtol atol equal_nan msg
+torch.testing.assert_close other actual expected * allow_subclasses rtol atol equal_nan check_device check_dtype check_layout check_stride msg
+torch.testing.make_tensor tensor *shape dtype device low high requires_grad noncontiguous exclude_zero memory_format
 torch.thread_safe_generator none
 torch.threshold tensor input threshold value
 torch.tile tensor input dims
@@ -2082,6 +2136,7 @@ torch.nn.utils.prune.RandomStructured other other amount dim
 torch.nn.utils.prune.RandomUnstructured other other amount
 torch.nn.utils.rnn.PackedSequence other other data batch_sizes sorted_indices unsorted_indices
 torch.no_grad other other
+torch.onnx.ExportableModule layer other
 torch.optim.ASGD optimizer other params lr lambd alpha t0 weight_decay foreach maximize differentiable capturable
 torch.optim.Adadelta optimizer other params lr rho eps weight_decay foreach * capturable maximize differentiable
 torch.optim.Adafactor optimizer other params lr beta2_decay eps d weight_decay * foreach maximize
@@ -2637,6 +2692,7 @@ torch.pixel_unshuffle torch.nn.functional.pixel_unshuffle
 torch.prelu torch.nn.functional.prelu
 torch.random.get_rng_state torch.get_rng_state
 torch.random.initial_seed torch.initial_seed
+torch.random.manual_seed torch.manual_seed
 torch.random.seed torch.seed
 torch.random.set_rng_state torch.set_rng_state
 torch.random.thread_safe_generator torch.thread_safe_generator
@@ -2645,6 +2701,7 @@ torch.rrelu_ torch.nn.functional.rrelu_
 torch.selu_ torch.nn.functional.selu_
 torch.serialization.load torch.load
 torch.serialization.save torch.save
+torch.testing.FileCheck torch.FileCheck
 torch.threshold_ torch.nn.functional.threshold_
 torch.utils.data.dataloader.* torch.utils.data.*
 torch.utils.data.datapipes.dataframe.DFIterDataPipe torch.utils.data.DFIterDataPipe
@@ -2652,4 +2709,5 @@ torch.utils.data.datapipes.datapipe.* torch.utils.data.*
 torch.utils.data.dataset.* torch.utils.data.*
 torch.utils.data.distributed.DistributedSampler torch.utils.data.DistributedSampler
 torch.utils.data.sampler.* torch.utils.data.*
+torch.windows.* torch.signal.windows.*
 """

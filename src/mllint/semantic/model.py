@@ -16,6 +16,7 @@ from mllint.semantic.imports import is_library
 from mllint.semantic.inference import Inference
 from mllint.semantic.scopes import Binding, BindingKind, Scope
 from mllint.semantic.values import Framework, Symbol, Value
+from mllint.syntax.parse import parse
 from mllint.syntax.shape import dotted_path
 from mllint.syntax.source import Source
 from mllint.syntax.walk import Tree
@@ -45,6 +46,16 @@ class Model:
         self.gradients = Gradients(self)
         self.backward = Backward(self)
         self.surroundings = Surroundings(self)
+
+    @cached_property
+    def full_tree(self) -> Tree:
+        """The nodes with the whitespace between them, for who must know where one stands.
+
+        Raises:
+            ParseError: Python can read the file, but LibCST cannot.
+        """
+        is_full = hasattr(self.tree.module, "default_indent")
+        return self.tree if is_full else Tree(parse(self.source))
 
     def forget(self) -> None:
         """Drop everything that was derived, and with it every hold on the models of other files.

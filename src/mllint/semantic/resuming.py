@@ -35,7 +35,7 @@ def lacks_optimizer(model: "Model", call: cst.Call) -> cst.Call | None:
     found = parts(model, what.node)
     if not _is_model_and_counter(model, found) or _saves_optimizer(model):
         return None
-    counters = {key for part in found if (key := part.keys[0]) is not None and key in _COUNTERS}
+    counters = {key for part in found for key in part.keys[:1] if key is not None and key in _COUNTERS}
     optimizer = _optimizer_of(model, call)
     return optimizer if optimizer is not None and _resumes_from(model, counters) else None
 
@@ -87,13 +87,14 @@ def _optimizer_of(model: "Model", call: cst.Call) -> cst.Call | None:
     owner = None if function is None else model.function_info(function).owner
     for other in model.tree.by_type.get(cst.Call, ()):
         place = model.enclosing_function(other)
-        is_near = place is function or place is None or (owner and model.function_info(place).owner is owner)
+        is_near = place is function or place is None
+        if place is not None and owner is not None:
+            is_near = is_near or model.function_info(place).owner is owner
         value = model.value(other) if is_near else None
-        if not isinstance(value, Object) or value.kind != "optimizer" or value.call is not other:
+        if not isinstance(value, Object) or value.kind != "optimizer" or value.call is None:
             continue
-        found: cst.Call = other
-        if _has_state(found, value):
-            return found
+        if id(value.call) == id(other) and _has_state(value.call, value):
+            return value.call
     return None
 
 

@@ -17,9 +17,9 @@ def canonical(framework: Framework) -> dict[str, str]:
     A module's names are taken where the module defines or deliberately re-exports them, not where it only imports them.
     """
     preferred = {id(value): (module, name) for module, name, value in public_objects(framework)}
-    tabled: dict[str, dict[str, int]] = defaultdict(dict)
-    for identity, (home, name) in preferred.items():
-        tabled[home][name] = identity
+    tabled: dict[str, dict[str, Any]] = defaultdict(dict)
+    for home, name, value in public_objects(framework):
+        tabled[home][name] = value
     rows: dict[str, str] = {}
     for module_name, module in _public_modules(framework):
         names: dict[str, set[str]] = defaultdict(set)
@@ -42,7 +42,7 @@ def canonical(framework: Framework) -> dict[str, str]:
 
 
 def _rows_of_one_module(
-    module_name: str, module: types.ModuleType, names: dict[str, set[str]], tabled: dict[str, dict[str, int]]
+    module_name: str, module: types.ModuleType, names: dict[str, set[str]], tabled: dict[str, dict[str, Any]]
 ) -> dict[str, str]:
     """The rows for names that a module has in common with other modules, by the home of each."""
     rows = {f"{module_name}.{name}": f"{home}.{name}" for home in names for name in names[home]}
@@ -52,8 +52,10 @@ def _rows_of_one_module(
     # Names of that home that this module has too, but for something else.
     wrong = [
         name
-        for name, identity in tabled[home].items()
-        if hasattr(module, name) and id(getattr(module, name)) != identity and f"{module_name}.{name}" not in rows
+        for name in tabled[home]
+        if hasattr(module, name)
+        and f"{module_name}.{name}" not in rows
+        and not _is_same(getattr(module, name), tabled[home][name])
     ]
     if len(names[home]) > len(wrong) + 1:
         for name in names[home]:
@@ -63,7 +65,27 @@ def _rows_of_one_module(
     return rows
 
 
+def _is_same(value: Any, other: Any) -> bool:
+    """Whether two objects are one, or functions with the same page (paddle wraps some of its own again)."""
+    if value is other or isinstance(value, type):
+        return value is other
+    page = (getattr(value, "__doc__", None) or "").split()
+    return bool(page) and page == (getattr(other, "__doc__", None) or "").split()
+
+
 def _public_modules(framework: Framework) -> list[tuple[str, types.ModuleType]]:
+    found = _imported_modules(framework)
+    known = dict(found)
+    for name in framework.modules:
+        # `paddle.nn.loss` is an attribute, no module that was imported under this name.
+        for attribute, value in sorted(vars(known[name]).items()):
+            is_alias = isinstance(value, types.ModuleType) and value.__name__.endswith(f".{attribute}")
+            if is_alias and value.__name__.startswith(f"{name}.") and f"{name}.{attribute}" not in sys.modules:
+                found.append((f"{name}.{attribute}", value))
+    return found
+
+
+def _imported_modules(framework: Framework) -> list[tuple[str, types.ModuleType]]:
     return [
         (name, module)
         for name, module in sorted(sys.modules.items())

@@ -3,8 +3,8 @@
 import importlib
 import inspect
 import types
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Callable
+from functools import cache, partial
 from typing import Any
 
 from mllint._dev.knowledge.framework import Framework
@@ -23,25 +23,35 @@ def public_names(module: types.ModuleType) -> list[str]:
     return sorted({name for name in listed if not name.startswith("_") and hasattr(module, name)})
 
 
-def public_objects(framework: Framework) -> Iterator[tuple[str, str, Any]]:
-    """(module, name, object) for each public function and class once, under its preferred spelling."""
+@cache
+def public_objects(framework: Framework) -> tuple[tuple[str, str, Any], ...]:
+    """(module, name, object) for each public function and class once, under its preferred spelling.
+
+    Taken once, before anything is called: calling some functions replaces others (importing ``torch._dynamo`` wraps
+    ``torch.manual_seed``).
+    """
+    found = []
     seen: set[int] = set()
     for module_name in framework.modules:
         module = importlib.import_module(module_name)
-        names = public_names(module)
-        if module_name == framework.name:
-            # Some names that everybody uses (`torch.set_grad_enabled`) are missing in `__all__`.
-            names = sorted({*names, *(name for name in dir(module) if not name.startswith("_"))})
-        # Of two names for one object in one module the one that it calls itself comes first.
-        for name in sorted(names, key=lambda it: getattr(getattr(module, it), "__name__", it) != it):
+        for name in _offered(framework, module_name, module):
             value = getattr(module, name)
             if isinstance(value, types.ModuleType) or not callable(value) or id(value) in seen:
                 continue
-            if _belongs(framework, module, module_name, value) and not framework.never_tabled.search(
-                f"{module_name}.{name}"
-            ):
+            qualified = f"{module_name}.{name}"
+            if _belongs(framework, module, module_name, value) and not framework.never_tabled.search(qualified):
                 seen.add(id(value))
-                yield module_name, name, value
+                found.append((module_name, name, value))
+    return tuple(found)
+
+
+def _offered(framework: Framework, module_name: str, module: types.ModuleType) -> list[str]:
+    names = public_names(module)
+    if module_name == framework.name:
+        # Some names that everybody uses (`torch.set_grad_enabled`) are missing in `__all__`.
+        names = [*names, *(name for name in dir(module) if not name.startswith("_") and name not in names)]
+    # Of two names for one object in one module the one that it calls itself comes first.
+    return sorted(names, key=lambda name: (getattr(getattr(module, name), "__name__", name) != name, name))
 
 
 def _belongs(framework: Framework, module: types.ModuleType, module_name: str, value: Any) -> bool:

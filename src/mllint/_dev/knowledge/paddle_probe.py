@@ -60,6 +60,7 @@ _CONTAINERS = frozenset({"Layer", "Sequential", "LayerList", "LayerDict", "Param
 _USEFUL = re.compile(
     r"^paddle\.(no_grad|enable_grad|set_grad_enabled|ParamAttr|CPUPlace|CUDAPlace|DataParallel|Model|LazyGuard)$"
     r"|^paddle\.(amp|autograd|nn|metric|regularizer|optimizer|distribution|io|vision)\."
+    r"|^paddle\.distributed\.ParallelEnv$"
     r"|^paddle\.static\.(InputSpec|Program|Executor|Variable)$|^paddle\.jit\.TranslatedLayer$"
 )
 
@@ -190,6 +191,8 @@ _MODULES = (
     "paddle.vision.ops",
     "paddle.vision.models",
     "paddle.vision.transforms",
+    "paddle.vision.datasets",
+    "paddle.sparse.nn",
 )
 
 

@@ -16,7 +16,9 @@ def render(framework_name: str) -> str:
     classes = importlib.import_module("mllint._dev.knowledge.classes")
     canonical = importlib.import_module("mllint._dev.knowledge.canonical")
     framework = getattr(probe, f"{framework_name}_framework")()
-    tables = {
+    # First, because the rest calls what may replace some objects.
+    spellings = canonical.canonical(framework)
+    tables: dict[str, Iterable[str]] = {
         "TENSOR_METHODS": (_function(*item) for item in collect.tensor_methods(framework).items()),
         "TENSOR_ATTRIBUTES": (f"{name} {returns}" for name, returns in collect.tensor_attributes(framework).items()),
         "FUNCTIONS": (_function(*item) for item in collect.functions(framework).items()),
@@ -24,7 +26,7 @@ def render(framework_name: str) -> str:
         "CLASS_METHODS": (_function(*item) for item in classes.class_methods(framework).items()),
         "LAYER_STATES": (state_row(*item) for item in classes.layer_states(framework).items()),
         "OTHER_METHODS": classes.shared_methods(framework),
-        "CANONICAL": (f"{other} {name}" for other, name in canonical.canonical(framework).items()),
+        "CANONICAL": (f"{other} {name}" for other, name in spellings.items()),
     }
     sections = [_table(name, rows) for name, rows in tables.items()]
     return _HEADER.format(name=framework_name, version=framework.version) + "".join(sections)

@@ -224,6 +224,10 @@ _MODULES = (
     "torch.random",
     "torch.serialization",
     "torch.compiler",
+    "torch.accelerator",
+    "torch.backends.mps",
+    "torch.testing",
+    "torch.onnx",
     "torch.nn.modules.utils",
 )
 
@@ -254,7 +258,7 @@ def torch_framework() -> Framework:
         ),
         never_tabled=re.compile(
             r"torch_function|\.(boolean_dispatch|assert_int_or_pair|prepare_multi|classproperty|handle_torch)"
-            r"|^torch\.(cudnn|miopen|mkldnn|fbgemm|quantized|sym|autocast|set_autocast|get_autocast|is_autocast)_"
+            r"|^torch\.(cudnn|miopen|mkldnn|fbgemm|quantized|sym)_"
             r"|^torch\.(parse|unify|merge|native|batch_norm|profiler|q|lstm|gru|rnn)_|_copy$|quantized|fake_quant"
         ),
         alias_modules=re.compile(

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.syntax.parse import ParseError, parse
+from mllint.syntax.parse import ParseError
 from mllint.syntax.spans import RoundTripError, spans_of
-from mllint.syntax.walk import Tree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -35,8 +34,7 @@ class Place:
         alike = self.model.tree.by_type[type(self.node)]
         index = next(index for index, node in enumerate(alike) if node is self.node)
         try:
-            # The nodes at hand may have come without the whitespace between them.
-            tree = Tree(parse(source))
+            tree = self.model.full_tree
             node = tree.by_type[type(self.node)][index]
             start, _ = spans_of(tree.module, [node], source.text)[id(node)]
         except (ParseError, RoundTripError, IndexError):
