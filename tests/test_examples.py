@@ -32,6 +32,8 @@ def test_they_show_rules_of_every_topic_in_both_frameworks() -> None:
 def test_they_can_be_mended(tmp_path: Path) -> None:
     shutil.copytree(EXAMPLES, tmp_path / "examples")
     before = findings(EXAMPLES)
+    # What is mended in one file may decide about another file that came before it: the second run settles that.
+    findings(tmp_path / "examples", "--fix")
     after = findings(tmp_path / "examples", "--fix")
     assert len(before) - len(after) >= 7
     assert findings(tmp_path / "examples", "--fix") == after

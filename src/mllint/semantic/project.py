@@ -7,13 +7,11 @@ is being checked. How much is read is bounded, and what was read is kept for the
 import re
 from collections import OrderedDict
 from collections.abc import Iterator
-from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mllint.semantic.depth import Depth
-from mllint.semantic.mentions import Mentions
 from mllint.syntax.bare import NotBareError, bare_module
 from mllint.syntax.parse import ParseError, parse
 from mllint.syntax.source import DecodingError, Source
@@ -55,11 +53,6 @@ class Project:
             if any((candidate / marker).exists() for marker in _ROOT_MARKERS):
                 return cls(candidate)
         return cls(folder)
-
-    @cached_property
-    def mentions(self) -> Mentions:
-        """Which names its files mention."""
-        return Mentions(self.root)
 
     def locate(self, module: str, level: int, importer: Path) -> Path | None:
         """The file that ``import module`` (after ``level`` dots) means in ``importer``, if it is in the project."""
