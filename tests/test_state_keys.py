@@ -367,6 +367,7 @@ def test_paths_that_are_one() -> None:
     assert FOLDER.is_same_as(Path.unknown("folder@1"))
     numbered = Path("runs/epoch_" + Path.unknown("n@3").text + ".pt")
     assert numbered.is_same_as(Path("runs/epoch_12.pt"))
+    assert numbered.is_same_as(Path("runs/epoch_" + OTHER.text + ".pt"))
 
 
 def test_paths_that_may_differ() -> None:

@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.semantic.annotations import annotated
 from mllint.semantic.hints import is_called_loss
+from mllint.semantic.operands import operands, paths_in
 from mllint.semantic.scopes import Binding, BindingKind
 from mllint.semantic.uses import bound_by, reads, uses
 from mllint.semantic.values import (
     Batch,
     Elements,
     Function,
+    Mapping,
     Module,
     Number,
     Object,
@@ -23,8 +26,7 @@ from mllint.semantic.values import (
     Text,
     Value,
 )
-from mllint.syntax.shape import constant, dotted_path
-from mllint.syntax.walk import children
+from mllint.syntax.shape import dotted_path
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -34,7 +36,6 @@ _NUMERIC_CALLS = frozenset({"float", "int", "round", "print", "str", "format", "
 _NUMBER_ATTRIBUTES = frozenset({"item", "data", "detach", "tolist", "numpy", "cpu"})
 _CUTTING = frozenset({"item", "data", "detach", "tolist", "numpy"})
 _REPORTS = frozenset({"float", "int", "round", "print", "str", "format", "info", "debug", "warning", "add_scalar"})
-_SAME_GRAPH = frozenset({"mean", "sum", "float", "double", "cpu", "clone", "squeeze", "view", "to"})
 MAX_STEPS = 40
 """How many bindings are followed from what ``backward()`` is called on to what that was computed from."""
 
@@ -193,7 +194,19 @@ class Accumulator:
     @cached_property
     def is_done_with(self) -> bool:
         """Whether the loop calls ``backward()`` on what is added or on what is computed from it: its work is done."""
-        return any(self._is_computed_from(_Sources(self.model, self.core), call) for call in self._backward_calls)
+        parts = self._parts
+        return self._is_spent(self.core) or (bool(parts) and all(self._is_spent(part) for part in parts))
+
+    def _is_spent(self, node: cst.BaseExpression) -> bool:
+        return any(self._is_computed_from(_Sources(self.model, node), call) for call in self._backward_calls)
+
+    @property
+    def _parts(self) -> list[cst.BaseExpression]:
+        """The losses in ``real + fake``, or in what the name that is added was bound to in the loop."""
+        bindings = self.model.reaching(self.core)
+        if len(bindings) == 1 and bindings[0].value is not None and self._is_in_loop(bindings[0].node):
+            return operands(bindings[0].value)
+        return operands(self.core) if isinstance(self.core, cst.BinaryOperation) else []
 
     @cached_property
     def trains(self) -> bool:
@@ -209,7 +222,7 @@ class Accumulator:
 
     def _is_computed_from(self, sources: "_Sources", call: cst.Call) -> bool:
         """Whether what a backward call spends is one of the sources, or bound in the loop to something made of one."""
-        pending = _paths_in(call)
+        pending = paths_in(call)
         seen: set[int] = set()
         while pending and len(seen) < MAX_STEPS:
             node = pending.pop()
@@ -220,7 +233,7 @@ class Accumulator:
                 if id(binding) not in seen and self._is_in_loop(binding.node):
                     seen.add(id(binding))
                     value = binding.node if binding.kind is BindingKind.AUGMENTED else binding.value
-                    pending += [] if value is None else _paths_in(value)
+                    pending += [] if value is None else paths_in(value)
         return False
 
     @cached_property
@@ -319,21 +332,32 @@ class Accumulator:
 
     @property
     def _beginnings(self) -> tuple[Binding, ...]:
-        scope = self.model.scope_of(self.node)
-        return tuple(binding for binding in scope.bindings.get(self.key, ()) if binding.node is not self.node)
+        bindings = self.model.scope_of(self.node).bindings.get(self.key, [])
+        receiver, _, attribute = self.key.partition(".")
+        function = self.model.enclosing_function(self.node)
+        info = None if function is None else self.model.function_info(function)
+        if info is not None and info.owner is not None and receiver == info.self_name:
+            bindings = list(info.owner.assignments(attribute))
+        return tuple(binding for binding in bindings if binding.node is not self.node)
 
-    def _begins_as_number(self, binding: Binding) -> bool:
-        value = None if binding.value is None else self.model.value(binding.value)
+    @staticmethod
+    def _begins_as_number(binding: Binding) -> bool:
+        model = binding.scope.model
         if binding.kind is BindingKind.AUGMENTED:
             return True
-        return isinstance(value, (Number, Elements, Repeated)) or isinstance(constant(binding.value), (int, float))
+        if isinstance(binding.node, cst.AnnAssign):
+            declared = annotated(model, binding.node.annotation.annotation)
+            if isinstance(declared, Repeated) and isinstance(declared.item, Tensor):
+                return False
+        value = None if binding.value is None else model.value(binding.value)
+        return isinstance(value, (Number, Elements, Repeated, Mapping))
 
 
 class _Sources:
     """The names and paths that an expression is computed from without a function, each as it is bound there."""
 
     def __init__(self, model: "Model", node: cst.BaseExpression) -> None:
-        paths = _operands(node)
+        paths = operands(node)
         for path in tuple(paths):  # `loss *= weight` goes on with the graph of the loss before
             changes = [binding.node for binding in model.reaching(path) if binding.kind is BindingKind.AUGMENTED]
             paths += [change.target for change in changes if isinstance(change, cst.AugAssign)]
@@ -418,39 +442,6 @@ def _collection(target: cst.BaseExpression) -> str | None:
     return dotted_path(target)
 
 
-def _operands(node: cst.BaseExpression) -> list[cst.BaseExpression]:
-    """The names and dotted paths whose graph an expression shares: operands, and receivers of reductions."""
-    match node:
-        case cst.Name() | cst.Attribute() if dotted_path(node) is not None:
-            return [node]
-        case cst.BinaryOperation():
-            return [*_operands(node.left), *_operands(node.right)]
-        case cst.UnaryOperation():
-            return _operands(node.expression)
-        case cst.Subscript():
-            return _operands(node.value)
-        case cst.Call(func=cst.Attribute() as callee) if callee.attr.value in _SAME_GRAPH:
-            return _operands(callee.value)
-    return []
-
-
-def _paths_in(node: cst.CSTNode) -> list[cst.BaseExpression]:
-    """The names and dotted paths in an expression, with the shorter paths that they begin with."""
-    found: list[cst.BaseExpression] = []
-    pending: list[cst.CSTNode] = [node]
-    while pending:
-        current = pending.pop()
-        if isinstance(current, cst.Arg):
-            pending.append(current.value)  # the keyword is no name of the scope
-        elif isinstance(current, (cst.Name, cst.Attribute)) and dotted_path(current) is not None:
-            found.append(current)
-            if isinstance(current, cst.Attribute):
-                pending.append(current.value)
-        else:
-            pending.extend(children(current))
-    return found
-
-
 def _outlives(model: "Model", target: cst.BaseExpression, key: str, loop: cst.CSTNode) -> bool:
     """Whether what the collection is at its place comes from before the loop, and is not made anew in it."""
     reaching = model.scope_of(target).reaching(key, target)
@@ -466,7 +457,7 @@ def _outlives(model: "Model", target: cst.BaseExpression, key: str, loop: cst.CS
 def _is_made_of_others(model: "Model", value: cst.BaseExpression, key: str) -> bool:
     """Whether a tensor is assigned that is not the collection with something added."""
     is_tensor = isinstance(model.value(value), (Tensor, Output))
-    return is_tensor and not any(dotted_path(path) == key for path in _operands(value))
+    return is_tensor and not any(dotted_path(path) == key for path in operands(value))
 
 
 def _yields_batches(value: Value | None) -> bool:

@@ -49,6 +49,8 @@ def attribute(model: "Model", value: Value | None, name: str) -> Value | None:
     match value:
         case Unfinished():
             return value
+        case Symbol(name="sys") if name == "argv":
+            return Repeated(Text())
         case Symbol():
             return Symbol(lookup.canonical(f"{value.name}.{name}"))
         case File():
@@ -72,6 +74,10 @@ def attribute(model: "Model", value: Value | None, name: str) -> Value | None:
             return _of_class(value, name)
         case Array():
             return Array(value.scalar) if name == "T" else Method(value, name)
+        case Object(kind="path") if name == "parent":
+            return value
+        case Object(kind="path") if name in ("name", "stem", "suffix"):
+            return Text()
         case Object(kind="packed") if name == "data":
             return Tensor("torch")
         case Object() | Loaded() | StateDict() | Mapping() | Text() | Repeated() | Elements() | Other():

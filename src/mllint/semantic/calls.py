@@ -94,6 +94,8 @@ def called(model: "Model", call: cst.Call) -> Value | None:
             return module_output(model, call, callee)
         case Instance():
             return called_method(callee, "__call__")
+        case Object(kind="loader") if callee.framework == "paddle":
+            return callee  # Paddle's loaders may be called for their iterator
         case None if not call.args and isinstance(call.func, cst.Attribute) and call.func.attr.value == "item":
             return Number()  # of tensors, arrays and whatever else has such a method
     return None
@@ -119,6 +121,8 @@ def _of_symbol(model: "Model", call: cst.Call, name: str) -> Value | None:
         return _of_builtin(model, call, name.removeprefix("builtins."), first)
     if name in _TEXT_FUNCTIONS:
         return Text()
+    if name in ("glob.glob", "glob.iglob", "os.listdir"):
+        return Repeated(Text())
     if name in ("torch.load", "paddle.load", "paddle.framework.io.load"):
         return Loaded("paddle" if name.startswith("paddle") else "torch", call)
     if name in ("pathlib.Path", "pathlib.PurePath"):
@@ -216,6 +220,9 @@ def _of_builtin(model: "Model", call: cst.Call, name: str, first: cst.BaseExpres
             return Repeated(Elements(tuple(element_of(model.value(arg.value)) for arg in call.args)))
         case "next":
             return element_of(value)
+        case "max" | "min" if sum(arg.keyword is None for arg in call.args) == 1:
+            item = element_of(value)
+            return item if isinstance(item, Text) else None
         case "abs":
             return value if isinstance(value, (Tensor, Number)) else None
         case "sum":
@@ -251,6 +258,8 @@ def _of_method(model: "Model", call: cst.Call, receiver: Value, name: str) -> Va
             return tensors.method_result(model, call, receiver, name)
         case Output():
             return replace(receiver, attached=False) if name == "detach" else receiver
+        case Other(kind="instance") if name == "parse_args":
+            return receiver  # the options are an object of the standard library too
         case Module():
             return _of_module_method(model, call, receiver, name)
         case Object():

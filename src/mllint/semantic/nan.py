@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.semantic.scopes import Binding, BindingKind
-from mllint.semantic.values import Instance, Module
+from mllint.semantic.values import Function, Instance, Module
 from mllint.syntax.shape import dotted_path, string_literal
 
 if TYPE_CHECKING:
@@ -114,4 +114,25 @@ def _may_be(model: "Model", node: cst.BaseExpression, steps: int) -> bool:
 
 def _may_bind(binding: Binding, steps: int) -> bool:
     source = binding.node.default if isinstance(binding.node, cst.Param) else binding.value
-    return source is not None and not binding.path and _may_be(binding.scope.model, source, steps + 1)
+    if source is None:
+        return False
+    model = binding.scope.model
+    if isinstance(source, cst.Call) and _may_return(model, source, binding.path, steps + 1):
+        return True
+    return not binding.path and _may_be(model, source, steps + 1)
+
+
+def _may_return(model: "Model", call: cst.Call, path: tuple[int | None, ...], steps: int) -> bool:
+    """Whether a function of the project may give a NaN that stands in it, as the part of its result at a path."""
+    callee = model.value(call.func)
+    if not isinstance(callee, Function) or steps > _MAX_STEPS:
+        return False
+    definition = callee.definition
+    for statement in definition.scope.returns:
+        part: cst.BaseExpression | None = statement.value
+        for index in path:
+            items = part.elements if isinstance(part, (cst.Tuple, cst.List)) else ()
+            part = items[index].value if index is not None and index < len(items) else None
+        if part is not None and _may_be(definition.model, part, steps + 1):
+            return True
+    return False

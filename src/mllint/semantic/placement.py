@@ -9,6 +9,7 @@ from mllint.semantic.accumulation import augmented
 from mllint.semantic.scopes import Binding, BindingKind
 from mllint.semantic.values import Batch, ClassObject, Elements, Instance, Module, Repeated, Symbol, Tensor, Text
 from mllint.syntax.shape import dotted_path
+from mllint.syntax.walk import children
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -31,7 +32,7 @@ def wants_no_result(model: "Model", statement: cst.Expr) -> bool:
             if any(word in name for name in names for word in words):
                 return True
         elif isinstance(ancestor, cst.Try):
-            if ancestor.handlers and child is ancestor.body and ancestor.body.body[-1] is line:
+            if ancestor.handlers and child is ancestor.body and _is_tried_out(model, statement, ancestor.body):
                 return True
         elif isinstance(ancestor, (cst.For, cst.While)):
             if _only_spends_time(ancestor):
@@ -40,6 +41,32 @@ def wants_no_result(model: "Model", statement: cst.Expr) -> bool:
             return False
         child = ancestor
     return _ends_a_cell(model, line)
+
+
+def _is_tried_out(model: "Model", statement: cst.Expr, body: cst.BaseSuite) -> bool:
+    """Whether nothing in the rest of a ``try`` body reads what a statement of it is about: its error is the point."""
+    line = model.tree.parent(statement)
+    position = next((index for index, item in enumerate(body.body) if item is line), None)
+    if position is None:
+        return False
+    about = {name.value for name in _names_in(statement) if not isinstance(model.value(name), Symbol)}
+    return not any(name.value in about for item in body.body[position + 1 :] for name in _names_in(item))
+
+
+def _names_in(node: cst.CSTNode) -> list[cst.Name]:
+    found: list[cst.Name] = []
+    pending = [node]
+    while pending:
+        current = pending.pop()
+        if isinstance(current, cst.Name):
+            found.append(current)
+        elif isinstance(current, cst.Attribute):
+            pending.append(current.value)  # the last name is no name of the scope
+        elif isinstance(current, cst.Arg):
+            pending.append(current.value)
+        else:
+            pending.extend(children(current))
+    return found
 
 
 def _context_name(context: cst.BaseExpression) -> str:

@@ -43,6 +43,7 @@ class Project:
         self._models: OrderedDict[Path, Model | None] = OrderedDict()
         self._located: dict[tuple[str, Path], Path | None] = {}
         self._with_checkpoints: dict[Path, tuple[Path, ...]] = {}
+        self._checkpoints_in: dict[Path, bool] = {}
         self._written: dict[tuple[Path, bytes], bool] = {}
 
     @classmethod
@@ -96,8 +97,16 @@ class Project:
                 paths = sorted(path.resolve() for path in folder.glob("*.py") if path.is_file())
             except OSError:
                 paths = []
-            self._with_checkpoints[folder] = tuple(path for path in paths if _has_checkpoints(path))
+            self._with_checkpoints[folder] = tuple(path for path in paths if self.has_checkpoints(path))
         return self._with_checkpoints[folder]
+
+    def has_checkpoints(self, path: Path) -> bool:
+        """Whether a file saves or loads state dicts by the look of it."""
+        if path not in self._checkpoints_in:
+            text = _content(path)
+            is_relevant = b"torch" in text or b"paddle" in text
+            self._checkpoints_in[path] = is_relevant and any(word in text for word in _CHECKPOINT_WORDS)
+        return self._checkpoints_in[path]
 
     def is_written_near(self, path: Path, pattern: re.Pattern[bytes]) -> bool:
         """Whether the pattern matches in a Python file below the folder of a file, or right in a folder above it."""
@@ -165,7 +174,7 @@ class Project:
             return None
 
 
-_CHECKPOINT_WORDS = (b".save(", b"load_state_dict(", b"set_state_dict(", b"set_dict(", b"load_dict(")
+_CHECKPOINT_WORDS = (b".save(", b"state_dict(", b"set_dict(", b"load_dict(")
 
 
 def _content(path: Path) -> bytes:
@@ -174,11 +183,6 @@ def _content(path: Path) -> bytes:
         return path.read_bytes() if path.stat().st_size <= MAX_BYTES else b""
     except OSError:
         return b""
-
-
-def _has_checkpoints(path: Path) -> bool:
-    text = _content(path)
-    return (b"torch" in text or b"paddle" in text) and any(word in text for word in _CHECKPOINT_WORDS)
 
 
 def _size(model: "Model | None") -> int:

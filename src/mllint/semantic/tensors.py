@@ -285,11 +285,12 @@ def is_reduced_fully(fact: FunctionFact, call: cst.Call, *, own_input: bool) -> 
 
 
 def _by_dimension(fact: FunctionFact, call: cst.Call, *, own_input: bool) -> bool:
-    """Whether a call names the dimension to reduce, as an integer."""
+    """Whether a call names the dimension to reduce; a tensor in its place is compared element by element."""
     names = _bound(fact, call, own_input=own_input) or ()
     return any(
-        name in ("dim", "axis") or (name in (None, "other") and isinstance(constant(arg.value), int))
+        isinstance(constant(arg.value), int) or arg.keyword is not None
         for name, arg in names
+        if name in ("dim", "axis", "other", None)
     )
 
 

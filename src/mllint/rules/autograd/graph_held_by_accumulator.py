@@ -73,10 +73,11 @@ import libcst as cst
 
 from mllint.context import Context
 from mllint.diagnostics import Applicability
-from mllint.edits import NodeFix, append_trailer
+from mllint.edits import NodeFix, append_trailer, binds_trailers
 from mllint.rule import Finding, Rule
 from mllint.semantic.accumulation import Accumulator, appended, augmented
 from mllint.semantic.hints import is_called_loss
+from mllint.semantic.meters import fed
 from mllint.semantic.values import Output, Tensor, Value
 
 rule = Rule(
@@ -105,6 +106,14 @@ def check_list(call: cst.Call, context: Context) -> Iterator[Finding]:
         yield from _finding(call, accumulator, context)
 
 
+@rule.on_method("update", "add", "push", "record", "accumulate", "log", "put")
+def check_meter(call: cst.Call, context: Context) -> Iterator[Finding]:
+    """Report ``meter.update(loss)`` where the project's own class adds up what it is given."""
+    meter = fed(context.model, call)
+    if meter is not None:
+        yield from _finding(call, meter, context)
+
+
 def _finding(node: cst.CSTNode, accumulator: Accumulator, context: Context) -> Iterator[Finding]:
     value = context.value(accumulator.added)
     if not _keeps_graph(value, accumulator, context) or accumulator.needs_graph:
@@ -115,7 +124,8 @@ def _finding(node: cst.CSTNode, accumulator: Accumulator, context: Context) -> I
     as_number = accumulator.is_number and isinstance(value, Tensor) and bool(value.scalar or value.one_element)
     method = "item" if as_number else "detach"
     part = accumulator.attached_part if as_number else accumulator.added
-    text = context.text(part).strip() if isinstance(part, (cst.Name, cst.Attribute)) else "..."
+    text = context.text(part).strip()
+    text = "..." if len(text) > 80 or "\n" in text else text if binds_trailers(part) else f"({text})"
     fix = NodeFix(f"add `.{method}()`", append_trailer(part, f".{method}()"))
     yield Finding(node, message, f"write `{text}.{method}()`", fix=(lambda: fix) if isinstance(value, Tensor) else None)
 

@@ -81,9 +81,21 @@ _TYPOS = {typo: flag for flag, typos in _MEANT.items() for typo in typos}
 @rule.on(cst.AssignTarget, cst.AnnAssign, mentions=tuple(sorted(_TYPOS)))
 def check(node: cst.AssignTarget | cst.AnnAssign, context: Context) -> Iterator[Finding]:
     """Report the assignment to an attribute with one of the known misspellings."""
-    target = node.target
-    if not isinstance(target, cst.Attribute) or target.attr.value not in _TYPOS:
-        return
+    for target in _attributes(node.target):
+        if target.attr.value in _TYPOS:
+            yield from _finding(target, context)
+
+
+def _attributes(target: cst.BaseExpression) -> Iterator[cst.Attribute]:
+    """The attributes that an assignment to a target sets, those in a tuple included."""
+    if isinstance(target, cst.Attribute):
+        yield target
+    elif isinstance(target, (cst.Tuple, cst.List)):
+        for element in target.elements:
+            yield from _attributes(element.value)
+
+
+def _finding(target: cst.Attribute, context: Context) -> Iterator[Finding]:
     typo = target.attr.value
     flag = _TYPOS[typo]
     if _is_own_field(target, typo, context):
@@ -95,7 +107,8 @@ def check(node: cst.AssignTarget | cst.AnnAssign, context: Context) -> Iterator[
         return
     # A module has no such flag under the right name either.
     statement = context.statement(target)
-    called = flag == "requires_grad" and isinstance(statement, cst.Assign) and len(statement.targets) == 1
+    is_only_target = isinstance(statement, cst.Assign) and [item.target for item in statement.targets] == [target]
+    called = flag == "requires_grad" and is_only_target
     yield Finding(
         target,
         message,
@@ -125,6 +138,8 @@ def _is_own_field(target: cst.Attribute, typo: str, context: Context) -> bool:
 
 def _is_read(attribute: cst.Attribute, context: Context) -> bool:
     parent = context.parent(attribute)
+    while isinstance(parent, (cst.BaseElement, cst.Tuple, cst.List)):
+        parent = context.parent(parent)
     return not isinstance(parent, cst.AssignTarget) and not (
         isinstance(parent, (cst.AugAssign, cst.AnnAssign)) and parent.target is attribute
     )

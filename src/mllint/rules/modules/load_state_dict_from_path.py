@@ -78,12 +78,16 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     method = call.func.attr.value
     if not isinstance(receiver, (Module, Object)) or _has_own_method(receiver, method):
         return
-    framework = receiver.framework or "torch"
+    module, import_edit = context.need_import(receiver.framework or "torch")
+    edits = wrap(given.value, f"{module}.load(", ")")
+    fix = NodeFix("load the file", edits if import_edit is None else (*edits, import_edit))
+    path = context.text(given.value).strip()
+    path = path if len(path) <= 60 and "\n" not in path else "..."
     yield Finding(
         call,
         f"`{method}` is given a path instead of a state dict",
-        f"write `{method}({framework}.load(...))`",
-        fix=lambda: _fix(given.value, framework, context),
+        f"write `{method}({module}.load({path}))`",
+        fix=lambda: fix,
     )
 
 
@@ -91,9 +95,3 @@ def _has_own_method(receiver: Module | Object, method: str) -> bool:
     return isinstance(receiver, Module) and (
         receiver.definition is not None and receiver.definition.method(method) is not None
     )
-
-
-def _fix(path: cst.BaseExpression, framework: str, context: Context) -> NodeFix:
-    module, import_edit = context.need_import(framework)
-    edits = wrap(path, f"{module}.load(", ")")
-    return NodeFix("load the file", edits if import_edit is None else (*edits, import_edit))

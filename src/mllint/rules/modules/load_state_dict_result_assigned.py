@@ -1,7 +1,7 @@
 """## What it does
 
 Finds code that takes what `load_state_dict` returns for the model: `model = model.load_state_dict(state)`,
-`model = Net().load_state_dict(state)`.
+`model = Net().load_state_dict(state)`, `Net().load_state_dict(state).eval()`.
 
 ## Why is this bad?
 
@@ -72,32 +72,50 @@ _AS_MODEL = frozenset({
 
 @rule.on_method("load_state_dict", "set_state_dict", "set_dict", "load_dict")
 def check(call: cst.Call, context: Context) -> Iterator[Finding]:
-    """Report the call when its result is bound to a name that stands for the model."""
-    statement = context.parent(call)
-    if not isinstance(statement, cst.Assign) or len(statement.targets) != 1:
-        return
+    """Report the call when its result is bound to a name that stands for the model, or used as one at once."""
     assert isinstance(call.func, cst.Attribute)
-    receiver, target = call.func.value, statement.targets[0].target
-    path = dotted_path(target)
-    if path is None or _has_own_method(context.value(receiver), call.func.attr.value):
+    receiver, method = call.func.value, call.func.attr.value
+    value = context.value(receiver)
+    if _has_own_method(value, method):
         return
-    method = call.func.attr.value
+    if isinstance(value, (Module, Object)) and (word := _method_called_on(call, context)) is not None:
+        message = f"`{method}` does not return the model: what it returns has no `{word}`"
+        yield Finding(call, message, f"call `{method}` on a line of its own, then `{word}` on the model")
+        return
+    statement = context.parent(call)
+    target = _only_target(statement)
+    path = None if target is None else dotted_path(target)
+    if target is None or path is None or not isinstance(statement, (cst.Assign, cst.AnnAssign)):
+        return
     message = f"`{method}` does not return the model: `{path}` becomes a report of keys"
     if dotted_path(receiver) == path:
-        if context.model.framework is not None or context.value(receiver) is not None:
-            yield Finding(
-                call,
-                message,
-                f"write `{path}.{method}(...)` without the assignment",
-                fix=lambda: NodeFix("drop the assignment", (delete_assignment_target(statement),)),
-            )
-    elif isinstance(context.value(receiver), (Module, Object)) and _is_used_as_model(target, statement, context):
+        if context.model.framework is not None or value is not None:
+            fix = NodeFix("drop the assignment", (delete_assignment_target(statement),))
+            yield Finding(call, message, f"write `{path}.{method}(...)` without the assignment", fix=lambda: fix)
+    elif isinstance(value, (Module, Object)) and _is_used_as_model(target, statement, context):
         yield Finding(
             call,
             message,
             f"make the model first, then call `{path}.{method}(...)`",
             fix=(lambda: _split(statement, receiver, path, context)) if isinstance(receiver, cst.Call) else None,
         )
+
+
+def _only_target(statement: cst.CSTNode | None) -> cst.BaseExpression | None:
+    if isinstance(statement, cst.AnnAssign):
+        return statement.target
+    only = isinstance(statement, cst.Assign) and len(statement.targets) == 1
+    return statement.targets[0].target if isinstance(statement, cst.Assign) and only else None
+
+
+def _method_called_on(call: cst.Call, context: Context) -> str | None:
+    """``eval`` of ``net.load_state_dict(state).eval()``."""
+    attribute = context.parent(call)
+    if not isinstance(attribute, cst.Attribute) or attribute.value is not call:
+        return None
+    outer = context.parent(attribute)
+    is_called = isinstance(outer, cst.Call) and outer.func is attribute
+    return attribute.attr.value if is_called and attribute.attr.value in _AS_MODEL else None
 
 
 def _has_own_method(value: Value | None, method: str) -> bool:
@@ -107,7 +125,7 @@ def _has_own_method(value: Value | None, method: str) -> bool:
     return value is not None and not isinstance(value, (Module, Object))
 
 
-def _is_used_as_model(target: cst.BaseExpression, statement: cst.Assign, context: Context) -> bool:
+def _is_used_as_model(target: cst.BaseExpression, statement: cst.CSTNode, context: Context) -> bool:
     """Whether a later use of the bound name calls it, or one of the methods of a module or optimizer."""
     path = dotted_path(target)
     return any(
@@ -124,9 +142,16 @@ def _used_as_model(context: Context) -> Iterator[cst.BaseExpression]:
             yield call.func.value
 
 
-def _split(statement: cst.Assign, receiver: cst.BaseExpression, path: str, context: Context) -> NodeFix | None:
+def _split(
+    statement: cst.Assign | cst.AnnAssign, receiver: cst.BaseExpression, path: str, context: Context
+) -> NodeFix | None:
     """``m = Net().load_state_dict(s)`` -> ``m = Net()`` and ``m.load_state_dict(s)`` on a line of its own."""
     line = context.parent(statement)
-    if not isinstance(line, cst.SimpleStatementLine) or len(line.body) > 1 or receiver.lpar or statement.value.lpar:
+    if (
+        not isinstance(line, cst.SimpleStatementLine)
+        or len(line.body) > 1
+        or receiver.lpar
+        or (statement.value and statement.value.lpar)
+    ):
         return None
     return NodeFix("load into the model", (insert_after(receiver, f"{context.line_break(line)}{path}"),))

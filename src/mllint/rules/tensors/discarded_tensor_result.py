@@ -71,14 +71,13 @@ rule = Rule(
 )
 
 _NEW = ("tensor", "scalar", "tensors")
-# Called for what else they do: random state, in-place updates.
+# Called for what else they do: random state, in-place updates, the error on a matrix that is not positive definite.
 _EFFECTS = frozenset({
     "assign", "increment", "set_value", "bernoulli", "multinomial", "normal", "poisson", "rand_like", "randn_like",
-    "randint_like",
+    "randint_like", "cholesky", "inv", "inverse",
 })  # fmt: skip
 # What functions of tensors call their first argument.
 _INPUTS = frozenset({"input", "x", "self", "tensors", "A"})
-# Names whose result nobody means to put in the place of the operand.
 _QUESTIONS = frozenset({"eq", "ne", "gt", "lt", "ge", "le", "isnan", "isinf", "isfinite", "logical_not"})
 
 
@@ -113,15 +112,23 @@ def _method(call: cst.Call, context: Context) -> _Lost | None:
     if root is None or not _has_method(context.value(receiver), name, context):
         return None
     returns = {fact.returns for fact in facts if fact is not None}
-    trust: Applicability | None = (
-        Applicability.UNSAFE if name == "detach" or "scalar" in returns else Applicability.SAFE
-    )
+    trust = Applicability.UNSAFE if _cuts(call) or "scalar" in returns else Applicability.SAFE
     meant = "tensors" not in returns and name not in _QUESTIONS and not name.startswith("new")
     return _Lost(root, f"{name}()", trust if meant else None)
 
 
+def _cuts(call: cst.BaseExpression) -> bool:
+    """Whether a chain of methods takes the graph away, on which code below may rely."""
+    while isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute):
+        if call.func.attr.value == "detach":
+            return True
+        call = call.func.value
+    return False
+
+
 def _has_method(value: Value | None, name: str, context: Context) -> bool:
     """Whether a thing is surely one whose method of that name gives a new thing and changes nothing."""
+    is_own = name in context.model.function_names
     match value:
         case Tensor() | Batch(opaque=False):
             fact = lookup.tensor_method(value.framework, name)
@@ -130,10 +137,9 @@ def _has_method(value: Value | None, name: str, context: Context) -> bool:
         case Object(kind="packed"):
             return lookup.tensor_method("torch", name) is not None
         case Output():
-            return name not in lookup.shared_methods() and name not in context.model.function_names
+            return name not in lookup.shared_methods() and not is_own
         case None | Batch():
-            known = name in lookup.tensor_only_methods() and name not in context.model.function_names
-            return known and context.model.framework is not None
+            return name in lookup.tensor_only_methods() and not is_own and context.model.framework is not None
     return False
 
 
@@ -160,8 +166,8 @@ def _function(call: cst.Call, context: Context) -> _Lost | None:
         return _Lost(given, f"{last}()", None)
     if root is None or not isinstance(values[0], (Tensor, Batch, Output, type(None))):
         return None
-    several = any(isinstance(value, (Tensor, Batch, Output)) for value in values[1:])
-    return _Lost(given, f"{last}()", None if several or fact.returns != "tensor" else Applicability.SAFE)
+    alone = not any(isinstance(value, (Tensor, Batch, Output)) for value in values[1:])
+    return _Lost(given, f"{last}()", Applicability.SAFE if alone and fact.returns == "tensor" else None)
 
 
 def _layer(call: cst.Call, context: Context) -> _Lost | None:
@@ -176,7 +182,7 @@ def _layer(call: cst.Call, context: Context) -> _Lost | None:
         return None
     if state is None or state.keys or state.sized or writes_elsewhere(layer.call, lookup.parameters(layer.name)):
         return None
-    return _Lost(call.args[0].value, f"{layer.name.rpartition('.')[2]}")
+    return _Lost(call.args[0].value, layer.name.rpartition(".")[2])
 
 
 def _finding(statement: cst.Expr, call: cst.Call, lost: _Lost, context: Context) -> Finding:

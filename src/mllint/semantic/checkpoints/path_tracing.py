@@ -61,6 +61,10 @@ class PathTracer(Follower):
                 return PathTracer(caller.model, caller.route, self.depth + 1).path(argument)
             if binding.kind is BindingKind.ASSIGN and binding.value is not None and not binding.path:
                 return self.path(binding.value)
+            if binding.kind is BindingKind.WITH and isinstance(binding.value, cst.Call):
+                opened = binding.value
+                if opened.args and self.model.qualified_name(opened.func) == "builtins.open":
+                    return self.path(opened.args[0].value)
             return Path.unknown(f"{binding.key}@{_meaning(binding)}")
         value = Construction().built_at(node, self.model)
         if isinstance(value, str):

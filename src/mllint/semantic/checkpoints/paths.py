@@ -49,7 +49,7 @@ class Path:
         """Whether the two surely name one file.
 
         Where folders are not known, a file's name of some length stands for the whole: ``out_dir + "/best.pth"``
-        and ``os.path.join(args.out, "best.pth")``.
+        and ``os.path.join(args.out, "best.pth")``. So does a name with a gap: ``f"epoch_{n}.pth"``.
         """
         if self.normal == other.normal:
             return bool(self.text)
@@ -60,6 +60,8 @@ class Path:
             return False
         if _MARK not in name and _MARK not in other_name:
             return name == other_name and _is_telling(name)
+        if _MARK in name and _MARK in other_name:
+            return self._pattern.pattern == other._pattern.pattern and _is_telling(name)
         return self._may_cover(other) or other._may_cover(self)
 
     def _may_cover(self, other: "Path") -> bool:

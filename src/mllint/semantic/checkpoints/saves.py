@@ -12,6 +12,7 @@ from mllint.semantic.checkpoints.paths import Path
 from mllint.semantic.checkpoints.places import Place
 from mllint.semantic.checkpoints.routes import Follower, Route
 from mllint.semantic.checkpoints.tracing import Tracer
+from mllint.semantic.imports import is_library
 from mllint.semantic.scopes import BindingKind
 from mllint.semantic.values import Function, Symbol
 from mllint.syntax.shape import argument, dotted_path
@@ -20,6 +21,7 @@ from mllint.syntax.walk import children
 if TYPE_CHECKING:
     from mllint.semantic.definitions import FunctionInfo
     from mllint.semantic.model import Model
+    from mllint.semantic.project import Project
 
 MAX_FILES = 40
 """How many files around a file are looked at for what they save."""
@@ -76,30 +78,32 @@ class Surroundings:
         return self._saved
 
     def _collect(self) -> "Iterator[Model]":
-        found: dict[FilePath, Model] = {_file(self.model): self.model}
         yield self.model
         project = self.model.project
         if project is None:
             return
-        for model in _imported(self.model):
-            if _file(model) not in found and len(found) < MAX_FILES:
-                found[_file(model)] = model
-                yield model
         own = _file(self.model)
+        found = {own}
+        for path in self._paths(project, own):
+            if path in found or not project.has_checkpoints(path):
+                continue
+            model = self.model.neighbour(path) if len(found) < MAX_FILES else None
+            found.add(path)
+            if model is not None:
+                yield model
+
+    def _paths(self, project: "Project", own: FilePath) -> Iterator[FilePath]:
+        """The files around a file: what it imports, what lies beside and above it, and what those import."""
+        yield from _imported(self.model, project)
         folders = [own.parent]
         if own.parent != project.root and project.root in own.parents:
             folders.append(own.parent.parent)
         for folder in folders:
-            for path in project.checkpoint_files(folder):
-                model_there = None if path in found or len(found) >= MAX_FILES else self.model.neighbour(path)
-                if model_there is None:
-                    continue
-                found[path] = model_there
-                yield model_there
-                for model in _imported(model_there):
-                    if _file(model) not in found and len(found) < MAX_FILES and "save" in model.calls_by_word:
-                        found[_file(model)] = model
-                        yield model
+            for path in project.checkpoint_files(folder)[:MAX_FILES]:
+                yield path
+                beside = self.model.neighbour(path) if path != own else None
+                if beside is not None:
+                    yield from _imported(beside, project)
 
     def _sites(self, model: "Model") -> Iterator[_Site]:
         """The calls of ``torch.save`` and ``paddle.save`` in a file."""
@@ -219,26 +223,26 @@ def _passes_all(call: cst.Call, function: cst.FunctionDef) -> bool:
     )
 
 
-def _imported(model: "Model") -> "Iterator[Model]":
-    """The project's own files that a file imports, each once."""
-    seen: list[Model] = []
+def _imported(model: "Model", project: "Project") -> Iterator[FilePath]:
+    """The project's own files that a file imports."""
+    importer = FilePath(model.source.path)
     for statement in model.tree.by_type.get(cst.ImportFrom, ()):
         module = dotted_path(statement.module) if statement.module is not None else ""
-        if module is None:
+        if module is None or (not statement.relative and is_library(module)):
             continue
         names = [module]
         if not isinstance(statement.names, cst.ImportStar):
             names += [f"{module}.{alias.evaluated_name}".lstrip(".") for alias in statement.names]
         for name in names:
-            target = model.sibling(name, len(statement.relative))
-            if target is not None and target not in seen:
-                seen.append(target)
+            path = project.locate(name, len(statement.relative), importer)
+            if path is not None:
+                yield path.resolve()
     for statement in model.tree.by_type.get(cst.Import, ()):
         for alias in statement.names:
-            target = model.sibling(alias.evaluated_name, 0)
-            if target is not None and target not in seen:
-                seen.append(target)
-    return iter(seen)
+            if not is_library(alias.evaluated_name):
+                path = project.locate(alias.evaluated_name, 0, importer)
+                if path is not None:
+                    yield path.resolve()
 
 
 def _file(model: "Model") -> FilePath:

@@ -100,6 +100,8 @@ def wrappings(model: "Model", node: cst.BaseExpression) -> list[tuple[str, ...] 
     Wrappers that add no prefix are left out; ``None``: not known.
     """
     if isinstance(node, cst.IfExp):
+        if _takes_out(node.body) or _takes_out(node.orelse):
+            return [()]  # `model.module if hasattr(model, "module") else model`
         return [*wrappings(model, node.body), *wrappings(model, node.orelse)]
     found: list[tuple[str, ...] | None] = []
     bindings = model.reaching(node)
@@ -108,12 +110,20 @@ def wrappings(model: "Model", node: cst.BaseExpression) -> list[tuple[str, ...] 
         owner = None if function is None else model.function_info(function).owner
         if owner is not None and isinstance(node.value, cst.Name):
             bindings = tuple(owner.assignments(node.attr.value))
+    if len(bindings) > 1 and any(binding.value is not None and _takes_out(binding.value) for binding in bindings):
+        return [()]  # the same as statements
     for binding in bindings:
         if binding.kind is BindingKind.ASSIGN and isinstance(binding.value, cst.IfExp) and not binding.path:
             found += wrappings(binding.scope.model, binding.value)
         else:
             found.append(_wrappers(binding.scope.model.binding_value(binding)))
     return found or [_wrappers(model.value(node))]
+
+
+def _takes_out(node: cst.BaseExpression) -> bool:
+    """Whether an expression is the module inside a wrapper: ``model.module``."""
+    attributes = {prefix.removesuffix(".") for prefix in WRAPPER_PREFIXES}
+    return isinstance(node, cst.Attribute) and node.attr.value in attributes
 
 
 def _wrappers(value: object) -> tuple[str, ...] | None:

@@ -1,0 +1,273 @@
+"""What the model says of expressions: small sources, and the value of the expression in their last line."""
+
+import textwrap
+
+import libcst as cst
+import pytest
+
+from mllint.engine import Targets, lint
+from mllint.registry import select
+from mllint.semantic.model import Model
+from mllint.semantic.values import Elements, Mapping, Module, Object, Other, Output, Repeated, Tensor, Text, Value
+from mllint.syntax.parse import parse
+from mllint.syntax.source import Source
+from mllint.syntax.walk import Tree
+
+HEADER = "import torch\nimport torch.nn.functional as F\nfrom torch import nn\n"
+
+
+def value_of(source: str, header: str = HEADER) -> Value | None:
+    """The value of the expression statement at the end of the source (at the end of its last function)."""
+    text = header + textwrap.dedent(source).strip("\n") + "\n"
+    tree = Tree(parse(Source(text, "example.py")))
+    model = Model(tree, Source(text, "example.py"))
+    return model.value(tree.by_type[cst.Expr][-1].value)
+
+
+def rows(code: str, source: str, targets: Targets | None = None) -> list[int]:
+    """The rows on which a rule reports."""
+    data = textwrap.dedent(source).lstrip("\n").encode()
+    return [found.location.row for found in lint(data, "example.py", select([code], []), targets=targets).diagnostics]
+
+
+# -- whether a tensor is 0-d -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("expression", "scalar"),
+    [
+        ("torch.zeros([])", True),
+        ("torch.zeros(())", True),
+        ("torch.zeros(1)", False),
+        ("torch.zeros(2, 3)", False),
+        ("torch.zeros((1,))", False),
+        ("torch.zeros(*size)", None),
+        ("torch.zeros(size)", None),
+        ("torch.FloatTensor([0])", False),
+        ("torch.tensor(3.0)", True),
+        ("torch.tensor([3.0])", False),
+        ("torch.tensor(unknown)", None),
+        ("nn.Parameter(torch.tensor(0.5))", True),
+        ("nn.Parameter(torch.ones(1))", False),
+        ("torch.exp(torch.tensor(1.0))", True),
+        ("torch.zeros_like(torch.tensor(1.0))", True),
+        ("torch.tensor(1.0) * 2", True),
+        ("torch.tensor(1.0) + torch.ones(3)", False),
+        ("torch.tensor(1.0).unsqueeze(0)", False),
+        ("torch.tensor(1.0).view(1)", False),
+        ("torch.tensor(1.0).view(-1)", False),
+        ("torch.dist(torch.ones(2), torch.ones(2))", True),
+        ("nn.utils.clip_grad_norm_([], 1.0)", True),
+        ("F.mse_loss(torch.ones(2), torch.ones(2))", True),
+        ("F.mse_loss(torch.ones(2), torch.ones(2), reduction='none')", False),
+        ("nn.MSELoss()(torch.ones(2), torch.ones(2))", True),
+        ("nn.MSELoss(reduction='none')(torch.ones(2), torch.ones(2))", False),
+        ("nn.MSELoss(reduction=unknown)(torch.ones(2), torch.ones(2))", None),
+    ],
+)
+def test_rank(expression: str, scalar: bool | None) -> None:
+    found = value_of(f"def f(size, unknown):\n    {expression}")
+    assert isinstance(found, Tensor)
+    assert found.scalar is scalar
+
+
+def test_maximum_with_another_tensor_is_no_pair() -> None:
+    assert not isinstance(value_of("torch.ones(2).max(torch.ones(2))"), Elements)
+    assert isinstance(value_of("torch.ones(2).max(0)"), Elements)
+
+
+# -- what uses prove ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "F.relu(x)",
+        "torch.clamp(x, 0, 1)",
+        "nn.Linear(2, 2)(x)",
+        "nn.MSELoss()(x, y)",
+        "nn.MSELoss()(y, x)",
+        "F.cross_entropy(y, target=x)",
+        "x.masked_fill(y, 0)",
+        "x.size(0)",
+    ],
+)
+def test_use_proves_a_tensor(use: str) -> None:
+    assert isinstance(value_of(f"def f(x, y):\n    {use}\n    x"), Tensor)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "torch.add(x, y)",
+        "torch.tensor(x)",
+        "torch.cat(x)",
+        "nn.LSTM(2, 2)(x)",
+        "print(x)",
+        "F.dropout(y, x)",
+        "x.size",
+        "x.cuda()",
+        "[F.relu(x) for x in y]",
+        "F.relu(*x)",
+    ],
+)
+def test_use_proves_nothing(use: str) -> None:
+    assert value_of(f"def f(x, y):\n    {use}\n    x") is None
+
+
+def test_a_method_that_the_file_defines_proves_nothing() -> None:
+    source = """
+        class Own:
+            def masked_fill(self, mask, value):
+                pass
+
+        def f(x):
+            x.masked_fill(0, 1)
+            x
+        """
+    assert value_of(source) is None
+
+
+def test_a_use_sees_the_binding_of_its_own_place() -> None:
+    assert value_of("def f(x):\n    F.relu(x)\n    x = g()\n    x") is None
+
+
+# -- parameters, attributes, dicts -------------------------------------------------------------------------------------
+
+
+def test_what_forward_is_given_is_a_structure_of_tensors() -> None:
+    source = "class Net(nn.Module):\n    def forward(self, x, mask=None, training=True):\n        {}"
+    assert value_of(source.format("x")) == Output("torch")
+    assert value_of(source.format("mask")) == Output("torch")
+    assert value_of(source.format("training")) is None
+
+
+@pytest.mark.parametrize(
+    ("test", "is_tensor"),
+    [("torch.is_tensor(x)", True), ("isinstance(x, torch.Tensor)", True), ("callable(x)", False)],
+)
+def test_tests_narrow(test: str, is_tensor: bool) -> None:
+    assert isinstance(value_of(f"def f(x):\n    if {test}:\n        x"), Tensor) is is_tensor
+
+
+@pytest.mark.parametrize(
+    ("register", "expected"),
+    [
+        ('self.register_buffer("x", torch.ones(1))', Tensor("torch", False, False)),
+        ('self.register_parameter("x", nn.Parameter(torch.ones(1)))', Tensor("torch", True, False, parameter=True)),
+        ('self.register_buffer("y", torch.ones(1))', None),
+    ],
+)
+def test_registered_attributes(register: str, expected: Value | None) -> None:
+    source = f"""
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                {register}
+
+        def f(net: Net):
+            net.x
+        """
+    found = value_of(source)
+    assert found == expected if expected is not None else not isinstance(found, Tensor)
+
+
+def test_values_of_dicts() -> None:
+    declared = "def f(batch: dict[str, torch.Tensor], **others: torch.Tensor):\n    {}"
+    assert value_of(declared.format("batch['x']")) == Tensor("torch")
+    assert value_of(declared.format("others['x']")) == Tensor("torch")
+    assert value_of(declared.format("batch")) == Mapping(item=Tensor("torch"))
+    display = "d = {'loss': torch.tensor(1.0)}\n{}"
+    assert value_of(display.replace("{}", "d['loss']")) == Tensor("torch", False, True)
+    assert value_of(display.replace("{}", "d['other']")) is None
+    assert value_of(display.replace("{}", "d[key]")) == Tensor("torch"), "more may be added to a display"
+
+
+def test_packed_sequences() -> None:
+    source = "def f(x: torch.Tensor, n):\n    p = nn.utils.rnn.pack_padded_sequence(x, n)\n    {}"
+    packed = Object("packed", "torch.nn.utils.rnn.PackedSequence")
+    assert value_of(source.format("p.cuda()")) == packed
+    assert isinstance(value_of(source.format("p.data")), Tensor)
+    output = value_of(source.format("nn.GRU(2, 2)(p)[0]"))
+    assert output == packed
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("pathlib.Path(__file__).parent / 'x'", Object),
+        ("pathlib.Path('x').stem", Text),
+        ("sys.argv[1]", Text),
+        ("sorted(glob.glob('*'))[-1]", Text),
+        ("max(glob.glob('*'), key=len)", Text),
+        ("os.listdir('.')", Repeated),
+        ("unittest.mock.MagicMock()", Other),
+        ("argparse.ArgumentParser().parse_args()", Other),
+    ],
+)
+def test_things_of_the_standard_library(expression: str, expected: type[Value]) -> None:
+    header = "import argparse, glob, os, pathlib, sys\nimport unittest.mock\n"
+    assert isinstance(value_of(expression, header), expected)
+
+
+def test_instances_are_asked_for_their_items() -> None:
+    source = """
+        class Rows:
+            def __getitem__(self, index):
+                return torch.zeros(3)
+
+        rows = Rows()
+        rows[0]
+        """
+    assert value_of(source) == Tensor("torch", False, False)
+
+
+def test_what_a_structure_of_tensors_gives_when_it_is_moved_is_one_too() -> None:
+    assert value_of("def f(net: nn.Module, x):\n    net(x).cuda()") == Output("torch", True)
+    assert isinstance(value_of("def f(net: nn.Module, x):\n    net(x).relu()"), Tensor)
+    assert isinstance(value_of("def f(net: nn.Module):\n    net.cuda()"), Module)
+
+
+# -- places ------------------------------------------------------------------------------------------------------------
+
+CELLS = "import torch\n# In[1]:\nx = torch.ones(3)\nx.cuda()\nx.float()\n# In[2]:\nx.half()\n"
+
+
+def test_the_end_of_a_notebook_cell_is_shown() -> None:
+    assert rows("ML101", CELLS) == [4]
+    assert rows("ML101", CELLS.replace("In[", "No[")) == [4, 5, 7]
+
+
+@pytest.mark.parametrize(
+    ("block", "is_silent"),
+    [
+        ("with pytest.raises(ValueError):\n    {}", True),
+        ("with contextlib.suppress(ValueError):\n    {}", True),
+        ("with profiler.profile():\n    {}", True),
+        ("with torch.no_grad():\n    {}", False),
+        ("try:\n    {}\nexcept ValueError:\n    pass", True),
+        ("try:\n    {}\n    y = net(x)\nexcept ValueError:\n    pass", False),
+        ("try:\n    {}\nfinally:\n    pass", False),
+        ("for _ in range(9):\n    {}", True),
+        ("for _ in range(9):\n    {}\n    y = net(x)", False),
+        ("for y in x:\n    {}", False),
+    ],
+)
+def test_places_that_want_no_result(block: str, is_silent: bool) -> None:
+    source = f"import torch\nx = torch.ones(3)\n{block.format('x.view(5)')}\n"
+    assert (rows("ML101", source) == []) is is_silent
+
+
+# -- versions ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("version", "found"), [(None, [3]), ((2, 6), []), ((3, 0), [3])])
+def test_to_of_old_paddle_works_in_place(version: tuple[int, int] | None, found: list[int]) -> None:
+    source = 'import paddle\nx = paddle.ones([3])\nx.to("float64")\n'
+    assert rows("ML101", source, Targets(paddle=version)) == found
+
+
+@pytest.mark.parametrize(("version", "found"), [(None, [3]), ((2, 4), []), ((2, 5), [3])])
+def test_results_of_old_paddle_have_a_dimension(version: tuple[int, int] | None, found: list[int]) -> None:
+    source = "import paddle\nx = paddle.ones([3])\nprint(x.sum()[0])\n"
+    assert rows("ML102", source, Targets(paddle=version)) == found
