@@ -27,6 +27,11 @@ class Context:
         self.model = model
         self.torch_version, self.paddle_version = versions
 
+    @property
+    def source_text(self) -> str:
+        """The text of the whole file."""
+        return self._source.text
+
     # -- the tree ----------------------------------------------------------------------------------------------------
 
     def parent(self, node: cst.CSTNode) -> cst.CSTNode | None:

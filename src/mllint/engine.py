@@ -74,8 +74,10 @@ def lint(
         return Result(path, Status.SKIPPED)
     targets = targets or Targets()
     bare = _bare_model(source, project, python_tree)
-    if bare is not None and _is_clean(source, bare, rules, targets):
-        return Result(path, Status.OK, dependencies=bare.dependencies)
+    if bare is not None:
+        rules = _rules_that_find(source, bare, rules, targets)
+        if not rules.rules:
+            return Result(path, Status.OK, dependencies=bare.dependencies)
     try:
         model = Model(Tree(parse(source)), source, project)
     except ParseError as error:
@@ -106,16 +108,22 @@ def _bare_model(source: Source, project: Project | None, python_tree: ast.AST | 
     return model
 
 
-def _is_clean(source: Source, model: Model, rules: RuleSet, targets: Targets) -> bool:
-    """Whether no rule finds anything in the nodes without whitespace, so that the file need not be parsed in full.
+def _rules_that_find(source: Source, model: Model, rules: RuleSet, targets: Targets) -> RuleSet:
+    """The rules that find something in the nodes without whitespace: where there are none, no full parse is needed.
 
     A rule that cannot do without whitespace raises; then only the full tree can tell.
     """
     context = Context(source, model.tree, model, (targets.torch, targets.paddle))
-    try:
-        return not any(True for _, node, handler in _visits(model.tree, rules, context) for _ in handler(node, context))
-    except Exception:  # noqa: BLE001
-        return False
+    finding: dict[str, Rule] = {}
+    for rule, node, handler in _visits(model.tree, rules, context):
+        if rule.code not in finding:
+            try:
+                has_found = any(True for _ in handler(node, context))
+            except Exception:  # noqa: BLE001
+                has_found = True
+            if has_found:
+                finding[rule.code] = rule
+    return RuleSet(finding.values())
 
 
 def _analyse(
@@ -154,8 +162,9 @@ def _analyse(
 def _visits(tree: Tree, rules: RuleSet, context: Context) -> Iterator[tuple[Rule, cst.CSTNode, Handler]]:
     """Who visits which node, in document order per kind of subscription."""
     dispatch = rules.dispatch
-    for node_type, entries in dispatch.by_node_type.items():
-        for node in tree.by_type.get(node_type, ()):
+    by_type = tree.by_type
+    for node_type, entries in dispatch.of_nodes(tree.count, context.source_text).items():
+        for node in by_type.get(node_type, ()):
             for rule, handler in entries:
                 yield rule, node, handler
     if not dispatch.by_method and not dispatch.by_callee:

@@ -126,7 +126,7 @@ class Plugin:
         task = Task(self._filename, settings, data, in_project=in_project, noqa=False)
         with garbage_left_alone():
             diagnostics = runner.outcome(task, self._tree).result.diagnostics
-        set_aside()
+            set_aside(len(data))
         return diagnostics
 
 

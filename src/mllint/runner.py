@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from mllint.semantic.project import Project
 
 
-_GARBAGE = 300_000
+_GARBAGE = 3_000_000
 """How many objects may be left over from files before cyclic garbage is looked for."""
 
 
@@ -171,21 +171,23 @@ class Runner:
         )
 
 
-def set_aside() -> None:
-    """Take what is kept of the files so far out of the collector's sight.
+def set_aside(size: int) -> None:
+    """Take what is kept of the files so far out of the collector's sight; ``size`` is the last one's, in characters.
 
-    For a process of somebody else's, who goes on collecting: models are large, and would be searched each time.
+    For a process of somebody else's, who goes on collecting: models are large, and would be searched each time. To be
+    called while the collector is off: it searches what is new as soon as it is on.
     """
-    global _files_aside
-    _files_aside += 1
-    if _files_aside % _FILES_BETWEEN_COLLECTIONS == 0:
+    global _size_aside
+    _size_aside += size
+    if _size_aside > _SIZE_BETWEEN_COLLECTIONS:
+        _size_aside = 0
         gc.unfreeze()
         gc.collect()
     gc.freeze()
 
 
-_files_aside = 0
-_FILES_BETWEEN_COLLECTIONS = 200
+_size_aside = 0
+_SIZE_BETWEEN_COLLECTIONS = 2_000_000
 
 
 @contextmanager

@@ -1,8 +1,10 @@
 """The facade over the model of one file: scopes, definitions, values, all computed when asked and remembered."""
 
+from collections.abc import MutableMapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
 
 import libcst as cst
 
@@ -37,15 +39,31 @@ class Model:
         self.project = project
         self._scopes: dict[int, Scope] = {}
         self._scope_of: dict[int, Scope] = {}
-        self._functions: dict[int, FunctionInfo] = {}
-        self._classes: dict[int, ClassInfo] = {}
+        self._functions: MutableMapping[int, FunctionInfo] = {}
+        self._classes: MutableMapping[int, ClassInfo] = {}
         self._comprehensions: dict[tuple[int, str], Binding] = {}
+        self._left_scopes: list[Scope] = []
         self._dependencies: set[str] = set()
         self.depth = Depth() if project is None else project.depth
-        self._inference = Inference(self)
-        self.gradients = Gradients(self)
-        self.backward = Backward(self)
-        self.surroundings = Surroundings(self)
+
+    @cached_property
+    def _inference(self) -> Inference:
+        return Inference(self)
+
+    @cached_property
+    def gradients(self) -> Gradients:
+        """Where no graph is recorded."""
+        return Gradients(self)
+
+    @cached_property
+    def backward(self) -> Backward:
+        """Where gradients are computed."""
+        return Backward(self)
+
+    @cached_property
+    def surroundings(self) -> Surroundings:
+        """What the files around this one save and load."""
+        return Surroundings(self)
 
     @cached_property
     def full_tree(self) -> Tree:
@@ -62,15 +80,27 @@ class Model:
 
         Who still holds a class of this file can go on asking; the answers are derived anew.
         """
-        self._inference = Inference(self)
-        self.gradients = Gradients(self)
-        self.backward = Backward(self)
-        self.surroundings = Surroundings(self)
-        self._comprehensions.clear()
         for class_definition in self._classes.values():
             class_definition.forget()
         for function_definition in self._functions.values():
             function_definition.forget()
+        left = [*self._left_scopes, *self._scopes.values()]
+        kept = {"tree", "source", "project", "depth", "_functions", "_classes", "_dependencies"}
+        for name in self.__dict__.keys() - kept:
+            del self.__dict__[name]
+        self._scopes, self._scope_of, self._comprehensions, self._left_scopes = {}, {}, {}, left
+        # Weak: a definition holds its model, and what holds itself stays until the collector comes.
+        self._functions = WeakValueDictionary(self._functions)
+        self._classes = WeakValueDictionary(self._classes)
+
+    def let_go(self) -> None:
+        """Empty the scopes that were forgotten; nothing may be asking about them any more.
+
+        They hold themselves, and would stay in memory until the collector comes.
+        """
+        for scope in self._left_scopes:
+            scope.empty()
+        self._left_scopes = []
 
     # -- where things stand ----------------------------------------------------------------------------------------
 

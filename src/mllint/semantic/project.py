@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
+from weakref import WeakSet
 
 from mllint.semantic.depth import Depth
 from mllint.syntax.bare import NotBareError, bare_module
@@ -41,6 +42,7 @@ class Project:
         self.depth = Depth()
         self._kept = 0
         self._models: OrderedDict[Path, Model | None] = OrderedDict()
+        self._left: WeakSet[Model] = WeakSet()
         self._located: dict[tuple[str, Path], Path | None] = {}
         self._with_checkpoints: dict[Path, tuple[Path, ...]] = {}
         self._checkpoints_in: dict[Path, bool] = {}
@@ -141,7 +143,10 @@ class Project:
         return model if model is not None and model.source.text == source.text else None
 
     def keep(self, model: "Model") -> None:
-        """Remember the model of a file, for the files that import it."""
+        """Remember the model of a file that is about to be checked, for the files that import it."""
+        for left in list(self._left):
+            left.forget()
+            left.let_go()
         self._keep(Path(model.source.path).resolve(), model)
 
     def _keep(self, path: Path, model: "Model | None") -> None:
@@ -153,6 +158,7 @@ class Project:
             self._kept -= _size(oldest)
             if oldest is not None:
                 oldest.forget()
+                self._left.add(oldest)
 
     def _read(self, path: Path) -> "Model | None":
         from mllint.semantic.model import (

@@ -101,6 +101,13 @@ class Scope:
         self._reaching: dict[tuple[int, str], Reaching] = {}
         _Builder(self).build()
 
+    def empty(self) -> None:
+        """Drop what is in it, which holds the scope in turn."""
+        for block, _ in self.places.values():
+            block.bindings = {}
+        self.entry.bindings = {}
+        self.bindings, self.places, self._reaching = {}, {}, {}
+
     @property
     def is_class(self) -> bool:
         """Whether this is a class body, which inner scopes cannot see."""

@@ -44,21 +44,21 @@ def bare_module(text: str, tree: ast.AST | None = None) -> cst.Module:
 
 
 def _maker(node_type: type[Any], *given: str) -> Callable[..., Any]:
-    """A function from the values of the named fields to a node; its other child fields are empty."""
-    new: Callable[[Any], Any] = object.__new__
-    setters = tuple(getattr(node_type, name).__set__ for name in given)
+    """A function from the values of the named fields to a node; its other child fields are empty.
+
+    The nodes are frozen and made by the thousand, so the function writes their slots, one line a field.
+    """
     fields = {field.name for field in dataclasses.fields(node_type)}
     names = {*child_fields(node_type), *(fields & set(_FIXED))}
-    rest = tuple((getattr(node_type, name).__set__, _FIXED.get(name)) for name in sorted(names - set(given)))
-
-    def make(*values: object) -> Any:
-        node = new(node_type)
-        for put, value in zip(setters, values, strict=True):
-            put(node, value)
-        for put, value in rest:
-            put(node, value)
-        return node
-
+    values = {name: f"given_{name}" for name in given}
+    values |= {name: repr(_FIXED.get(name)) for name in sorted(names - set(given))}
+    lines = [f"    put_{name}(node, {value})" for name, value in values.items()]
+    parameters = ", ".join(f"given_{name}" for name in given)
+    text = f"def make({parameters}):\n    node = new(node_type)\n" + "\n".join([*lines, "    return node"])
+    names_in_it: dict[str, Any] = {f"put_{name}": getattr(node_type, name).__set__ for name in values}
+    names_in_it |= {"new": object.__new__, "node_type": node_type}
+    exec(text, names_in_it)  # noqa: S102 - of names of fields only
+    make: Callable[..., Any] = names_in_it["make"]
     return make
 
 

@@ -110,6 +110,10 @@ class Tree:
             stack += pending
         self.node_count = sum(map(len, by_type.values()))
 
+    def count(self, node_type: type[cst.CSTNode]) -> int:
+        """How many nodes of a type there are."""
+        return len(self.by_type.get(node_type, ()))
+
     def parent(self, node: cst.CSTNode) -> cst.CSTNode | None:
         """The node that holds this one; ``None`` for the module."""
         return self.parents.get(id(node))
