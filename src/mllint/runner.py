@@ -187,7 +187,7 @@ def set_aside(size: int) -> None:
 
 
 _size_aside = 0
-_SIZE_BETWEEN_COLLECTIONS = 2_000_000
+_SIZE_BETWEEN_COLLECTIONS = 5_000_000
 
 
 @contextmanager

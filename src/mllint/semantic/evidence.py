@@ -5,7 +5,8 @@ exists on tensors alone, or that is given to a library layer or to a function of
 ``parameters()`` is a module. The use must see the very binding.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import cache
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -35,15 +36,31 @@ _NOT_ONLY_TENSORS = frozenset({
 })  # fmt: skip
 
 
+class Uses:
+    """The uses in a file that may say what something is, by name or dotted path and scope."""
+
+    def __init__(self, model: "Model") -> None:
+        self._model = model
+        self._by_key: dict[str, dict[int, list[cst.BaseExpression]]] = {}
+
+    def of(self, binding: Binding) -> Iterable[cst.BaseExpression]:
+        """Where the key of a binding stands in the binding's scope, to be called upon or passed to a call."""
+        by_scope = self._by_key.get(binding.key)
+        if by_scope is None:
+            by_scope = self._by_key[binding.key] = {}
+            for node in _reads(self._model, binding.key):
+                if _may_prove(self._model, node):
+                    by_scope.setdefault(id(self._model.scope_of(node)), []).append(node)
+        return by_scope.get(id(binding.scope), ())
+
+
 def from_use(model: "Model", binding: Binding) -> Value | None:
     """What the uses of a binding prove; ``None`` when they prove nothing."""
     framework = model.framework
     if framework is None or binding.kind not in _FOLLOWED:
         return None
     found: Value | None = None
-    for node in _reads(model, binding.key):
-        if model.scope_of(node) is not binding.scope:
-            continue
+    for node in model.uses.of(binding):
         proof = _proof(model, framework, node)
         if proof is None or (found is not None and not _has_one_element(proof)):
             continue
@@ -67,6 +84,21 @@ def _reads(model: "Model", key: str) -> Iterator[cst.BaseExpression]:
                 yield parent
         elif "." not in key and not (isinstance(parent, cst.Arg) and parent.keyword is name):
             yield name
+
+
+def _may_prove(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether it stands where ``_proof`` looks, as far as names tell."""
+    parent = model.tree.parents.get(id(node))
+    kind = parent.__class__  # asked of every use of every name, and `isinstance` of an abstract class is slow
+    if kind is cst.Attribute:
+        call = model.tree.parents.get(id(parent))
+        return call.__class__ is cst.Call and parent.attr.value in _telling_methods()  # type: ignore[union-attr]
+    return kind is cst.Arg
+
+
+@cache
+def _telling_methods() -> frozenset[str]:
+    return _MODULE_METHODS | _MODE_METHODS | {"backward", "size"} | lookup.tensor_only_methods()
 
 
 def _proof(model: "Model", framework: Framework, node: cst.BaseExpression) -> Value | None:

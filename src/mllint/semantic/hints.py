@@ -1,5 +1,6 @@
 """What the spelling of an expression hints at where nothing else is known of it. A last resort, never a proof."""
 
+import io
 import re
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from mllint.semantic.values import Framework
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+# What Python's own containers, texts and files have.
+_METHODS = frozenset(name for kind in (list, dict, set, str, io.TextIOBase) for name in dir(kind))
 _CRITERION = frozenset({"criterion", "crit"})
 
 
@@ -51,6 +54,18 @@ def is_moved_to_itself(model: "Model", node: cst.BaseExpression) -> bool:
                 if is_own and model.enclosing_function(call) is function:
                     return True
     return False
+
+
+def may_name_layer(model: "Model", callee: cst.BaseExpression) -> bool:
+    """Whether what is called may be a layer by its name alone: an attribute may be a method instead.
+
+    It spares looking at what the attribute belongs to; it is asked of every statement that is a call.
+    """
+    if not isinstance(callee, cst.Attribute):
+        return True
+    name = callee.attr.value
+    is_method = name.endswith("_") or name in _METHODS or name in model.function_names
+    return not is_method and dotted_path(callee) is not None
 
 
 def _is_loss(name: str) -> bool:

@@ -75,7 +75,10 @@ class Inference:
 
     def value(self, node: cst.CSTNode) -> Value | None:
         """What an expression is; ``None`` when that is not certain."""
-        return self._remembered(self._values, node, lambda: self._evaluate(node))
+        try:
+            return self._values[id(node)]
+        except KeyError:
+            return self._remembered(self._values, node, lambda: self._evaluate(node))
 
     def _remembered(
         self, memo: dict[int, Value | None], thing: object, derive: Callable[[], Value | None]
@@ -203,7 +206,10 @@ class Inference:
         """What a binding binds its key to."""
         if binding.scope.model is not self.model:
             return binding.scope.model.binding_value(binding)
-        return self._remembered(self._bindings, binding, lambda: self._derive_binding(binding))
+        try:
+            return self._bindings[id(binding)]
+        except KeyError:
+            return self._remembered(self._bindings, binding, lambda: self._derive_binding(binding))
 
     def _derive_binding(self, binding: Binding) -> Value | None:
         derived = self._bound(binding)

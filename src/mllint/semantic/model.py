@@ -13,6 +13,7 @@ from mllint.semantic.backward import Backward
 from mllint.semantic.checkpoints.saves import Surroundings
 from mllint.semantic.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.depth import Depth
+from mllint.semantic.evidence import Uses
 from mllint.semantic.gradients import Gradients
 from mllint.semantic.imports import is_library
 from mllint.semantic.inference import Inference
@@ -59,6 +60,11 @@ class Model:
     def backward(self) -> Backward:
         """Where gradients are computed."""
         return Backward(self)
+
+    @cached_property
+    def uses(self) -> Uses:
+        """Where things are used in a way that may say what they are."""
+        return Uses(self)
 
     @cached_property
     def surroundings(self) -> Surroundings:

@@ -4,6 +4,7 @@ Nothing is imported or run: a sibling file is read, parsed and asked for its cla
 is being checked. How much is read is bounded, and what was read is kept for the next file.
 """
 
+import os
 import re
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -43,6 +44,7 @@ class Project:
         self._kept = 0
         self._models: OrderedDict[Path, Model | None] = OrderedDict()
         self._left: WeakSet[Model] = WeakSet()
+        self._paths: dict[str, Path] = {}
         self._located: dict[tuple[str, Path], Path | None] = {}
         self._with_checkpoints: dict[Path, tuple[Path, ...]] = {}
         self._checkpoints_in: dict[Path, bool] = {}
@@ -59,7 +61,7 @@ class Project:
 
     def locate(self, module: str, level: int, importer: Path) -> Path | None:
         """The file that ``import module`` (after ``level`` dots) means in ``importer``, if it is in the project."""
-        folder = importer.resolve().parent
+        folder = self._resolved(str(importer)).parent
         if level > 0:
             for _ in range(level - 1):
                 folder = folder.parent
@@ -139,7 +141,7 @@ class Project:
 
     def recall(self, source: Source) -> "Model | None":
         """The model of a file that was read before, if its text is still the same."""
-        model = self._models.get(Path(source.path).resolve())
+        model = self._models.get(self._resolved(source.path))
         return model if model is not None and model.source.text == source.text else None
 
     def keep(self, model: "Model") -> None:
@@ -147,7 +149,14 @@ class Project:
         for left in list(self._left):
             left.forget()
             left.let_go()
-        self._keep(Path(model.source.path).resolve(), model)
+        self._keep(self._resolved(model.source.path), model)
+
+    def _resolved(self, path: str) -> Path:
+        """The absolute path of a file, through symbolic links."""
+        path = os.path.abspath(path)
+        if path not in self._paths:
+            self._paths[path] = Path(path).resolve()
+        return self._paths[path]
 
     def _keep(self, path: Path, model: "Model | None") -> None:
         self._kept -= _size(self._models.pop(path, None))

@@ -57,7 +57,7 @@ def _maker(node_type: type[Any], *given: str) -> Callable[..., Any]:
     text = f"def make({parameters}):\n    node = new(node_type)\n" + "\n".join([*lines, "    return node"])
     names_in_it: dict[str, Any] = {f"put_{name}": getattr(node_type, name).__set__ for name in values}
     names_in_it |= {"new": object.__new__, "node_type": node_type}
-    exec(text, names_in_it)  # noqa: S102 - of names of fields only
+    exec(text, names_in_it)
     make: Callable[..., Any] = names_in_it["make"]
     return make
 

@@ -58,6 +58,7 @@ from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, assign_result
 from mllint.knowledge import lookup
 from mllint.rule import Finding, Rule
+from mllint.semantic.hints import may_name_layer
 from mllint.semantic.values import Batch, Elements, Module, Object, Output, Tensor, Value
 from mllint.syntax.shape import discarded_calls, writes_elsewhere
 
@@ -174,7 +175,7 @@ def _layer(call: cst.Call, context: Context) -> _Lost | None:
     """A layer without state (an activation, dropout, pooling), called on a tensor."""
     if len(call.args) != 1 or call.args[0].star or context.root_of_chain(call.args[0].value) is None:
         return None
-    layer = context.value(call.func)
+    layer = context.value(call.func) if may_name_layer(context.model, call.func) else None
     if not isinstance(layer, Module) or layer.name is None or layer.call is None or layer.wrappers:
         return None
     fact, state = lookup.class_(layer.name), lookup.layer_state(layer.name)
