@@ -64,7 +64,7 @@ from mllint.semantic.checkpoints.wrapped import (
     is_taken_off,
     loads_around,
     may_read,
-    wrapped_saves,
+    wrapped_save,
 )
 from mllint.semantic.scopes import BindingKind
 
@@ -84,7 +84,7 @@ _OWN_STATE = "torch.optim.swa_utils.AveragedModel"
 @rule.on_method("state_dict")
 def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     """Report the call that gives the state dict of a wrapped module, where the result goes into a file."""
-    save = next((save for save in wrapped_saves(context.model) if save.call is call), None)
+    save = wrapped_save(context.model, call)
     if save is None or _OWN_STATE in save.wrappers or not _is_wrong(save, context):
         return
     wrapper = save.wrappers[0].rpartition(".")[2]

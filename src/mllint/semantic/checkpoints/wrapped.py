@@ -56,22 +56,22 @@ class WrappedSave:
         return prefix_of(self.wrappers)
 
 
-def wrapped_saves(model: "Model") -> Iterator[WrappedSave]:
-    """The state dicts of wrapped modules of this file that are saved, each once."""
-    seen: set[int] = set()
+def wrapped_save(model: "Model", call: cst.Call) -> WrappedSave | None:
+    """The save of what a ``state_dict()`` call of this file gives, where that is the state of a wrapped module."""
+    if not isinstance(call.func, cst.Attribute):
+        return None
+    found = wrappings(model, call.func.value)
+    wrapped = [wrappers for wrappers in found if wrappers]
+    # Asked first: where the state goes costs far more to tell.
+    if not wrapped or any(wrappers != wrapped[0] for wrappers in wrapped):
+        return None
     for saved in model.surroundings.saved:
         for key, state in _states(saved.content):
-            call = state.place.node
-            if state.place.model is not model or id(call) in seen or not isinstance(call, cst.Call):
-                continue
-            seen.add(id(call))
-            if not isinstance(call.func, cst.Attribute) or not _is_unchanged(state):
-                continue
-            found = wrappings(model, call.func.value)
-            wrapped = [wrappers for wrappers in found if wrappers]
-            if wrapped and all(wrappers == wrapped[0] for wrappers in wrapped):
+            if state.place.node is call and state.place.model is model:
                 certain = len(wrapped) == len(found)
-                yield WrappedSave(call, call.func.value, wrapped[0], certain, saved, key)
+                changed = not _is_unchanged(state)
+                return None if changed else WrappedSave(call, call.func.value, wrapped[0], certain, saved, key)
+    return None
 
 
 def _states(content: Content | None) -> Iterator[tuple[str | None, State]]:
