@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mllint.semantic.depth import Depth
+from mllint.semantic.project_root import project_root
 from mllint.syntax.bare import NotBareError, bare_module
 from mllint.syntax.parse import ParseError, parse
 from mllint.syntax.source import DecodingError, Source
@@ -20,7 +21,6 @@ from mllint.syntax.walk import Tree
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
-_ROOT_MARKERS = (".git", "pyproject.toml", "setup.py", "setup.cfg")
 MAX_BYTES = 400_000
 """Largest sibling file that is read."""
 MAX_SEARCHED = 1500
@@ -48,12 +48,8 @@ class Project:
 
     @classmethod
     def containing(cls, path: Path) -> "Project":
-        """The project of a file: the nearest folder above it with a marker (``.git``, ``pyproject.toml``, ...)."""
-        folder = path.resolve().parent
-        for candidate in (folder, *folder.parents):
-            if any((candidate / marker).exists() for marker in _ROOT_MARKERS):
-                return cls(candidate)
-        return cls(folder)
+        """The project of a file."""
+        return cls(project_root(path))
 
     def locate(self, module: str, level: int, importer: Path) -> Path | None:
         """The file that ``import module`` (after ``level`` dots) means in ``importer``, if it is in the project."""
