@@ -1,5 +1,6 @@
 """The questions a rule may ask about the file it looks at. Nothing here can be changed by a rule."""
 
+import itertools
 from functools import cached_property
 from typing import TypeVar
 
@@ -51,6 +52,15 @@ class Context:
     def text(self, node: cst.CSTNode) -> str:
         """The node's source text, outer parentheses included."""
         return self._tree.module.code_for_node(node)
+
+    def comments(self, node: cst.CSTNode) -> "list[str]":
+        """The comments right above the line of a simple statement and behind it; none where whitespace is not read."""
+        line = next((item for item in self._tree.ancestors(node) if isinstance(item, cst.SimpleStatementLine)), None)
+        if line is None or not hasattr(line, "leading_lines"):
+            return []
+        above = itertools.takewhile(lambda empty: empty.comment is not None, reversed(line.leading_lines))
+        comments = [*(empty.comment for empty in above), line.trailing_whitespace.comment]
+        return [comment.value for comment in comments if comment is not None]
 
     def line_break(self, statement: cst.CSTNode) -> str:
         """The line end and indentation with which a statement beside this one begins."""

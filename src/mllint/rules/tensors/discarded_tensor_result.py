@@ -31,7 +31,8 @@ images = images.to("cuda")
 
 Modules, optimizers, and everything that is not known to be a tensor, unless the method exists on tensors alone
 (`masked_fill`, `unsqueeze`). Calls with `out=` or `inplace=True`. Tensors that are made in the same statement
-(`torch.zeros(1).cuda()` starts CUDA). Statements that are there to raise: under `pytest.raises`, alone in a `try`.
+(`torch.zeros(1).cuda()` starts CUDA). Statements that are there to raise: under `pytest.raises`, alone in a `try`, a
+module that a test compiles with `torch.jit.script`.
 
 On Paddle before 3.0 `x.to(...)` changes the tensor itself, so it is left alone for such a target version.
 
@@ -155,7 +156,9 @@ def _function(call: cst.Call, context: Context) -> _Lost | None:
         fact is not None and fact.returns == "module" and "inplace" in fact.parameters
     ):
         is_module = root is not None and isinstance(context.value(given), (Module, type(None)))
-        tried_out = last in ("script", "trace") and not context.is_read_below(given, call)
+        tried_out = last in ("script", "trace") and (
+            _is_in_test(call, context) or not context.is_read_below(given, call)
+        )
         return _Lost(given, f"{last}()") if is_module and not tried_out else None
     if fact is None or fact.returns not in _NEW or last in _EFFECTS or lookup.framework_of(name) == "numpy":
         return None
@@ -168,6 +171,12 @@ def _function(call: cst.Call, context: Context) -> _Lost | None:
         return None
     alone = not any(isinstance(value, (Tensor, Batch, Output)) for value in values[1:])
     return _Lost(given, f"{last}()", Applicability.SAFE if alone and fact.returns == "tensor" else None)
+
+
+def _is_in_test(node: cst.CSTNode, context: Context) -> bool:
+    """Whether a node stands in a function that pytest or unittest runs: what a test compiles it need not use."""
+    function = context.function(node)
+    return function is not None and function.name.startswith("test")
 
 
 def _layer(call: cst.Call, context: Context) -> _Lost | None:

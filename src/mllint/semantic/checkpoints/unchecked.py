@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.semantic.checkpoints.contents import Content, FromFile, Record, State, Whole
+from mllint.semantic.checkpoints.deliberate import is_download, is_handed_in, is_strict_otherwise
 from mllint.semantic.checkpoints.handling import MAX_NAMES, uses
 from mllint.semantic.checkpoints.loads import Load
 from mllint.semantic.checkpoints.problems import problem_of
@@ -34,6 +35,8 @@ def is_unchecked(load: Load) -> bool:
     if problem_of(load) is not None:
         return False  # what surely does not fit is more than unchecked
     if _is_second_try(load) or _compares_keys(load) or _selects_entries(load.given, load.model):
+        return False
+    if is_download(load) or is_handed_in(load) or is_strict_otherwise(load):
         return False
     if load.method == "load_state_dict":
         return load.framework is not None
