@@ -14,6 +14,7 @@ from mllint.knowledge import lookup
 from mllint.semantic.scopes import Binding, BindingKind
 from mllint.semantic.values import Framework, Module, Symbol, Tensor, Value
 from mllint.syntax.shape import dotted_path, integer_literal
+from mllint.syntax.walk import children
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -22,6 +23,7 @@ _MODULE_METHODS = frozenset({
     "parameters", "named_parameters", "named_modules", "sublayers", "named_sublayers",
 })  # fmt: skip
 _MODE_METHODS = frozenset({"train", "eval"})
+_KIND_QUESTIONS = frozenset({"isinstance", "hasattr", "type", "callable"})
 _BACKWARD_KEYWORDS = frozenset({"retain_graph", "create_graph", "inputs"})
 _FOLLOWED = (BindingKind.ASSIGN, BindingKind.PARAMETER, BindingKind.LOOP, BindingKind.AUGMENTED)
 # What functions of tensors call the tensor.
@@ -45,13 +47,41 @@ def from_use(model: "Model", binding: Binding) -> Value | None:
         if model.scope_of(node) is not binding.scope:
             continue
         proof = _proof(model, framework, node)
-        if proof is None or (found is not None and not _has_one_element(proof)):
+        if proof is None or (found is not None and not _has_one_element(proof)) or _is_guarded(model, node):
             continue
         if binding in model.reaching(node):
             if _has_one_element(proof):
                 return proof
             found = proof
     return found
+
+
+def _is_guarded(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether a use stands in a branch that is taken for one kind of thing only: it says nothing about the others."""
+    path = dotted_path(node)
+    child: cst.CSTNode = node
+    for ancestor in model.tree.ancestors(node):
+        if isinstance(ancestor, (cst.If, cst.IfExp)) and child is not ancestor.test and _asks(ancestor.test, path):
+            return True
+        if isinstance(ancestor, (cst.FunctionDef, cst.Lambda)):
+            break
+        child = ancestor
+    return False
+
+
+def _asks(test: cst.CSTNode, path: str | None) -> bool:
+    """Whether a condition tests what kind of thing a name stands for."""
+    pending = [test]
+    while pending:
+        part = pending.pop()
+        match part:
+            case cst.Call(func=cst.Name(value=word), args=[cst.Arg(value=asked), *_]) if word in _KIND_QUESTIONS:
+                if dotted_path(asked) == path:
+                    return True
+            case cst.Attribute(value=asked, attr=cst.Name(value="dtype")) if dotted_path(asked) == path:
+                return True
+        pending += children(part)
+    return False
 
 
 def _has_one_element(value: Value) -> bool:

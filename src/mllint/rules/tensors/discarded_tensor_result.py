@@ -75,7 +75,7 @@ _NEW = ("tensor", "scalar", "tensors")
 # Called for what else they do: random state, in-place updates, the error on a matrix that is not positive definite.
 _EFFECTS = frozenset({
     "assign", "increment", "set_value", "bernoulli", "multinomial", "normal", "poisson", "rand_like", "randn_like",
-    "randint_like", "cholesky", "inv", "inverse",
+    "randint_like", "cholesky", "inv", "inverse", "to_static",
 })  # fmt: skip
 # What functions of tensors call their first argument.
 _INPUTS = frozenset({"input", "x", "self", "tensors", "A"})
@@ -152,6 +152,8 @@ def _function(call: cst.Call, context: Context) -> _Lost | None:
     given = call.args[0].value
     last, fact = name.rpartition(".")[2], lookup.function(name)
     root = context.root_of_chain(given)
+    if last in _EFFECTS:
+        return None
     if lookup.wrapper(name) is not None or (
         fact is not None and fact.returns == "module" and "inplace" in fact.parameters
     ):
@@ -160,7 +162,7 @@ def _function(call: cst.Call, context: Context) -> _Lost | None:
             _is_in_test(call, context) or not context.is_read_below(given, call)
         )
         return _Lost(given, f"{last}()") if is_module and not tried_out else None
-    if fact is None or fact.returns not in _NEW or last in _EFFECTS or lookup.framework_of(name) == "numpy":
+    if fact is None or fact.returns not in _NEW or lookup.framework_of(name) == "numpy":
         return None
     if not _INPUTS.intersection(fact.parameters.split()[:1]):
         return None
