@@ -120,6 +120,9 @@ def _from_method(model: "Model", framework: Framework, call: cst.Call, method: s
         return Tensor(framework)
     if method == "size" and framework == "torch" and len(call.args) == 1:
         return Tensor(framework) if integer_literal(call.args[0].value) is not None else None
+    if method == "view" and framework == "torch" and call.args and method not in model.function_names:
+        # An array's `view` takes a dtype.
+        return Tensor(framework) if integer_literal(call.args[0].value) is not None else None
     if (method in _MODULE_METHODS and not _has_positional(call)) or (method in _MODE_METHODS and _is_mode(call)):
         return Module(framework, wrappers=("?",))
     return None

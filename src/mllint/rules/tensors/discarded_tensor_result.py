@@ -77,6 +77,8 @@ _EFFECTS = frozenset({
     "assign", "increment", "set_value", "bernoulli", "multinomial", "normal", "poisson", "rand_like", "randn_like",
     "randint_like", "cholesky", "inv", "inverse", "to_static",
 })  # fmt: skip
+# They make a tensor of what they are given, whatever that is.
+_MAKERS = frozenset({"torch.tensor", "torch.as_tensor", "torch.from_numpy", "paddle.to_tensor"})
 # What functions of tensors call their first argument.
 _INPUTS = frozenset({"input", "x", "self", "tensors", "A"})
 _QUESTIONS = frozenset({"eq", "ne", "gt", "lt", "ge", "le", "isnan", "isinf", "isfinite", "logical_not"})
@@ -164,6 +166,8 @@ def _function(call: cst.Call, context: Context) -> _Lost | None:
         return _Lost(given, f"{last}()") if is_module and not tried_out else None
     if fact is None or fact.returns not in _NEW or lookup.framework_of(name) == "numpy":
         return None
+    if name in _MAKERS and isinstance(given, (cst.Name, cst.Attribute)):
+        return _Lost(given, f"{last}()", Applicability.UNSAFE)
     if not _INPUTS.intersection(fact.parameters.split()[:1]):
         return None
     values = [context.value(arg.value) for arg in call.args]
