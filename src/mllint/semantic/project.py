@@ -25,6 +25,8 @@ MAX_BYTES = 400_000
 """Largest sibling file that is read."""
 MAX_SEARCHED = 1500
 """How many files are searched for a text at most."""
+MAX_REMEMBERED = 50_000
+"""How many answers about the text of files are remembered."""
 KEPT_CHARACTERS = 1_000_000
 """How much source text the models that are kept stand for: about 80 bytes of memory a character."""
 
@@ -45,6 +47,7 @@ class Project:
         self._with_checkpoints: dict[Path, tuple[Path, ...]] = {}
         self._checkpoints_in: dict[Path, bool] = {}
         self._written: dict[tuple[Path, bytes], bool] = {}
+        self._mentioned: dict[tuple[Path, str], bool] = {}
 
     @classmethod
     def containing(cls, path: Path) -> "Project":
@@ -112,6 +115,17 @@ class Project:
             self._written[key] = any(pattern.search(_content(file)) for file in files)
         return self._written[key]
 
+    def may_export(self, path: Path, name: str) -> bool:
+        """Whether ``from path import *`` may bind a name, by the look of the file's text. Never wrongly false."""
+        key = (path, name)
+        if key not in self._mentioned:
+            if len(self._mentioned) >= MAX_REMEMBERED:
+                self._mentioned.clear()
+            text = _content(path)
+            is_there = not name.isascii() or name.encode() in text
+            self._mentioned[key] = is_there or _STAR_IMPORT.search(text) is not None
+        return self._mentioned[key]
+
     def _files_near(self, path: Path) -> Iterator[Path]:
         try:
             yield from sorted(path.parent.rglob("*.py"))
@@ -170,6 +184,7 @@ class Project:
             return None
 
 
+_STAR_IMPORT = re.compile(rb"import\s*\*")
 _CHECKPOINT_WORDS = (b".save(", b"state_dict(", b"set_dict(", b"load_dict(")
 
 
