@@ -11,7 +11,7 @@ from mllint.semantic.checkpoints.loads import Load
 from mllint.semantic.checkpoints.problems import problem_of
 from mllint.semantic.checkpoints.tracing import Tracer
 from mllint.semantic.scopes import BindingKind
-from mllint.semantic.values import Module, Object
+from mllint.semantic.values import Function, Module, Object, Value
 from mllint.syntax.shape import dotted_path
 from mllint.syntax.walk import children
 
@@ -158,12 +158,22 @@ def _selects_entries(node: cst.BaseExpression, model: "Model", depth: int = 0) -
         return bool(node.for_in.ifs)
     if isinstance(node, cst.Subscript):
         return _selects_entries(node.value, model, depth)
+    if isinstance(node, cst.Call):
+        return depth <= MAX_NAMES and _is_selecting(model.value(node.func), depth)
     if dotted_path(node) is None or depth > MAX_NAMES:
         return False
     if any(_is_written_under_condition(use, model) for use in uses(node, model)):
         return True
     values = [binding.value for binding in model.reaching(node) if binding.kind is BindingKind.ASSIGN]
     return any(value is not None and _selects_entries(value, model, depth + 1) for value in values)
+
+
+def _is_selecting(function: Value | None, depth: int) -> bool:
+    """Whether a function of the project returns chosen entries of a dict."""
+    if not isinstance(function, Function):
+        return False
+    returned = [item.value for item in function.definition.scope.returns if item.value is not None]
+    return any(_selects_entries(value, function.definition.model, depth + 1) for value in returned)
 
 
 def _is_written_under_condition(use: cst.BaseExpression, model: "Model") -> bool:
