@@ -115,6 +115,10 @@ class Context:
         """Whether a later statement of the same scope reads a name or dotted path."""
         return placement.is_read_below(self.model, target, statement)
 
+    def is_tried_out(self, target: cst.BaseExpression, statement: cst.CSTNode) -> bool:
+        """Whether a statement only tries something on a thing: in a test, or nobody reads the thing below."""
+        return placement.is_tried_out(self.model, target, statement)
+
     def can_be_rebound(self, target: cst.BaseExpression, statement: cst.CSTNode) -> bool:
         """Whether ``target = ...`` in place of a statement rebinds the very thing that the code below reads."""
         return placement.can_be_rebound(self.model, target, statement)

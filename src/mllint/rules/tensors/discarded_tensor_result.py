@@ -60,7 +60,7 @@ from mllint.edits import NodeFix, assign_result
 from mllint.knowledge import lookup
 from mllint.rule import Finding, Rule
 from mllint.semantic.values import Batch, Elements, Module, Object, Output, Tensor, Value
-from mllint.syntax.shape import discarded_calls, writes_elsewhere
+from mllint.syntax.shape import detaches, discarded_calls, writes_elsewhere
 
 rule = Rule(
     code="ML101",
@@ -115,18 +115,9 @@ def _method(call: cst.Call, context: Context) -> _Lost | None:
     if root is None or not _has_method(context.value(receiver), name, context):
         return None
     returns = {fact.returns for fact in facts if fact is not None}
-    trust = Applicability.UNSAFE if _cuts(call) or "scalar" in returns else Applicability.SAFE
+    trust = Applicability.UNSAFE if detaches(call) or "scalar" in returns else Applicability.SAFE
     meant = "tensors" not in returns and name not in _QUESTIONS and not name.startswith("new")
     return _Lost(root, f"{name}()", trust if meant else None)
-
-
-def _cuts(call: cst.BaseExpression) -> bool:
-    """Whether a chain of methods takes the graph away, on which code below may rely."""
-    while isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute):
-        if call.func.attr.value == "detach":
-            return True
-        call = call.func.value
-    return False
 
 
 def _has_method(value: Value | None, name: str, context: Context) -> bool:
@@ -177,12 +168,6 @@ def _function(call: cst.Call, context: Context) -> _Lost | None:
         return None
     alone = not any(isinstance(value, (Tensor, Batch, Output)) for value in values[1:])
     return _Lost(given, f"{last}()", Applicability.SAFE if alone and fact.returns == "tensor" else None)
-
-
-def _is_in_test(node: cst.CSTNode, context: Context) -> bool:
-    """Whether a node stands in a function that pytest or unittest runs: what a test compiles it need not use."""
-    function = context.function(node)
-    return function is not None and function.name.startswith("test")
 
 
 def _layer(call: cst.Call, context: Context) -> _Lost | None:
