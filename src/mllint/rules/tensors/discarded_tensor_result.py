@@ -151,9 +151,7 @@ def _function(call: cst.Call, context: Context) -> _Lost | None:
         fact is not None and fact.returns == "module" and "inplace" in fact.parameters
     ):
         is_module = root is not None and isinstance(context.value(given), (Module, type(None)))
-        tried_out = last in ("script", "trace") and (
-            _is_in_test(call, context) or not context.is_read_below(given, call)
-        )
+        tried_out = last in ("script", "trace") and context.is_tried_out(given, call)
         return _Lost(given, f"{last}()") if is_module and not tried_out else None
     if fact is None or fact.returns not in _NEW or lookup.framework_of(name) == "numpy":
         return None
