@@ -37,6 +37,8 @@ FINE: dict[str, bytes] = {
     "old_mac": b"import torch\rx = 1\r",
     "mixed_newlines": b"import torch\r\nx = 1\ny = 2\rz = 3",
     "form_feed": b"import torch\n\x0c\nx = 1\n",
+    "form_feed_first": b"\x0cimport torch\nx = 1\n",
+    "continued_line_first": b"\\\nimport torch\nx = 1\n",
     "latin_1": "# coding: latin-1\nimport torch\nname = 'é'\n".encode("latin-1"),
     "python_2_without_framework": b"print 'hello'\n",
     "undecodable_without_framework": b"\xff\xfe\x00",

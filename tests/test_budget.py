@@ -1,6 +1,7 @@
 """How much work the engine does, counted; seconds are the benchmark's business."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import libcst as cst
@@ -9,6 +10,7 @@ import pytest
 from harness.cases import all_cases
 from mllint import engine
 from mllint.registry import all_rules, select
+from mllint.semantic.project import Project
 from mllint.syntax.walk import Tree
 
 CLEAN = b"""\
@@ -88,3 +90,19 @@ def test_work_grows_as_the_file_does(counts: dict[str, int]) -> None:
     for copies in (1, 50):
         engine.lint(CLEAN * copies, "clean.py", rules)
     assert counts == {"parses": 0, "walks": 2, "spans": 0}
+
+
+def test_files_that_cannot_have_the_name_are_not_read(tmp_path: Path, counts: dict[str, int]) -> None:
+    """``from .a import *`` over many files: those without the name cost a look at their text."""
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "__init__.py").write_text("".join(f"from .part{number} import *\n" for number in range(50)))
+    for number in range(50):
+        (package / f"part{number}.py").write_text(f"import torch\nPART{number} = torch.zeros({number + 1})\n")
+    (package / "part49.py").write_text("from .deep import *\n")
+    (package / "deep.py").write_text("import torch\n\ndef make():\n    return torch.zeros(3)\n")
+    source = b"import torch\nfrom package import *\nx = make()\nx.cuda()\ny = x\n"
+    result = engine.lint(source, str(tmp_path / "train.py"), select(["ML"], []), project=Project(tmp_path))
+    assert [found.code for found in result.diagnostics] == ["ML101"]
+    # The file itself, bare and in full, the package, the file with a star of its own, and the one with the name.
+    assert counts["walks"] == 5

@@ -73,6 +73,9 @@ def test_what_is_within_the_bounds_is_parsed_and_placed(text: str) -> None:
         "a\n\f\n\fdef x():\n\ty\n",
         "a\n'''\n\f\r'''\nx\f\n",
         "a\\\n\f+ 1\nx\n",
+        "\fx\n",
+        "\\\nx\n",
+        "\\\r\n\f\\\n\f\fx\r\n",
     ],
 )
 def test_odd_line_ends_move_nothing(text: str) -> None:

@@ -1,5 +1,6 @@
 """The questions a rule may ask about the file it looks at. Nothing here can be changed by a rule."""
 
+import itertools
 from functools import cached_property
 from typing import TypeVar
 
@@ -57,6 +58,15 @@ class Context:
         """The node's source text, outer parentheses included."""
         return self._tree.module.code_for_node(node)
 
+    def comments(self, node: cst.CSTNode) -> "list[str]":
+        """The comments right above the line of a simple statement and behind it; none where whitespace is not read."""
+        line = next((item for item in self._tree.ancestors(node) if isinstance(item, cst.SimpleStatementLine)), None)
+        if line is None or not hasattr(line, "leading_lines"):
+            return []
+        above = itertools.takewhile(lambda empty: empty.comment is not None, reversed(line.leading_lines))
+        comments = [*(empty.comment for empty in above), line.trailing_whitespace.comment]
+        return [comment.value for comment in comments if comment is not None]
+
     def line_break(self, statement: cst.CSTNode) -> str:
         """The line end and indentation with which a statement beside this one begins."""
         blocks = [item for item in self._tree.ancestors(statement) if isinstance(item, cst.IndentedBlock)]
@@ -109,6 +119,10 @@ class Context:
     def is_read_below(self, target: cst.BaseExpression, statement: cst.CSTNode) -> bool:
         """Whether a later statement of the same scope reads a name or dotted path."""
         return placement.is_read_below(self.model, target, statement)
+
+    def is_tried_out(self, target: cst.BaseExpression, statement: cst.CSTNode) -> bool:
+        """Whether a statement only tries something on a thing: in a test, or nobody reads the thing below."""
+        return placement.is_tried_out(self.model, target, statement)
 
     def can_be_rebound(self, target: cst.BaseExpression, statement: cst.CSTNode) -> bool:
         """Whether ``target = ...`` in place of a statement rebinds the very thing that the code below reads."""

@@ -231,7 +231,9 @@ def _fix(source: Source, fix: NodeFix, spans: dict[int, tuple[int, int]]) -> Fix
 def _edit(source: Source, edit: NodeEdit, spans: dict[int, tuple[int, int]]) -> Edit:
     start = spans[id(edit.first)][edit.first_side is Side.END]
     end = spans[id(edit.last)][edit.last_side is Side.END]
-    return Edit(start, end, edit.content, source.location(start), source.location(end))
+    # The parser is shown `\n` for a lone `\r`, so this is what edits made of the tree have in them.
+    content = edit.content.replace("\n", "\r") if source.has_returns_only else edit.content
+    return Edit(start, end, content, source.location(start), source.location(end))
 
 
 def _internal_error(source: Source, failure: _Failure, spans: dict[int, tuple[int, int]]) -> Diagnostic:

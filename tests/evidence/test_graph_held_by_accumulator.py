@@ -254,6 +254,13 @@ def test_paddle_numbers_and_detached_tensors_keep_nothing(paddle: Any, keep: Any
     assert paddle_epoch(paddle, keep, backward=False) == 0
 
 
+def test_paddle_count_of_elements_has_no_graph(paddle: Any) -> None:
+    """``numel()`` gives a tensor, which hangs on nothing."""
+    count = 0 + paddle.nn.Linear(2, 3).weight.numel()
+    assert count.stop_gradient
+    assert int(count) == 6
+
+
 def test_paddle_under_no_grad_nothing_is_kept(paddle: Any) -> None:
     def add_without_grad(epoch: Epoch, loss: Any) -> None:
         with paddle.no_grad():

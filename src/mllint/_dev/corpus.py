@@ -7,6 +7,7 @@ do the fixes hold what they promise. Nothing in the folders is written.
 
 import argparse
 import functools
+import resource
 import sys
 import time
 import traceback
@@ -19,14 +20,19 @@ from mllint._dev.corpus_report import FileReport, Wanted, write_report
 from mllint._dev.files import python_files
 from mllint._dev.fix_check import check_fixes
 from mllint._dev.isolate import ProcessDied, TimeLimitError, run_each, time_limit
+from mllint.runner import garbage_left_alone
 from mllint.semantic.project import Project
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One file to look at and how."""
+    """One file to look at and how.
+
+    ``root`` is the root of its project where that is not to be found by what lies in the folders.
+    """
 
     path: str
+    root: str | None
     select: tuple[str, ...]
     seconds_allowed: float
     check_fixes: bool
@@ -41,6 +47,7 @@ def main(arguments: list[str]) -> int:
     reports = examine(
         python_files(options.path),
         select,
+        roots=options.path if options.roots else (),
         jobs=options.jobs,
         seconds_allowed=options.timeout,
         fixes=options.fix_check,
@@ -69,13 +76,15 @@ def examine(
     paths: list[Path],
     select: tuple[str, ...],
     *,
+    roots: Iterable[Path] = (),
     jobs: int = 1,
     seconds_allowed: float = 60.0,
     fixes: bool = False,
     unsafe: bool = False,
 ) -> list[FileReport]:
-    """One report a file, in the order of the paths."""
-    work = [Job(str(path), select, seconds_allowed, fixes, unsafe) for path in paths]
+    """One report a file, in the order of the paths. ``roots`` are folders that are known to be projects."""
+    known = set(roots)
+    work = [Job(str(path), _root(path, known), select, seconds_allowed, fixes, unsafe) for path in paths]
     reports = []
     for job, outcome in zip(work, run_each(_examine_file, work, jobs), strict=True):
         died = FileReport(job.path, failure="the process died")
@@ -83,6 +92,10 @@ def examine(
         if len(reports) % 1000 == 0:
             print(f"{len(reports)} of {len(work)} files", file=sys.stderr)
     return reports
+
+
+def _root(path: Path, known: set[Path]) -> str | None:
+    return next((str(folder) for folder in path.parents if folder in known), None)
 
 
 def is_broken(report: FileReport) -> bool:
@@ -98,8 +111,8 @@ def _examine_file(job: Job) -> FileReport:
     started = time.perf_counter()
     fixes = None
     try:
-        with time_limit(job.seconds_allowed):
-            project = _project(Path(job.path))
+        with time_limit(job.seconds_allowed), garbage_left_alone():
+            project = _project(job)
             result = engine.lint(data, job.path, rules, project=project)
             seconds = time.perf_counter() - started
             if job.check_fixes and any(diagnostic.fix for diagnostic in result.diagnostics):
@@ -111,7 +124,13 @@ def _examine_file(job: Job) -> FileReport:
     except Exception:  # noqa: BLE001  (whatever escapes is a defect of mllint: it is what the report is for)
         seconds = time.perf_counter() - started
         return FileReport(job.path, rows, seconds, failure=traceback.format_exc())
-    return FileReport(job.path, rows, seconds, result, fixes=fixes)
+    return FileReport(job.path, rows, seconds, result, fixes=fixes, peak=_peak())
+
+
+def _peak() -> int:
+    """The most memory that this process has held so far, in bytes."""
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 @functools.cache
@@ -119,13 +138,15 @@ def _rules(select: tuple[str, ...]) -> registry.RuleSet:
     return registry.select(select, ())
 
 
-_projects: dict[Path, Project] = {}
+_last_project: list[Project] = []
+"""Files come folder by folder: as in a run of mllint, one project is kept, so that its files are read once."""
 
 
-def _project(path: Path) -> Project:
-    """The file's project; one object a root, so that sibling files are read once."""
-    project = Project.containing(path)
-    return _projects.setdefault(project.root, project)
+def _project(job: Job) -> Project:
+    project = Project.containing(Path(job.path)) if job.root is None else Project(Path(job.root).resolve())
+    if not _last_project or _last_project[0].root != project.root:
+        _last_project[:] = [project]
+    return _last_project[0]
 
 
 def _listing(reports: Iterable[FileReport], codes: frozenset[str]) -> Iterable[str]:
@@ -141,6 +162,7 @@ def _listing(reports: Iterable[FileReport], codes: frozenset[str]) -> Iterable[s
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m mllint._dev corpus", description=__doc__)
     parser.add_argument("path", nargs="+", type=Path)
+    parser.add_argument("--roots", action="store_true", help="each path is the root of a project")
     parser.add_argument("--select", action="append", help="run these rules (default: ML)")
     parser.add_argument("--rule", action="append", help="report these rules only")
     parser.add_argument("--sample", type=int, default=30, help="findings shown with context (30)")

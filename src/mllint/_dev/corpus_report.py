@@ -21,7 +21,10 @@ _MOST_LISTED = 40
 
 @dataclass(frozen=True, slots=True)
 class FileReport:
-    """What became of one file. ``failure`` is set when there is no result."""
+    """What became of one file. ``failure`` is set when there is no result.
+
+    ``peak`` is the most memory, in bytes, that the process had held when it was done with the file.
+    """
 
     path: str
     rows: int = 0
@@ -29,6 +32,7 @@ class FileReport:
     result: Result | None = None
     failure: str | None = None
     fixes: FixCheck | None = None
+    peak: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +79,17 @@ def _summary(reports: Sequence[FileReport], seconds: float) -> Iterator[str]:
         f"- files that were analysed: {len(analysed):,}, {analysed_rows:,} rows, "
         f"{analysed_busy:.1f} s, {_micro(analysed_busy, analysed_rows)} µs a row"
     )
+    yield from _extremes(reports)
     yield ""
+
+
+def _extremes(reports: Sequence[FileReport]) -> Iterator[str]:
+    """What a single file took at most, and how much memory a process."""
+    if not reports:
+        return
+    slowest = max(reports, key=lambda report: report.seconds)
+    yield f"- slowest file: {slowest.seconds:.2f} s, {slowest.rows:,} rows"
+    yield f"- most memory of a process: {max(report.peak for report in reports) / 2**20:,.0f} MiB"
 
 
 def _rules_table(reports: Sequence[FileReport], codes: frozenset[str], root: str) -> Iterator[str]:

@@ -250,6 +250,12 @@ class Accumulator:
         return part
 
     @cached_property
+    def may_be_cut(self) -> bool:
+        """Whether what is added was cut on some way: ``if train: loss.backward(); loss = loss.detach()``."""
+        values = [binding.scope.model.binding_value(binding) for binding in self.model.reaching(self.core)]
+        return any(isinstance(value, Tensor) and value.attached is False for value in values)
+
+    @cached_property
     def runs_over_loader(self) -> bool:
         """Whether the loop runs over a data loader."""
         return isinstance(self.loop, cst.For) and _yields_batches(self.model.value(self.loop.iter))

@@ -6,11 +6,12 @@ import libcst as cst
 
 from mllint.semantic.definitions import FunctionInfo
 from mllint.semantic.values import ClassObject, Function, Nothing, Value, join
-from mllint.syntax.shape import argument, has_star_arguments
+from mllint.syntax.shape import argument, dotted_path, has_star_arguments
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
+_KIND_QUESTIONS = ("hasattr", "isinstance", "type", "callable")
 MAX_CALLS = 12
 """With more calls than this a parameter counts as unknown."""
 
@@ -18,9 +19,10 @@ MAX_CALLS = 12
 def given(model: "Model", info: FunctionInfo, parameter: cst.Param) -> Value | None:
     """What all calls of the function in its file give for a parameter; ``None`` when there are none or they disagree.
 
-    A function that is also passed around, or changed by a decorator that is not known, may be called from anywhere.
+    A function that is also passed around, or changed by a decorator that is not known, may be called from anywhere,
+    and one that asks what the parameter is reckons with other things than its file gives it.
     """
-    if not info.is_transparent or _is_passed_around(model, info):
+    if not info.is_transparent or _is_asked_about(model, info, parameter) or _is_passed_around(model, info):
         return None
     result: Value | None = None
     seen = False
@@ -33,6 +35,16 @@ def given(model: "Model", info: FunctionInfo, parameter: cst.Param) -> Value | N
         if result is None:
             return None
     return None if isinstance(result, Nothing) else result
+
+
+def _is_asked_about(model: "Model", info: FunctionInfo, parameter: cst.Param) -> bool:
+    """Whether the function tests what kind of thing the parameter is."""
+    for word in _KIND_QUESTIONS:
+        for call in model.calls_by_word.get(word, ()):
+            asked = dotted_path(call.args[0].value) if call.args and isinstance(call.func, cst.Name) else None
+            if asked == parameter.name.value and model.enclosing_function(call) is info.node:
+                return True
+    return False
 
 
 def _calls(model: "Model", info: FunctionInfo) -> list[tuple[cst.Call, int]]:

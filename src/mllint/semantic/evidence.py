@@ -15,6 +15,7 @@ from mllint.knowledge import lookup
 from mllint.semantic.scopes import Binding, BindingKind
 from mllint.semantic.values import Framework, Module, Symbol, Tensor, Value
 from mllint.syntax.shape import dotted_path, integer_literal
+from mllint.syntax.walk import children
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -23,6 +24,7 @@ _MODULE_METHODS = frozenset({
     "parameters", "named_parameters", "named_modules", "sublayers", "named_sublayers",
 })  # fmt: skip
 _MODE_METHODS = frozenset({"train", "eval"})
+_KIND_QUESTIONS = frozenset({"isinstance", "hasattr", "type", "callable"})
 _BACKWARD_KEYWORDS = frozenset({"retain_graph", "create_graph", "inputs"})
 _FOLLOWED = (BindingKind.ASSIGN, BindingKind.PARAMETER, BindingKind.LOOP, BindingKind.AUGMENTED)
 # What functions of tensors call the tensor.
@@ -62,13 +64,41 @@ def from_use(model: "Model", binding: Binding) -> Value | None:
     found: Value | None = None
     for node in model.uses.of(binding):
         proof = _proof(model, framework, node)
-        if proof is None or (found is not None and not _has_one_element(proof)):
+        if proof is None or (found is not None and not _has_one_element(proof)) or _is_guarded(model, node):
             continue
         if binding in model.reaching(node):
             if _has_one_element(proof):
                 return proof
             found = proof
     return found
+
+
+def _is_guarded(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether a use stands in a branch that is taken for one kind of thing only: it says nothing about the others."""
+    path = dotted_path(node)
+    child: cst.CSTNode = node
+    for ancestor in model.tree.ancestors(node):
+        if isinstance(ancestor, (cst.If, cst.IfExp)) and child is not ancestor.test and _asks(ancestor.test, path):
+            return True
+        if isinstance(ancestor, (cst.FunctionDef, cst.Lambda)):
+            break
+        child = ancestor
+    return False
+
+
+def _asks(test: cst.CSTNode, path: str | None) -> bool:
+    """Whether a condition tests what kind of thing a name stands for."""
+    pending = [test]
+    while pending:
+        part = pending.pop()
+        match part:
+            case cst.Call(func=cst.Name(value=word), args=[cst.Arg(value=asked), *_]) if word in _KIND_QUESTIONS:
+                if dotted_path(asked) == path:
+                    return True
+            case cst.Attribute(value=asked, attr=cst.Name(value="dtype")) if dotted_path(asked) == path:
+                return True
+        pending += children(part)
+    return False
 
 
 def _has_one_element(value: Value) -> bool:
@@ -121,6 +151,9 @@ def _from_method(model: "Model", framework: Framework, call: cst.Call, method: s
     if method in lookup.tensor_only_methods() and method not in model.function_names:
         return Tensor(framework)
     if method == "size" and framework == "torch" and len(call.args) == 1:
+        return Tensor(framework) if integer_literal(call.args[0].value) is not None else None
+    if method == "view" and framework == "torch" and call.args and method not in model.function_names:
+        # An array's `view` takes a dtype.
         return Tensor(framework) if integer_literal(call.args[0].value) is not None else None
     if (method in _MODULE_METHODS and not _has_positional(call)) or (method in _MODE_METHODS and _is_mode(call)):
         return Module(framework, wrappers=("?",))

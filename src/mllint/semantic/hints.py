@@ -8,7 +8,7 @@ import libcst as cst
 
 from mllint.knowledge import lookup
 from mllint.semantic.tensors import is_reduced_fully
-from mllint.syntax.shape import dotted_path, subscript_index
+from mllint.syntax.shape import dotted_path, string_literal, subscript_index
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -21,10 +21,12 @@ _CRITERION = frozenset({"criterion", "crit"})
 
 
 def is_called_loss(node: cst.BaseExpression) -> bool:
-    """Whether an expression is spelled as one loss: ``g_loss``, ``losses["box"]``, ``criterion(x, y)``."""
+    """Whether an expression is spelled as one loss: ``g_loss``, ``losses["box"]``, ``out["loss"]``, ``criterion(x)``."""
     match node:
         case cst.Name(value=name) | cst.Attribute(attr=cst.Name(value=name)):
             return _is_loss(name)
+        case cst.Subscript() if _is_loss(string_literal(subscript_index(node)) or ""):
+            return True
         case cst.Subscript(value=cst.Name(value=name) | cst.Attribute(attr=cst.Name(value=name))):
             return (_is_loss(name) or "losses" in _words(name)) and subscript_index(node) is not None
         case cst.Call(func=cst.Name(value=name) | cst.Attribute(attr=cst.Name(value=name))):

@@ -44,7 +44,7 @@ def _from_star(model: "Model", statement: cst.ImportFrom, name: str) -> Value | 
         qualified = lookup.canonical(f"{module}.{name}")
         known = lookup.class_(qualified) is not None or lookup.function(qualified) is not None
         return Symbol(qualified) if known else None
-    target = model.sibling(module, len(statement.relative))
+    target = model.sibling(module, len(statement.relative), exporting=name)
     return None if target is None else target.exported(name)
 
 

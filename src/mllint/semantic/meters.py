@@ -85,6 +85,13 @@ def _total(info: FunctionInfo, parameter: str) -> str | None:
         root, _, attribute = path.partition(".")
         if root == info.self_name and any(_is_parameter(model, node, parameter) for node in operands(statement.value)):
             return attribute
+    for call in model.calls_by_word.get("append", ()):
+        if model.enclosing_function(call) is not info.node or len(call.args) != 1 or call.args[0].star:
+            continue
+        path = dotted_path(call.func.value) if isinstance(call.func, cst.Attribute) else None
+        root, _, attribute = (path or "").partition(".")
+        if root == info.self_name and attribute and _is_parameter(model, call.args[0].value, parameter):
+            return attribute
     return None
 
 

@@ -282,14 +282,19 @@ class Model:
                     return True
         return any(f"{dotted_path(name)}.".startswith(f"{module}.") for name in names)
 
-    def sibling(self, module: str, level: int) -> "Model | None":
-        """The model of a module of the same project, as this file imports it; ``None`` outside a project."""
+    def sibling(self, module: str, level: int, exporting: str | None = None) -> "Model | None":
+        """The model of a module of the same project, as this file imports it; ``None`` outside a project.
+
+        ``exporting`` is a name that is looked for in it: a file that surely does not have it is not parsed.
+        """
         if self.project is None:
             return None
         path = self.project.locate(module, level, Path(self.source.path))
         if path is None:
             return None
         self._dependencies.add(str(path))
+        if exporting is not None and not self.project.may_export(path, exporting):
+            return None
         return self.project.model(path)
 
     def neighbour(self, path: Path) -> "Model | None":

@@ -142,6 +142,13 @@ def _last_name(node: cst.BaseExpression) -> str:
     return node.attr.value if isinstance(node, cst.Attribute) else ""
 
 
+def is_tried_out(model: "Model", target: cst.BaseExpression, statement: cst.CSTNode) -> bool:
+    """Whether something is done with a thing only to see whether it works: in a test, or as the last that is done."""
+    function = model.enclosing_function(statement)
+    is_test = function is not None and function.name.value.startswith("test")
+    return is_test or not is_read_below(model, target, statement)
+
+
 def is_read_below(model: "Model", target: cst.BaseExpression, statement: cst.CSTNode) -> bool:
     """Whether the scope of a statement reads a name or dotted path in a later statement."""
     key = dotted_path(target)

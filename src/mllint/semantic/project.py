@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 from mllint.semantic.depth import Depth
+from mllint.semantic.project_root import project_root
 from mllint.syntax.bare import NotBareError, bare_module
 from mllint.syntax.parse import ParseError, parse
 from mllint.syntax.source import DecodingError, Source
@@ -22,11 +23,12 @@ from mllint.syntax.walk import Tree
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
-_ROOT_MARKERS = (".git", "pyproject.toml", "setup.py", "setup.cfg")
 MAX_BYTES = 400_000
 """Largest sibling file that is read."""
 MAX_SEARCHED = 1500
 """How many files are searched for a text at most."""
+MAX_REMEMBERED = 50_000
+"""How many answers about the text of files are remembered."""
 KEPT_CHARACTERS = 1_000_000
 """How much source text the models that are kept stand for: about 80 bytes of memory a character."""
 
@@ -49,15 +51,12 @@ class Project:
         self._with_checkpoints: dict[Path, tuple[Path, ...]] = {}
         self._checkpoints_in: dict[Path, bool] = {}
         self._written: dict[tuple[Path, bytes], bool] = {}
+        self._mentioned: dict[tuple[Path, str], bool] = {}
 
     @classmethod
     def containing(cls, path: Path) -> "Project":
-        """The project of a file: the nearest folder above it with a marker (``.git``, ``pyproject.toml``, ...)."""
-        folder = path.resolve().parent
-        for candidate in (folder, *folder.parents):
-            if any((candidate / marker).exists() for marker in _ROOT_MARKERS):
-                return cls(candidate)
-        return cls(folder)
+        """The project of a file."""
+        return cls(project_root(path))
 
     def locate(self, module: str, level: int, importer: Path) -> Path | None:
         """The file that ``import module`` (after ``level`` dots) means in ``importer``, if it is in the project."""
@@ -119,6 +118,17 @@ class Project:
             files = islice(self._files_near(path), MAX_SEARCHED)
             self._written[key] = any(pattern.search(_content(file)) for file in files)
         return self._written[key]
+
+    def may_export(self, path: Path, name: str) -> bool:
+        """Whether ``from path import *`` may bind a name, by the look of the file's text. Never wrongly false."""
+        key = (path, name)
+        if key not in self._mentioned:
+            if len(self._mentioned) >= MAX_REMEMBERED:
+                self._mentioned.clear()
+            text = _content(path)
+            is_there = not name.isascii() or name.encode() in text
+            self._mentioned[key] = is_there or _STAR_IMPORT.search(text) is not None
+        return self._mentioned[key]
 
     def _files_near(self, path: Path) -> Iterator[Path]:
         try:
@@ -189,6 +199,7 @@ class Project:
             return None
 
 
+_STAR_IMPORT = re.compile(rb"import\s*\*")
 _CHECKPOINT_WORDS = (b".save(", b"state_dict(", b"set_dict(", b"load_dict(")
 
 

@@ -190,6 +190,8 @@ class Snapshot:
     @property
     def is_stale(self) -> bool:
         """Whether somebody uses it as a copy after its owner has changed."""
+        if self._is_filled_in:
+            return False
         if any(self._is_stale_at(node) for node in self._uses) or self._is_only_kept:
             return True
         return any(further.is_stale for further in self._handed_on)
@@ -203,6 +205,23 @@ class Snapshot:
             alias = alias_of(self.model, self.alias.call, node)
             if alias is not None and dotted_path(alias.holder) != self.key:
                 yield Snapshot(self.model, alias, self.depth + 1)
+
+    @property
+    def _is_filled_in(self) -> bool:
+        """Whether entries of it are replaced: then it is made to be loaded, not kept as it was."""
+        if "." in self.key or self.alias.is_entry:
+            return False
+        named = (node for item in bound_by(self.model, self.alias.statement) for node in uses(self.model, item))
+        return any(self._is_written(node) for node in named)
+
+    def _is_written(self, node: cst.CSTNode) -> bool:
+        parent = self.model.tree.parent(node)
+        if isinstance(parent, cst.Attribute) and parent.value is node:
+            return parent.attr.value in ("update", "pop")
+        item = None if parent is None else self.model.tree.parent(parent)
+        return (
+            isinstance(parent, cst.Subscript) and parent.value is node and isinstance(item, (cst.AssignTarget, cst.Del))
+        )
 
     @cached_property
     def _uses(self) -> tuple[cst.BaseExpression, ...]:
@@ -281,6 +300,8 @@ class Snapshot:
         load = self._load_of(node)
         if load is None or not isinstance(load.func, cst.Attribute):
             return "best" in name
+        if not any(self._may_change(call) for call in self.model.tree.by_type.get(cst.Call, ())):
+            return False  # nothing in this file trains
         return dotted_path(load.func.value) == self.path or any(word in name for word in _KEPT_WORDS)
 
     @property

@@ -47,6 +47,7 @@ _TOKEN = re.compile(
 
 _LONE_RETURN = re.compile(r"\r(?!\n)")
 _FORM_FEED = re.compile(r"(?<!\\)(\r\n|(?<!\r)\n)(\f+)")
+_LOST_BEGINNING = re.compile(r"\A(?:\f|\\\r?\n)+(?=[^\s\\])")
 _FIELD_TOKEN = re.compile(r"\{\{|[(\[{)\]}]|[-+*/%@|&^~.<>=]|\b(?:and|or|not|await|lambda|if|in|is)\b")
 
 
@@ -78,12 +79,15 @@ def parsable(text: str) -> str:
     r"""The text as it is shown to LibCST: as long, and the same program.
 
     LibCST loses a lone ``\r`` at the end of a file and a form feed at the beginning of a line. The
-    one becomes ``\n``, the other goes to the end of the line before.
+    one becomes ``\n``, the other goes to the end of the line before. At the beginning of the file it
+    also loses continued lines that hold nothing: they become comments, and a form feed a blank line.
     """
     if "\r" in text:
         text = _LONE_RETURN.sub("\n", text)
     if "\f" in text:
         text = _FORM_FEED.sub(r"\2\1", text)
+    if text.startswith(("\f", "\\")):
+        text = _LOST_BEGINNING.sub(lambda lost: lost.group().replace("\f", "\n").replace("\\", "#"), text)
     return text
 
 

@@ -92,6 +92,15 @@ def argument(call: cst.Call, position: int | None, name: str | None = None) -> c
     return found
 
 
+def detaches(call: cst.BaseExpression) -> bool:
+    """Whether a chain of methods takes the graph away: ``x.detach().cpu()``."""
+    while isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute):
+        if call.func.attr.value == "detach":
+            return True
+        call = call.func.value
+    return False
+
+
 def discarded_calls(node: cst.BaseExpression) -> Iterator[cst.Call]:
     """The calls whose results an expression statement throws away: all of ``a(), b()``, the last of ``x and a()``."""
     match node:

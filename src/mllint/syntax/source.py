@@ -104,6 +104,11 @@ class Source:
         end = self.line_starts[row] if row < len(self.line_starts) else len(self.text)
         return self.text[start:end].rstrip("\r\n")
 
+    @cached_property
+    def has_returns_only(self) -> bool:
+        """Whether the lines end in a lone carriage return, all of them."""
+        return "\r" in self.text and "\n" not in self.text
+
     @property
     def rows(self) -> int:
         """How many rows an editor shows: a final line end opens no further row; an empty file has one."""

@@ -151,4 +151,5 @@ def _is_spent_loss(value: Value | None, accumulator: Accumulator, context: Conte
         and is_called_loss(accumulator.core)
         and context.gradients_off(accumulator.node) is False
         and accumulator.is_done_with
+        and not accumulator.may_be_cut
     )

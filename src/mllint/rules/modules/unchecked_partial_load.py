@@ -39,6 +39,10 @@ A strict load, which raises by itself. A result that is assigned, printed, retur
 the keys itself: it asks for `state_dict()` of the module in the same function, or selects entries under a condition.
 The state dict of a module of the same class. Paddle files that this project saves itself, and optimizers.
 
+Loads whose author seems to know what is left out: of a file that the code downloads itself, and so is always the same;
+of a dict that comes in as an argument; in a branch beside one that loads strictly; and those with a comment that speaks
+of it (`# the head is missing on purpose`), on the statement or right above.
+
 ## Fix safety
 
 No fix is offered: which keys may be missing only the author knows.
@@ -49,6 +53,7 @@ No fix is offered: which keys may be missing only the author knows.
 - [paddle.nn.Layer.set_state_dict](https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/nn/Layer_en.html)
 """
 
+import re
 from collections.abc import Iterator
 
 import libcst as cst
@@ -66,6 +71,9 @@ rule = Rule(
     since="0.1.0",
 )
 
+_EXPLANATION = re.compile(r"strict|missing|unexpected|mismatch|ignor|omit|skip|partial", re.IGNORECASE)
+_DIRECTION = re.compile(r"\b(?:mllint|noqa)\b.*")
+
 
 @rule.on_method("load_state_dict", "set_state_dict", "set_dict", "load_dict")
 def check(call: cst.Call, context: Context) -> Iterator[Finding]:
@@ -73,7 +81,7 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     if not isinstance(context.parent(call), cst.Expr):
         return
     load = load_of(context.model, call)
-    if load is None or not is_unchecked(load):
+    if load is None or not is_unchecked(load) or _is_explained(call, context):
         return
     if load.method == "load_state_dict":
         yield Finding(call)
@@ -84,3 +92,9 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
             f"{method} skips keys that do not match, and the result that names them is dropped",
             f"write `missing, unexpected = {load.method}(...)` on the layer, and look at both",
         )
+
+
+def _is_explained(call: cst.Call, context: Context) -> bool:
+    """Whether a comment on the statement, or right above it, says what is left out."""
+    # A direction to a linter explains nothing.
+    return any(_EXPLANATION.search(_DIRECTION.sub("", comment)) for comment in context.comments(call))

@@ -31,7 +31,8 @@ images = images.to("cuda")
 
 Modules, optimizers, and everything that is not known to be a tensor, unless the method exists on tensors alone
 (`masked_fill`, `unsqueeze`). Calls with `out=` or `inplace=True`. Tensors that are made in the same statement
-(`torch.zeros(1).cuda()` starts CUDA). Statements that are there to raise: under `pytest.raises`, alone in a `try`.
+(`torch.zeros(1).cuda()` starts CUDA). Statements that are there to raise: under `pytest.raises`, alone in a `try`, a
+module that a test compiles with `torch.jit.script`.
 
 On Paddle before 3.0 `x.to(...)` changes the tensor itself, so it is left alone for such a target version.
 
@@ -60,7 +61,7 @@ from mllint.knowledge import lookup
 from mllint.rule import Finding, Rule
 from mllint.semantic.hints import may_name_layer
 from mllint.semantic.values import Batch, Elements, Module, Object, Output, Tensor, Value
-from mllint.syntax.shape import discarded_calls, writes_elsewhere
+from mllint.syntax.shape import detaches, discarded_calls, writes_elsewhere
 
 rule = Rule(
     code="ML101",
@@ -75,8 +76,10 @@ _NEW = ("tensor", "scalar", "tensors")
 # Called for what else they do: random state, in-place updates, the error on a matrix that is not positive definite.
 _EFFECTS = frozenset({
     "assign", "increment", "set_value", "bernoulli", "multinomial", "normal", "poisson", "rand_like", "randn_like",
-    "randint_like", "cholesky", "inv", "inverse",
+    "randint_like", "cholesky", "inv", "inverse", "to_static",
 })  # fmt: skip
+# They make a tensor of what they are given, whatever that is.
+_MAKERS = frozenset({"torch.tensor", "torch.as_tensor", "torch.from_numpy", "paddle.to_tensor"})
 # What functions of tensors call their first argument.
 _INPUTS = frozenset({"input", "x", "self", "tensors", "A"})
 _QUESTIONS = frozenset({"eq", "ne", "gt", "lt", "ge", "le", "isnan", "isinf", "isfinite", "logical_not"})
@@ -113,18 +116,9 @@ def _method(call: cst.Call, context: Context) -> _Lost | None:
     if root is None or not _has_method(context.value(receiver), name, context):
         return None
     returns = {fact.returns for fact in facts if fact is not None}
-    trust = Applicability.UNSAFE if _cuts(call) or "scalar" in returns else Applicability.SAFE
+    trust = Applicability.UNSAFE if detaches(call) or "scalar" in returns else Applicability.SAFE
     meant = "tensors" not in returns and name not in _QUESTIONS and not name.startswith("new")
     return _Lost(root, f"{name}()", trust if meant else None)
-
-
-def _cuts(call: cst.BaseExpression) -> bool:
-    """Whether a chain of methods takes the graph away, on which code below may rely."""
-    while isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute):
-        if call.func.attr.value == "detach":
-            return True
-        call = call.func.value
-    return False
 
 
 def _has_method(value: Value | None, name: str, context: Context) -> bool:
@@ -152,14 +146,18 @@ def _function(call: cst.Call, context: Context) -> _Lost | None:
     given = call.args[0].value
     last, fact = name.rpartition(".")[2], lookup.function(name)
     root = context.root_of_chain(given)
+    if last in _EFFECTS:
+        return None
     if lookup.wrapper(name) is not None or (
         fact is not None and fact.returns == "module" and "inplace" in fact.parameters
     ):
         is_module = root is not None and isinstance(context.value(given), (Module, type(None)))
-        tried_out = last in ("script", "trace") and not context.is_read_below(given, call)
+        tried_out = last in ("script", "trace") and context.is_tried_out(given, call)
         return _Lost(given, f"{last}()") if is_module and not tried_out else None
-    if fact is None or fact.returns not in _NEW or last in _EFFECTS or lookup.framework_of(name) == "numpy":
+    if fact is None or fact.returns not in _NEW or lookup.framework_of(name) == "numpy":
         return None
+    if name in _MAKERS and isinstance(given, (cst.Name, cst.Attribute)):
+        return _Lost(given, f"{last}()", Applicability.UNSAFE)
     if not _INPUTS.intersection(fact.parameters.split()[:1]):
         return None
     values = [context.value(arg.value) for arg in call.args]

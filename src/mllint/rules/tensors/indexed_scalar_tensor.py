@@ -120,7 +120,7 @@ def _is_scalar(value: Value | None, base: Value | None, steps: frozenset[str]) -
         return True
     if isinstance(value, Array):
         return value.scalar is True and isinstance(base, Tensor)
-    return isinstance(value, Tensor) and value.scalar is True and not value.or_number
+    return isinstance(value, Tensor) and value.scalar is True
 
 
 def _is_spelled_as_scalar(

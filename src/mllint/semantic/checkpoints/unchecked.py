@@ -5,12 +5,13 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.semantic.checkpoints.contents import Content, FromFile, Record, State, Whole
+from mllint.semantic.checkpoints.deliberate import is_download, is_handed_in, is_strict_otherwise
 from mllint.semantic.checkpoints.handling import MAX_NAMES, uses
 from mllint.semantic.checkpoints.loads import Load
 from mllint.semantic.checkpoints.problems import problem_of
 from mllint.semantic.checkpoints.tracing import Tracer
 from mllint.semantic.scopes import BindingKind
-from mllint.semantic.values import Module, Object
+from mllint.semantic.values import Function, Module, Object, Value
 from mllint.syntax.shape import dotted_path
 from mllint.syntax.walk import children
 
@@ -34,6 +35,8 @@ def is_unchecked(load: Load) -> bool:
     if problem_of(load) is not None:
         return False  # what surely does not fit is more than unchecked
     if _is_second_try(load) or _compares_keys(load) or _selects_entries(load.given, load.model):
+        return False
+    if is_download(load) or is_handed_in(load) or is_strict_otherwise(load):
         return False
     if load.method == "load_state_dict":
         return load.framework is not None
@@ -155,12 +158,22 @@ def _selects_entries(node: cst.BaseExpression, model: "Model", depth: int = 0) -
         return bool(node.for_in.ifs)
     if isinstance(node, cst.Subscript):
         return _selects_entries(node.value, model, depth)
+    if isinstance(node, cst.Call):
+        return depth <= MAX_NAMES and _is_selecting(model.value(node.func), depth)
     if dotted_path(node) is None or depth > MAX_NAMES:
         return False
     if any(_is_written_under_condition(use, model) for use in uses(node, model)):
         return True
     values = [binding.value for binding in model.reaching(node) if binding.kind is BindingKind.ASSIGN]
     return any(value is not None and _selects_entries(value, model, depth + 1) for value in values)
+
+
+def _is_selecting(function: Value | None, depth: int) -> bool:
+    """Whether a function of the project returns chosen entries of a dict."""
+    if not isinstance(function, Function):
+        return False
+    returned = [item.value for item in function.definition.scope.returns if item.value is not None]
+    return any(_selects_entries(value, function.definition.model, depth + 1) for value in returned)
 
 
 def _is_written_under_condition(use: cst.BaseExpression, model: "Model") -> bool:

@@ -1,0 +1,59 @@
+"""Where the project of a file begins, by what lies in the folders above it."""
+
+from contextlib import suppress
+from itertools import takewhile
+from pathlib import Path
+
+_STRONG = (".git", "pyproject.toml", "setup.py", "setup.cfg")
+"""What only a project's root has: the nearest folder with one of them, however far up, is the root."""
+_FAIR = (*(f"LICENSE{ending}" for ending in ("", ".txt", ".md")), "requirements.txt", "environment.yml", ".gitignore")
+_README = ("README.md", "README.rst", "README.txt", "README")
+"""What a root has, but also a folder inside a project may have: asked for only close to the file."""
+MAX_FOLDERS = 6
+"""How many folders up the weaker marks are looked for. Above a project they lie in folders that hold many projects."""
+
+
+def project_root(path: Path) -> Path:
+    """The root of the project that a file belongs to; what it imports is looked up from there.
+
+    Code that was unpacked or copied often has no `.git` and no build file. Then the nearest folder with a licence or a
+    list of requirements counts, else the nearest with a README; without either the folder above the topmost package.
+    None of them cuts a package in two, and none is a home folder or what holds those.
+    """
+    folder = path.resolve().parent
+    folders = (folder, *folder.parents)
+    for candidate in folders:
+        if _has(candidate, _STRONG):
+            return candidate
+    outside = _above_packages(folder)
+    for markers in (_FAIR, _README):
+        for candidate in _close(folder, outside):
+            if _has(candidate, markers):
+                return candidate
+    return outside
+
+
+def _has(folder: Path, names: tuple[str, ...]) -> bool:
+    try:
+        return any((folder / name).exists() for name in names)
+    except OSError:
+        return False
+
+
+def _above_packages(folder: Path) -> Path:
+    """The folder itself, or the one from which the package around it is imported."""
+    for candidate in (folder, *folder.parents):
+        if not _has(candidate, ("__init__.py",)):
+            return candidate
+    return folder
+
+
+def _close(folder: Path, outside: Path) -> list[Path]:
+    """The folders that a weak mark may name, from the nearest outside of the file's package up."""
+    # A home folder, what is above it, and the top of the file system are nobody's project.
+    holders = {Path(folder.anchor)}
+    with suppress(RuntimeError):  # there may be no home
+        home = Path.home().resolve()
+        holders |= {home, *home.parents}
+    folders = takewhile(lambda candidate: candidate not in holders, (outside, *outside.parents))
+    return list(folders)[:MAX_FOLDERS]

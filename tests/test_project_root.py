@@ -1,0 +1,73 @@
+"""Where the project of a file begins."""
+
+from pathlib import Path
+
+import pytest
+
+from mllint.semantic.project_root import MAX_FOLDERS, project_root
+
+
+def _files(folder: Path, *names: str) -> None:
+    for name in names:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder in a home folder of its own, deep enough that nothing outside is looked at."""
+    monkeypatch.setattr(Path, "home", lambda: tmp_path)
+    return tmp_path / "code"
+
+
+@pytest.mark.parametrize("marker", [".git", "pyproject.toml", "setup.py", "setup.cfg"])
+def test_strong_mark_however_far_up(folder: Path, marker: str) -> None:
+    deep = "/".join("abcdefghij")
+    _files(folder, marker, "a/README.md", "a/b/requirements.txt", f"{deep}/train.py")
+    assert project_root(folder / deep / "train.py") == folder
+
+
+def test_nearest_strong_mark(folder: Path) -> None:
+    _files(folder, ".git", "sub/setup.py", "sub/net.py")
+    assert project_root(folder / "sub/net.py") == folder / "sub"
+
+
+@pytest.mark.parametrize("marker", ["LICENSE", "requirements.txt", "environment.yml", ".gitignore"])
+def test_licence_or_requirements_before_a_readme(folder: Path, marker: str) -> None:
+    _files(folder, marker, "README.md", "models/README.md", "models/net.py")
+    assert project_root(folder / "models/net.py") == folder
+
+
+def test_readme(folder: Path) -> None:
+    _files(folder, "README.md", "models/net.py")
+    assert project_root(folder / "models/net.py") == folder
+
+
+def test_no_mark_cuts_a_package(folder: Path) -> None:
+    _files(folder, "package/__init__.py", "package/README.md", "package/inner/__init__.py", "package/inner/net.py")
+    assert project_root(folder / "package/inner/net.py") == folder
+
+
+def test_without_any_mark(folder: Path) -> None:
+    _files(folder, "train.py", "utils/tools.py", "package/__init__.py", "package/net.py")
+    assert project_root(folder / "train.py") == folder
+    assert project_root(folder / "utils/tools.py") == folder / "utils"
+    assert project_root(folder / "package/net.py") == folder
+
+
+def test_weak_marks_far_away_or_in_the_home_folder_say_nothing(folder: Path) -> None:
+    deep = "/".join("abcdefghij"[:MAX_FOLDERS])
+    _files(folder, "LICENSE", "README.md", f"{deep}/train.py")
+    assert project_root(folder / deep / "train.py") == folder / deep
+    _files(folder.parent, "LICENSE", "README.md", "scratch/train.py")
+    assert project_root(folder.parent / "scratch/train.py") == folder.parent / "scratch"
+
+
+def test_without_a_home_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_home() -> Path:
+        raise RuntimeError
+
+    monkeypatch.setattr(Path, "home", no_home)
+    _files(folder, "LICENSE", "models/net.py")
+    assert project_root(folder / "models/net.py") == folder
