@@ -1,0 +1,75 @@
+"""Leaves of the graph: tensors that were made, not computed, and that need a gradient."""
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.semantic.values import Module, Tensor
+from mllint.syntax.shape import constant, dotted_path
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+# The flags that say whether a tensor needs a gradient, and the value with which it does.
+FLAGS = {"requires_grad": True, "stop_gradient": False, "trainable": True}
+
+
+def is_leaf(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether an expression is surely a leaf that needs a gradient where it stands.
+
+    Made as one (``requires_grad=True``, ``Parameter``), or a tensor without a graph whose flag is set on every way
+    here. An attribute that anything in the file may freeze is not known.
+    """
+    value = model.value(node)
+    if not isinstance(value, Tensor) or value.or_number:
+        return False
+    if value.leaf and value.attached is True:
+        return not _may_be_frozen(model, node)
+    path = dotted_path(node)
+    if path is None or value.attached is not False or _may_be_frozen(model, node):
+        return False
+    return is_flagged(model, node)
+
+
+def is_flagged(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether ``node.requires_grad = True`` (in Paddle ``node.stop_gradient = False``) ran on every way to a place."""
+    path = dotted_path(node)
+    if path is None:
+        return False
+    scope = model.scope_of(node)
+    for flag, needed in FLAGS.items():
+        reaching = scope.reaching(f"{path}.{flag}", node)
+        if reaching.bindings and not reaching.may_be_unbound:
+            return all(item.value is not None and constant(item.value) is needed for item in reaching.bindings)
+    return False
+
+
+def is_parameter_of_module(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether an expression is an attribute of a module that surely holds a registered parameter."""
+    if not isinstance(node, cst.Attribute) or not isinstance(model.value(node.value), Module):
+        return False
+    value = model.value(node)
+    return isinstance(value, Tensor) and value.parameter and not value.or_number
+
+
+def _may_be_frozen(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether something in the file switches the gradient of the tensor off, or may do so.
+
+    A plain name can only be meant by its own text; an attribute is also reached through ``parameters()``.
+    """
+    path = dotted_path(node)
+    if path is None:
+        return False
+    for statement in model.tree.by_type.get(cst.Assign, ()):
+        for item in statement.targets:
+            target = item.target
+            if isinstance(target, cst.Attribute) and target.attr.value in FLAGS:
+                means_it = "." in path or dotted_path(target.value) == path
+                if means_it and constant(statement.value) is not FLAGS[target.attr.value]:
+                    return True
+    for call in model.calls_by_word.get("requires_grad_", ()):
+        on = constant(call.args[0].value) if call.args else True
+        means_it = isinstance(call.func, cst.Attribute) and ("." in path or dotted_path(call.func.value) == path)
+        if means_it and on is not True:
+            return True
+    return False
