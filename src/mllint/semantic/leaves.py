@@ -4,8 +4,10 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.semantic.scopes import BindingKind
 from mllint.semantic.values import Module, Tensor
 from mllint.syntax.shape import constant, dotted_path
+from mllint.syntax.walk import children
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -50,6 +52,47 @@ def is_parameter_of_module(model: "Model", node: cst.BaseExpression) -> bool:
         return False
     value = model.value(node)
     return isinstance(value, Tensor) and value.parameter and not value.or_number
+
+
+def is_changeable_leaf(model: "Model", node: cst.BaseExpression, statement: cst.CSTNode) -> bool:
+    """Whether a tensor is surely a leaf that needs a gradient at a place that nobody runs under ``no_grad``.
+
+    What the function itself made, or the module, is changed where it says so. A method may be called from another file,
+    under ``no_grad``: only those that this file calls, and those that run where gradients are wanted, are certain.
+    """
+    if isinstance(node, cst.Name) and _is_updated_by_gradient(model, node, statement):
+        return _is_called_here(model, statement)
+    if not is_leaf(model, node):
+        return False
+    binding = model.reaching(node)
+    function = model.enclosing_function(node)
+    is_own = bool(binding) and all(item.kind is not BindingKind.PARAMETER for item in binding)
+    return (is_own and "." not in (dotted_path(node) or ".")) or function is None or _is_called_here(model, statement)
+
+
+def _is_called_here(model: "Model", node: cst.CSTNode) -> bool:
+    function = model.enclosing_function(node)
+    if function is None or function.name.value in ("__init__", "forward"):
+        return True
+    calls = model.calls_by_word.get(function.name.value, ())
+    return any(model.enclosing_function(call) is not function for call in calls)
+
+
+def _is_updated_by_gradient(model: "Model", node: cst.Name, statement: cst.CSTNode) -> bool:
+    """Whether the variable of a loop over ``parameters()`` is changed by its own ``grad``: so it needs one."""
+    bindings = model.reaching(node)
+    if not bindings or any(binding.kind is not BindingKind.LOOP for binding in bindings):
+        return False
+    value = model.value(node)
+    if not isinstance(value, Tensor) or not value.parameter:
+        return False
+    pending, path = [statement], f"{node.value}.grad"
+    while pending:
+        part = pending.pop()
+        if isinstance(part, cst.Attribute) and dotted_path(part) == path:
+            return True
+        pending.extend(children(part))
+    return False
 
 
 def _may_be_frozen(model: "Model", node: cst.BaseExpression) -> bool:
