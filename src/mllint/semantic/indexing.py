@@ -1,0 +1,159 @@
+"""Basic and advanced indexing: what gives a view of a tensor or array, and what surely gives a copy."""
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.semantic.scopes import BindingKind
+from mllint.semantic.values import Array, Batch, Elements, Number, Repeated, Symbol, Tensor
+from mllint.syntax.shape import subscript_index
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+MAX_STEPS = 8
+"""Through how many names an index is followed."""
+_COMPARING = frozenset({
+    "eq", "ne", "gt", "lt", "ge", "le", "isnan", "isinf", "isfinite", "logical_not", "logical_and", "logical_or",
+    "logical_xor", "bool", "equal", "not_equal", "greater_than", "less_than", "greater_equal", "less_equal", "isclose",
+    "greater", "less", "in1d", "isin",
+})  # fmt: skip
+# Functions that give one or more indexes a dimension, never a single number.
+_INDEXES = frozenset({
+    "randperm", "arange", "nonzero", "argwhere", "flatnonzero", "permutation", "triu_indices", "tril_indices",
+    "LongTensor",
+})  # fmt: skip
+_COPYING_METHODS = frozenset({"index_select", "masked_select", "gather", "take_along_dim", "take_along_axis"})
+# Through these a write goes on to what they are taken of.
+_VIEWING = frozenset({"view", "squeeze", "unsqueeze", "detach", "transpose", "permute", "t"})
+_VIEWING_ATTRIBUTES = frozenset({"data", "T", "mT"})
+
+
+def copied(model: "Model", node: cst.BaseExpression) -> cst.BaseExpression | None:
+    """The part of an expression that surely makes a copy of a tensor or array that is kept elsewhere.
+
+    What is written to the expression goes to that copy. ``None`` where it may be a view, or is no tensor.
+    """
+    while True:
+        match node:
+            case cst.Subscript():
+                if is_advanced(model, node):
+                    return node if _is_kept(node.value) else None
+                node = node.value
+            case cst.Attribute(attr=cst.Name(value=name)) if name in _VIEWING_ATTRIBUTES:
+                node = node.value
+            case cst.Call(func=cst.Attribute(value=receiver, attr=cst.Name(value=name))):
+                if name in _COPYING_METHODS and isinstance(model.value(receiver), Tensor):
+                    return node if _is_kept(receiver) else None
+                if name not in _VIEWING or not isinstance(model.value(receiver), (Tensor, Batch)):
+                    return None
+                node = receiver
+            case _:
+                return None
+
+
+def _is_kept(node: cst.BaseExpression) -> bool:
+    """Whether a name or attribute holds the tensor, so that a write to it would be seen."""
+    while isinstance(node, (cst.Subscript, cst.Attribute, cst.Call)):
+        if isinstance(node, cst.Call):
+            is_view = isinstance(node.func, cst.Attribute) and node.func.attr.value in _VIEWING
+            if not is_view:
+                return False
+            assert isinstance(node.func, cst.Attribute)
+            node = node.func
+        node = node.value
+    return isinstance(node, cst.Name)
+
+
+def is_advanced(model: "Model", node: cst.Subscript) -> bool:
+    """Whether a tensor or array is surely indexed by a mask, a list or a tensor with a dimension: that copies."""
+    base = model.value(node.value)
+    if not (isinstance(base, (Tensor, Array)) or (isinstance(base, Batch) and not base.opaque)):
+        return False
+    if isinstance(base, Tensor) and base.or_number:
+        return False
+    if len(node.slice) == 1 and isinstance(subscript_index(node), cst.Tuple):
+        index = subscript_index(node)
+        assert isinstance(index, cst.Tuple)
+        return any(_copies(model, element.value) for element in index.elements)
+    indexes = (element.slice for element in node.slice)
+    return any(isinstance(index, cst.Index) and index.star is None and _copies(model, index.value) for index in indexes)
+
+
+def _copies(model: "Model", index: cst.BaseExpression) -> bool:
+    """Whether an index is surely none of number, slice, ``None``, ``...`` and 0-d tensor of a number."""
+    if isinstance(index, cst.List):
+        return all(isinstance(element, cst.Element) for element in index.elements)
+    if is_mask(model, index) or _is_called(model, index, _INDEXES):
+        return True
+    value = model.value(index)
+    if isinstance(value, Tensor):
+        return value.scalar is False and not value.or_number
+    if isinstance(value, Elements):
+        return value.mutable and bool(value.items) and all(isinstance(item, Number) for item in value.items)
+    if isinstance(value, Repeated):
+        return value.kind in ("list", "range") and isinstance(value.item, Number) and _is_list(model, index)
+    return False
+
+
+def _is_list(model: "Model", index: cst.BaseExpression) -> bool:
+    """Whether an expression is a list, not only something to loop over: ``range`` and a comprehension are."""
+    if isinstance(index, cst.ListComp):
+        return True
+    if isinstance(index, cst.Call):
+        return model.qualified_name(index.func) in ("builtins.range", "builtins.list")
+    bindings = model.reaching(index) if isinstance(index, cst.Name) else ()
+    return bool(bindings) and all(
+        binding.kind is BindingKind.ASSIGN
+        and not binding.path
+        and isinstance(binding.value, (cst.ListComp, cst.Call))
+        and _is_list(model, binding.value)
+        for binding in bindings
+    )
+
+
+def is_mask(model: "Model", node: cst.BaseExpression, depth: int = 0) -> bool:
+    """Whether an expression is surely a tensor or array of Booleans."""
+    if depth > MAX_STEPS or not isinstance(model.value(node), (Tensor, Array)):
+        return False
+    match node:
+        case cst.Comparison():
+            return True
+        case cst.UnaryOperation(operator=cst.BitInvert()):
+            return is_mask(model, node.expression, depth + 1)
+        case cst.BinaryOperation(operator=cst.BitAnd() | cst.BitOr() | cst.BitXor()):
+            return is_mask(model, node.left, depth + 1) or is_mask(model, node.right, depth + 1)
+        case cst.Call():
+            return _is_called(model, node, _COMPARING)
+        case cst.Name() | cst.Attribute():
+            bindings = model.reaching(node)
+            return bool(bindings) and all(
+                binding.kind is BindingKind.ASSIGN
+                and not binding.path
+                and binding.value is not None
+                and is_mask(model, binding.value, depth + 1)
+                for binding in bindings
+            )
+    return False
+
+
+def _is_called(model: "Model", node: cst.BaseExpression, names: frozenset[str], depth: int = 0) -> bool:
+    """Whether an expression is the result of a function of a library, or method of a tensor, of such a name."""
+    if isinstance(node, cst.Name):
+        bindings = model.reaching(node) if depth <= MAX_STEPS else ()
+        return bool(bindings) and all(
+            binding.kind is BindingKind.ASSIGN
+            and not binding.path
+            and binding.value is not None
+            and _is_called(model, binding.value, names, depth + 1)
+            for binding in bindings
+        )
+    if not isinstance(node, cst.Call):
+        return False
+    callee = model.value(node.func)
+    if isinstance(callee, Symbol):
+        library, _, last = callee.name.rpartition(".")
+        return last in names and library.partition(".")[0] in ("torch", "paddle", "numpy")
+    if not isinstance(node.func, cst.Attribute) or node.func.attr.value not in names:
+        return False
+    return isinstance(model.value(node.func.value), (Tensor, Array, Batch))
