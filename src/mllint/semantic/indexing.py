@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.semantic.scopes import BindingKind
-from mllint.semantic.values import Array, Batch, Elements, Number, Repeated, Symbol, Tensor
-from mllint.syntax.shape import subscript_index
+from mllint.semantic.values import Array, Batch, Elements, Number, Output, Repeated, Symbol, Tensor
+from mllint.syntax.shape import dotted_path, subscript_index
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -17,6 +17,11 @@ _COMPARING = frozenset({
     "eq", "ne", "gt", "lt", "ge", "le", "isnan", "isinf", "isfinite", "logical_not", "logical_and", "logical_or",
     "logical_xor", "bool", "equal", "not_equal", "greater_than", "less_than", "greater_equal", "less_equal", "isclose",
     "greater", "less", "in1d", "isin",
+})  # fmt: skip
+# Methods that give the same Booleans in another shape or elsewhere.
+_SHAPING = frozenset({
+    "unsqueeze", "squeeze", "expand", "expand_as", "view", "view_as", "reshape", "flatten", "repeat", "t", "transpose",
+    "permute", "clone", "detach", "contiguous", "cuda", "cpu", "any", "all", "numpy",
 })  # fmt: skip
 # Functions that give one or more indexes a dimension, never a single number.
 _INDEXES = frozenset({
@@ -29,15 +34,16 @@ _VIEWING = frozenset({"view", "squeeze", "unsqueeze", "detach", "transpose", "pe
 _VIEWING_ATTRIBUTES = frozenset({"data", "T", "mT"})
 
 
-def copied(model: "Model", node: cst.BaseExpression) -> cst.BaseExpression | None:
+def copied(model: "Model", node: cst.BaseExpression, is_tensor: bool = False) -> cst.BaseExpression | None:
     """The part of an expression that surely makes a copy of a tensor or array that is kept elsewhere.
 
     What is written to the expression goes to that copy. ``None`` where it may be a view, or is no tensor.
+    ``is_tensor``: the expression is known to be a tensor from what is done with it.
     """
     while True:
         match node:
             case cst.Subscript():
-                if is_advanced(model, node):
+                if is_advanced(model, node, is_tensor):
                     return node if _is_kept(node.value) else None
                 node = node.value
             case cst.Attribute(attr=cst.Name(value=name)) if name in _VIEWING_ATTRIBUTES:
@@ -65,9 +71,15 @@ def _is_kept(node: cst.BaseExpression) -> bool:
     return isinstance(node, cst.Name)
 
 
-def is_advanced(model: "Model", node: cst.Subscript) -> bool:
-    """Whether a tensor or array is surely indexed by a mask, a list or a tensor with a dimension: that copies."""
+def is_advanced(model: "Model", node: cst.Subscript, is_tensor: bool = False) -> bool:
+    """Whether a tensor or array is surely indexed by a mask, a list or a tensor with a dimension: that copies.
+
+    ``is_tensor``: what the index gives is a tensor, so that the base is one if nothing is known of it.
+    """
     base = model.value(node.value)
+    if is_tensor and isinstance(base, (Output, type(None))):
+        index = subscript_index(node)
+        return index is not None and (_compares(index, node.value) or _copies(model, index))
     if not (isinstance(base, (Tensor, Array)) or (isinstance(base, Batch) and not base.opaque)):
         return False
     if isinstance(base, Tensor) and base.or_number:
@@ -78,6 +90,15 @@ def is_advanced(model: "Model", node: cst.Subscript) -> bool:
         return any(_copies(model, element.value) for element in index.elements)
     indexes = (element.slice for element in node.slice)
     return any(isinstance(index, cst.Index) and index.star is None and _copies(model, index.value) for index in indexes)
+
+
+def _compares(index: cst.BaseExpression, base: cst.BaseExpression) -> bool:
+    """Whether an index asks the items of the base: ``x[x < 0]``."""
+    path = dotted_path(base)
+    if path is None or not isinstance(index, cst.Comparison) or len(index.comparisons) != 1:
+        return False
+    is_question = not isinstance(index.comparisons[0].operator, (cst.Is, cst.IsNot, cst.In, cst.NotIn))
+    return is_question and path in (dotted_path(index.left), dotted_path(index.comparisons[0].comparator))
 
 
 def _copies(model: "Model", index: cst.BaseExpression) -> bool:
@@ -123,6 +144,8 @@ def is_mask(model: "Model", node: cst.BaseExpression, depth: int = 0) -> bool:
             return is_mask(model, node.expression, depth + 1)
         case cst.BinaryOperation(operator=cst.BitAnd() | cst.BitOr() | cst.BitXor()):
             return is_mask(model, node.left, depth + 1) or is_mask(model, node.right, depth + 1)
+        case cst.Call(func=cst.Attribute(value=receiver, attr=cst.Name(value=name))) if name in _SHAPING:
+            return is_mask(model, receiver, depth + 1)
         case cst.Call():
             return _is_called(model, node, _COMPARING)
         case cst.Name() | cst.Attribute():

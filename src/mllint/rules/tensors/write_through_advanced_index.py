@@ -68,11 +68,15 @@ _OF_ARRAYS = frozenset({"fill", "sort", "put", "partition"})
 def check(statement: cst.Assign | cst.AugAssign | cst.Expr, context: Context) -> Iterator[Finding]:
     """Report a statement that changes in place what an advanced index copied."""
     change = write(context.model, statement) or _of_array(statement, context)
-    copy = None if change is None else copied(context.model, change.target)
+    is_method = (
+        change is not None and change.how.endswith("_()") and change.how[:-2] not in context.model.function_names
+    )
+    copy = None if change is None else copied(context.model, change.target, is_method)
     if change is None or copy is None or context.wants_no_result(statement):
         return
     text = context.text(copy)
-    text = text if len(text) <= 40 and "\n" not in text else "..."
+    if len(text) > 40 or "\n" in text:
+        text = f"{context.text(copy.value)}[...]" if isinstance(copy, cst.Subscript) else "..."
     advice = f"write `{text} = ...`" if isinstance(copy, cst.Subscript) else "assign to the items of the tensor"
     if change.how == "[...] =" or copy is not change.target:
         advice = "put both indexes into one, in an assignment"
