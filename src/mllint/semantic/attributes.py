@@ -122,7 +122,10 @@ def _of_module(value: Module, name: str) -> Value | None:
         if any(True for _ in value.definition.assignments(name)):
             return None
     if value.name is not None and name in ("weight", "bias"):
-        return Tensor(value.framework, True, parameter=True)
+        leaf = value.call is not None and not any(
+            arg.keyword is not None and arg.keyword.value.endswith("_attr") for arg in value.call.args
+        )
+        return Tensor(value.framework, True, parameter=True, leaf=leaf)
     return Method(value, name)
 
 

@@ -26,7 +26,7 @@ _SHAPING = frozenset({
 # Functions that give one or more indexes a dimension, never a single number.
 _INDEXES = frozenset({
     "randperm", "arange", "nonzero", "argwhere", "flatnonzero", "permutation", "triu_indices", "tril_indices",
-    "LongTensor",
+    "LongTensor", "argsort",
 })  # fmt: skip
 _COPYING_METHODS = frozenset({"index_select", "masked_select", "gather", "take_along_dim", "take_along_axis"})
 # Through these a write goes on to what they are taken of.
@@ -107,6 +107,15 @@ def _copies(model: "Model", index: cst.BaseExpression) -> bool:
         return all(isinstance(element, cst.Element) for element in index.elements)
     if is_mask(model, index) or _is_called(model, index, _INDEXES):
         return True
+    if isinstance(index, cst.Name):
+        # What is kept in a name is as certain as what stands in the brackets.
+        bindings = model.reaching(index)
+        if len(bindings) == 1 and bindings[0].kind is BindingKind.ASSIGN and not bindings[0].path:
+            kept = bindings[0].value
+            if isinstance(kept, (cst.Subscript, cst.Call)) and _copies(model, kept):
+                return True
+    if _is_part_of_indexes(model, index) or _is_array_of_list(model, index):
+        return True
     value = model.value(index)
     if isinstance(value, Tensor):
         return value.scalar is False and not value.or_number
@@ -115,6 +124,32 @@ def _copies(model: "Model", index: cst.BaseExpression) -> bool:
     if isinstance(value, Repeated):
         return value.kind in ("list", "range") and isinstance(value.item, Number) and _is_list(model, index)
     return False
+
+
+def _is_part_of_indexes(model: "Model", node: cst.BaseExpression) -> bool:
+    """``np.where(mask)[0]``, ``torch.nonzero(mask)[:, 0]``, ``nonzero(mask).squeeze(1)``: never a single number."""
+    if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.args:
+        is_reshaped = node.func.attr.value in ("squeeze", "view", "reshape")
+        return is_reshaped and _is_called(model, node.func.value, frozenset({"nonzero", "argwhere"}))
+    if not isinstance(node, cst.Subscript) or not isinstance(node.value, cst.Call):
+        return False
+    if len(node.slice) > 1:
+        is_column = isinstance(node.slice[0].slice, cst.Slice)
+        return is_column and _is_called(model, node.value, frozenset({"nonzero", "argwhere"}))
+    of_tuple = _is_called(model, node.value, frozenset({"where"})) and len(node.value.args) == 1
+    of_array = isinstance(model.value(node.value), (Array, Elements)) or (
+        (model.qualified_name(node.value.func) or "").startswith("numpy.")
+    )
+    of_tuple = of_tuple or (of_array and _is_called(model, node.value, frozenset({"nonzero"})))
+    return of_tuple and isinstance(subscript_index(node), cst.Integer)
+
+
+def _is_array_of_list(model: "Model", node: cst.BaseExpression) -> bool:
+    """``np.array([0, 2])``."""
+    if not isinstance(node, cst.Call) or not node.args:
+        return False
+    name = model.qualified_name(node.func)
+    return name in ("numpy.array", "numpy.asarray") and isinstance(node.args[0].value, (cst.List, cst.ListComp))
 
 
 def _is_list(model: "Model", index: cst.BaseExpression) -> bool:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.semantic.scopes import BindingKind
+from mllint.semantic.scopes import Binding, BindingKind
 from mllint.semantic.values import Module, Tensor
 from mllint.syntax.shape import constant, dotted_path
 from mllint.syntax.walk import children
@@ -25,12 +25,35 @@ def is_leaf(model: "Model", node: cst.BaseExpression) -> bool:
     value = model.value(node)
     if not isinstance(value, Tensor) or value.or_number:
         return False
-    if value.leaf and value.attached is True:
+    beginnings = _beginnings(model, node) if value.framework == "torch" else []
+    if (value.leaf and value.attached is True) or (beginnings and all(_is_made_as_leaf(item) for item in beginnings)):
         return not _may_be_frozen(model, node)
     path = dotted_path(node)
     if path is None or value.attached is not False or _may_be_frozen(model, node):
         return False
     return is_flagged(model, node)
+
+
+def _is_made_as_leaf(binding: Binding) -> bool:
+    value = binding.scope.model.binding_value(binding)
+    return isinstance(value, Tensor) and value.leaf and value.attached is True and not value.or_number
+
+
+def _beginnings(model: "Model", node: cst.BaseExpression) -> list[Binding]:
+    """What binds a name, behind every ``w -= step``: that is the same tensor of torch again."""
+    found: list[Binding] = []
+    seen: set[int] = set()
+    pending = list(model.reaching(node))
+    while pending:
+        binding = pending.pop()
+        if id(binding) in seen:
+            continue
+        seen.add(id(binding))
+        if binding.kind is BindingKind.AUGMENTED and isinstance(binding.node, cst.AugAssign):
+            pending += model.reaching(binding.node.target)
+        else:
+            found.append(binding)
+    return found
 
 
 def is_flagged(model: "Model", node: cst.BaseExpression) -> bool:
@@ -64,10 +87,12 @@ def is_changeable_leaf(model: "Model", node: cst.BaseExpression, statement: cst.
         return _is_called_here(model, statement)
     if not is_leaf(model, node):
         return False
-    binding = model.reaching(node)
-    function = model.enclosing_function(node)
-    is_own = bool(binding) and all(item.kind is not BindingKind.PARAMETER for item in binding)
-    return (is_own and "." not in (dotted_path(node) or ".")) or function is None or _is_called_here(model, statement)
+    root = node
+    while isinstance(root, cst.Attribute):
+        root = root.value
+    bindings = model.reaching(root)
+    is_own = bool(bindings) and all(item.kind is not BindingKind.PARAMETER for item in bindings)
+    return is_own or _is_called_here(model, statement)
 
 
 def _is_called_here(model: "Model", node: cst.CSTNode) -> bool:

@@ -9,7 +9,8 @@ from mllint.knowledge import lookup
 from mllint.semantic.scopes import Binding, BindingKind
 from mllint.semantic.uses import bound_by, reads, uses
 from mllint.semantic.values import Elements, Module, Number, Object, Symbol, Tensor, Text
-from mllint.syntax.shape import argument, constant, dotted_path
+from mllint.syntax.shape import argument, constant, dotted_path, fingerprint
+from mllint.syntax.walk import children
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -35,7 +36,7 @@ def lost_leaf(model: "Model", statement: cst.Assign) -> LostLeaf | None:
         return None
     found = _inside(model, statement.value)
     value = model.value(statement.value)
-    if found is None or not isinstance(value, Tensor) or value.leaf or value.attached is False:
+    if found is None or (isinstance(value, Tensor) and (value.leaf or value.attached is False)):
         return None
     binding = next(iter(bound_by(model, statement)), None)
     return found if binding is not None and _is_wanted(model, binding, statement, found) else None
@@ -43,18 +44,24 @@ def lost_leaf(model: "Model", statement: cst.Assign) -> LostLeaf | None:
 
 def _inside(model: "Model", node: cst.BaseExpression) -> LostLeaf | None:
     """The leaf at the bottom of a chain of methods and arithmetic with numbers and plain tensors."""
-    whole, by = node, ""
+    whole, by, moved = node, "", None
     while True:
         match node:
             case cst.Call() if by and _makes_leaf(model, node):
                 value = model.value(node)
-                return LostLeaf(node, whole, by, isinstance(value, Tensor) and value.parameter)
+                is_there = moved is not None and whole is moved and _is_made_there(node, moved)
+                return None if is_there else LostLeaf(node, whole, by, isinstance(value, Tensor) and value.parameter)
             case cst.Call(func=cst.Attribute(value=receiver, attr=cst.Name(value=name))):
+                if by and name == "requires_grad_":
+                    return None
                 if model.qualified_name(node.func) is not None or not _computes(model, node, name):
                     return None
+                moved = node if name in ("to", "cuda") else moved
                 by, node = f"{name}()", receiver
+            case cst.UnaryOperation(operator=cst.Minus()):
+                by, node = "arithmetic", node.expression
             case cst.BinaryOperation():
-                sides = [side for side in (node.left, node.right) if not isinstance(model.value(side), (Number, Text))]
+                sides = [side for side in (node.left, node.right) if not _is_number(model, side)]
                 if len(sides) != 1:
                     return None
                 by, node = "arithmetic", sides[0]
@@ -62,9 +69,19 @@ def _inside(model: "Model", node: cst.BaseExpression) -> LostLeaf | None:
                 return None
 
 
+def _is_number(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether a factor is a number, or what a function of ``math`` or numpy makes of one."""
+    if isinstance(model.value(node), (Number, Text)):
+        return True
+    name = model.qualified_name(node.func) if isinstance(node, cst.Call) else None
+    return name is not None and name.partition(".")[0] in ("math", "numpy")
+
+
 def _makes_leaf(model: "Model", call: cst.Call) -> bool:
     value = model.value(call)
     is_made_here = isinstance(model.value(call.func), Symbol)
+    if isinstance(call.func, cst.Attribute) and call.func.attr.value == "requires_grad_":
+        is_made_here = isinstance(call.func.value, cst.Call)
     return is_made_here and isinstance(value, Tensor) and value.leaf and value.framework == "torch"
 
 
@@ -83,6 +100,20 @@ def _computes(model: "Model", call: cst.Call, name: str) -> bool:
         return not known.startswith("cpu")
     name_of = model.qualified_name(where.value)
     return name_of is None or not name_of.startswith("torch.")
+
+
+def _is_made_there(leaf: cst.Call, move: cst.Call) -> bool:
+    """Whether the call that makes the leaf names the device to which it is moved: the move does nothing then."""
+    wanted = {fingerprint(arg.value) for arg in move.args}
+    pending: list[cst.CSTNode] = list(leaf.args)
+    while pending:
+        node = pending.pop()
+        if isinstance(node, cst.Attribute) and node.attr.value == "cuda":
+            return True
+        if isinstance(node, cst.Arg) and fingerprint(node.value) in wanted:
+            return True
+        pending.extend(children(node))
+    return False
 
 
 def _is_wanted(model: "Model", binding: Binding, statement: cst.Assign, found: LostLeaf) -> bool:

@@ -109,8 +109,6 @@ def arithmetic(model: "Model", left: Value | None, right: Value | None, node: cs
     if isinstance(left, Unfinished) or isinstance(right, Unfinished):
         other = right if isinstance(left, Unfinished) else left
         return other if isinstance(other, (Tensor, Unfinished)) else Unfinished()
-    if isinstance(node, cst.AugAssign) and isinstance(left, Tensor) and left.leaf and left.framework == "torch":
-        return left  # the very object, or an error
     both = (left, right)
     framework = framework_of(both)
     if framework is not None:

@@ -77,6 +77,8 @@ def check(statement: cst.Assign, context: Context) -> Iterator[Finding]:
         advice = "write `.requires_grad_()` behind the whole expression"
     if found.by == "arithmetic":
         message = message.replace("`arithmetic`", "arithmetic")
+    elif found.by == "to()":  # on the device where it was made it gives the leaf itself
+        message = message.replace("what `to()` gives", "what `to()` moves")
     yield Finding(statement, message, advice, fix=lambda: _fix(found))
 
 
