@@ -6,7 +6,7 @@ import libcst as cst
 
 from mllint.semantic.scopes import BindingKind
 from mllint.semantic.values import Array, Batch, Elements, Number, Output, Repeated, Symbol, Tensor
-from mllint.syntax.shape import dotted_path, subscript_index
+from mllint.syntax.shape import argument, dotted_path, subscript_index
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -28,6 +28,7 @@ _INDEXES = frozenset({
     "randperm", "arange", "nonzero", "argwhere", "flatnonzero", "permutation", "triu_indices", "tril_indices",
     "LongTensor", "argsort",
 })  # fmt: skip
+_BOOLEANS = frozenset({"torch.bool", "paddle.bool", "numpy.bool_", "numpy.bool", "builtins.bool"})
 _COPYING_METHODS = frozenset({"index_select", "masked_select", "gather", "take_along_dim", "take_along_axis"})
 # Through these a write goes on to what they are taken of.
 _VIEWING = frozenset({"view", "squeeze", "unsqueeze", "detach", "transpose", "permute", "t"})
@@ -79,7 +80,7 @@ def is_advanced(model: "Model", node: cst.Subscript, is_tensor: bool = False) ->
     base = model.value(node.value)
     if is_tensor and isinstance(base, (Output, type(None))):
         index = subscript_index(node)
-        return index is not None and (_compares(index, node.value) or _copies(model, index))
+        return index is not None and (_compares(model, index, node.value) or _copies(model, index))
     if not (isinstance(base, (Tensor, Array)) or (isinstance(base, Batch) and not base.opaque)):
         return False
     if isinstance(base, Tensor) and base.or_number:
@@ -92,9 +93,13 @@ def is_advanced(model: "Model", node: cst.Subscript, is_tensor: bool = False) ->
     return any(isinstance(index, cst.Index) and index.star is None and _copies(model, index.value) for index in indexes)
 
 
-def _compares(index: cst.BaseExpression, base: cst.BaseExpression) -> bool:
-    """Whether an index asks the items of the base: ``x[x < 0]``."""
+def _compares(model: "Model", index: cst.BaseExpression, base: cst.BaseExpression) -> bool:
+    """Whether an index asks the items of the base: ``x[x < 0]``, ``mask = x != x``."""
     path = dotted_path(base)
+    if isinstance(index, cst.Name):
+        bindings = model.reaching(index)
+        kept = bindings[0].value if len(bindings) == 1 and bindings[0].kind is BindingKind.ASSIGN else None
+        return isinstance(kept, cst.Comparison) and _compares(model, kept, base)
     if path is None or not isinstance(index, cst.Comparison) or len(index.comparisons) != 1:
         return False
     is_question = not isinstance(index.comparisons[0].operator, (cst.Is, cst.IsNot, cst.In, cst.NotIn))
@@ -182,7 +187,9 @@ def is_mask(model: "Model", node: cst.BaseExpression, depth: int = 0) -> bool:
         case cst.Call(func=cst.Attribute(value=receiver, attr=cst.Name(value=name))) if name in _SHAPING:
             return is_mask(model, receiver, depth + 1)
         case cst.Call():
-            return _is_called(model, node, _COMPARING)
+            dtype = argument(node, None, "dtype")
+            is_made = dtype is not None and model.qualified_name(dtype.value) in _BOOLEANS
+            return is_made or _is_called(model, node, _COMPARING)
         case cst.Name() | cst.Attribute():
             bindings = model.reaching(node)
             return bool(bindings) and all(
