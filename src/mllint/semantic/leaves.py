@@ -83,6 +83,8 @@ def is_changeable_leaf(model: "Model", node: cst.BaseExpression, statement: cst.
     What the function itself made, or the module, is changed where it says so. A method may be called from another file,
     under ``no_grad``: only those that this file calls, and those that run where gradients are wanted, are certain.
     """
+    if _may_run_otherwise(model, statement):
+        return False
     if isinstance(node, cst.Name) and _is_updated_by_gradient(model, node, statement):
         return _is_called_here(model, statement)
     if not is_leaf(model, node):
@@ -93,6 +95,19 @@ def is_changeable_leaf(model: "Model", node: cst.BaseExpression, statement: cst.
     bindings = model.reaching(root)
     is_own = bool(bindings) and all(item.kind is not BindingKind.PARAMETER for item in bindings)
     return is_own or _is_called_here(model, statement)
+
+
+def _may_run_otherwise(model: "Model", node: cst.CSTNode) -> bool:
+    """Whether a context or decorator around a place is not known: it may switch gradients off."""
+    for ancestor in model.tree.ancestors(node):
+        if isinstance(ancestor, cst.With):
+            for item in ancestor.items:
+                context = item.item.func if isinstance(item.item, cst.Call) else item.item
+                if model.qualified_name(context) is None:
+                    return True
+        elif isinstance(ancestor, cst.FunctionDef) and not model.function_info(ancestor).is_transparent:
+            return True
+    return False
 
 
 def _is_called_here(model: "Model", node: cst.CSTNode) -> bool:
