@@ -175,6 +175,8 @@ def _gives_tensor(model: "Model", statement: cst.Assign | cst.AugAssign, path: s
         is_of_framework = name is not None and lookup.framework_of(name) == model.framework
         is_method = isinstance(value.func, cst.Attribute) and isinstance(model.value(value.func.value), Tensor)
         return isinstance(model.value(value), Tensor) and (is_of_framework or is_method)
+    if (dotted_path(value) or "").partition(".")[0] == path:
+        return False  # a shorter name for the thing or for a part of it
     known = model.value(value)
     return isinstance(known, Tensor) and isinstance(
         value, (cst.Name, cst.Attribute, cst.Subscript, cst.BinaryOperation)
