@@ -54,14 +54,15 @@ def rebound(model: "Model", statement: cst.Assign | cst.AugAssign) -> Rebound | 
         return None
     if isinstance(statement, cst.AugAssign) and framework != "paddle":
         return None  # torch works in place
-    made = next((item for item in bound_by(model, statement) if item.key == path), None)
+    scope = model.scope_of(statement)
+    made = next((item for item in scope.bindings.get(path, ()) if item.node is statement), None)
     if made is None or any(_is_effect(part) for part in nodes(statement.value)):
         return None
     beginnings = _beginnings(model, target)
     is_parameter = bool(beginnings) and all(value.parameter for value in beginnings)
     if is_parameter_of_module(model, target) or (is_parameter and _is_of_module(model, target)):
         return Rebound(path, Form.REFUSED, framework) if _computes_with(model, statement, path) else None
-    before = model.scope_of(statement).reaching(path, statement.value).bindings
+    before = scope.reaching(path, statement.value).bindings
     if _is_lost(model, statement, path, made, before):
         return Rebound(path, Form.LOST, framework)
     is_step = _computes_with(model, statement, path) and _reads_gradient(statement.value, path)
