@@ -154,7 +154,7 @@ def test_tests_narrow(test: str, is_tensor: bool) -> None:
     ("register", "expected"),
     [
         ('self.register_buffer("x", torch.ones(1))', Tensor("torch", False, False)),
-        ('self.register_parameter("x", nn.Parameter(torch.ones(1)))', Tensor("torch", True, False, parameter=True)),
+        ('self.register_parameter("x", nn.Parameter(torch.ones(1)))', Tensor("torch", True, False, True, leaf=True)),
         ('self.register_buffer("y", torch.ones(1))', None),
     ],
 )

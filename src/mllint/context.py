@@ -104,7 +104,7 @@ class Context:
                 return self.model.class_info(ancestor)
         return None
 
-    def wants_no_result(self, statement: cst.Expr) -> bool:
+    def wants_no_result(self, statement: cst.BaseSmallStatement) -> bool:
         """Whether an expression stands there for its error, for the time it takes, or to be shown in a notebook."""
         return placement.wants_no_result(self.model, statement)
 

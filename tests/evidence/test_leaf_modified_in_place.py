@@ -27,6 +27,7 @@ TORCH_RAISING: dict[str, Callable[[Any, Any], Any]] = {
     "w.clamp_(v)": lambda torch, w: w.clamp_(0),
     "w.copy_(v)": lambda torch, w: w.copy_(torch.ones(2)),
     "w[0].fill_(v)": lambda torch, w: w[0].fill_(1.0),
+    "w.squeeze_()": lambda torch, w: w.squeeze_(),
     "w.view(-1).mul_(v)": lambda torch, w: w.view(-1).mul_(2),
     "torch.clamp(out=w)": lambda torch, w: torch.clamp(w, 0, 1, out=w),
 }
@@ -99,6 +100,9 @@ def test_paddle_forms_that_do_not_raise(paddle: Any, paddle_weight: Any) -> None
     paddle_weight[0].fill_(5.0)
     assert paddle_weight.tolist() == [5.0, 1.0]
     paddle_weight.set_value(paddle.zeros([2]))
+    assert paddle_weight.tolist() == [0.0, 0.0]
+    paddle_weight.exponential_()
+    paddle_weight.copy_(paddle.zeros([2]), False)
     assert paddle_weight.tolist() == [0.0, 0.0]
     paddle_weight.detach().fill_(3.0)
     assert paddle_weight.tolist() == [3.0, 3.0]

@@ -98,6 +98,16 @@ def test_torch_model_does_not_learn(torch: Any) -> None:
     assert model.weight.tolist() == before
 
 
+def test_torch_sum_learns_through_its_other_part_only(torch: Any) -> None:
+    first, second = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        cut = torch.tensor(second.sum(), requires_grad=True)
+    (first.sum() + cut).backward()
+    assert first.grad is not None
+    assert second.grad is None
+
+
 # ---- paddle: nothing of it raises -----------------------------------------------------------------
 
 PADDLE_SILENT: dict[str, Callable[[Any, Any], Any]] = {

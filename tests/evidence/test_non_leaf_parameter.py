@@ -56,3 +56,17 @@ def test_torch_retained_gradient_is_the_look_alike(torch: Any) -> None:
     hidden.retain_grad()
     hidden.sum().backward()
     assert hidden.grad is not None
+
+
+def test_torch_module_registers_no_computed_parameter(torch: Any) -> None:
+    class Net(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.lost = torch.nn.Parameter(torch.ones(3)).double()
+            self.kept = torch.nn.Parameter(torch.ones(3).double())
+
+    net = Net()
+    assert [name for name, _ in net.named_parameters()] == ["kept"]
+    assert list(net.state_dict()) == ["kept"]
+    assert net.lost.requires_grad
+    assert not net.lost.is_leaf

@@ -44,6 +44,18 @@ def test_torch_loop_over_parameters_changes_nothing(torch: Any) -> None:
     assert model.weight.tolist() != before
 
 
+def test_torch_every_assignment_to_the_loop_variable_is_lost(torch: Any) -> None:
+    model, other = torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)
+    before = model.weight.tolist()
+    for parameter, source in zip(model.parameters(), other.parameters(), strict=True):
+        parameter = source
+        parameter = 0.5 * source + 0.5 * parameter
+        parameter = parameter.clamp(0, 0)
+        parameter = parameter.detach()
+    assert model.weight.tolist() == before
+    assert model.weight.requires_grad
+
+
 def test_torch_module_attribute_refuses_the_new_tensor(torch: Any) -> None:
     model = torch.nn.Linear(2, 2)
     with torch.no_grad(), pytest.raises(TypeError, match="cannot assign"):

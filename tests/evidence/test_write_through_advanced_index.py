@@ -28,6 +28,11 @@ TORCH_LOST: dict[str, Callable[[Any, Any], Any]] = {
     "x[mask].copy_(y)": lambda torch, x: x[x > 2].copy_(torch.zeros(3)),
     "x.masked_select(mask).fill_(v)": lambda torch, x: x.masked_select(x > 2).fill_(9.0),
     "x.index_select(..).fill_(v)": lambda torch, x: x.index_select(0, torch.tensor([0])).fill_(9.0),
+    "x[tuple of tensors].fill_(v)": lambda torch, x: x[torch.where(x > 2)].fill_(9.0),
+    "x[0-d mask].fill_(v)": lambda torch, x: x[torch.tensor(True)].fill_(9.0),
+    "x[mask].data.fill_(v)": lambda torch, x: x[x > 2].data.fill_(9.0),
+    "x.view(-1)[tensor].fill_(v)": lambda torch, x: x.view(-1)[torch.tensor([0])].fill_(9.0),
+    "init.zeros_(x[list])": lambda torch, x: torch.nn.init.zeros_(x[[0, 1]]),
     "x.gather(..).fill_(v)": lambda torch, x: x.gather(0, torch.tensor([[0]])).fill_(9.0),
 }
 

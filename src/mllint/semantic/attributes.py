@@ -95,11 +95,11 @@ def _of_tensor(value: Tensor, name: str) -> Value | None:
         # On the paths that get here it is a tensor: a number has no such attribute.
         value = replace(value, or_number=False)
     if name == "data":
-        return replace(value, attached=False, parameter=False)
+        return replace(value, attached=False, parameter=False, leaf=False)
     if name == "grad":
         return Tensor(value.framework, False, value.scalar)
     if name in _TENSOR_VIEWS:
-        return replace(value, parameter=False)
+        return replace(value, parameter=False, leaf=False)
     kind = lookup.tensor_attribute(value.framework, name)
     if kind == "number":
         return Number()
@@ -122,7 +122,10 @@ def _of_module(value: Module, name: str) -> Value | None:
         if any(True for _ in value.definition.assignments(name)):
             return None
     if value.name is not None and name in ("weight", "bias"):
-        return Tensor(value.framework, True, parameter=True)
+        leaf = value.call is not None and not any(
+            arg.keyword is not None and arg.keyword.value.endswith("_attr") for arg in value.call.args
+        )
+        return Tensor(value.framework, True, parameter=True, leaf=leaf)
     return Method(value, name)
 
 

@@ -176,12 +176,18 @@ def _constructed(name: str, fact: ClassFact, call: cst.Call, framework: Framewor
 def _fresh_tensor(model: "Model", call: cst.Call, name: str) -> Value | None:
     inner = model.value(call.args[0].value) if call.args else None
     if name == "torch.nn.Parameter":
-        return Tensor("torch", True, inner.scalar if isinstance(inner, Tensor) else None, parameter=True)
+        on = argument(call, 1, "requires_grad")
+        leaf = on is None or constant(on.value) is True
+        scalar = inner.scalar if isinstance(inner, Tensor) else None
+        return Tensor("torch", True if leaf else None, scalar, parameter=True, leaf=leaf)
     if name == "paddle.to_tensor":
         stop = argument(call, None, "stop_gradient")
         attached = stop is not None and constant(stop.value) is False
-        return Tensor("paddle", attached, tensors.rank_of_data(call, inner))
-    return replace(inner, attached=None) if isinstance(inner, Tensor) else Tensor("torch", None)
+        return Tensor("paddle", attached, tensors.rank_of_data(call, inner), leaf=attached)
+    requires = argument(call, 1, "requires_grad")
+    if requires is not None and constant(requires.value) is True:
+        return Tensor("torch", True, inner.scalar if isinstance(inner, Tensor) else None, leaf=True)
+    return replace(inner, attached=None, leaf=False) if isinstance(inner, Tensor) else Tensor("torch", None)
 
 
 def _wrapped(model: "Model", call: cst.Call, name: str) -> Value | None:
@@ -224,13 +230,17 @@ def _of_builtin(model: "Model", call: cst.Call, name: str, first: cst.BaseExpres
             item = element_of(value)
             return item if isinstance(item, Text) else None
         case "abs":
-            return value if isinstance(value, (Tensor, Number)) else None
+            return replace(value, leaf=False) if isinstance(value, Tensor) else _number(value)
         case "sum":
             item = element_of(value)
-            return replace(item, or_number=True) if isinstance(item, Tensor) else None
+            return replace(item, or_number=True, leaf=False) if isinstance(item, Tensor) else None
         case "print":
             return Nothing()
     return None
+
+
+def _number(value: Value | None) -> Number | None:
+    return value if isinstance(value, Number) else None
 
 
 def _super(model: "Model", call: cst.Call) -> Value | None:

@@ -21,7 +21,7 @@ _MEASURING_WORDS = ("profile", "timer", "timeit", "benchmark", "stopwatch")
 _CELL = re.compile(r"#\s*(%%|In\s?\[|<codecell>|\+\s*$|#{18,}\s*$)")
 
 
-def wants_no_result(model: "Model", statement: cst.Expr) -> bool:
+def wants_no_result(model: "Model", statement: cst.BaseSmallStatement) -> bool:
     """Whether an expression stands there for its error, for the time it takes, or to be shown in a notebook."""
     line = model.tree.parent(statement)
     child: cst.CSTNode = statement
@@ -43,7 +43,7 @@ def wants_no_result(model: "Model", statement: cst.Expr) -> bool:
     return _ends_a_cell(model, line)
 
 
-def _is_tried_out(model: "Model", statement: cst.Expr, body: cst.BaseSuite) -> bool:
+def _is_tried_out(model: "Model", statement: cst.BaseSmallStatement, body: cst.BaseSuite) -> bool:
     """Whether nothing in the rest of a ``try`` body reads what a statement of it is about: its error is the point."""
     line = model.tree.parent(statement)
     position = next((index for index, item in enumerate(body.body) if item is line), None)

@@ -145,7 +145,8 @@ def method_result(model: "Model", call: cst.Call, receiver: Tensor, name: str) -
         attached = receiver.attached if model.gradients.off(call) is False else None
     if name == "requires_grad_":
         on = constant(call.args[0].value) if call.args else True
-        return replace(receiver, attached=on if isinstance(on, bool) else None)
+        leaf = on is True and (receiver.leaf or receiver.attached is False)
+        return replace(receiver, attached=on if isinstance(on, bool) else None, leaf=leaf)
     if name == "type" and not call.args:
         return Text()
     if name in _SHAPE_KEEPING and fact.returns in ("tensor", "self"):
@@ -174,7 +175,8 @@ def function_result(
     else:
         attached = attachment(model, call, arguments)
     first = arguments[0] if arguments else None
-    return result(framework, name, fact, call, attached, own_input=True, receiver=first)
+    made = result(framework, name, fact, call, attached, own_input=True, receiver=first)
+    return replace(made, leaf=True) if requires is not None and attached and isinstance(made, Tensor) else made
 
 
 def result(

@@ -20,8 +20,18 @@ def reads(model: "Model", key: str) -> Iterator[cst.BaseExpression]:
         node: cst.BaseExpression = name
         if isinstance(parent, cst.Attribute) and parent.attr is name:
             node, parent = parent, model.tree.parent(parent)
-        if dotted_path(node) == key and not _is_no_read(node, parent):
+        if dotted_path(node) == key and not _is_no_read(node, parent) and not _is_unpacked_into(model, node):
             yield node
+
+
+def _is_unpacked_into(model: "Model", node: cst.CSTNode) -> bool:
+    """Whether a name or path is bound as a part of ``for name, parameter in ...`` or ``a, b = ...``."""
+    parent = model.tree.parent(node)
+    if not isinstance(parent, cst.BaseElement):
+        return False
+    while isinstance(parent, (cst.BaseElement, cst.Tuple, cst.List)):
+        node, parent = parent, model.tree.parent(parent)
+    return isinstance(parent, (cst.AssignTarget, cst.For, cst.CompFor)) and parent.target is node
 
 
 def _is_no_read(node: cst.BaseExpression, parent: cst.CSTNode | None) -> bool:

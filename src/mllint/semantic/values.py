@@ -46,7 +46,7 @@ class Tensor(Value):
     ``attached``: whether it hangs on an autograd graph. ``scalar``: whether it is 0-d. ``parameter``: surely a
     ``Parameter`` (assigning another tensor to the attribute that holds it raises). ``one_element``: it surely holds one
     number, though maybe not as 0-d (``backward()`` is called on it). ``or_number``: on some path it is a Python number
-    instead.
+    instead. ``leaf``: it was made as a leaf that needs a gradient (``leaves.is_leaf`` knows later flags too).
     """
 
     framework: Framework
@@ -55,6 +55,7 @@ class Tensor(Value):
     parameter: bool = False
     one_element: bool = False
     or_number: bool = False
+    leaf: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,6 +278,7 @@ def _join_tensors(first: Tensor, second: Tensor) -> Value | None:
         first.parameter and second.parameter,
         first.one_element and second.one_element,
         first.or_number or second.or_number,
+        first.leaf and second.leaf,
     )
 
 

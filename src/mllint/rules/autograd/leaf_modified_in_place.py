@@ -1,0 +1,116 @@
+"""## What it does
+
+Finds a tensor that needs a gradient and is changed in place where gradients are recorded: `w -= lr * w.grad`,
+`self.weight[0] = 0`, `w.mul_(2)`, `parameter.clamp_(0)`.
+
+## Why is this bad?
+
+It raises: "a leaf Variable that requires grad is being used in an in-place operation" in PyTorch, "Leaf Var that
+doesn't stop gradient can't use inplace strategy" in Paddle.
+
+## Example
+
+```python
+import torch
+
+w = torch.zeros(3, requires_grad=True)
+(w * torch.rand(3)).sum().backward()
+w -= 0.1 * w.grad
+```
+
+## Use instead
+
+```python
+import torch
+
+w = torch.zeros(3, requires_grad=True)
+(w * torch.rand(3)).sum().backward()
+with torch.no_grad():
+    w -= 0.1 * w.grad
+```
+
+## What it leaves alone
+
+Everything under `no_grad`, and functions that may be called there. `w.data`, `w.detach()` and `torch.nn.init`, which
+switches gradients off itself. Tensors that are frozen somewhere in the file. In Paddle `w -= step`, which makes a new
+tensor (ML207), and the methods that do not check: `set_value`, `copy_`, `exponential_`.
+
+## Fix safety
+
+Unsafe: the statement is put under `no_grad`. If its own gradient was wanted, it must not be in place instead.
+
+## References
+
+- [torch.no_grad](https://docs.pytorch.org/docs/stable/generated/torch.no_grad.html)
+- [paddle.no_grad](https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/no_grad_en.html)
+"""
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from mllint.context import Context
+from mllint.diagnostics import Applicability
+from mllint.edits import NodeFix, insert_before
+from mllint.rule import Finding, Rule
+from mllint.semantic.leaves import is_changeable_leaf
+from mllint.semantic.values import Tensor
+from mllint.semantic.writes import Write, is_basic_index, write
+
+rule = Rule(
+    code="ML208",
+    message="a leaf that needs a gradient is changed in place",
+    help="do it under `no_grad()`",
+    frameworks=frozenset({"torch", "paddle"}),
+    since="0.1.0",
+    applicability=Applicability.UNSAFE,
+)
+
+# Methods of Paddle that write without looking at the flag.
+_UNCHECKED = frozenset({"exponential_()", "copy_()", "reshape_()"})
+
+
+@rule.on(
+    cst.Assign,
+    cst.AugAssign,
+    cst.Expr,
+    mentions=("requires_grad", "requires_grad_", "stop_gradient", "Parameter", "grad"),
+)
+def check(statement: cst.Assign | cst.AugAssign | cst.Expr, context: Context) -> Iterator[Finding]:
+    """Report a statement that changes a leaf in place."""
+    change = write(context.model, statement)
+    if change is None or context.gradients_off(statement) is not False:
+        return
+    leaf = _written(change)
+    if leaf is None or not is_changeable_leaf(context.model, leaf, statement) or context.wants_no_result(statement):
+        return
+    value = context.value(leaf)
+    framework = value.framework if isinstance(value, Tensor) else "torch"
+    if framework == "paddle" and (change.how == "-=" or change.how in _UNCHECKED or leaf is not change.target):
+        return
+    message = f"`{context.text(leaf)}` is a leaf that needs a gradient: changing it in place raises"
+    yield Finding(
+        statement,
+        message if len(message) <= 88 else "a leaf that needs a gradient is changed in place: this raises",
+        f"put it under `with {framework}.no_grad():`",
+        fix=lambda: _under_no_grad(statement, framework, context),
+    )
+
+
+def _written(change: Write) -> cst.BaseExpression | None:
+    """The tensor whose numbers change; a view shares them."""
+    node = change.target
+    while isinstance(node, cst.Subscript) and is_basic_index(node):
+        node = node.value
+    return node if isinstance(node, (cst.Name, cst.Attribute)) and not change.by_initialiser else None
+
+
+def _under_no_grad(statement: cst.BaseSmallStatement, framework: str, context: Context) -> NodeFix | None:
+    """Put the one statement of a line into a `with` block; what stands in brackets may keep its indentation."""
+    line = context.parent(statement)
+    if not isinstance(line, cst.SimpleStatementLine) or len(line.body) > 1:
+        return None
+    name, needed = context.need_import(framework)
+    indent = context.line_break(statement) + context.model.tree.module.default_indent
+    edits = [insert_before(statement, f"with {name}.no_grad():{indent}"), *([needed] if needed else [])]
+    return NodeFix("put it under `no_grad()`", tuple(edits), Applicability.UNSAFE)

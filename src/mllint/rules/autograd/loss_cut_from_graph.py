@@ -1,0 +1,93 @@
+"""## What it does
+
+Finds a `backward()` that reaches no parameter, because the loss was made anew on the way:
+`torch.tensor(loss, requires_grad=True)`, `Variable(loss, requires_grad=True)`, `loss.requires_grad = True`, a loss
+under `no_grad()`, and in Paddle every `detach()`, `to_tensor()` or `stop_gradient = True`.
+
+## Why is this bad?
+
+A new tensor has no history. With `requires_grad=True` the error message of PyTorch goes away and nothing else changes:
+`backward()` passes, every `parameter.grad` stays `None`, and the model does not learn. Without the flag `backward()`
+raises in PyTorch. Paddle never raises.
+
+## Example
+
+```python
+import torch
+from torch import nn
+
+model, criterion = nn.Linear(3, 1), nn.MSELoss()
+loss = criterion(model(torch.rand(8, 3)), torch.rand(8, 1))
+loss = torch.tensor(loss, requires_grad=True)
+loss.backward()
+```
+
+## Use instead
+
+```python
+import torch
+from torch import nn
+
+model, criterion = nn.Linear(3, 1), nn.MSELoss()
+loss = criterion(model(torch.rand(8, 3)), torch.rand(8, 1))
+loss.backward()
+```
+
+## What it leaves alone
+
+`loss.requires_grad_()` on a loss that has its graph: it does nothing. Tensors whose own gradient is read, or that have
+a hook. Branches that ask what the loss is, such as `if not torch.is_tensor(loss)`. A loss that starts as
+`torch.zeros(1, requires_grad=True)`. Copies that are logged and not given to `backward()`.
+
+Of a thing of which nothing else is known, the rule takes the word `loss` in its name for what it says.
+
+## Fix safety
+
+No fix is offered: without the cut, `backward()` may raise and tell what else is wrong.
+
+## References
+
+- [torch.tensor](https://docs.pytorch.org/docs/stable/generated/torch.tensor.html)
+- [Autograd mechanics](https://docs.pytorch.org/docs/stable/notes/autograd.html)
+"""
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from mllint.context import Context
+from mllint.rule import Finding, Rule
+from mllint.semantic.cuts import Cut, Cuts, remade, returned_by_steps
+
+rule = Rule(
+    code="ML204",
+    message="the loss is cut from its graph: `backward()` reaches no parameter",
+    help="call `backward()` on the loss itself",
+    frameworks=frozenset({"torch", "paddle"}),
+    since="0.1.0",
+)
+
+
+@rule.on(cst.Module, mentions=("backward", "manual_backward", "requires_grad", "requires_grad_", "stop_gradient"))
+def check(_: cst.Module, context: Context) -> Iterator[Finding]:
+    """Report every place that cuts a graph, once, however many calls of ``backward()`` follow."""
+    model = context.model
+    data_cuts = context.paddle_version is None or context.paddle_version >= (3, 1)
+    found: dict[int, Cut] = {}
+    for call in model.backward.calls:
+        for cut in Cuts(model, data_cuts).of_backward(call):
+            found.setdefault(id(cut.node), cut)
+    for cut in (*remade(model), *returned_by_steps(model)):
+        found.setdefault(id(cut.node), cut)
+    for cut in found.values():
+        yield Finding(cut.node, *_wording(cut))
+
+
+def _wording(cut: Cut) -> tuple[str, str]:
+    if cut.way == "requires_grad = True":
+        message = "`requires_grad = True` gives a loss no graph: `backward()` reaches no parameter"
+        return message, "delete this, and find what took the graph away"
+    effect = "raises" if cut.framework == "torch" and not cut.needs_gradient else "gets no further"
+    if cut.way == "no_grad()":
+        return f"this is computed without a graph: `backward()` {effect}", "move the loss out of `no_grad()`"
+    return f"`{cut.way}` cuts the loss from its graph: `backward()` {effect}", "call `backward()` on the loss itself"

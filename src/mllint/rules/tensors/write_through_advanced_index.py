@@ -1,0 +1,93 @@
+"""## What it does
+
+Finds writes to a copy: `x[mask][0] = 1`, `x[idx].add_(v)`, `x[[0, 2]].fill_(0)`, `x.index_select(0, idx).zero_()`.
+
+## Why is this bad?
+
+An index that is a mask, a list or a tensor of numbers gives a new tensor. What is written to that is thrown away with
+it, and `x` stays as it was. Numbers and slices give views, so `x[0][mask] = 1` and `x[:2].fill_(0)` are right. NumPy
+arrays behave in the same way.
+
+## Example
+
+```python
+import torch
+
+x = torch.randn(8)
+x[x < 0].fill_(0)
+```
+
+## Use instead
+
+```python
+import torch
+
+x = torch.randn(8)
+x[x < 0] = 0
+```
+
+For an index that holds a number more than once, `x.index_add_(0, idx, values)` adds all of them.
+
+## What it leaves alone
+
+One index in an assignment: `x[mask] = v`, `x[idx] += v`. Results that are used: `y = x[mask].add_(1)`. Everything that
+is not surely a tensor or array, and indexes that may be a single number or a slice. Files that use only NumPy.
+
+## Fix safety
+
+No fix is offered: the two indexes have to be made one.
+
+## References
+
+- [Tensor views](https://docs.pytorch.org/docs/stable/tensor_view.html)
+- [NumPy: copies and views](https://numpy.org/doc/stable/user/basics.copies.html)
+"""
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from mllint.context import Context
+from mllint.rule import Finding, Rule
+from mllint.semantic.indexing import copied
+from mllint.semantic.values import Array
+from mllint.semantic.writes import Write, write
+
+rule = Rule(
+    code="ML106",
+    message="this writes to a copy, which is thrown away",
+    help="index once, in an assignment",
+    frameworks=frozenset({"torch", "paddle"}),
+    since="0.1.0",
+)
+
+_OF_ARRAYS = frozenset({"fill", "sort", "put", "partition"})
+
+
+@rule.on(cst.Assign, cst.AugAssign, cst.Expr)
+def check(statement: cst.Assign | cst.AugAssign | cst.Expr, context: Context) -> Iterator[Finding]:
+    """Report a statement that changes in place what an advanced index copied."""
+    change = write(context.model, statement) or _of_array(statement, context)
+    is_method = (
+        change is not None and change.how.endswith("_()") and change.how[:-2] not in context.model.function_names
+    )
+    copy = None if change is None else copied(context.model, change.target, is_method)
+    if change is None or copy is None or context.wants_no_result(statement):
+        return
+    text = context.text(copy)
+    if len(text) > 40 or "\n" in text:
+        text = f"{context.text(copy.value)}[...]" if isinstance(copy, cst.Subscript) else "..."
+    advice = f"write `{text} = ...`" if isinstance(copy, cst.Subscript) else "assign to the items of the tensor"
+    if change.how == "[...] =" or copy is not change.target:
+        advice = "put both indexes into one, in an assignment"
+    yield Finding(statement, f"`{text}` is a copy: what is written to it is lost", advice)
+
+
+def _of_array(statement: cst.BaseSmallStatement, context: Context) -> Write | None:
+    """``array[mask].fill(0)``."""
+    call = statement.value if isinstance(statement, cst.Expr) else None
+    if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute):
+        return None
+    name, receiver = call.func.attr.value, call.func.value
+    is_array = name in _OF_ARRAYS and isinstance(context.value(receiver), Array)
+    return Write(receiver, f"{name}()") if is_array else None

@@ -1,0 +1,158 @@
+"""Leaves of the graph: tensors that were made, not computed, and that need a gradient."""
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.semantic.scopes import Binding, BindingKind
+from mllint.semantic.values import Module, Tensor
+from mllint.syntax.shape import constant, dotted_path
+from mllint.syntax.walk import children
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+# The flags that say whether a tensor needs a gradient, and the value with which it does.
+FLAGS = {"requires_grad": True, "stop_gradient": False, "trainable": True}
+
+
+def is_leaf(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether an expression is surely a leaf that needs a gradient where it stands.
+
+    Made as one (``requires_grad=True``, ``Parameter``), or a tensor without a graph whose flag is set on every way
+    here. An attribute that anything in the file may freeze is not known.
+    """
+    value = model.value(node)
+    if not isinstance(value, Tensor) or value.or_number:
+        return False
+    beginnings = _beginnings(model, node) if value.framework == "torch" else []
+    if (value.leaf and value.attached is True) or (beginnings and all(_is_made_as_leaf(item) for item in beginnings)):
+        return not _may_be_frozen(model, node)
+    path = dotted_path(node)
+    if path is None or value.attached is not False or _may_be_frozen(model, node):
+        return False
+    return is_flagged(model, node)
+
+
+def _is_made_as_leaf(binding: Binding) -> bool:
+    value = binding.scope.model.binding_value(binding)
+    return isinstance(value, Tensor) and value.leaf and value.attached is True and not value.or_number
+
+
+def _beginnings(model: "Model", node: cst.BaseExpression) -> list[Binding]:
+    """What binds a name, behind every ``w -= step``: that is the same tensor of torch again."""
+    found: list[Binding] = []
+    seen: set[int] = set()
+    pending = list(model.reaching(node))
+    while pending:
+        binding = pending.pop()
+        if id(binding) in seen:
+            continue
+        seen.add(id(binding))
+        if binding.kind is BindingKind.AUGMENTED and isinstance(binding.node, cst.AugAssign):
+            pending += model.reaching(binding.node.target)
+        else:
+            found.append(binding)
+    return found
+
+
+def is_flagged(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether ``node.requires_grad = True`` (in Paddle ``node.stop_gradient = False``) ran on every way to a place."""
+    path = dotted_path(node)
+    if path is None:
+        return False
+    scope = model.scope_of(node)
+    for flag, needed in FLAGS.items():
+        reaching = scope.reaching(f"{path}.{flag}", node)
+        if reaching.bindings and not reaching.may_be_unbound:
+            return all(item.value is not None and constant(item.value) is needed for item in reaching.bindings)
+    return False
+
+
+def is_parameter_of_module(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether an expression is an attribute of a module that surely holds a registered parameter."""
+    if not isinstance(node, cst.Attribute) or not isinstance(model.value(node.value), Module):
+        return False
+    value = model.value(node)
+    return isinstance(value, Tensor) and value.parameter and not value.or_number
+
+
+def is_changeable_leaf(model: "Model", node: cst.BaseExpression, statement: cst.CSTNode) -> bool:
+    """Whether a tensor is surely a leaf that needs a gradient at a place that nobody runs under ``no_grad``.
+
+    What the function itself made, or the module, is changed where it says so. A method may be called from another file,
+    under ``no_grad``: only those that this file calls, and those that run where gradients are wanted, are certain.
+    """
+    if _may_run_otherwise(model, statement):
+        return False
+    if isinstance(node, cst.Name) and _is_updated_by_gradient(model, node, statement):
+        return _is_called_here(model, statement)
+    if not is_leaf(model, node):
+        return False
+    root = node
+    while isinstance(root, cst.Attribute):
+        root = root.value
+    bindings = model.reaching(root)
+    is_own = bool(bindings) and all(item.kind is not BindingKind.PARAMETER for item in bindings)
+    return is_own or _is_called_here(model, statement)
+
+
+def _may_run_otherwise(model: "Model", node: cst.CSTNode) -> bool:
+    """Whether a context or decorator around a place is not known: it may switch gradients off."""
+    for ancestor in model.tree.ancestors(node):
+        if isinstance(ancestor, cst.With):
+            for item in ancestor.items:
+                context = item.item.func if isinstance(item.item, cst.Call) else item.item
+                if model.qualified_name(context) is None:
+                    return True
+        elif isinstance(ancestor, cst.FunctionDef) and not model.function_info(ancestor).is_transparent:
+            return True
+    return False
+
+
+def _is_called_here(model: "Model", node: cst.CSTNode) -> bool:
+    function = model.enclosing_function(node)
+    if function is None or function.name.value in ("__init__", "forward"):
+        return True
+    calls = model.calls_by_word.get(function.name.value, ())
+    return any(model.enclosing_function(call) is not function for call in calls)
+
+
+def _is_updated_by_gradient(model: "Model", node: cst.Name, statement: cst.CSTNode) -> bool:
+    """Whether the variable of a loop over ``parameters()`` is changed by its own ``grad``: so it needs one."""
+    bindings = model.reaching(node)
+    if not bindings or any(binding.kind is not BindingKind.LOOP for binding in bindings):
+        return False
+    value = model.value(node)
+    if not isinstance(value, Tensor) or not value.parameter:
+        return False
+    pending, path = [statement], f"{node.value}.grad"
+    while pending:
+        part = pending.pop()
+        if isinstance(part, cst.Attribute) and dotted_path(part) == path:
+            return True
+        pending.extend(children(part))
+    return False
+
+
+def _may_be_frozen(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether something in the file switches the gradient of the tensor off, or may do so.
+
+    A plain name can only be meant by its own text; an attribute is also reached through ``parameters()``.
+    """
+    path = dotted_path(node)
+    if path is None:
+        return False
+    for statement in model.tree.by_type.get(cst.Assign, ()):
+        for item in statement.targets:
+            target = item.target
+            if isinstance(target, cst.Attribute) and target.attr.value in FLAGS:
+                means_it = "." in path or dotted_path(target.value) == path
+                if means_it and constant(statement.value) is not FLAGS[target.attr.value]:
+                    return True
+    for call in model.calls_by_word.get("requires_grad_", ()):
+        on = constant(call.args[0].value) if call.args else True
+        means_it = isinstance(call.func, cst.Attribute) and ("." in path or dotted_path(call.func.value) == path)
+        if means_it and on is not True:
+            return True
+    return False

@@ -1,0 +1,79 @@
+"""What a statement changes in place: ``x -= 1``, ``x[0] = 1``, ``x.mul_(2)``, ``init.zeros_(x)``."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.knowledge import lookup
+from mllint.syntax.shape import constant
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+# Methods that end in an underscore and write no numbers into the tensor.
+_NO_WRITES = frozenset({"requires_grad_", "detach_", "share_memory_", "rename_"})
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """One change in place. ``how`` is how it is written: ``-=``, ``[...] =``, ``mul_()``.
+
+    ``target`` is the expression that gives the tensor that is written to: ``x`` of ``x[0] = 1``, ``x[0]`` of
+    ``x[0].mul_(2)``. ``by_initialiser``: a function of ``torch.nn.init`` writes, which switches gradients off itself.
+    """
+
+    target: cst.BaseExpression
+    how: str
+    by_initialiser: bool = False
+
+
+def write(model: "Model", statement: cst.BaseSmallStatement) -> Write | None:
+    """What a statement writes to; ``None`` where that is nothing, or more than one thing."""
+    match statement:
+        case cst.AugAssign(target=cst.Subscript(value=base)) if isinstance(base, cst.BaseExpression):
+            return Write(base, "[...] =")
+        case cst.AugAssign(target=target) if isinstance(target, cst.BaseExpression):
+            return Write(target, "-=")
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Subscript(value=base))]):
+            return Write(base, "[...] =")
+        case cst.Expr(value=cst.Call() as call):
+            return _called(model, call)
+    return None
+
+
+def _called(model: "Model", call: cst.Call) -> Write | None:
+    """The receiver of the first of a chain of methods that work in place, or what an initialiser is given."""
+    name = model.library_name(call.func)
+    if name is not None:
+        given = call.args[0].value if call.args and not call.args[0].star and call.args[0].keyword is None else None
+        last = name.rpartition(".")[2]
+        is_initialiser = name.startswith("torch.nn.init.") and last.endswith("_")
+        return Write(given, f"{last}()", True) if is_initialiser and given is not None else None
+    found: Write | None = None
+    node: cst.BaseExpression = call
+    while isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and _is_in_place(node.func.attr.value):
+        found = Write(node.func.value, f"{node.func.attr.value}()")
+        node = node.func.value
+    return found
+
+
+def _is_in_place(name: str) -> bool:
+    if not name.endswith("_") or name.endswith("__") or name in _NO_WRITES:
+        return False
+    return any(lookup.tensor_method(framework, name) is not None for framework in ("torch", "paddle"))
+
+
+def is_basic_index(node: cst.Subscript) -> bool:
+    """Whether every index is a literal number, slice, ``None`` or ``...``: the result is a view."""
+    for element in node.slice:
+        index = element.slice
+        if isinstance(index, cst.Slice):
+            continue
+        value = index.value if isinstance(index, cst.Index) and index.star is None else None
+        if isinstance(value, cst.Ellipsis) or (isinstance(value, cst.Name) and value.value == "None"):
+            continue
+        known = constant(value)
+        if not isinstance(known, int) or isinstance(known, bool):
+            return False
+    return True
