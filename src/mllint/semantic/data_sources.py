@@ -43,7 +43,7 @@ def yields_data(iterable: cst.BaseExpression) -> bool:
     if isinstance(iterable, cst.Call):
         name = (dotted_path(iterable.func) or "").rpartition(".")[2]
         if name not in _PASSING:
-            return False
+            return not iterable.args and yields_data(iterable.func)  # Paddle's older loaders are called
         positional = [arg.value for arg in iterable.args if arg.keyword is None and not arg.star]
         return bool(positional) and all(yields_data(item) for item in positional[: None if name == "zip" else 1])
     if isinstance(iterable, cst.Subscript):

@@ -10,6 +10,7 @@ from mllint.knowledge import lookup
 from mllint.semantic.changes import is_changed_in_place, is_flagged
 from mllint.semantic.data_sources import hangs_on_nothing, is_data
 from mllint.semantic.definitions import FunctionInfo
+from mllint.semantic.losses import loss_of
 from mllint.semantic.operands import operands
 from mllint.semantic.scopes import Binding, BindingKind
 from mllint.semantic.values import ClassObject, Framework, Function, Instance, Module, Output, Symbol, Tensor
@@ -91,7 +92,7 @@ _DATA = Origin()
 
 def dead_loss(model: "Model", call: cst.Call) -> DeadLoss | None:
     """The loss that a ``backward()`` call is made on, where it surely has no gradient to give."""
-    operand = _operand(call)
+    operand = loss_of(call)
     if model.framework is None or operand is None:
         return None
     trace = _Trace(model, model.framework, {}, 0)
@@ -99,19 +100,6 @@ def dead_loss(model: "Model", call: cst.Call) -> DeadLoss | None:
     if origin is None or not origin.cuts:
         return None
     return DeadLoss(_place(trace, operand, call), origin, model.framework)
-
-
-def _operand(call: cst.Call) -> cst.BaseExpression | None:
-    """``loss`` of ``loss.backward()``, ``scaler.scale(loss).backward()``, ``accelerator.backward(loss)``."""
-    if not isinstance(call.func, cst.Attribute):
-        return None
-    positional = [arg.value for arg in call.args if arg.keyword is None]
-    if call.func.attr.value == "manual_backward":
-        return positional[0] if len(positional) == 1 else None
-    node = call.func.value
-    if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value == "scale":
-        return node.args[0].value if len(node.args) == 1 else None
-    return node
 
 
 def _place(trace: "_Trace", operand: cst.BaseExpression, call: cst.Call) -> cst.CSTNode:
