@@ -9,7 +9,7 @@ from mllint.knowledge import lookup
 from mllint.semantic.data_sources import hangs_on_nothing
 from mllint.semantic.hints import is_called_loss
 from mllint.semantic.scopes import Binding, BindingKind
-from mllint.semantic.values import Function, Method, Module, Object, Symbol, Tensor
+from mllint.semantic.values import Batch, Function, Method, Module, Object, Output, Symbol, Tensor, Value
 from mllint.syntax.shape import dotted_path
 from mllint.syntax.walk import children
 
@@ -32,11 +32,13 @@ class Dependence:
     """Walks from a value back to what it is computed from, until ``is_goal`` holds of a binding.
 
     Every binding that reaches a name must lead there, but for those that hang on no graph: what a state begins with.
+    Where the graph is not the point, a value that hangs on none is followed like any other.
     """
 
-    def __init__(self, model: "Model", is_goal: Callable[[Binding], bool]) -> None:
+    def __init__(self, model: "Model", is_goal: Callable[[Binding], bool], *, of_graph: bool = True) -> None:
         self.model = model
         self.is_goal = is_goal
+        self.of_graph = of_graph
         self._steps = 0
         self._active: set[int] = set()
 
@@ -56,8 +58,11 @@ class Dependence:
                 return self.of(node.elt)
         return isinstance(node, _PASSING) and any(self.of(child) for child in children(node))
 
+    def _ends(self, value: Value | None) -> bool:
+        return self.of_graph and hangs_on_nothing(value)
+
     def _of_name(self, node: cst.BaseExpression) -> bool:
-        bindings = [item for item in self.model.reaching(node) if not hangs_on_nothing(self.model.binding_value(item))]
+        bindings = [item for item in self.model.reaching(node) if not self._ends(self.model.binding_value(item))]
         return bool(bindings) and all(self._of_binding(binding) for binding in bindings)
 
     def _of_binding(self, binding: Binding) -> bool:
@@ -86,7 +91,7 @@ class Dependence:
         callee = self.model.value(call.func)
         given: Iterable[cst.CSTNode] = [arg.value for arg in call.args]
         name = call.func.attr.value if isinstance(call.func, cst.Attribute) else (dotted_path(call.func) or "")
-        if name in _CUTTING or hangs_on_nothing(self.model.value(call)):
+        if name in _CUTTING or self._ends(self.model.value(call)):
             return False
         if isinstance(callee, Module) or is_called_loss(call):
             return any(self.of(node) for node in given)
@@ -96,7 +101,7 @@ class Dependence:
         if isinstance(callee, Function) or not isinstance(call.func, cst.Attribute):
             return False
         receiver = self.model.value(call.func.value)
-        if isinstance(callee, Method) and not isinstance(receiver, (Tensor, Object)):
+        if isinstance(callee, Method) and not isinstance(receiver, (Tensor, Batch, Output, Object)):
             return False
         framework = self.model.framework
         is_method = framework is not None and lookup.tensor_method(framework, name) is not None
