@@ -291,6 +291,8 @@ class _Trace:
             origin = self._mixed(nodes)
             is_leaf = flag is not None and constant(flag.value) is (flag.keyword is not None and "req" in _key(flag))
             return replace(origin, flagged=True) if origin is not None and is_leaf else origin
+        if last.endswith("_like"):
+            return _DATA if argument(call, None, "requires_grad") is None else None
         if lookup.framework_of(name) != self.framework:
             return _DATA if hangs_on_nothing(self.model.value(call)) else None
         fact = lookup.function(name)
@@ -329,6 +331,8 @@ class _Trace:
         name, receiver = callee.attr.value, callee.value
         if name in _DETACHING:
             return self.of(receiver) or _DATA
+        if name.startswith("new_"):
+            return _DATA if argument(call, None, "requires_grad") is None else None
         if has_star_arguments(call):
             return None
         if name == "requires_grad_":

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.semantic.values import Function, Object
+from mllint.semantic.values import Function, Object, Tensor
 from mllint.syntax.shape import argument, constant, dotted_path, fingerprint, has_star_arguments, subscript_index
 from mllint.syntax.walk import children
 
@@ -44,7 +44,7 @@ def still_updated(model: "Model", node: cst.CSTNode, path: str, version: Version
     if _is_undone(model, path):
         return None
     for optimizer in _optimizers(model, path, node):
-        zeroing = tuple(_zeroing(model, optimizer, path))
+        zeroing = tuple(_zeroing(model, optimizer, node))
         if not zeroing or not all(_leaves_zeros(call, optimizer, version) for call in zeroing):
             continue
         sites = [site for step in _calls(model, optimizer, ("step",)) for site in _sites(model, step, node)]
@@ -56,7 +56,8 @@ def still_updated(model: "Model", node: cst.CSTNode, path: str, version: Version
 def frozen_path(model: "Model", statement: cst.CSTNode) -> str | None:
     """The module whose parameters a statement freezes: ``net.body`` of ``net.body.requires_grad_(False)``.
 
-    Also of ``parameter.requires_grad = False`` in a loop over ``net.body.parameters()``.
+    Also of ``net.body.weight.requires_grad = False``, and of ``parameter.requires_grad = False`` in a loop over
+    ``net.body.parameters()``.
     """
     match statement:
         case cst.Call(func=cst.Attribute(attr=cst.Name(value="requires_grad_")) as callee):
@@ -69,6 +70,9 @@ def frozen_path(model: "Model", statement: cst.CSTNode) -> str | None:
         ):
             if constant(statement.value) is not False:
                 return None
+            value = model.value(target.value)
+            if isinstance(value, Tensor) and value.parameter and isinstance(target.value, cst.Attribute):
+                return _path(target.value.value)
             return _looped_module(model, statement, target.value)
     return None
 
@@ -214,15 +218,14 @@ def _calls(model: "Model", optimizer: Object, words: tuple[str, ...]) -> Iterato
                     yield call
 
 
-def _zeroing(model: "Model", optimizer: Object, path: str) -> Iterator[cst.Call]:
-    """The calls that clear the gradients of the optimizer's parameters; of all that could be it, so as to be sure."""
-    own = list(_calls(model, optimizer, _ZEROING))
-    yield from own
+def _zeroing(model: "Model", optimizer: Object, node: cst.CSTNode) -> Iterator[cst.Call]:
+    """The calls that clear the gradients of the optimizer, and those around the statement that may do so."""
     for word in _ZEROING:
+        own = list(_calls(model, optimizer, (word,)))
         for call in model.calls_by_word.get(word, ()):
             value = model.value(call.func.value) if isinstance(call.func, cst.Attribute) else None
             is_other = isinstance(value, Object) and value.call is not None
-            if call not in own and not is_other:
+            if call in own or (not is_other and any(True for _ in _sites(model, call, node))):
                 yield call
 
 
