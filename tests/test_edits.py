@@ -265,6 +265,27 @@ def test_delete_assignment_target(before: str, after: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("f(gone=1)\n", "f()\n"),
+        ("f(a, gone=(1))\n", "f(a)\n"),
+        ("f((a), gone=1, b=2)\n", "f((a), b=2)\n"),
+        ("f(gone=1, b=2)\n", "f(b=2)\n"),
+        ("f(gone=1, *a)\n", None),
+        ("f(gone=1,)\n", None),
+        ("f(\n    a,\n    gone=1,\n)\n", "f(\n    a,\n)\n"),
+        ("f(1)\n", None),
+    ],
+)
+def test_delete_argument(before: str, after: str | None) -> None:
+    tree = tree_of(before)
+    call = first(tree, cst.Call)
+    argument = next((item for item in call.args if item.keyword is not None and item.keyword.value == "gone"), None)
+    change = edits.delete_argument(call, argument or call.args[0])
+    assert (None if change is None else apply(before, tree, [change])) == after
+
+
+@pytest.mark.parametrize(
     ("index", "after"),
     [(0, "b = (m) = v\n"), (1, "a = (m) = v\n"), (2, "a = b = v\n")],
 )

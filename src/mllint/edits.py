@@ -137,6 +137,26 @@ def rename_keyword(argument: cst.Arg, name: str) -> NodeEdit:
     return replace(argument.keyword, name)
 
 
+def delete_argument(call: cst.Call, argument: cst.Arg) -> NodeEdit | None:
+    """Delete a keyword argument of a call, with the comma that goes with it.
+
+    ``None`` for an argument without a keyword, and where it cannot be told which comma that is.
+    """
+    if argument.keyword is None:
+        return None
+    position = next(index for index, item in enumerate(call.args) if item is argument)
+    if position > 0:
+        before = call.args[position - 1].value
+        return NodeEdit(_last(before), Side.END, _last(argument.value), Side.END, "")
+    if len(call.args) > 1:
+        after = call.args[1]
+        start = after.value if after.keyword is None else after.keyword
+        return None if after.star else NodeEdit(argument.keyword, Side.START, _first(start), Side.START, "")
+    if isinstance(argument.comma, cst.Comma):
+        return None
+    return NodeEdit(argument.keyword, Side.START, _last(argument.value), Side.END, "")
+
+
 def insert_first(function: cst.FunctionDef, statement: str, line_break: str) -> NodeEdit:
     """Make a statement the first one of a function, behind the docstring and in front of every comment.
 

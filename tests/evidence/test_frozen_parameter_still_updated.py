@@ -12,6 +12,12 @@ SETTINGS = {
     "SGD with momentum": ("SGD", {"momentum": 0.9}),
     "Adam": ("Adam", {}),
     "AdamW": ("AdamW", {"weight_decay": 0.1}),
+    "NAdam": ("NAdam", {}),
+    "RAdam": ("RAdam", {}),
+    "Adamax": ("Adamax", {}),
+    "RMSprop with weight decay": ("RMSprop", {"weight_decay": 0.1}),
+    "RMSprop with momentum": ("RMSprop", {"momentum": 0.9}),
+    "Adagrad with weight decay": ("Adagrad", {"weight_decay": 0.1}),
 }
 
 
@@ -65,6 +71,54 @@ def test_torch_frozen_from_the_start_it_stays(torch: Any) -> None:
     head(backbone(torch.ones(1, 2))).sum().backward()
     optimizer.step()
     assert backbone.weight.tolist() == before
+
+
+def test_torch_called_under_no_grad_it_moves_on(torch: Any) -> None:
+    """No flag is set, but no gradient comes any more: zeros stay behind."""
+    body, head = torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)
+    optimizer = torch.optim.Adam([*body.parameters(), *head.parameters()], lr=0.1)
+    weights = []
+    for epoch in range(4):
+        optimizer.zero_grad(set_to_none=False)
+        with torch.set_grad_enabled(epoch < 2):
+            features = body(torch.ones(1, 2))
+        head(features).sum().backward()
+        optimizer.step()
+        weights.append(body.weight.tolist())
+    assert weights[1] != weights[2] != weights[3]
+
+
+PADDLE_SETTINGS = {
+    "SGD with weight decay": ("SGD", {"weight_decay": 0.1}),
+    "Momentum": ("Momentum", {}),
+    "Adam": ("Adam", {}),
+    "AdamW": ("AdamW", {}),
+    "Adamax": ("Adamax", {}),
+    "NAdam": ("NAdam", {}),
+    "RAdam": ("RAdam", {}),
+    "RMSProp with momentum": ("RMSProp", {"momentum": 0.9}),
+    "Adagrad with weight decay": ("Adagrad", {"weight_decay": 0.1}),
+}
+
+
+@pytest.mark.parametrize("name", PADDLE_SETTINGS)
+@pytest.mark.parametrize("zero", [True, False])
+def test_paddle_called_under_no_grad_it_moves_on_unless_the_gradient_is_none(
+    paddle: Any, name: str, zero: bool
+) -> None:
+    optimizer_name, settings = PADDLE_SETTINGS[name]
+    body, head = paddle.nn.Linear(2, 2), paddle.nn.Linear(2, 2)
+    parameters = [*body.parameters(), *head.parameters()]
+    optimizer = getattr(paddle.optimizer, optimizer_name)(learning_rate=0.1, parameters=parameters, **settings)
+    weights = []
+    for epoch in range(4):
+        with paddle.set_grad_enabled(epoch < 2):
+            features = body(paddle.ones([1, 2]))
+        head(features).sum().backward()
+        optimizer.step()
+        optimizer.clear_grad(set_to_zero=zero)
+        weights.append(body.weight.tolist())
+    assert (weights[1] != weights[3]) is zero
 
 
 def paddle_moves(paddle: Any, clear: str | None, frozen: bool) -> bool:

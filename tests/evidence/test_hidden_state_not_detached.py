@@ -62,6 +62,37 @@ def test_torch_under_no_grad_there_is_nothing_to_detach(torch: Any) -> None:
     assert hidden.grad_fn is None
 
 
+@pytest.mark.parametrize("layer", ["RNN", "GRU", "LSTM"])
+@pytest.mark.parametrize("step", [True, False])
+def test_torch_keeping_the_graph_raises_once_the_weights_change(torch: Any, layer: str, step: bool) -> None:
+    """`retain_graph=True` is no way out of it, unless no step is made in between."""
+    network, hidden = getattr(torch.nn, layer)(2, 2), None
+    optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
+
+    def rounds() -> None:
+        state = hidden
+        for _ in range(ROUNDS):
+            output, state = network(torch.ones(3, 1, 2), state)
+            output.sum().backward(retain_graph=True)
+            if step:
+                optimizer.step()
+
+    if step:
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            rounds()
+    else:
+        rounds()
+
+
+@pytest.mark.parametrize("layer", ["RNNCell", "GRUCell"])
+def test_torch_state_of_a_cell_is_the_same(torch: Any, layer: str) -> None:
+    cell, state = getattr(torch.nn, layer)(2, 2), torch.zeros(1, 2)
+    state = cell(torch.ones(1, 2), state)
+    state.sum().backward()
+    with pytest.raises(RuntimeError, match="second time"):
+        cell(torch.ones(1, 2), state).sum().backward()
+
+
 def paddle_rounds(paddle: Any, layer: str, carry: Callable[[Any], Any]) -> None:
     network, hidden = getattr(paddle.nn, layer)(2, 2), None
     for _ in range(ROUNDS):
@@ -79,3 +110,14 @@ def test_paddle_second_round_raises(paddle: Any, layer: str) -> None:
 def test_paddle_right_forms(paddle: Any) -> None:
     paddle_rounds(paddle, "GRU", lambda hidden: hidden.detach())
     paddle_rounds(paddle, "LSTM", lambda hidden: tuple(state.detach() for state in hidden))
+
+
+@pytest.mark.parametrize("layer", ["SimpleRNN", "GRU", "LSTM"])
+def test_paddle_keeping_the_graph_does_not_raise(paddle: Any, layer: str) -> None:
+    """The look-alike: it goes through all iterations, again and again."""
+    network, hidden = getattr(paddle.nn, layer)(2, 2), None
+    optimizer = paddle.optimizer.SGD(0.1, parameters=network.parameters())
+    for _ in range(ROUNDS):
+        output, hidden = network(paddle.ones([1, 3, 2]), hidden)
+        output.sum().backward(retain_graph=True)
+        optimizer.step()

@@ -66,6 +66,17 @@ def test_torch_look_alikes_that_learn(torch: Any, torch_weight: Any, make: Any) 
     assert torch_weight.grad.any()
 
 
+def test_torch_flag_on_the_loss_silences_the_error(torch: Any, torch_weight: Any) -> None:
+    out = torch.ones(2, 3) @ torch_weight
+    for loss in (
+        (out > 0).float().mean().requires_grad_(),
+        torch.autograd.Variable((out > 0).float().mean(), requires_grad=True),
+        torch.tensor((out > 0).float().mean().item(), requires_grad=True),
+    ):
+        loss.backward()
+        assert torch_weight.grad is None
+
+
 PADDLE_SILENT: dict[str, Callable[[Any, Any], Any]] = {
     "argmax": lambda paddle, out: out.argmax(1).astype("float32").mean(),
     "comparison": lambda paddle, out: (out > 0).astype("float32").mean(),

@@ -1,0 +1,95 @@
+"""## What it does
+
+Finds `backward(retain_graph=True)` on a graph through which no second backward pass goes.
+
+## Why is this bad?
+
+`backward()` frees what the forward pass saved as it walks the graph. With `retain_graph=True` all of it stays in
+memory, as long as somebody holds the loss: in a training loop until the loss of the next iteration takes its place, so
+that two graphs are in memory at once. The gradients are the same.
+
+It is often added because of the error "Trying to backward through the graph a second time". What that error says is
+that something was carried over from the last backward pass; `detach()` it there.
+
+## Example
+
+```python
+import torch
+from torch import nn
+
+model = nn.Linear(3, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(100):
+    optimizer.zero_grad()
+    loss = model(torch.rand(8, 3)).pow(2).mean()
+    loss.backward(retain_graph=True)
+    optimizer.step()
+```
+
+## Use instead
+
+```python
+import torch
+from torch import nn
+
+model = nn.Linear(3, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(100):
+    optimizer.zero_grad()
+    loss = model(torch.rand(8, 3)).pow(2).mean()
+    loss.backward()
+    optimizer.step()
+```
+
+## What it leaves alone
+
+A graph of which any part may be used by another backward pass: two losses of one output, a GAN whose generator learns
+from the same images, `create_graph`, a loss that is returned, stored or handed to a function that is not known. Losses
+of which a part was computed before this iteration, or by a module that is not known or keeps a state between its calls.
+What a loop takes from a loader counts as data, also where only the name of the loader says that it is one.
+
+## Fix safety
+
+Unsafe: the argument is deleted. Where a second backward pass is hidden from this file, it raises then.
+
+## References
+
+- [torch.Tensor.backward](https://docs.pytorch.org/docs/stable/generated/torch.Tensor.backward.html)
+- [paddle.Tensor.backward](https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/Tensor_en.html)
+"""
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from mllint.context import Context
+from mllint.diagnostics import Applicability
+from mllint.edits import NodeFix, delete_argument
+from mllint.rule import Finding, Rule
+from mllint.semantic.graph_slice import GraphSlice
+from mllint.semantic.losses import loss_of, retaining
+
+rule = Rule(
+    code="ML210",
+    message="`retain_graph=True` keeps the graph for a second backward pass that never comes",
+    help="leave out `retain_graph`",
+    frameworks=frozenset({"torch", "paddle"}),
+    since="0.1.0",
+    applicability=Applicability.UNSAFE,
+)
+
+
+@rule.on_method("backward", "manual_backward")
+def check(call: cst.Call, context: Context) -> Iterator[Finding]:
+    """Report the call, where its graph is surely spent by it."""
+    kept, loss = retaining(call), loss_of(call)
+    if kept is None or loss is None or context.gradients_off(call) is not False:
+        return
+    graph = GraphSlice(context.model, loss, call)
+    if not graph.is_open and graph.is_spent_once:
+        yield Finding(call, fix=lambda: _without(call, kept))
+
+
+def _without(call: cst.Call, kept: cst.Arg) -> NodeFix | None:
+    edit = delete_argument(call, kept)
+    return None if edit is None else NodeFix("leave out `retain_graph`", (edit,), Applicability.UNSAFE)

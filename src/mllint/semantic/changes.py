@@ -1,0 +1,79 @@
+"""What else a function does to a thing that a name is bound to: changes in place, gradient flags."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.syntax.shape import dotted_path
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+_FLAGS = frozenset({"requires_grad", "stop_gradient"})
+_GROWING = frozenset({"append", "extend", "insert", "update", "appendleft", "setdefault", "add"})
+
+
+def is_changed_in_place(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether the scope of a name or dotted path changes what it holds otherwise than by binding it anew.
+
+    That is a subscript or slice that is assigned, a method that works in place, or a list or dict that grows.
+    """
+    return any(True for _ in changes_in_place(model, node))
+
+
+def changes_in_place(model: "Model", node: cst.BaseExpression) -> Iterator[cst.CSTNode]:
+    """The subscripts and calls that change in place what a name or dotted path holds."""
+    for place in _places(model, node):
+        target: cst.CSTNode = place
+        parent = model.tree.parent(place)
+        while isinstance(parent, cst.Subscript) and parent.value is target:
+            target, parent = parent, model.tree.parent(parent)
+        if target is not place and _is_assigned(target, parent):
+            yield target
+        elif isinstance(parent, cst.Attribute) and parent.value is target:
+            call = model.tree.parent(parent)
+            name = parent.attr.value
+            if isinstance(call, cst.Call) and call.func is parent and _changes(name):
+                yield call
+        elif isinstance(parent, cst.Arg) and parent.keyword is not None and parent.keyword.value == "out":
+            yield parent
+
+
+def is_flagged(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether the scope makes a name or dotted path a leaf that requires a gradient, by a statement of its own."""
+    for place in _places(model, node):
+        flag = model.tree.parent(place)
+        if not isinstance(flag, cst.Attribute) or flag.value is not place:
+            continue
+        use = model.tree.parent(flag)
+        if flag.attr.value in _FLAGS and _is_assigned(flag, use):
+            return True
+        is_call = flag.attr.value == "requires_grad_" and isinstance(use, cst.Call) and use.func is flag
+        if use is not None and is_call and isinstance(model.tree.parent(use), cst.Expr):
+            return True
+    return False
+
+
+def _changes(name: str) -> bool:
+    is_in_place = name.endswith("_") and not name.startswith("_") and name != "requires_grad_"
+    return is_in_place or name in _GROWING
+
+
+def _is_assigned(target: cst.CSTNode, parent: cst.CSTNode | None) -> bool:
+    return isinstance(parent, (cst.AssignTarget, cst.AugAssign, cst.AnnAssign)) and parent.target is target
+
+
+def _places(model: "Model", node: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+    """Where the scope of a name or dotted path names it, as a whole expression."""
+    key = dotted_path(node)
+    if key is None:
+        return
+    scope = model.scope_of(node)
+    for name in model.names_by_word.get(key.rpartition(".")[2], ()):
+        parent = model.tree.parent(name)
+        whole: cst.BaseExpression = name
+        if isinstance(parent, cst.Attribute) and parent.attr is name:
+            whole = parent
+        if dotted_path(whole) == key and model.scope_of(whole) is scope:
+            yield whole
