@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.knowledge import lookup
 from mllint.semantic.classes import Assignment, Role, makes_parameter, method_of_receiver
+from mllint.semantic.fresh import is_fresh, is_set_up_by
 from mllint.semantic.scopes import BindingKind
-from mllint.semantic.values import ClassObject, Function, Module, Symbol
-from mllint.semantic.weights import drops_values, has_weights
+from mllint.semantic.values import Module
+from mllint.semantic.weights import builds_a_program, drops_values, has_weights, is_constant
 from mllint.syntax.shape import constant, dotted_path, string_literal
 
 if TYPE_CHECKING:
@@ -40,13 +40,10 @@ _TAKING = frozenset({"pop", "get", "items", "values", "keys", "copy", "popitem",
 # What somebody calls who looks after modules that are not registered.
 _LOOKING_AFTER = frozenset({
     "parameters", "named_parameters", "state_dict", "load_state_dict", "set_state_dict", "train", "eval",
-    "requires_grad_", "modules", "named_modules", "buffers", "zero_grad",
+    "requires_grad_", "modules", "named_modules", "buffers", "zero_grad", "to", "cuda", "cpu", "half", "float",
 })  # fmt: skip
 # Methods of a module that a class overrides to reach what is not registered.
 _OF_MODULES = _LOOKING_AFTER | {"to", "cuda", "cpu", "half", "float", "double", "_apply", "children", "sublayers"}
-_REGISTERING = (
-    "add_module", "register_module", "add_sublayer", "register_parameter", "add_parameter", "setattr", "__setattr__",
-)  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -193,7 +190,7 @@ class Container:
         elif makes_parameter(self.model, node):
             self.contents.parameters.append(node)
         elif isinstance(self.model.value(node), Module):
-            if _is_fresh(self.model, node) and _matters(self.model, node):
+            if is_fresh(self.model, node) and _matters(self.model, node):
                 self.contents.modules.append(node)
         elif constant(node) is not None:
             self.contents.is_uniform = False
@@ -204,6 +201,8 @@ class Container:
     def is_looked_after(self) -> bool:
         """Whether what is in it may be registered otherwise, or is looked after by hand."""
         members = self.definition.members
+        if builds_a_program(self.model) or (self.contents.parameters and members.may_be_read_elsewhere(self.name)):
+            return True
         if any(_registers(assignment) for assignment in members.assignments(self.name)):
             return True
         if any(read.method.name in _OF_MODULES for read in members.reads(self.name)):
@@ -253,65 +252,7 @@ def _is_display(model: "Model", node: cst.BaseExpression) -> bool:
 
 def _matters(model: "Model", node: cst.BaseExpression) -> bool:
     """Whether a module has something to train, save, move or switch off."""
-    return drops_values(model, node) or has_weights(model, node) is True
-
-
-def _is_fresh(model: "Model", node: cst.BaseExpression) -> bool:
-    """Whether an expression surely makes a new module that nothing else holds."""
-    while isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
-        if not isinstance(model.value(node.func.value), Module):
-            break
-        if node.func.attr.value in ("eval", "requires_grad_"):
-            return False  # meant to be used as it is
-        node = node.func.value
-    if isinstance(node, cst.Name):
-        return _is_fresh_name(model, node)
-    if not isinstance(node, cst.Call):
-        return False
-    match model.value(node.func):
-        case ClassObject():
-            return True
-        case Symbol(name):
-            return lookup.wrapper(name) is None
-        case Function(definition):
-            value = model.value(node)
-            return isinstance(value, Module) and value.call is not None and not _registers_inside(definition)
-    return False
-
-
-def _is_fresh_name(model: "Model", node: cst.Name) -> bool:
-    """Whether a local name stands for a new module, and is put nowhere else."""
-    bindings = model.reaching(node)
-    if len(bindings) != 1 or bindings[0].kind is not BindingKind.ASSIGN or bindings[0].value is None:
-        return False
-    function = model.enclosing_function(node)
-    if function is None or bindings[0].scope.node is not function or isinstance(bindings[0].value, cst.Name):
-        return False
-    for name in model.names_by_word.get(node.value, ()):
-        if name is node or bindings[0] not in model.reaching(name):
-            continue
-        parent = model.tree.parent(name)
-        is_called = isinstance(parent, cst.Call) and parent.func is name
-        if not (is_called or isinstance(parent, (cst.AssignTarget, cst.Attribute)) or _is_set_up_by(model, parent)):
-            return False
-    statement = bindings[0].node
-    is_single = isinstance(statement, cst.Assign) and len(statement.targets) == 1
-    return is_single and _is_fresh(model, bindings[0].value)
-
-
-def _is_set_up_by(model: "Model", arg: cst.CSTNode | None) -> bool:
-    """Whether an argument is given to a function that by its name sets initial values."""
-    call = model.tree.parent(arg) if isinstance(arg, cst.Arg) else None
-    return isinstance(call, cst.Call) and "init" in (dotted_path(call.func) or "").lower()
-
-
-def _registers_inside(function: "FunctionInfo") -> bool:
-    model = function.model
-    return any(
-        function.node in model.tree.ancestors(call)
-        for word in _REGISTERING
-        for call in model.calls_by_word.get(word, ())
-    )
+    return drops_values(model, node) or (has_weights(model, node) is True and not is_constant(model, node))
 
 
 def _registers(assignment: Assignment) -> bool:
@@ -374,7 +315,7 @@ class _Trail:
             return self.leads_on(call, steps - 1)
         if word in _PUTTING and isinstance(call.func, cst.Attribute):
             return self.leads_on(call.func.value, steps - 1)
-        return not (word in _LOOKING or _is_set_up_by(self.model, arg) or self._is_running(call))
+        return not (word in _LOOKING or is_set_up_by(self.model, arg) or self._is_running(call))
 
     def _by_names(self, target: cst.CSTNode, holder: cst.CSTNode, steps: int) -> bool:
         """Follow the names that a target binds through the statement or function around them."""

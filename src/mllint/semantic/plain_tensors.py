@@ -293,7 +293,8 @@ def _of_item(model: "Model", item: cst.Subscript, steps: int) -> Fate:
     if isinstance(model.tree.parent(item), cst.AssignTarget):
         return Fate.NOTHING
     indexes = [element.slice.value for element in item.slice if isinstance(element.slice, cst.Index)]
-    if any(_is_input(model, index) for index in indexes):
+    # An item of an index tensor may be 0-d, and stands for its number.
+    if any(_is_input(model, index) for index in indexes if not isinstance(index, cst.Subscript)):
         return Fate.MEETS_INPUT
     is_part = len(indexes) < len(item.slice) or any(constant(index) is None for index in indexes)
     return _fate(model, item, steps) if is_part else Fate.NOTHING

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.semantic.classes import Assignment, Role, method_of_receiver
+from mllint.semantic.fresh import takes_others
 from mllint.semantic.values import Module
 from mllint.semantic.weights import has_weights
 from mllint.syntax.shape import dotted_path
@@ -14,9 +15,12 @@ from mllint.syntax.shape import dotted_path
 if TYPE_CHECKING:
     from mllint.semantic.definitions import ClassInfo, FunctionInfo
     from mllint.semantic.model import Model
+    from mllint.semantic.values import Value
 
 # What is done with a module before it is used: filling a container, giving weights their first values.
 _PREPARING = frozenset({"append", "extend", "insert", "add_module", "add_sublayer", "register_module", "apply"})
+_STATE_DICTS = ("state_dict", "named_parameters")
+_LOADING = ("load_state_dict", "set_state_dict", "set_dict", "load_dict")
 _WEIGHTS = frozenset({"weight", "bias", "data"})
 
 
@@ -45,7 +49,26 @@ def _is_complete(definition: "ClassInfo") -> bool:
     forward = definition.method("forward")
     if forward is None or _is_abstract(forward):
         return False
-    return not members.sets_computed_names and not members.reads_computed_names
+    return not (members.sets_computed_names or members.reads_computed_names or _has_weights_from_a_file(definition))
+
+
+def _has_weights_from_a_file(definition: "ClassInfo") -> bool:
+    """Whether the weights are loaded beside the class, and never saved there: then the file says what layers it has."""
+    model = definition.model
+    if any(model.calls_by_word.get(word) for word in ("save", *_STATE_DICTS)):
+        return False
+    return any(
+        isinstance(call.func, cst.Attribute) and _is_instance(definition, model.value(call.func.value))
+        for word in _LOADING
+        for call in model.calls_by_word.get(word, ())
+    )
+
+
+def _is_instance(definition: "ClassInfo", value: "Value | None") -> bool:
+    """Whether a module is one of the class or of one that derives from it, as far as that is known."""
+    if not isinstance(value, Module):
+        return value is None
+    return value.definition is not None and definition in value.definition.lineage
 
 
 def _is_abstract(method: "FunctionInfo") -> bool:
@@ -64,7 +87,11 @@ def _makes_weights(place: Assignment) -> bool:
     if isinstance(place.node, cst.Assign) and len(place.node.targets) > 1:
         return False  # it has another name too
     value = place.model.value(place.value)
-    return isinstance(value, Module) and has_weights(place.model, place.value) is True
+    return (
+        isinstance(value, Module)
+        and has_weights(place.model, place.value) is True
+        and not takes_others(place.model, place.value)
+    )
 
 
 def _is_used(definition: "ClassInfo", name: str) -> bool:

@@ -110,7 +110,11 @@ def _constructor(definition: ClassInfo, method: FunctionInfo, context: Context) 
     mixin = initialization.ends_in_mixin(definition)
     if late is not None:
         yield _late(definition, method, late, context)
-    elif mixin is not None and all(initialization.is_super(context.model, mention) for mention in right):
+    elif (
+        mixin is not None
+        and initialization.needs_it(definition, method)
+        and all(initialization.is_super(context.model, mention) for mention in right)
+    ):
         owner = f"{mixin.owner.name}.__init__" if mixin.owner is not None else "__init__"
         yield Finding(
             right[0].attribute,
