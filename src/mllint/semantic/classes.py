@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import libcst as cst
 
 from mllint.knowledge import lookup
+from mllint.semantic.receivers import method_of_receiver
 from mllint.semantic.values import Elements, Mapping, Module, Repeated, Symbol, Tensor
-from mllint.syntax.shape import dotted_path, string_literal
+from mllint.syntax.shape import string_literal
 
 if TYPE_CHECKING:
     from mllint.semantic.definitions import ClassInfo, FunctionInfo
@@ -31,14 +32,7 @@ PLAIN_BASES = frozenset({
 _MODULE_SETTERS = frozenset({"add_module", "register_module", "add_sublayer"})
 _PARAMETER_SETTERS = frozenset({"register_parameter", "add_parameter"})
 _SETTERS = _MODULE_SETTERS | _PARAMETER_SETTERS | {"register_buffer", "setattr", "__setattr__"}
-# Methods of a module through which everything in it can be reached, and the tables behind them.
-_WALKS = frozenset({
-    "children", "modules", "named_children", "named_modules", "sublayers", "named_sublayers", "get_submodule",
-    "_modules", "_sub_layers", "_parameters", "_buffers", "__dict__", "__getattr__", "__getattribute__",
-})  # fmt: skip
 _CREATES_PARAMETER = frozenset({"paddle.create_parameter", "paddle.static.create_parameter"})
-# Functions that look at an object and leave it alone.
-_LOOKS = frozenset({"super", "isinstance", "hasattr", "type", "id", "print", "repr", "str", "callable", "len"})
 
 
 class Role(enum.Enum):
@@ -232,30 +226,7 @@ class Members:
         So it is where ``getattr`` is given a computed name, where children are walked over, and where the instance
         itself is handed on to code that may do either.
         """
-        return any(
-            _may_reach_all(method.model, name)
-            for model in self.models
-            for name, method in _receivers(model)
-            if self.is_related(method)
-        )
-
-
-def method_of_receiver(model: "Model", node: cst.CSTNode) -> "FunctionInfo | None":
-    """The method whose receiver a name is there, in the method itself or in a function inside it."""
-    if not isinstance(node, cst.Name):
-        return None
-    child: cst.CSTNode = node
-    for ancestor in model.tree.ancestors(node):
-        if isinstance(ancestor, cst.FunctionDef) and child is ancestor.body:
-            info = model.function_info(ancestor)
-            if info.self_name == node.value:
-                return None if "builtins.classmethod" in info.decorators else info
-            if any(parameter.name.value == node.value for parameter in info.parameters):
-                return None
-        elif isinstance(ancestor, cst.ClassDef):
-            return None
-        child = ancestor
-    return None
+        return any(self.is_related(method) for model in self.models for method in model.receivers.let_loose)
 
 
 def makes_parameter(model: "Model", node: cst.BaseExpression) -> bool:
@@ -270,74 +241,6 @@ def makes_parameter(model: "Model", node: cst.BaseExpression) -> bool:
         owner = model.value(node.func.value)
         return isinstance(owner, Module) and owner.framework == "paddle"
     return False
-
-
-def _receivers(model: "Model") -> Iterator[tuple[cst.Name, "FunctionInfo"]]:
-    """The places of a file that name the receiver of a method."""
-    words = {
-        parameter.name.value
-        for node in model.tree.by_type.get(cst.FunctionDef, ())
-        if (parameter := next(iter((*node.params.posonly_params, *node.params.params)), None)) is not None
-        and isinstance(model.tree.parent(model.tree.parent(node) or node), cst.ClassDef)
-    }
-    for word in sorted(words):
-        for name in model.names_by_word.get(word, ()):
-            method = method_of_receiver(model, name)
-            if method is not None:
-                yield name, method
-
-
-def _may_reach_all(model: "Model", name: cst.Name) -> bool:
-    """Whether one use of a receiver may lead to attributes that it does not name."""
-    parent = model.tree.parent(name)
-    if isinstance(parent, cst.Attribute):
-        return parent.attr.value in _WALKS and not _only_visits(model, parent)
-    if not isinstance(parent, cst.Arg):
-        # Called, compared, returned: whoever gets it reads attributes by their names.
-        return not isinstance(parent, (cst.Call, cst.Comparison, cst.ComparisonTarget, cst.Return, cst.Assign))
-    call = model.tree.parent(parent)
-    word = (dotted_path(call.func) or "").rpartition(".")[2] if isinstance(call, cst.Call) else ""
-    if not isinstance(call, cst.Call):
-        return True
-    if word in ("getattr", "setattr", "delattr"):
-        return len(call.args) < 2 or string_literal(call.args[1].value) is None
-    # `Base.forward(self, x)` runs a method that is looked at like all others.
-    by_class = isinstance(call.func, cst.Attribute) and _names_class(model, call.func.value)
-    return not (word in _LOOKS or "init" in word.lower() or by_class)
-
-
-def _only_visits(model: "Model", walk: cst.Attribute) -> bool:
-    """Whether ``self.modules()`` and its like are looped over to set up each module, and none is called or kept."""
-    call = model.tree.parent(walk)
-    loop = None if call is None else model.tree.parent(call)
-    if not isinstance(loop, cst.For) or loop.iter is not call:
-        return False
-    target = loop.target
-    parts = [target] if isinstance(target, cst.Name) else [element.value for element in getattr(target, "elements", ())]
-    names = {part.value for part in parts if isinstance(part, cst.Name)}
-    return len(names) == len(parts) and all(
-        _only_sets_up(model, name)
-        for word in sorted(names)
-        for name in model.names_by_word.get(word, ())
-        if any(ancestor is loop.body for ancestor in model.tree.ancestors(name))
-    )
-
-
-def _only_sets_up(model: "Model", name: cst.Name) -> bool:
-    """Whether one use of a module in a loop reads something of it, or asks what it is."""
-    parent = model.tree.parent(name)
-    if isinstance(parent, cst.Attribute):
-        return parent.value is name and parent.attr.value != "forward"
-    if isinstance(parent, cst.Arg):
-        call = model.tree.parent(parent)
-        word = (dotted_path(call.func) or "").rpartition(".")[2] if isinstance(call, cst.Call) else ""
-        return word in _LOOKS or "init" in word.lower()
-    return isinstance(parent, (cst.Comparison, cst.ComparisonTarget, cst.FormattedStringExpression))
-
-
-def _names_class(model: "Model", node: cst.BaseExpression) -> bool:
-    path = dotted_path(node)
-    return path is not None and path.rpartition(".")[2][:1].isupper() and method_of_receiver(model, node) is None
 
 
 def _statement_that_sets(model: "Model", node: cst.BaseExpression) -> cst.CSTNode | None:

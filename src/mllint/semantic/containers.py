@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.semantic.classes import Assignment, Role, makes_parameter, method_of_receiver
+from mllint.semantic.classes import Assignment, Role, makes_parameter
 from mllint.semantic.fresh import is_fresh, is_set_up_by
+from mllint.semantic.receivers import method_of_receiver
 from mllint.semantic.scopes import BindingKind
 from mllint.semantic.values import Module
 from mllint.semantic.weights import builds_a_program, drops_values, has_weights, is_constant

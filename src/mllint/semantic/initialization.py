@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import libcst as cst
 
 from mllint.knowledge import lookup
-from mllint.semantic.classes import makes_parameter, method_of_receiver
+from mllint.semantic.classes import makes_parameter
+from mllint.semantic.receivers import method_of_receiver
 from mllint.semantic.values import ClassObject, Module, Symbol, Tensor
 from mllint.syntax.shape import dotted_path
 

@@ -5,6 +5,7 @@ It answers one question: may some other file read an attribute that the file at 
 
 import os
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -33,10 +34,12 @@ class _Words:
 
 
 class Mentions:
-    """The words of every Python file under a folder, read once."""
+    """The words of every Python file under a folder. A file is searched when somebody asks for a word that it has."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self._words: dict[Path, _Words] = {}
+        self._answers: dict[tuple[str, frozenset[str]], frozenset[Path]] = {}
 
     def may_read(self, attribute: str, classes: frozenset[str], home: Path) -> bool:
         """Whether a file other than ``home`` may read an attribute of instances of these classes.
@@ -46,35 +49,54 @@ class Mentions:
         """
         if self._files is None:
             return True
+        key = (attribute, classes)
+        if key not in self._answers:
+            self._answers[key] = frozenset(self._readers(self._files, *key))
+        return bool(self._answers[key] - {home})
+
+    def _readers(self, files: tuple[Path, ...], attribute: str, classes: frozenset[str]) -> Iterator[Path]:
         word = attribute.encode()
         names = {name.encode() for name in classes}
-        return any(
-            word in words.read and (word not in words.own or bool(names & words.capitalized))
-            for path, words in self._files.items()
-            if path != home
-        )
+        for path in files:
+            data = _content(path)
+            if word in data:
+                if path not in self._words:
+                    self._words[path] = _words(data)
+                words = self._words[path]
+                if word in words.read and (word not in words.own or names & words.capitalized):
+                    yield path
 
     @cached_property
-    def _files(self) -> dict[Path, _Words] | None:
-        """The words of each file; ``None`` when the project is too large."""
-        found: dict[Path, _Words] = {}
+    def _files(self) -> tuple[Path, ...] | None:
+        """The files, sorted; ``None`` when the project is too large."""
+        found: list[Path] = []
         size = 0
         for count, (folder, folders, names) in enumerate(os.walk(self.root)):
             if count >= MAX_FOLDERS:
                 return None
             folders[:] = sorted(name for name in folders if name not in _SKIPPED and not name.startswith("."))
             for name in sorted(names):
-                if not name.endswith((".py", ".pyi", ".ipynb")):
-                    continue
-                try:
-                    data = Path(folder, name).read_bytes()
-                except OSError:
-                    continue
-                size += len(data)
-                if len(found) >= MAX_FILES or size > MAX_BYTES:
-                    return None
-                found[Path(folder, name)] = _words(data)
-        return found
+                if name.endswith((".py", ".pyi", ".ipynb")):
+                    path = Path(folder, name)
+                    size += _size(path)
+                    found.append(path)
+            if len(found) > MAX_FILES or size > MAX_BYTES:
+                return None
+        return tuple(found)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
 
 
 def _words(data: bytes) -> _Words:

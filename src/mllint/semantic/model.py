@@ -14,6 +14,7 @@ from mllint.semantic.depth import Depth
 from mllint.semantic.gradients import Gradients
 from mllint.semantic.imports import is_library
 from mllint.semantic.inference import Inference
+from mllint.semantic.receivers import Receivers
 from mllint.semantic.scopes import Binding, BindingKind, Scope
 from mllint.semantic.values import Framework, Symbol, Value
 from mllint.syntax.parse import parse
@@ -46,6 +47,7 @@ class Model:
         self.gradients = Gradients(self)
         self.backward = Backward(self)
         self.surroundings = Surroundings(self)
+        self.receivers = Receivers(self)
 
     @cached_property
     def full_tree(self) -> Tree:
@@ -66,6 +68,7 @@ class Model:
         self.gradients = Gradients(self)
         self.backward = Backward(self)
         self.surroundings = Surroundings(self)
+        self.receivers = Receivers(self)
         self._comprehensions.clear()
         for class_definition in self._classes.values():
             class_definition.forget()

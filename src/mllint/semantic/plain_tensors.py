@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge import lookup
-from mllint.semantic.classes import Members, makes_parameter, method_of_receiver
+from mllint.semantic.classes import Members, makes_parameter
+from mllint.semantic.receivers import method_of_receiver
 from mllint.semantic.scopes import BindingKind
 from mllint.semantic.values import (
     Array,

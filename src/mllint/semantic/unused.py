@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.semantic.classes import Assignment, Role, method_of_receiver
+from mllint.semantic.classes import Assignment, Role
 from mllint.semantic.fresh import takes_others
+from mllint.semantic.receivers import method_of_receiver
 from mllint.semantic.values import Module
 from mllint.semantic.weights import has_weights
 from mllint.syntax.shape import dotted_path
@@ -26,25 +27,38 @@ _WEIGHTS = frozenset({"weight", "bias", "data"})
 
 def unused_submodules(definition: "ClassInfo") -> Iterator[tuple[str, Assignment]]:
     """The new submodules with weights that nothing in the project reads: their names, and where they are assigned."""
-    if not _is_complete(definition):
-        return
     constructor = definition.methods.get("__init__")
-    if constructor is None or constructor.self_name is None:
+    if constructor is None or constructor.self_name is None or definition.framework is None:
         return
     prefix = f"{constructor.self_name}."
     for key in constructor.scope.bindings:
         name = key.removeprefix(prefix)
-        if not key.startswith(prefix) or "." in name:
+        if not key.startswith(prefix) or "." in name or _is_read_here(definition, name):
             continue
+        if not _is_complete(definition):
+            return
         places = list(definition.members.assignments(name))
         if all(_makes_weights(place) for place in places) and not _is_used(definition, name):
             yield name, places[0]
 
 
+def _is_read_here(definition: "ClassInfo", name: str) -> bool:
+    """Whether the class itself calls the attribute: the common case, which costs little to see."""
+    model = definition.model
+    for word in model.names_by_word.get(name, ()):
+        attribute = model.tree.parent(word)
+        above = None if attribute is None else model.tree.parent(attribute)
+        if isinstance(above, cst.Call) and above.func is attribute and isinstance(attribute, cst.Attribute):
+            method = method_of_receiver(model, attribute.value)
+            if method is not None and method.owner is definition:
+                return True
+    return False
+
+
 def _is_complete(definition: "ClassInfo") -> bool:
     """Whether all that instances of the class do is in sight: a ``forward``, known bases, attributes by their names."""
     members = definition.members
-    if definition.framework is None or not members.has_only_plain_bases or "__getattr__" in definition.methods:
+    if not members.has_only_plain_bases or "__getattr__" in definition.methods:
         return False
     forward = definition.method("forward")
     if forward is None or _is_abstract(forward):

@@ -69,8 +69,8 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeEdit, NodeFix, replace, wrap
 from mllint.rule import Finding, Rule
-from mllint.semantic.classes import method_of_receiver
 from mllint.semantic.containers import Container, Contents
+from mllint.semantic.receivers import method_of_receiver
 
 rule = Rule(
     code="ML402",

@@ -74,7 +74,8 @@ from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, append_trailer, insert_after, replace_before, replace_between, wrap
 from mllint.rule import Finding, Rule
 from mllint.semantic import plain_tensors
-from mllint.semantic.classes import Members, method_of_receiver
+from mllint.semantic.classes import Members
+from mllint.semantic.receivers import method_of_receiver
 from mllint.semantic.values import Tensor
 
 rule = Rule(
