@@ -82,6 +82,11 @@ def replace_between(first: cst.CSTNode, last: cst.CSTNode, content: str) -> Node
     return NodeEdit(_last(first), Side.END, end, Side.END, content)
 
 
+def replace_before(first: cst.CSTNode, last: cst.CSTNode, content: str) -> NodeEdit:
+    """Replace everything from the start of ``first`` to the start of ``last``; ``last`` stays."""
+    return NodeEdit(_first(first), Side.START, _first(last), Side.START, content)
+
+
 def delete_before(first: cst.CSTNode, last: cst.CSTNode) -> NodeEdit:
     """Delete from the start of ``first`` to the start of ``last``; ``last`` stays.
 

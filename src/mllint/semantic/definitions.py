@@ -25,6 +25,7 @@ from mllint.semantic.values import (
 from mllint.syntax.shape import argument, constant, string_literal
 
 if TYPE_CHECKING:
+    from mllint.semantic.classes import Members
     from mllint.semantic.model import Model
 
 _REGISTERING = {
@@ -143,8 +144,13 @@ class ClassInfo:
 
     @cached_property
     def bases(self) -> tuple[Value | None, ...]:
-        """What the bases are, in order."""
-        return tuple(self.model.value(base.value) for base in self.node.bases if not base.star)
+        """What the bases are, in order; ``None`` for one that is not known. ``Generic[T]`` counts as ``Generic``."""
+        return tuple(
+            None
+            if base.star
+            else self.model.value(base.value.value if isinstance(base.value, cst.Subscript) else base.value)
+            for base in self.node.bases
+        )
 
     @cached_property
     def lineage(self) -> "tuple[ClassInfo, ...]":
@@ -230,6 +236,13 @@ class ClassInfo:
             value = self._assigned(name)
         self._attributes[name] = value
         return value
+
+    @cached_property
+    def members(self) -> "Members":
+        """Where its attributes are set and read."""
+        from mllint.semantic.classes import Members  # which looks at classes
+
+        return Members(self)
 
     def assignments(self, name: str) -> Iterator[Binding]:
         """Every place in the class and its project bases that binds ``self.name`` or ``name`` in the class body."""

@@ -17,6 +17,7 @@ from mllint.semantic.evidence import Uses
 from mllint.semantic.gradients import Gradients
 from mllint.semantic.imports import is_library
 from mllint.semantic.inference import Inference
+from mllint.semantic.receivers import Receivers
 from mllint.semantic.scopes import Binding, BindingKind, Scope
 from mllint.semantic.values import Framework, Symbol, Value
 from mllint.syntax.parse import parse
@@ -65,6 +66,11 @@ class Model:
     def uses(self) -> Uses:
         """Where things are used in a way that may say what they are."""
         return Uses(self)
+
+    @cached_property
+    def receivers(self) -> Receivers:
+        """The receivers of the methods of the file."""
+        return Receivers(self)
 
     @cached_property
     def surroundings(self) -> Surroundings:

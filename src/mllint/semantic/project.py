@@ -8,12 +8,14 @@ import os
 import re
 from collections import OrderedDict
 from collections.abc import Iterator
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 from mllint.semantic.depth import Depth
+from mllint.semantic.mentions import Mentions
 from mllint.semantic.project_root import project_root
 from mllint.syntax.bare import NotBareError, bare_module
 from mllint.syntax.parse import ParseError, parse
@@ -92,6 +94,11 @@ class Project:
             except OSError:
                 return None
         return None
+
+    @cached_property
+    def mentions(self) -> Mentions:
+        """Which names the files of the project mention."""
+        return Mentions(self.root)
 
     def checkpoint_files(self, folder: Path) -> tuple[Path, ...]:
         """The Python files of a folder that save or load state dicts by the look of it, sorted."""

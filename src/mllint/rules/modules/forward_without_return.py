@@ -1,0 +1,143 @@
+"""## What it does
+
+Finds `forward` methods that compute something and return nothing: there is no `return` with a value, or the last
+branch ends without one.
+
+## Why is this bad?
+
+The module gives `None`. What fails is the code behind it, with an error such as "'NoneType' object has no attribute
+'backward'".
+
+## Example
+
+```python
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(3, 4)
+
+    def forward(self, x):
+        x = torch.relu(self.fc(x))
+```
+
+## Use instead
+
+```python
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(3, 4)
+
+    def forward(self, x):
+        x = torch.relu(self.fc(x))
+        return x
+```
+
+## What it leaves alone
+
+Abstract methods: a docstring, `pass`, `...`, or `raise`. Generators. A `forward` that keeps its results elsewhere: in
+an attribute, in a list or dict that it was given, in a file.
+
+## Fix safety
+
+No fix is offered: which of the values is the result is not for a tool to say.
+
+## References
+
+- [torch.nn.Module.forward](https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.forward)
+- [paddle.nn.Layer](https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/nn/Layer_en.html)
+"""
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from mllint.context import Context
+from mllint.knowledge import lookup
+from mllint.rule import Finding, Rule
+from mllint.semantic.values import Module, Output, Tensor
+
+rule = Rule(
+    code="ML406",
+    message="`forward` computes something and returns nothing",
+    help="return the result",
+    frameworks=frozenset({"torch", "paddle"}),
+    since="0.1.0",
+)
+
+_HARMLESS = frozenset({"builtins.print", "builtins.isinstance", "builtins.len", "torch.cuda.synchronize"})
+
+
+@rule.on(cst.FunctionDef, mentions=("forward",))
+def check(node: cst.FunctionDef, context: Context) -> Iterator[Finding]:
+    """Report a ``forward`` of a module, or the branch of one, that computes something and gives it to nobody."""
+    if node.name.value != "forward":
+        return
+    info = context.model.function_info(node)
+    if info.owner is None or info.owner.framework is None or info.self_name is None or not info.is_plain:
+        return
+    if any(statement.value is not None for statement in info.scope.returns):
+        for lost in _lost_ends(node.body, context):
+            yield Finding(lost, "this way through `forward` ends without a result")
+    elif _computes_for_nobody(node, context):
+        yield Finding(node.name)
+
+
+def _lost_ends(body: cst.BaseSuite, context: Context) -> Iterator[cst.CSTNode]:
+    """The last statements of a body on each of its ways, where they bind a tensor to a name that nobody reads."""
+    last: cst.CSTNode = body.body[-1]
+    if isinstance(last, cst.SimpleStatementLine):
+        last = last.body[-1]
+    if isinstance(last, cst.With):
+        yield from _lost_ends(last.body, context)
+    while isinstance(last, cst.If):
+        yield from _lost_ends(last.body, context)
+        if isinstance(last.orelse, cst.Else):
+            yield from _lost_ends(last.orelse.body, context)
+        last = last.orelse or last.test
+    binds_names = isinstance(last, cst.Assign) and all(isinstance(item.target, cst.Name) for item in last.targets)
+    if isinstance(last, cst.Assign) and binds_names and isinstance(context.value(last.value), (Tensor, Output)):
+        yield last
+
+
+def _computes_for_nobody(function: cst.FunctionDef, context: Context) -> bool:
+    """Whether a function binds names or calls modules, and leaves nothing behind: no attribute, no item."""
+    computes = False
+    for kind in (cst.Assign, cst.AnnAssign, cst.AugAssign, cst.Expr, cst.Raise, cst.Global, cst.Nonlocal, cst.Del):
+        for statement in context.nodes(kind):
+            if function not in context.ancestors(statement):
+                continue
+            match statement:
+                case cst.Assign() if all(isinstance(target.target, cst.Name) for target in statement.targets):
+                    computes = True
+                case cst.Expr() if _leaves_nothing(statement.value, context):
+                    is_result = isinstance(context.value(statement.value), (Tensor, Output))
+                    computes = computes or (isinstance(statement.value, cst.Call) and is_result)
+                case _:
+                    return False
+    return computes
+
+
+def _leaves_nothing(node: cst.BaseExpression, context: Context) -> bool:
+    """Whether an expression statement changes nothing: text, a print, a module called on a tensor."""
+    if not isinstance(node, cst.Call):
+        return not isinstance(node, (cst.Yield, cst.Await, cst.ListComp))
+    name = context.qualified_name(node.func)
+    if name is not None:
+        fact = lookup.function(name)
+        return name in _HARMLESS or (fact is not None and fact.returns in ("tensor", "scalar") and name[-1:] != "_")
+    if isinstance(node.func, cst.Attribute):
+        receiver, method = context.value(node.func.value), node.func.attr.value
+        if isinstance(receiver, Tensor):
+            return not method.endswith("_") and method != "backward"
+        if isinstance(receiver, Module) and method == "forward":
+            return True
+    return isinstance(context.value(node.func), Module)

@@ -1,0 +1,173 @@
+"""## What it does
+
+Finds modules whose `__init__` does not call the `__init__` of the framework's class, calls it too late, or writes the
+call so that it does something else: `super().__init__` without parentheses, `super().__init__(self)`,
+`super(Other, self).__init__()`, a method that is called `_init_`.
+
+## Why is this bad?
+
+`Module.__init__` makes the tables in which layers, parameters and buffers are kept. Before it has run, assigning a
+layer raises ("cannot assign module before Module.__init__() call"; Paddle: "super().__init__() should be called
+first"). A module that assigns only plain attributes is made without complaint and fails when it is called, moved or
+asked for its parameters.
+
+## Example
+
+```python
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        self.fc = nn.Linear(3, 4)
+```
+
+## Use instead
+
+```python
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(3, 4)
+```
+
+## What it leaves alone
+
+`nn.Module.__init__(self)`, `Base.__init__(self, ...)`, `super(Net, self).__init__()`, a call in another method that
+`__init__` runs, and data classes with a `__post_init__`. Numbers, strings and lists that are set before the call
+(plain tensors too on PyTorch). Constructors that only raise, and classes with a `__new__` or metaclass of their own.
+Classes that are modules by name only: nothing is registered, and there is no `forward` to call.
+
+## Fix safety
+
+Safe: without the call the module cannot be used. The call is written, completed or moved only where the next class
+surely needs no arguments, and nothing is fixed where that is not known.
+
+## References
+
+- [torch.nn.Module](https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html)
+- [paddle.nn.Layer](https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/nn/Layer_en.html)
+"""
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from mllint.context import Context
+from mllint.diagnostics import Applicability
+from mllint.edits import NodeEdit, NodeFix, add_call_parentheses, delete_line, insert_first, replace
+from mllint.rule import Finding, Rule
+from mllint.semantic import initialization
+from mllint.semantic.definitions import ClassInfo, FunctionInfo
+from mllint.semantic.initialization import Form, Late, Mention
+
+rule = Rule(
+    code="ML401",
+    message="`__init__` does not call `super().__init__()`",
+    help="write `super().__init__()` as the first statement",
+    frameworks=frozenset({"torch", "paddle"}),
+    since="0.1.0",
+    applicability=Applicability.SAFE,
+)
+
+_MISSPELLED = frozenset({"_init_", "__init_", "_init__", "__int__", "__inti__", "__ini__", "__intit__", "init__"})
+
+
+@rule.on(cst.ClassDef)
+def check(node: cst.ClassDef, context: Context) -> Iterator[Finding]:
+    """Report a constructor that leaves the module without its tables."""
+    definition = context.model.class_info(node)
+    if definition.framework is None:
+        return
+    method = definition.methods.get("__init__")
+    if method is None:
+        yield from _misspelled(definition)
+    elif method.self_name is not None:
+        yield from _constructor(definition, method, context)
+
+
+def _misspelled(definition: ClassInfo) -> Iterator[Finding]:
+    for name in sorted(_MISSPELLED & definition.methods.keys()):
+        found = definition.methods[name].node.name
+        if initialization.mentions(definition):
+            message = f"`{name}` is not `__init__`: nothing calls it"
+            yield _finding(found, message, "write `__init__`", (replace(found, "__init__"),))
+
+
+def _constructor(definition: ClassInfo, method: FunctionInfo, context: Context) -> Iterator[Finding]:
+    mentions = initialization.mentions(definition)
+    right = [mention for mention in mentions if mention.form is Form.RIGHT]
+    if not right:
+        flawed = next((mention for mention in mentions if mention.form is not Form.ELSEWHERE), None)
+        otherwise = initialization.may_be_initialized_otherwise(definition, method)
+        if not otherwise and (flawed is not None or initialization.needs_it(definition, method)):
+            yield _missing(definition, method, flawed, context)
+        return
+    late = initialization.called_late(definition, method, right)
+    mixin = initialization.ends_in_mixin(definition)
+    if late is not None:
+        yield _late(definition, method, late, context)
+    elif (
+        mixin is not None
+        and initialization.needs_it(definition, method)
+        and all(initialization.is_super(context.model, mention) for mention in right)
+    ):
+        owner = f"{mixin.owner.name}.__init__" if mixin.owner is not None else "__init__"
+        yield Finding(
+            right[0].attribute,
+            f"`super().__init__()` ends in `{owner}` and never reaches the module's",
+            f"call `super().__init__()` in `{owner}` too",
+        )
+    elif initialization.is_given_self(definition, right[0]):
+        call = context.parent(right[0].attribute)
+        assert isinstance(call, cst.Call)
+        fix = NodeFix("drop `self`", (replace(call.args[0], ""),))
+        yield Finding(call, "`super().__init__` is given `self` twice", "write `super().__init__()`", lambda: fix)
+
+
+def _missing(definition: ClassInfo, method: FunctionInfo, flawed: Mention | None, context: Context) -> Finding:
+    suits = initialization.needs_no_arguments(definition)
+    if flawed is None:
+        written = insert_first(method.node, "super().__init__()", context.line_break(method.node.body.body[0]))
+        return _finding(method.node.name, rule.message, rule.help, (written,) if suits else ())
+    attribute, call = flawed.attribute, context.parent(flawed.attribute)
+    by_super = (replace(attribute.value, "super()"),)
+    match flawed.form:
+        case Form.UNCALLED:
+            edits = add_call_parentheses(attribute) if suits else ()
+            return _finding(attribute, "`super().__init__` is not called", "add the parentheses", edits)
+        case Form.OTHER_OBJECT:
+            message = "another object is initialized here, not this module"
+            is_bare = suits and isinstance(call, cst.Call) and not call.args
+            return _finding(attribute, message, "write `super().__init__()`", by_super if is_bare else ())
+    message = f"`{context.text(attribute.value)}.__init__` does not initialize this module"
+    return _finding(attribute, message, "write `super().__init__()`", by_super)
+
+
+def _finding(node: cst.CSTNode, message: str, help_text: str, edits: tuple[NodeEdit, ...]) -> Finding:
+    return Finding(node, message, help_text, (lambda: NodeFix(help_text, edits)) if edits else None)
+
+
+def _late(definition: ClassInfo, method: FunctionInfo, late: Late, context: Context) -> Finding:
+    return Finding(
+        late.call,
+        f"`self.{late.needs}` comes before the `__init__` of the base class has run",
+        "call it first",
+        fix=lambda: _moved(definition, method, late, context),
+    )
+
+
+def _moved(definition: ClassInfo, method: FunctionInfo, late: Late, context: Context) -> NodeFix | None:
+    """Make the call the first statement, where it is a line of its own and what it runs reads no attribute."""
+    line = context.parent(context.statement(late.call))
+    body = list(method.node.body.body)
+    if not isinstance(line, cst.SimpleStatementLine) or len(line.body) > 1 or line not in body[1:]:
+        return None
+    if initialization.next_initializer(definition) not in initialization.ROOTS or len(late.call.args) > 1:
+        return None
+    dropped = delete_line(line, body[body.index(line) - 1])
+    written = insert_first(method.node, context.text(late.call), context.line_break(line))
+    return None if dropped is None else NodeFix("call it first", (written, dropped))

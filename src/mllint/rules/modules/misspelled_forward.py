@@ -1,0 +1,137 @@
+"""## What it does
+
+Finds modules that have no `forward`, but a method whose name is nearly that: `foward`, `farward`, `__forward__`.
+
+## Why is this bad?
+
+Calling a module runs its method `forward`. A module without one is made without complaint, and raises
+`NotImplementedError` when it is called.
+
+## Example
+
+```python
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(3, 4)
+
+    def foward(self, x):
+        return self.fc(x)
+```
+
+## Use instead
+
+```python
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(3, 4)
+
+    def forward(self, x):
+        return self.fc(x)
+```
+
+## What it leaves alone
+
+Classes with a `forward` or `__call__` from any base, or one that is assigned; abstract classes, whose `forward` is
+written in a subclass; methods that the file calls by the odd name.
+
+## Fix safety
+
+Safe: nothing can have called the method as `forward` before, and nothing in the file calls it by its present name.
+
+## References
+
+- [torch.nn.Module.forward](https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.forward)
+- [paddle.nn.Layer](https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/nn/Layer_en.html)
+"""
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from mllint.context import Context
+from mllint.diagnostics import Applicability
+from mllint.edits import NodeFix, replace
+from mllint.rule import Finding, Rule
+from mllint.semantic.definitions import ClassInfo
+from mllint.semantic.receivers import method_of_receiver
+
+rule = Rule(
+    code="ML405",
+    message="this method is not `forward`, and the module has none",
+    help="write `forward`",
+    frameworks=frozenset({"torch", "paddle"}),
+    since="0.1.0",
+    applicability=Applicability.SAFE,
+)
+
+_CALLED = ("forward", "__call__", "__getattr__", "__getattribute__", "_call_impl")
+# Words that mean something else.
+_OTHER_WORDS = frozenset({"toward", "towards", "forwarder", "forwarded"})
+
+
+@rule.on(cst.ClassDef)
+def check(node: cst.ClassDef, context: Context) -> Iterator[Finding]:
+    """Report the method that was meant to be ``forward``."""
+    names = [
+        statement.name
+        for statement in node.body.body
+        if isinstance(statement, cst.FunctionDef) and _is_nearly_forward(statement.name.value)
+    ]
+    if len(names) != 1:
+        return
+    definition = context.model.class_info(node)
+    if definition.framework is None or not _has_no_forward(definition) or _is_used(names[0], definition, context):
+        return
+    fix = NodeFix("rename to `forward`", (replace(names[0], "forward"),))
+    yield Finding(names[0], f"`{names[0].value}` is not `forward`, and the module has none", fix=lambda: fix)
+
+
+def _is_nearly_forward(name: str) -> bool:
+    word = name.strip("_").lower()
+    if name == "forward" or word in _OTHER_WORDS or not word.isalpha():
+        return False
+    return abs(len(word) - len("forward")) <= 2 and _distance(word, "forward") <= 2
+
+
+def _has_no_forward(definition: ClassInfo) -> bool:
+    """Whether calling an instance surely finds no ``forward``, in this class or one that derives from it here."""
+    members = definition.members
+    if not members.has_only_plain_bases or members.subclasses or members.sets_computed_names:
+        return False
+    return all(definition.method(name) is None for name in _CALLED) and not any(
+        True for _ in members.assignments("forward")
+    )
+
+
+def _is_used(name: cst.Name, definition: ClassInfo, context: Context) -> bool:
+    """Whether the file mentions the method by its present name."""
+    for mention in context.model.names_by_word.get(name.value, ()):
+        parent = context.parent(mention)
+        scope = context.model.scope_of(mention).node
+        if isinstance(parent, cst.FunctionDef) or (isinstance(scope, cst.ClassDef) and scope is not definition.node):
+            continue
+        method = method_of_receiver(context.model, parent.value) if isinstance(parent, cst.Attribute) else None
+        if method is None or definition.members.is_related(method):
+            return True
+    return False
+
+
+def _distance(first: str, second: str) -> int:
+    """How many letters must be added, dropped, replaced or swapped with the next to make one word of another."""
+    before: list[int] = []
+    row = list(range(len(second) + 1))
+    for i, letter in enumerate(first, 1):
+        before, last, row = row, before, [i]
+        for j, other in enumerate(second, 1):
+            row.append(min(before[j] + 1, row[-1] + 1, before[j - 1] + (letter != other)))
+            if i > 1 and j > 1 and letter == second[j - 2] and first[i - 2] == other:
+                row[j] = min(row[j], last[j - 2] + 1)
+    return row[-1]

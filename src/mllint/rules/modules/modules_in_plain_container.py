@@ -1,0 +1,169 @@
+"""## What it does
+
+Finds layers and parameters that a module keeps in a plain list, tuple, set or dict: `self.layers = [nn.Linear(3, 3)]`,
+`self.heads = {}` with `self.heads["a"] = nn.Linear(3, 2)`.
+
+## Why is this bad?
+
+A module knows only what is assigned to its attributes. It does not look into lists: these layers are not in
+`parameters()`, so no optimizer trains them; not in `state_dict()`, so they are not saved; and `to()`, `cuda()`,
+`train()` and `eval()` do not reach them. Nothing fails as long as everything stays on the CPU.
+
+## Example
+
+```python
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = [nn.Linear(3, 3) for _ in range(4)]
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x
+```
+
+## Use instead
+
+```python
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(3, 3) for _ in range(4)])
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x
+```
+
+## What it leaves alone
+
+Containers that are registered later (`self.layers = nn.ModuleList(self.layers)`, `nn.Sequential(*self.layers)`,
+`add_module`, `setattr`), or whose elements are attributes of their own. Layers without weights. Modules that were made
+elsewhere and handed over. A list of one module that is read as `self._teacher[0]`: that hides it on purpose. Containers
+whose elements somebody looks after by hand: gives their `parameters()` to an optimizer, calls their `train()`.
+
+## Fix safety
+
+Safe where everything in the container is a module and it is only indexed, iterated and appended to. Checkpoints that
+were saved before lack the layers, which is the defect. Unsafe for dicts with keys that are not written out.
+
+## References
+
+- [torch.nn.ModuleList](https://docs.pytorch.org/docs/stable/generated/torch.nn.ModuleList.html)
+- [paddle.nn.LayerList](https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/nn/LayerList_en.html)
+"""
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from mllint.context import Context
+from mllint.diagnostics import Applicability
+from mllint.edits import NodeEdit, NodeFix, replace, wrap
+from mllint.rule import Finding, Rule
+from mllint.semantic.containers import Container, Contents
+from mllint.semantic.receivers import method_of_receiver
+
+rule = Rule(
+    code="ML402",
+    message="modules in a plain container are not registered",
+    help="wrap them in `nn.ModuleList`",
+    frameworks=frozenset({"torch", "paddle"}),
+    since="0.1.0",
+    applicability=Applicability.SAFE,
+)
+
+_WRAPPERS = {
+    ("torch", "modules"): ("ModuleList", "ModuleDict"),
+    ("torch", "parameters"): ("ParameterList", "ParameterDict"),
+    ("paddle", "modules"): ("LayerList", "LayerDict"),
+    ("paddle", "parameters"): ("ParameterList", "ParameterDict"),
+}
+# What lists and dicts of modules can do as well as the plain ones.
+_METHODS = frozenset({"append", "extend", "insert", "items", "keys", "values", "update", "pop"})
+
+
+@rule.on(cst.Assign, cst.AnnAssign)
+def check(statement: cst.Assign | cst.AnnAssign, context: Context) -> Iterator[Finding]:
+    """Report the assignment of a container with fresh modules or parameters in it."""
+    target = statement.targets[0].target if isinstance(statement, cst.Assign) else statement.target
+    if statement.value is None or not isinstance(target, cst.Attribute):
+        return
+    method = method_of_receiver(context.model, target.value)
+    owner = None if method is None else method.owner
+    if method is None or owner is None or owner.framework is None:
+        return
+    container = Container(owner, method, target.attr.value, statement.value)
+    if container.display is None:
+        return
+    contents = container.fill()
+    what = "modules" if contents.modules else "parameters"
+    if not (contents.modules or contents.parameters) or container.is_hidden_on_purpose or container.is_looked_after:
+        return
+    wrapper = _WRAPPERS[owner.framework, what][contents.is_keyed]
+    yield Finding(
+        statement,
+        f"the {what} in this {_kind(contents, container)} are not registered with the module",
+        f"wrap {'each inner list' if contents.is_nested else 'it'} in `nn.{wrapper}(...)`",
+        fix=lambda: _wrapped(statement.value, container, contents, f"{owner.framework}.nn", wrapper, context),
+    )
+
+
+def _kind(contents: Contents, container: Container) -> str:
+    if contents.is_keyed:
+        return "dict"
+    if isinstance(container.display, (cst.Set, cst.SetComp)):
+        return "set"
+    return "tuple" if isinstance(container.display, cst.Tuple) else "list"
+
+
+def _wrapped(
+    value: cst.BaseExpression | None,
+    container: Container,
+    contents: Contents,
+    package: str,
+    wrapper: str,
+    context: Context,
+) -> NodeFix | None:
+    """Wrap the container, where a list or dict of modules does all that is asked of it."""
+    if (
+        value is None
+        or not contents.is_uniform
+        or contents.is_nested
+        or isinstance(container.display, (cst.Set, cst.SetComp))
+    ):
+        return None
+    if (contents.modules and contents.parameters) or not all(
+        _can_be_wrapped(node, context) for node in container.reads
+    ):
+        return None
+    name, imported = context.need_import(package)
+    trust = Applicability.SAFE if contents.has_plain_keys or not contents.is_keyed else Applicability.UNSAFE
+    return NodeFix(
+        f"wrap it in `nn.{wrapper}`", (*([imported] if imported else ()), *_edits(value, f"{name}.{wrapper}")), trust
+    )
+
+
+def _edits(value: cst.BaseExpression, wrapper: str) -> tuple[NodeEdit, ...]:
+    if (isinstance(value, (cst.List, cst.Dict)) and not value.elements) or (
+        isinstance(value, cst.Call) and not value.args
+    ):
+        return (replace(value, f"{wrapper}()"),)
+    if isinstance(value, cst.Tuple) and not value.lpar:
+        return wrap(value, f"{wrapper}((", "))")
+    return wrap(value, f"{wrapper}(", ")")
+
+
+def _can_be_wrapped(parent: cst.CSTNode | None, context: Context) -> bool:
+    """Whether what is done with the container can be done with a list or dict of modules."""
+    if isinstance(parent, cst.Attribute):
+        return parent.attr.value in _METHODS
+    return isinstance(parent, (cst.Subscript, cst.For, cst.CompFor, cst.Arg, cst.ComparisonTarget, cst.AugAssign))

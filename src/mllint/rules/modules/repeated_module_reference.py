@@ -1,0 +1,149 @@
+"""## What it does
+
+Finds layers with weights that are put into a list several times over: `[nn.Linear(3, 3)] * 4`,
+`[layer for _ in range(4)]`.
+
+## Why is this bad?
+
+Both make one layer and n references to it. The model has n layers by its printout and by the keys of its state dict,
+and one set of weights: `parameters()` gives them once, all positions learn the same numbers, and a BatchNorm counts
+every pass.
+
+## Example
+
+```python
+from torch import nn
+
+layers = nn.ModuleList([nn.Linear(3, 3)] * 4)
+```
+
+## Use instead
+
+```python
+from torch import nn
+
+layers = nn.ModuleList([nn.Linear(3, 3) for _ in range(4)])
+```
+
+## What it leaves alone
+
+Layers without weights (`nn.ReLU`, `nn.Dropout`), which may be used many times; lists whose elements are copied
+(`copy.deepcopy`); code that says that it shares (`shared`, `tied` in the name or condition).
+
+## Fix safety
+
+Unsafe: the model gets n sets of weights. Checkpoints still load, since all keys were there before; the numbers that
+are learned change.
+
+## References
+
+- [torch.nn.ModuleList](https://docs.pytorch.org/docs/stable/generated/torch.nn.ModuleList.html)
+- [paddle.nn.LayerList](https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/nn/LayerList_en.html)
+"""
+
+import re
+from collections.abc import Iterator
+
+import libcst as cst
+
+from mllint.context import Context
+from mllint.diagnostics import Applicability
+from mllint.edits import NodeFix, delete_before, insert_after, replace_between
+from mllint.rule import Finding, Rule
+from mllint.semantic.scopes import BindingKind
+from mllint.semantic.values import Module
+from mllint.semantic.weights import has_weights
+from mllint.syntax.shape import constant, dotted_path, fingerprint
+
+rule = Rule(
+    code="ML403",
+    message="every position of this list holds the same layer, with one set of weights",
+    help="make one layer a position: `[... for _ in range(n)]`",
+    frameworks=frozenset({"torch", "paddle"}),
+    since="0.1.0",
+    applicability=Applicability.UNSAFE,
+)
+
+_MEANT = re.compile(r"shar(e|ed|ing)|(?<![a-z])tie[ds]?(?![a-z])|tying|recurren|clone|cop(y|ies)", re.IGNORECASE)
+
+
+@rule.on(cst.BinaryOperation)
+def check_product(node: cst.BinaryOperation, context: Context) -> Iterator[Finding]:
+    """Report ``[layer] * n``."""
+    if not isinstance(node.operator, cst.Multiply):
+        return
+    for display, times in ((node.left, node.right), (node.right, node.left)):
+        if isinstance(display, (cst.List, cst.Tuple)) and constant(times) not in (0, 1):
+            layers = [element.value for element in display.elements]
+            if any(_is_one_layer(layer, node, context) for layer in layers):
+                yield _product(node, display, times, context)
+
+
+def _product(
+    node: cst.BinaryOperation, display: cst.List | cst.Tuple, times: cst.BaseExpression, context: Context
+) -> Finding:
+    return Finding(node, fix=lambda: _one_each(node, display, times, context))
+
+
+@rule.on(cst.CompFor)
+def check_comprehension(clause: cst.CompFor, context: Context) -> Iterator[Finding]:
+    """Report ``[layer for _ in range(n)]`` for a layer that was made before."""
+    node = context.parent(clause)
+    if not isinstance(node, (cst.ListComp, cst.GeneratorExp)) or not isinstance(node.elt, cst.Name):
+        return
+    kinds = {binding.kind for binding in context.bindings(node.elt)}
+    made_before = bool(kinds) and kinds <= {BindingKind.ASSIGN, BindingKind.PARAMETER}
+    if made_before and _is_one_layer(node.elt, node, context):
+        yield Finding(node, help="make the layer inside the comprehension")
+
+
+def _is_one_layer(layer: cst.BaseExpression, node: cst.BaseExpression, context: Context) -> bool:
+    """Whether a list repeats one layer with weights, becomes part of a model, and does not say that it shares."""
+    if not isinstance(context.value(layer), Module) or _says_so(dotted_path(layer) or ""):
+        return False
+    is_part = isinstance(layer, cst.Call)
+    child: cst.CSTNode = node
+    for ancestor in context.ancestors(node):
+        match ancestor:
+            case cst.CompFor() | cst.For() if ancestor.iter is child:
+                return False  # its elements may be copied one by one
+            case cst.Call():
+                is_part = is_part or isinstance(context.value(ancestor), Module)
+                if child is not ancestor.func and _says_so(dotted_path(ancestor.func) or ""):
+                    return False
+            case cst.If() | cst.IfExp() if _says_so(fingerprint(ancestor)):
+                return False  # one of the ways shares, and another copies
+            case cst.Assign() if any(_says_so(dotted_path(item.target) or "") for item in ancestor.targets):
+                return False
+            case cst.FunctionDef() | cst.ClassDef() if _says_so(ancestor.name.value):
+                return False
+        child = ancestor
+    return is_part and has_weights(context.model, layer) is True
+
+
+def _says_so(text: str) -> bool:
+    return _MEANT.search(text) is not None
+
+
+def _one_each(
+    node: cst.BinaryOperation, display: cst.List | cst.Tuple, times: cst.BaseExpression, context: Context
+) -> NodeFix | None:
+    """Write ``[layer for _ in range(n)]`` in place of ``[layer] * n``."""
+    layer = display.elements[0]
+    if (
+        isinstance(display, cst.Tuple)
+        or len(display.elements) > 1
+        or isinstance(layer.comma, cst.Comma)
+        or not isinstance(layer.value, cst.Call)
+    ):
+        return None
+    rest = replace_between(display, node, "") if display is node.left else delete_before(node, display)
+    looped = insert_after(layer.value, f" for _ in range({_bare(times, context)})")
+    edits = (looped, rest) if display is node.left else (rest, looped)
+    return NodeFix("make one layer a position", edits, Applicability.UNSAFE)
+
+
+def _bare(node: cst.BaseExpression, context: Context) -> str:
+    """The text of an expression without the parentheses around it."""
+    text = context.text(node)
+    return text[1:-1] if len(node.lpar) == 1 else text

@@ -1,0 +1,167 @@
+"""## What it does
+
+Finds tensors in plain attributes of a module that ought to be registered:
+
+- a new tensor with `requires_grad=True` (Paddle: `stop_gradient=False`), which is no parameter;
+- a tensor computed from a new parameter, `nn.Parameter(x).cuda()` or `nn.Parameter(x) * 0.1`;
+- on PyTorch, a table made in `__init__` that meets the input in `forward`.
+
+## Why is this bad?
+
+Only an `nn.Parameter` is a parameter: the first two get gradients and are in no `parameters()`, so that no optimizer
+moves them, and they are not saved. `nn.Parameter(x).to(device)` looks right on a machine without a GPU, because there
+`to` has nothing to do and gives the parameter itself.
+
+A plain tensor does not move with its module: after `model.cuda()` the input is on the GPU and the table is not, which
+raises. (Paddle makes an unsaved buffer of every tensor that is assigned, and moves it.)
+
+## Example
+
+```python
+import torch
+from torch import nn
+
+
+class Scale(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.weight = torch.ones(size, requires_grad=True)
+
+    def forward(self, x):
+        return x * self.weight
+```
+
+## Use instead
+
+```python
+import torch
+from torch import nn
+
+
+class Scale(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(size, requires_grad=True))
+
+    def forward(self, x):
+        return x * self.weight
+```
+
+## What it leaves alone
+
+Tensors that somebody looks after: moved by hand (`self.mask.to(x.device)`), made on a device, given to an optimizer or
+to `torch.autograd.grad`, set again elsewhere. Tables that are read for their shape, or as an index. 0-d tensors, which
+work with tensors on any device. `nn.Parameter(x).requires_grad_(False)`, which is the parameter itself.
+
+## Fix safety
+
+Safe for a tensor that asks for gradients. The other fixes are unsafe: they move an operation inside `nn.Parameter`, or
+make a buffer of the table (with `persistent=False`, so that old checkpoints still load).
+
+## References
+
+- [torch.nn.Module.register_buffer](https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.register_buffer)
+- [torch.nn.parameter.Parameter](https://docs.pytorch.org/docs/stable/generated/torch.nn.parameter.Parameter.html)
+- [paddle.nn.Layer](https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/nn/Layer_en.html)
+"""
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from mllint.context import Context
+from mllint.diagnostics import Applicability
+from mllint.edits import NodeFix, append_trailer, insert_after, replace_before, replace_between, wrap
+from mllint.rule import Finding, Rule
+from mllint.semantic import plain_tensors
+from mllint.semantic.classes import Members
+from mllint.semantic.receivers import method_of_receiver
+from mllint.semantic.values import Tensor
+
+rule = Rule(
+    code="ML404",
+    message="this tensor is not registered with the module",
+    help="assign an `nn.Parameter`, or call `register_buffer`",
+    frameworks=frozenset({"torch", "paddle"}),
+    since="0.1.0",
+    applicability=Applicability.SAFE,
+)
+
+_EXPRESSIONS = (cst.Call, cst.BinaryOperation, cst.UnaryOperation, cst.Subscript, cst.Name)
+
+
+@rule.on(cst.Assign, cst.AnnAssign)
+def check(statement: cst.Assign | cst.AnnAssign, context: Context) -> Iterator[Finding]:
+    """Report the assignment of a tensor that the module does not take up."""
+    target = statement.targets[0].target if isinstance(statement, cst.Assign) else statement.target
+    value = statement.value
+    if not isinstance(value, _EXPRESSIONS) or not isinstance(target, cst.Attribute):
+        return
+    method = method_of_receiver(context.model, target.value)
+    if method is None or method.owner is None or method.owner.framework is None:
+        return
+    name, members, framework = target.attr.value, method.owner.members, method.owner.framework
+    inner = plain_tensors.parameter_inside(context.model, value)
+    if inner is not None:
+        yield Finding(
+            statement,
+            f"`self.{name}` is a tensor computed from a parameter, and no parameter itself",
+            "compute the value first, and make a parameter of it",
+            fix=lambda: _computed_first(value, inner, context) if framework == "torch" else None,
+        )
+    elif plain_tensors.is_leaf_to_train(context.model, value) or (
+        plain_tensors.is_new(context.model, value) and plain_tensors.is_asked_for_gradients_later(members, name)
+    ):
+        if not plain_tensors.is_handed_over(members, name):
+            yield Finding(
+                statement,
+                f"`self.{name}` asks for gradients and is no parameter: nothing trains it",
+                "assign an `nn.Parameter`"
+                if framework == "torch"
+                else "assign what `self.create_parameter(...)` gives",
+                fix=lambda: _as_parameter(value, context) if framework == "torch" else None,
+            )
+    elif framework == "torch" and _is_plain(value, context) and plain_tensors.stays_behind(members, name):
+        yield Finding(
+            statement,
+            f"`self.{name}` is no buffer: it stays behind when the module moves to a device",
+            f'write `self.register_buffer("{name}", ..., persistent=False)`',
+            fix=lambda: _as_buffer(statement, target, value, members, context),
+        )
+
+
+def _is_plain(value: cst.BaseExpression, context: Context) -> bool:
+    found = context.value(value)
+    return isinstance(found, Tensor) and not found.parameter and not found.scalar and not found.or_number
+
+
+def _as_parameter(value: cst.BaseExpression, context: Context) -> NodeFix:
+    package, imported = context.need_import("torch.nn")
+    edits = wrap(value, f"{package}.Parameter(", ")")
+    return NodeFix("make it a parameter", edits if imported is None else (imported, *edits))
+
+
+def _computed_first(value: cst.BaseExpression, inner: cst.Call, context: Context) -> NodeFix | None:
+    """``nn.Parameter(x).cuda()`` -> ``nn.Parameter(x.cuda())``: what stands behind the parameter goes into it."""
+    if not inner.args or inner.args[0].keyword is not None or inner.lpar or value.lpar:
+        return None
+    whole, made = context.text(value), context.text(inner)
+    if not whole.startswith(made):
+        return None
+    edits = append_trailer(inner.args[0].value, whole.removeprefix(made))
+    return NodeFix("compute the value first", (*edits, replace_between(inner, value, "")), Applicability.UNSAFE)
+
+
+def _as_buffer(
+    statement: cst.Assign | cst.AnnAssign,
+    target: cst.Attribute,
+    value: cst.BaseExpression,
+    members: Members,
+    context: Context,
+) -> NodeFix | None:
+    """``self.mask = x`` -> ``self.register_buffer("mask", x, persistent=False)``."""
+    if (context.torch_version or (2, 0)) < (1, 6) or sum(1 for _ in members.assignments(target.attr.value)) > 1:
+        return None
+    receiver = context.text(target.value)
+    begin = replace_before(statement, value, f'{receiver}.register_buffer("{target.attr.value}", ')
+    return NodeFix("make it a buffer", (begin, insert_after(value, ", persistent=False)")), Applicability.UNSAFE)

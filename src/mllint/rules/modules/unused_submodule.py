@@ -1,0 +1,81 @@
+"""## What it does
+
+Finds layers with weights that a module makes in `__init__` and that nothing in the project uses.
+
+## Why is this bad?
+
+The layer is saved, moved and counted, and never gets a gradient. Most often `forward` calls another layer in its
+place, so that two positions share one set of weights. `DistributedDataParallel` stops at the second step: "Expected to
+have finished reduction in the prior iteration before starting a new one".
+
+## Example
+
+```python
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm1 = nn.LayerNorm(3)
+        self.norm2 = nn.LayerNorm(3)
+
+    def forward(self, x):
+        return self.norm1(self.norm1(x))
+```
+
+## Use instead
+
+```python
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm1 = nn.LayerNorm(3)
+        self.norm2 = nn.LayerNorm(3)
+
+    def forward(self, x):
+        return self.norm2(self.norm1(x))
+```
+
+## What it leaves alone
+
+Layers without weights. Attributes that are read anywhere in the project, or whose name stands in a string. Classes
+that look at their own attributes in other ways: `getattr`, `children()`, the instance handed to a function. Classes
+with a base that is not known, and abstract ones. What is only done to set a layer up (initial values of its weights,
+`append`) is no use of it.
+
+## Fix safety
+
+No fix is offered: the layer may be missing from `forward`, or be left over.
+
+## References
+
+- [torch.nn.parallel.DistributedDataParallel](https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html)
+- [paddle.DataParallel](https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/DataParallel_en.html)
+"""
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from mllint.context import Context
+from mllint.rule import Finding, Rule
+from mllint.semantic.unused import unused_submodules
+
+rule = Rule(
+    code="ML408",
+    message="this layer is never used",
+    help="use it in `forward`, or remove it",
+    frameworks=frozenset({"torch", "paddle"}),
+    since="0.1.0",
+)
+
+
+@rule.on(cst.ClassDef)
+def check(node: cst.ClassDef, context: Context) -> Iterator[Finding]:
+    """Report the submodules of a class that nothing reads."""
+    for name, place in unused_submodules(context.model.class_info(node)):
+        yield Finding(place.node, f"`self.{name}` is never used: its weights get no gradient")

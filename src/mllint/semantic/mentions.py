@@ -1,0 +1,105 @@
+"""Which names the files of a project mention, by their text alone: nothing is parsed.
+
+It answers one question: may some other file read an attribute that the file at hand never reads?
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+MAX_FOLDERS = 2_000
+MAX_FILES = 2_000
+MAX_BYTES = 25_000_000
+"""How much of a project is looked at; in a larger one every name may be mentioned."""
+
+# An attribute that is read, or any word behind a quote: a name for `getattr`, or the key of a state dict.
+_READ = re.compile(rb"(?:\.\s*|[\"'])([A-Za-z_]\w*)\b(?!\s*=[^=])")
+_OWN = re.compile(rb"\bself\.(\w+)\s*(?::[^=\n]+)?=[^=]|\bdef\s+(\w+)")
+_CLASS = re.compile(rb"^[ \t]*class\s+(\w+)", re.MULTILINE)
+_CAPITALIZED = re.compile(rb"\b_*[A-Z]\w*")
+_SKIPPED = frozenset({".git", ".hg", ".tox", ".venv", "venv", "node_modules", "__pycache__", "build", "dist"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """What one file mentions: attributes it reads, attributes its own classes have, and capitalized words."""
+
+    read: frozenset[bytes]
+    own: frozenset[bytes]
+    capitalized: frozenset[bytes]
+    """Without the names of its own classes."""
+
+
+class Mentions:
+    """The words of every Python file under a folder. A file is searched when somebody asks for a word that it has."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._words: dict[Path, _Words] = {}
+        self._answers: dict[tuple[str, frozenset[str]], frozenset[Path]] = {}
+
+    def may_read(self, attribute: str, classes: frozenset[str], home: Path) -> bool:
+        """Whether a file other than ``home`` may read an attribute of instances of these classes.
+
+        A file whose own classes have an attribute of that name is taken to mean that one, unless it names one of the
+        classes.
+        """
+        if self._files is None:
+            return True
+        key = (attribute, classes)
+        if key not in self._answers:
+            self._answers[key] = frozenset(self._readers(self._files, *key))
+        return bool(self._answers[key] - {home})
+
+    def _readers(self, files: tuple[Path, ...], attribute: str, classes: frozenset[str]) -> Iterator[Path]:
+        word = attribute.encode()
+        names = {name.encode() for name in classes}
+        for path in files:
+            data = _content(path)
+            if word in data:
+                if path not in self._words:
+                    self._words[path] = _words(data)
+                words = self._words[path]
+                if word in words.read and (word not in words.own or names & words.capitalized):
+                    yield path
+
+    @cached_property
+    def _files(self) -> tuple[Path, ...] | None:
+        """The files, sorted; ``None`` when the project is too large."""
+        found: list[Path] = []
+        size = 0
+        for count, (folder, folders, names) in enumerate(os.walk(self.root)):
+            if count >= MAX_FOLDERS:
+                return None
+            folders[:] = sorted(name for name in folders if name not in _SKIPPED and not name.startswith("."))
+            for name in sorted(names):
+                if name.endswith((".py", ".pyi", ".ipynb")):
+                    path = Path(folder, name)
+                    size += _size(path)
+                    found.append(path)
+            if len(found) > MAX_FILES or size > MAX_BYTES:
+                return None
+        return tuple(found)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
+def _words(data: bytes) -> _Words:
+    own = {first or second for first, second in _OWN.findall(data)}
+    capitalized = {*_CAPITALIZED.findall(data)} - {*_CLASS.findall(data)}
+    return _Words(frozenset(_READ.findall(data)), frozenset(own), frozenset(capitalized))

@@ -1,0 +1,143 @@
+"""Submodules that a module registers and never uses."""
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.semantic.classes import Assignment, Role
+from mllint.semantic.fresh import takes_others
+from mllint.semantic.receivers import method_of_receiver
+from mllint.semantic.values import Module
+from mllint.semantic.weights import has_weights
+from mllint.syntax.shape import dotted_path
+
+if TYPE_CHECKING:
+    from mllint.semantic.definitions import ClassInfo, FunctionInfo
+    from mllint.semantic.model import Model
+    from mllint.semantic.values import Value
+
+# What is done with a module before it is used: filling a container, giving weights their first values.
+_PREPARING = frozenset({"append", "extend", "insert", "add_module", "add_sublayer", "register_module", "apply"})
+_STATE_DICTS = ("state_dict", "named_parameters")
+_LOADING = ("load_state_dict", "set_state_dict", "set_dict", "load_dict")
+_WEIGHTS = frozenset({"weight", "bias", "data"})
+
+
+def unused_submodules(definition: "ClassInfo") -> Iterator[tuple[str, Assignment]]:
+    """The new submodules with weights that nothing in the project reads: their names, and where they are assigned."""
+    constructor = definition.methods.get("__init__")
+    if constructor is None or constructor.self_name is None or definition.framework is None:
+        return
+    prefix = f"{constructor.self_name}."
+    for key in constructor.scope.bindings:
+        name = key.removeprefix(prefix)
+        if not key.startswith(prefix) or "." in name or _is_read_here(definition, name):
+            continue
+        if not _is_complete(definition):
+            return
+        places = list(definition.members.assignments(name))
+        if all(_makes_weights(place) for place in places) and not _is_used(definition, name):
+            yield name, places[0]
+
+
+def _is_read_here(definition: "ClassInfo", name: str) -> bool:
+    """Whether the class itself calls the attribute: the common case, which costs little to see."""
+    model = definition.model
+    for word in model.names_by_word.get(name, ()):
+        attribute = model.tree.parent(word)
+        above = None if attribute is None else model.tree.parent(attribute)
+        if isinstance(above, cst.Call) and above.func is attribute and isinstance(attribute, cst.Attribute):
+            method = method_of_receiver(model, attribute.value)
+            if method is not None and method.owner is definition:
+                return True
+    return False
+
+
+def _is_complete(definition: "ClassInfo") -> bool:
+    """Whether all that instances of the class do is in sight: a ``forward``, known bases, attributes by their names."""
+    members = definition.members
+    if not members.has_only_plain_bases or "__getattr__" in definition.methods:
+        return False
+    forward = definition.method("forward")
+    if forward is None or _is_abstract(forward):
+        return False
+    return not (members.sets_computed_names or members.reads_computed_names or _has_weights_from_a_file(definition))
+
+
+def _has_weights_from_a_file(definition: "ClassInfo") -> bool:
+    """Whether the weights are loaded beside the class, and never saved there: then the file says what layers it has."""
+    model = definition.model
+    if any(model.calls_by_word.get(word) for word in ("save", *_STATE_DICTS)):
+        return False
+    return any(
+        isinstance(call.func, cst.Attribute) and _is_instance(definition, model.value(call.func.value))
+        for word in _LOADING
+        for call in model.calls_by_word.get(word, ())
+    )
+
+
+def _is_instance(definition: "ClassInfo", value: "Value | None") -> bool:
+    """Whether a module is one of the class or of one that derives from it, as far as that is known."""
+    if not isinstance(value, Module):
+        return value is None
+    return value.definition is not None and definition in value.definition.lineage
+
+
+def _is_abstract(method: "FunctionInfo") -> bool:
+    """Whether a method only raises, or does nothing."""
+    for line in method.node.body.body:
+        parts = line.body if isinstance(line, cst.SimpleStatementLine) else (line,)
+        if not all(isinstance(part, (cst.Pass, cst.Raise, cst.Expr)) for part in parts):
+            return False
+    return True
+
+
+def _makes_weights(place: Assignment) -> bool:
+    """Whether an assignment makes a new submodule that has weights."""
+    if place.role is not Role.SUBMODULE or not isinstance(place.value, cst.Call):
+        return False
+    if isinstance(place.node, cst.Assign) and len(place.node.targets) > 1:
+        return False  # it has another name too
+    value = place.model.value(place.value)
+    return (
+        isinstance(value, Module)
+        and has_weights(place.model, place.value) is True
+        and not takes_others(place.model, place.value)
+    )
+
+
+def _is_used(definition: "ClassInfo", name: str) -> bool:
+    members = definition.members
+    for model in members.models:
+        for word in model.names_by_word.get(name, ()):
+            attribute = model.tree.parent(word)
+            if isinstance(attribute, cst.Attribute) and attribute.attr is word:
+                method = method_of_receiver(model, attribute.value)
+                if (method is None or members.is_related(method)) and _is_use(model, attribute):
+                    return True
+        if re.search(rf"[\"'][\w.]*\b{name}\b", model.source.text):
+            return True
+    return members.may_be_read_elsewhere(name)
+
+
+def _is_use(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether one mention of a submodule does more than set it, fill it, or give its weights their first values."""
+    parent = model.tree.parent(node)
+    while isinstance(parent, cst.Attribute) and parent.attr.value in _WEIGHTS:
+        node, parent = parent, model.tree.parent(parent)
+    match parent:
+        case cst.AssignTarget() | cst.AnnAssign():
+            return isinstance(parent, cst.AnnAssign) and parent.value is node
+        case cst.Subscript() if parent.value is node and isinstance(model.tree.parent(parent), cst.AssignTarget):
+            return False
+        case cst.Attribute(attr=cst.Name(value=method)):
+            call = model.tree.parent(parent)
+            is_called = isinstance(call, cst.Call) and call.func is parent
+            return not is_called or not (method in _PREPARING or method.endswith("_"))
+        case cst.Arg():
+            call = model.tree.parent(parent)
+            path = dotted_path(call.func) if isinstance(call, cst.Call) else None
+            return path is None or "init" not in path.lower()
+    return True
