@@ -26,7 +26,7 @@ from mllint.semantic.values import (
     Text,
     Value,
 )
-from mllint.syntax.shape import dotted_path
+from mllint.syntax.shape import detaches, dotted_path
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -252,8 +252,8 @@ class Accumulator:
     @cached_property
     def may_be_cut(self) -> bool:
         """Whether what is added was cut on some way: ``if train: loss.backward(); loss = loss.detach()``."""
-        values = [binding.scope.model.binding_value(binding) for binding in self.model.reaching(self.core)]
-        return any(isinstance(value, Tensor) and value.attached is False for value in values)
+        bound = (binding.value for binding in self.model.reaching(self.core))
+        return any(value is not None and detaches(value) for value in bound)
 
     @cached_property
     def runs_over_loader(self) -> bool:

@@ -21,7 +21,7 @@ _CRITERION = frozenset({"criterion", "crit"})
 
 
 def is_called_loss(node: cst.BaseExpression) -> bool:
-    """Whether an expression is spelled as one loss: ``g_loss``, ``losses["box"]``, ``criterion(x)``."""
+    """Whether an expression is spelled as one loss: ``g_loss``, ``losses["a"]``, ``out["loss"]``, ``criterion(x)``."""
     match node:
         case cst.Name(value=name) | cst.Attribute(attr=cst.Name(value=name)):
             return _is_loss(name)

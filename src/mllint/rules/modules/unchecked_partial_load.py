@@ -62,6 +62,7 @@ from mllint.context import Context
 from mllint.rule import Finding, Rule
 from mllint.semantic.checkpoints.loads import load_of
 from mllint.semantic.checkpoints.unchecked import is_unchecked
+from mllint.syntax.shape import dotted_path
 
 rule = Rule(
     code="ML423",
@@ -78,7 +79,7 @@ _DIRECTION = re.compile(r"\b(?:mllint|noqa)\b.*")
 @rule.on_method("load_state_dict", "set_state_dict", "set_dict", "load_dict")
 def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     """Report a load as a statement that skips what does not match."""
-    if not isinstance(context.parent(call), cst.Expr):
+    if not _is_dropped(call, context):
         return
     load = load_of(context.model, call)
     if load is None or not is_unchecked(load) or _is_explained(call, context):
@@ -92,6 +93,15 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
             f"{method} skips keys that do not match, and the result that names them is dropped",
             f"write `missing, unexpected = {load.method}(...)` on the layer, and look at both",
         )
+
+
+def _is_dropped(call: cst.Call, context: Context) -> bool:
+    """Whether nobody gets the result, or it takes the module's own name, as if it were the module (ML420)."""
+    statement = context.parent(call)
+    if isinstance(statement, cst.Assign) and isinstance(call.func, cst.Attribute):
+        targets = [dotted_path(target.target) for target in statement.targets]
+        return targets == [dotted_path(call.func.value)]
+    return isinstance(statement, cst.Expr)
 
 
 def _is_explained(call: cst.Call, context: Context) -> bool:
