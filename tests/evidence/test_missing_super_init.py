@@ -106,6 +106,13 @@ def test_torch_calls_that_do_not_initialize(torch: Any) -> None:
     with pytest.raises(TypeError):
         Twice()
 
+    class OtherClass(nn.Module):
+        def __init__(self) -> None:
+            super(Twice, self).__init__()
+
+    with pytest.raises(TypeError):
+        OtherClass()
+
 
 def test_torch_right_forms(torch: Any) -> None:
     nn = torch.nn

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge import lookup
-from mllint.semantic.classes import Members, makes_parameter
+from mllint.semantic.classes import Assignment, Members, makes_parameter
 from mllint.semantic.receivers import method_of_receiver
 from mllint.semantic.scopes import BindingKind
 from mllint.semantic.values import (
@@ -109,8 +109,21 @@ def is_handed_over(members: Members, name: str) -> bool:
     """Whether somebody may train a tensor in an attribute by hand: it is given away, or its gradient is read."""
     if any(is_touched_from_outside(model, name) for model in members.models) or members.may_be_read_elsewhere(name):
         return True
-    return any(_is_given_away(read.method.model, read.node) for read in members.reads(name)) or (
-        sum(1 for _ in members.assignments(name)) > 1
+    if any(_is_given_away(read.method.model, read.node) for read in members.reads(name)):
+        return True
+    return sum(1 for place in members.assignments(name) if not _is_made_of_itself(place, name)) > 1
+
+
+def _is_made_of_itself(place: Assignment, name: str) -> bool:
+    """Whether an assignment only goes on with the tensor: ``self.x = self.x.repeat(10, 1)``."""
+    node = place.value
+    while isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
+        node = node.func.value
+    return (
+        node is not place.value
+        and isinstance(node, cst.Attribute)
+        and node.attr.value == name
+        and method_of_receiver(place.model, node.value) is not None
     )
 
 
@@ -372,10 +385,19 @@ def _is_input(model: "Model", node: cst.BaseExpression) -> bool:
     return isinstance(value, Tensor) and not value.scalar and _is_from_parameter(model, node, MAX_STEPS)
 
 
+def _is_operation(model: "Model", call: cst.Call) -> bool:
+    """Whether a call is one of a function whose result is where its first tensor is."""
+    name = model.qualified_name(call.func)
+    fact = None if name is None or name.endswith(("_like", "from_numpy")) else lookup.function(name)
+    return fact is not None and fact.returns in ("tensor", "scalar") and name not in _FACTORIES | _OF_VALUES
+
+
 def _is_from_parameter(model: "Model", node: cst.BaseExpression, steps: int) -> bool:
-    """Whether a chain of methods, items and operations starts from what ``forward`` is given."""
+    """Whether a chain of calls, items and operations starts from what ``forward`` is given."""
     while not isinstance(node, cst.Name):
         match node:
+            case cst.Call(args=[cst.Arg(value=first, star="", keyword=None), *_]) if _is_operation(model, node):
+                node = first
             case cst.Call(func=cst.Attribute(value=inner)) | cst.Attribute(value=inner) | cst.Subscript(value=inner):
                 node = inner
             case cst.BinaryOperation(left=left):

@@ -38,8 +38,9 @@ def unused_submodules(definition: "ClassInfo") -> Iterator[tuple[str, Assignment
         if not _is_complete(definition):
             return
         places = list(definition.members.assignments(name))
-        if all(_makes_weights(place) for place in places) and not _is_used(definition, name):
-            yield name, places[0]
+        kinds = [_makes_weights(place) for place in places]
+        if True in kinds and None not in kinds and not _is_used(definition, name):
+            yield name, places[kinds.index(True)]
 
 
 def _is_read_here(definition: "ClassInfo", name: str) -> bool:
@@ -94,18 +95,15 @@ def _is_abstract(method: "FunctionInfo") -> bool:
     return True
 
 
-def _makes_weights(place: Assignment) -> bool:
-    """Whether an assignment makes a new submodule that has weights."""
+def _makes_weights(place: Assignment) -> bool | None:
+    """Whether an assignment makes a new submodule that has weights; ``None``: it may do something else."""
     if place.role is not Role.SUBMODULE or not isinstance(place.value, cst.Call):
-        return False
+        return None
     if isinstance(place.node, cst.Assign) and len(place.node.targets) > 1:
-        return False  # it has another name too
-    value = place.model.value(place.value)
-    return (
-        isinstance(value, Module)
-        and has_weights(place.model, place.value) is True
-        and not takes_others(place.model, place.value)
-    )
+        return None  # it has another name too
+    if not isinstance(place.model.value(place.value), Module) or takes_others(place.model, place.value):
+        return None
+    return has_weights(place.model, place.value)
 
 
 def _is_used(definition: "ClassInfo", name: str) -> bool:

@@ -63,6 +63,7 @@ import libcst as cst
 from mllint.context import Context
 from mllint.knowledge import lookup
 from mllint.rule import Finding, Rule
+from mllint.semantic.scopes import BindingKind
 from mllint.semantic.values import Module, Output, Tensor
 
 rule = Rule(
@@ -73,6 +74,7 @@ rule = Rule(
     since="0.1.0",
 )
 
+_FRESH = (".empty", ".zeros", ".ones", ".full", ".rand", ".randn", "_like")
 _HARMLESS = frozenset({"builtins.print", "builtins.isinstance", "builtins.len", "torch.cuda.synchronize"})
 
 
@@ -137,7 +139,18 @@ def _leaves_nothing(node: cst.BaseExpression, context: Context) -> bool:
     if isinstance(node.func, cst.Attribute):
         receiver, method = context.value(node.func.value), node.func.attr.value
         if isinstance(receiver, Tensor):
-            return not method.endswith("_") and method != "backward"
+            return (not method.endswith("_") or _is_new_here(node.func.value, context)) and method != "backward"
         if isinstance(receiver, Module) and method == "forward":
             return True
     return isinstance(context.value(node.func), Module)
+
+
+def _is_new_here(node: cst.BaseExpression, context: Context) -> bool:
+    """Whether a local name stands for a tensor with memory of its own, which a change leaves to nobody."""
+    bindings = context.bindings(node) if isinstance(node, cst.Name) else ()
+    return bool(bindings) and all(
+        isinstance(binding.value, cst.Call)
+        and binding.kind is BindingKind.ASSIGN
+        and (context.qualified_name(binding.value.func) or "").endswith(_FRESH)
+        for binding in bindings
+    )

@@ -50,7 +50,8 @@ class Scale(nn.Module):
 ## What it leaves alone
 
 Tensors that somebody looks after: moved by hand (`self.mask.to(x.device)`), made on a device, given to an optimizer or
-to `torch.autograd.grad`, set again elsewhere. Tables that are read for their shape, or as an index. 0-d tensors, which
+to `torch.autograd.grad`, set to something else later. Tables that are read for their shape, as an index, or
+one number at a time. 0-d tensors, which
 work with tensors on any device. `nn.Parameter(x).requires_grad_(False)`, which is the parameter itself.
 
 ## Fix safety
@@ -119,7 +120,7 @@ def check(statement: cst.Assign | cst.AnnAssign, context: Context) -> Iterator[F
                 "assign an `nn.Parameter`"
                 if framework == "torch"
                 else "assign what `self.create_parameter(...)` gives",
-                fix=lambda: _as_parameter(value, context) if framework == "torch" else None,
+                fix=lambda: _as_parameter(value, name, members, context) if framework == "torch" else None,
             )
     elif framework == "torch" and _is_plain(value, context) and plain_tensors.stays_behind(members, name):
         yield Finding(
@@ -135,7 +136,10 @@ def _is_plain(value: cst.BaseExpression, context: Context) -> bool:
     return isinstance(found, Tensor) and not found.parameter and not found.scalar and not found.or_number
 
 
-def _as_parameter(value: cst.BaseExpression, context: Context) -> NodeFix:
+def _as_parameter(value: cst.BaseExpression, name: str, members: Members, context: Context) -> NodeFix | None:
+    """``torch.ones(3)`` -> ``nn.Parameter(torch.ones(3))``, where no other tensor is assigned to the attribute."""
+    if sum(1 for _ in members.assignments(name)) > 1:
+        return None
     package, imported = context.need_import("torch.nn")
     edits = wrap(value, f"{package}.Parameter(", ")")
     return NodeFix("make it a parameter", edits if imported is None else (imported, *edits))
