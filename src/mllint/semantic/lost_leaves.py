@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge import lookup
+from mllint.semantic.receivers import method_of_receiver
 from mllint.semantic.scopes import Binding, BindingKind
 from mllint.semantic.uses import bound_by, reads, uses
 from mllint.semantic.values import Elements, Module, Number, Object, Symbol, Tensor, Text
@@ -38,8 +39,15 @@ def lost_leaf(model: "Model", statement: cst.Assign) -> LostLeaf | None:
     value = model.value(statement.value)
     if found is None or (isinstance(value, Tensor) and (value.leaf or value.attached is False)):
         return None
+    if found.is_parameter and _is_attribute_of_module(model, statement.targets[0].target):
+        return None  # a module that does not take up what it is given: ML404
     binding = next(iter(bound_by(model, statement)), None)
     return found if binding is not None and _is_wanted(model, binding, statement, found) else None
+
+
+def _is_attribute_of_module(model: "Model", target: cst.BaseExpression) -> bool:
+    method = method_of_receiver(model, target.value) if isinstance(target, cst.Attribute) else None
+    return method is not None and method.owner is not None and method.owner.framework is not None
 
 
 def _inside(model: "Model", node: cst.BaseExpression) -> LostLeaf | None:

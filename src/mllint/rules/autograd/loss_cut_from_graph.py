@@ -58,6 +58,7 @@ import libcst as cst
 from mllint.context import Context
 from mllint.rule import Finding, Rule
 from mllint.semantic.cuts import Cut, Cuts, remade, returned_by_steps
+from mllint.semantic.differentiability import dead_loss
 
 rule = Rule(
     code="ML204",
@@ -75,8 +76,10 @@ def check(_: cst.Module, context: Context) -> Iterator[Finding]:
     data_cuts = context.paddle_version is None or context.paddle_version >= (3, 1)
     found: dict[int, Cut] = {}
     for call in model.backward.calls:
-        for cut in Cuts(model, data_cuts).of_backward(call):
-            found.setdefault(id(cut.node), cut)
+        cuts = Cuts(model, data_cuts).of_backward(call)
+        if cuts and dead_loss(model, call) is None:  # else ML211 says what is wrong with the loss
+            for cut in cuts:
+                found.setdefault(id(cut.node), cut)
     for cut in (*remade(model), *returned_by_steps(model)):
         found.setdefault(id(cut.node), cut)
     for cut in found.values():

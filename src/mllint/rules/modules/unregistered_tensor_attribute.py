@@ -133,7 +133,9 @@ def check(statement: cst.Assign | cst.AnnAssign, context: Context) -> Iterator[F
 
 def _is_plain(value: cst.BaseExpression, context: Context) -> bool:
     found = context.value(value)
-    return isinstance(found, Tensor) and not found.parameter and not found.scalar and not found.or_number
+    if not isinstance(found, Tensor) or found.attached:  # computed from a leaf that is lost: ML209
+        return False
+    return not found.parameter and not found.scalar and not found.or_number
 
 
 def _as_parameter(value: cst.BaseExpression, name: str, members: Members, context: Context) -> NodeFix | None:
