@@ -128,7 +128,7 @@ def _may_prove(model: "Model", node: cst.BaseExpression) -> bool:
 
 @cache
 def _telling_methods() -> frozenset[str]:
-    return _MODULE_METHODS | _MODE_METHODS | {"backward", "size"} | lookup.tensor_only_methods()
+    return _MODULE_METHODS | _MODE_METHODS | {"backward", "size", "view"} | lookup.tensor_only_methods()
 
 
 def _proof(model: "Model", framework: Framework, node: cst.BaseExpression) -> Value | None:

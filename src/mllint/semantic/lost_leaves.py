@@ -57,7 +57,7 @@ def _inside(model: "Model", node: cst.BaseExpression) -> LostLeaf | None:
         match node:
             case cst.Call() if by and _makes_leaf(model, node):
                 value = model.value(node)
-                is_there = moved is not None and whole is moved and _is_made_there(node, moved)
+                is_there = moved is not None and whole is moved and is_made_there(node, moved)
                 return None if is_there else LostLeaf(node, whole, by, isinstance(value, Tensor) and value.parameter)
             case cst.Call(func=cst.Attribute(value=receiver, attr=cst.Name(value=name))):
                 if by and name == "requires_grad_":
@@ -110,7 +110,7 @@ def _computes(model: "Model", call: cst.Call, name: str) -> bool:
     return name_of is None or not name_of.startswith("torch.")
 
 
-def _is_made_there(leaf: cst.Call, move: cst.Call) -> bool:
+def is_made_there(leaf: cst.Call, move: cst.Call) -> bool:
     """Whether the call that makes the leaf names the device to which it is moved: the move does nothing then."""
     wanted = {fingerprint(arg.value) for arg in move.args}
     pending: list[cst.CSTNode] = list(leaf.args)

@@ -7,6 +7,7 @@ import libcst as cst
 
 from mllint.knowledge import lookup
 from mllint.semantic.classes import Assignment, Members, makes_parameter
+from mllint.semantic.lost_leaves import is_made_there
 from mllint.semantic.receivers import method_of_receiver
 from mllint.semantic.scopes import BindingKind
 from mllint.semantic.values import (
@@ -149,10 +150,11 @@ def _is_given_away(model: "Model", node: cst.BaseExpression) -> bool:
 def parameter_inside(model: "Model", node: cst.BaseExpression) -> cst.Call | None:
     """The new parameter that an expression computes a plain tensor from: ``nn.Parameter(x).cuda()``."""
     current: cst.BaseExpression = node
-    changes = False
+    changes, move = False, None
     while not makes_parameter(model, current):
         match current:
             case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value=method))):
+                move = current if method in ("to", "cuda") and not changes else None
                 changes = changes or _gives_another(model, current, method)
                 current = inner
             case cst.BinaryOperation(left=left, right=right):
@@ -162,7 +164,14 @@ def parameter_inside(model: "Model", node: cst.BaseExpression) -> cst.Call | Non
                 changes, current = True, inner
             case _:
                 return None
-    return current if changes and isinstance(current, cst.Call) else None
+    if not changes or not isinstance(current, cst.Call):
+        return None
+    return None if move is not None and is_made_there(current, move) else current
+
+
+def becomes_parameter(members: Members, name: str) -> bool:
+    """Whether some assignment makes a parameter of an attribute, whatever others make of it before."""
+    return any(item.value is not None and makes_parameter(item.model, item.value) for item in members.assignments(name))
 
 
 def _root_is_parameter(model: "Model", node: cst.BaseExpression) -> bool:

@@ -64,9 +64,10 @@ import libcst as cst
 
 from mllint.context import Context
 from mllint.diagnostics import Applicability
-from mllint.edits import NodeFix, insert_after
+from mllint.edits import NodeFix, delete_argument, insert_after
 from mllint.rule import Finding, Rule
 from mllint.semantic.hidden_state import Carried, carried_over
+from mllint.semantic.losses import retaining
 from mllint.semantic.values import Tensor
 
 rule = Rule(
@@ -113,5 +114,8 @@ def _fix(call: cst.Call, text: str | None, context: Context) -> NodeFix | None:
     line = context.parent(statement)
     if text is None or not isinstance(line, cst.SimpleStatementLine):
         return None
-    edit = insert_after(line.body[-1], context.line_break(statement) + text)
-    return NodeFix("detach the state", (edit,), Applicability.UNSAFE)
+    detach = insert_after(line.body[-1], context.line_break(statement) + text)
+    kept = retaining(call)
+    needless = None if kept is None else delete_argument(call, kept)  # with the history cut nothing needs the graph
+    edits = (detach,) if needless is None else (needless, detach)
+    return NodeFix("detach the state", edits, Applicability.UNSAFE)

@@ -104,6 +104,8 @@ def check(statement: cst.Assign | cst.AnnAssign, context: Context) -> Iterator[F
     name, members, framework = target.attr.value, method.owner.members, method.owner.framework
     inner = plain_tensors.parameter_inside(context.model, value)
     if inner is not None:
+        if plain_tensors.becomes_parameter(members, name):
+            return
         yield Finding(
             statement,
             f"`self.{name}` is a tensor computed from a parameter, and no parameter itself",
