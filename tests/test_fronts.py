@@ -11,10 +11,13 @@ from pathlib import Path
 
 import pytest
 
+import mllint
 from harness.cases import FIXTURES, all_cases
 from mllint.registry import all_rules
 
 TESTS = Path(__file__).parent
+# The package under test, wherever it was imported from.
+PATHS = os.pathsep.join((str(TESTS), str(Path(mllint.__file__).parents[1])))
 OPINIONS = [rule.code for rule in all_rules() if rule.is_opinion]
 Place = tuple[str, int, int, str]
 
@@ -100,6 +103,6 @@ def test_flake8_reports_the_same(copied_fixtures: Path, engine_places: list[Plac
 
 
 def test_nothing_depends_on_the_hash_seed() -> None:
-    outputs = {run(["-m", "harness.dump"], TESTS, PYTHONHASHSEED=seed, PYTHONPATH=str(TESTS)) for seed in ("0", "4321")}
+    outputs = {run(["-m", "harness.dump"], TESTS, PYTHONHASHSEED=seed, PYTHONPATH=PATHS) for seed in ("0", "4321")}
     assert len(outputs) == 1
     assert len(outputs.pop().splitlines()) == len(all_cases())
