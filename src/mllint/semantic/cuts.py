@@ -15,7 +15,7 @@ from mllint.semantic.scopes import Binding, BindingKind
 from mllint.semantic.uses import reads
 from mllint.semantic.values import Function, Module, Number, Output, Symbol, Tensor
 from mllint.syntax.shape import argument, constant, dotted_path, string_literal
-from mllint.syntax.walk import children
+from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.definitions import FunctionInfo
@@ -147,7 +147,7 @@ class Cuts:
         needs = state is needed if flag is not None else state
         if not any(
             isinstance(part, cst.BaseExpression) and self._is_loss(part)
-            for part in (*_nodes(source), *self._named(call))
+            for part in (*subtree(source), *self._named(call))
         ):
             return []
         return [Cut(call, f"{name.rpartition('.')[2]}()", framework, needs, source)]
@@ -284,21 +284,13 @@ def is_guarded(model: "Model", node: cst.CSTNode, key: str) -> bool:
         if isinstance(ancestor, (cst.FunctionDef, cst.ClassDef)):
             return False
         if isinstance(ancestor, (cst.If, cst.IfExp)) and child is not ancestor.test:
-            asked = (part.value for part in _nodes(ancestor.test) if isinstance(part, cst.Name))
+            asked = (part.value for part in subtree(ancestor.test) if isinstance(part, cst.Name))
             if not words.isdisjoint(asked):
                 return True
         if isinstance(ancestor, cst.ExceptHandler):
             return True
         child = ancestor
     return False
-
-
-def _nodes(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    pending = [node]
-    while pending:
-        current = pending.pop()
-        yield current
-        pending.extend(children(current))
 
 
 def remade(model: "Model") -> Iterator[Cut]:

@@ -15,7 +15,7 @@ from mllint.knowledge import lookup
 from mllint.semantic.scopes import Binding, BindingKind
 from mllint.semantic.values import Framework, Module, Symbol, Tensor, Value
 from mllint.syntax.shape import dotted_path, integer_literal
-from mllint.syntax.walk import children
+from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -88,16 +88,13 @@ def _is_guarded(model: "Model", node: cst.BaseExpression) -> bool:
 
 def _asks(test: cst.CSTNode, path: str | None) -> bool:
     """Whether a condition tests what kind of thing a name stands for."""
-    pending = [test]
-    while pending:
-        part = pending.pop()
+    for part in subtree(test):
         match part:
             case cst.Call(func=cst.Name(value=word), args=[cst.Arg(value=asked), *_]) if word in _KIND_QUESTIONS:
                 if dotted_path(asked) == path:
                     return True
             case cst.Attribute(value=asked, attr=cst.Name(value="dtype")) if dotted_path(asked) == path:
                 return True
-        pending += children(part)
     return False
 
 

@@ -7,7 +7,7 @@ import libcst as cst
 from mllint.semantic.scopes import Binding, BindingKind
 from mllint.semantic.values import Module, Tensor
 from mllint.syntax.shape import constant, dotted_path
-from mllint.syntax.walk import children
+from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -83,11 +83,9 @@ def is_changeable_leaf(model: "Model", node: cst.BaseExpression, statement: cst.
     What the function itself made, or the module, is changed where it says so. A method may be called from another file,
     under ``no_grad``: only those that this file calls, and those that run where gradients are wanted, are certain.
     """
-    if _may_run_otherwise(model, statement):
-        return False
     if isinstance(node, cst.Name) and _is_updated_by_gradient(model, node, statement):
-        return _is_called_here(model, statement)
-    if not is_leaf(model, node):
+        return not _may_run_otherwise(model, statement) and _is_called_here(model, statement)
+    if not is_leaf(model, node) or _may_run_otherwise(model, statement):
         return False
     root = node
     while isinstance(root, cst.Attribute):
@@ -126,13 +124,8 @@ def _is_updated_by_gradient(model: "Model", node: cst.Name, statement: cst.CSTNo
     value = model.value(node)
     if not isinstance(value, Tensor) or not value.parameter:
         return False
-    pending, path = [statement], f"{node.value}.grad"
-    while pending:
-        part = pending.pop()
-        if isinstance(part, cst.Attribute) and dotted_path(part) == path:
-            return True
-        pending.extend(children(part))
-    return False
+    path = f"{node.value}.grad"
+    return any(isinstance(part, cst.Attribute) and dotted_path(part) == path for part in subtree(statement))
 
 
 def _may_be_frozen(model: "Model", node: cst.BaseExpression) -> bool:

@@ -11,13 +11,14 @@ from mllint.semantic.scopes import Binding, BindingKind
 from mllint.semantic.uses import bound_by, reads, uses
 from mllint.semantic.values import Elements, Module, Number, Object, Symbol, Tensor, Text
 from mllint.syntax.shape import argument, constant, dotted_path, fingerprint
-from mllint.syntax.walk import children
+from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
 # Methods that give the leaf itself where nothing is to be done, as on the CPU or for the default type.
 _OFTEN_NOTHING = frozenset({"float", "cpu", "contiguous", "pin_memory", "type", "type_as", "requires_grad_"})
+_LEAF_MAKERS = frozenset({"Parameter", "Variable", "requires_grad_"})
 _KEEPS_GRADIENT = frozenset({"retain_grad", "register_hook", "requires_grad_"})
 
 
@@ -35,8 +36,10 @@ def lost_leaf(model: "Model", statement: cst.Assign) -> LostLeaf | None:
     """The leaf that an assignment loses, where the thing that it keeps is surely meant to be one."""
     if len(statement.targets) != 1 or dotted_path(statement.targets[0].target) is None:
         return None
+    if not any(isinstance(part, cst.Call) and _says_leaf(part) for part in subtree(statement.value)):
+        return None
     found = _inside(model, statement.value)
-    value = model.value(statement.value)
+    value = None if found is None else model.value(statement.value)
     if found is None or (isinstance(value, Tensor) and (value.leaf or value.attached is False)):
         return None
     if found.is_parameter and _is_attribute_of_module(model, statement.targets[0].target):
@@ -86,11 +89,21 @@ def _is_number(model: "Model", node: cst.BaseExpression) -> bool:
 
 
 def _makes_leaf(model: "Model", call: cst.Call) -> bool:
+    if not _says_leaf(call):
+        return False
     value = model.value(call)
     is_made_here = isinstance(model.value(call.func), Symbol)
     if isinstance(call.func, cst.Attribute) and call.func.attr.value == "requires_grad_":
         is_made_here = isinstance(call.func.value, cst.Call)
     return is_made_here and isinstance(value, Tensor) and value.leaf and value.framework == "torch"
+
+
+def _says_leaf(call: cst.Call) -> bool:
+    """Whether a call says by its words that it makes a leaf; it is asked of every call in every assignment."""
+    callee = call.func.attr if isinstance(call.func, cst.Attribute) else call.func
+    return (isinstance(callee, cst.Name) and callee.value in _LEAF_MAKERS) or any(
+        arg.keyword is not None and arg.keyword.value == "requires_grad" for arg in call.args
+    )
 
 
 def _computes(model: "Model", call: cst.Call, name: str) -> bool:
@@ -113,14 +126,11 @@ def _computes(model: "Model", call: cst.Call, name: str) -> bool:
 def is_made_there(leaf: cst.Call, move: cst.Call) -> bool:
     """Whether the call that makes the leaf names the device to which it is moved: the move does nothing then."""
     wanted = {fingerprint(arg.value) for arg in move.args}
-    pending: list[cst.CSTNode] = list(leaf.args)
-    while pending:
-        node = pending.pop()
+    for node in (part for arg in leaf.args for part in subtree(arg)):
         if isinstance(node, cst.Attribute) and node.attr.value == "cuda":
             return True
         if isinstance(node, cst.Arg) and fingerprint(node.value) in wanted:
             return True
-        pending.extend(children(node))
     return False
 
 

@@ -1,7 +1,6 @@
 """Assignments that are meant to change a parameter, and bind its name to another tensor instead."""
 
 import enum
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,7 +12,7 @@ from mllint.semantic.scopes import Binding, BindingKind
 from mllint.semantic.uses import bound_by, reads, uses
 from mllint.semantic.values import Framework, Module, Tensor
 from mllint.syntax.shape import constant, dotted_path
-from mllint.syntax.walk import children
+from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -54,18 +53,20 @@ def rebound(model: "Model", statement: cst.Assign | cst.AugAssign) -> Rebound | 
         return None
     if isinstance(statement, cst.AugAssign) and framework != "paddle":
         return None  # torch works in place
-    scope = model.scope_of(statement)
+    scope, computes = model.scope_of(statement), _computes_with(model, statement, path)
+    if not computes and not any(binding.kind is BindingKind.LOOP for binding in scope.bindings.get(path, ())):
+        return None  # neither a step nor the variable of a loop: most assignments end here
     made = next((item for item in scope.bindings.get(path, ()) if item.node is statement), None)
-    if made is None or any(_is_effect(part) for part in nodes(statement.value)):
+    if made is None or any(_is_effect(part) for part in subtree(statement.value)):
         return None
     beginnings = _beginnings(model, target)
     is_parameter = bool(beginnings) and all(value.parameter for value in beginnings)
     if is_parameter_of_module(model, target) or (is_parameter and _is_of_module(model, target)):
-        return Rebound(path, Form.REFUSED, framework) if _computes_with(model, statement, path) else None
+        return Rebound(path, Form.REFUSED, framework) if computes else None
     before = scope.reaching(path, statement.value).bindings
     if _is_lost(model, statement, path, made, before):
         return Rebound(path, Form.LOST, framework)
-    is_step = _computes_with(model, statement, path) and _reads_gradient(statement.value, path)
+    is_step = computes and _reads_gradient(statement.value, path)
     carries = made in before or (not before and bool(beginnings) and all(value.leaf for value in beginnings))
     if is_step and carries and not _is_revived(model, path):
         return Rebound(path, Form.REPLACED, framework)
@@ -97,15 +98,6 @@ def _is_of_module(model: "Model", target: cst.BaseExpression) -> bool:
     return isinstance(target, cst.Attribute) and isinstance(model.value(target.value), Module)
 
 
-def nodes(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    """A node and everything in it."""
-    pending = [node]
-    while pending:
-        current = pending.pop()
-        yield current
-        pending.extend(children(current))
-
-
 def _is_effect(node: cst.CSTNode) -> bool:
     """Whether a call changes something in place: ``p.clamp_(0)``, ``init.zeros_(p)``, ``out=``; or binds a name."""
     if isinstance(node, (cst.NamedExpr, cst.Await, cst.Yield)):
@@ -134,7 +126,7 @@ def _computes_with(model: "Model", statement: cst.Assign | cst.AugAssign, path: 
 
 
 def _reads_gradient(value: cst.BaseExpression, path: str) -> bool:
-    return any(isinstance(node, cst.Attribute) and dotted_path(node) == f"{path}.grad" for node in nodes(value))
+    return any(isinstance(node, cst.Attribute) and dotted_path(node) == f"{path}.grad" for node in subtree(value))
 
 
 def _is_lost(

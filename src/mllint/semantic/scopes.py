@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.syntax.shape import dotted_path
-from mllint.syntax.walk import children
+from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -485,11 +485,8 @@ class _Builder:
 
 def _captured_names(pattern: cst.CSTNode) -> Iterator[str]:
     """The names that a ``case`` pattern binds."""
-    pending: list[cst.CSTNode] = [pattern]
-    while pending:
-        node = pending.pop()
+    for node in subtree(pattern):
         if isinstance(node, (cst.MatchAs, cst.MatchStar)) and node.name is not None:
             yield node.name.value
         elif isinstance(node, cst.MatchMapping) and node.rest is not None:
             yield node.rest.value
-        pending.extend(children(node))

@@ -66,6 +66,15 @@ def children(node: cst.CSTNode) -> list[cst.CSTNode]:
     return found
 
 
+def subtree(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """A node and everything in it, in document order."""
+    pending = [node]
+    while pending:
+        current = pending.pop()
+        yield current
+        pending.extend(reversed(children(current)))
+
+
 class Tree:
     """A parsed module with an index: nodes by type in document order, and parents.
 

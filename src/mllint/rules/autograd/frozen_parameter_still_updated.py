@@ -74,6 +74,7 @@ from mllint.edits import NodeEdit, NodeFix, replace, replace_between
 from mllint.rule import Finding, Rule
 from mllint.semantic.frozen_updates import StillUpdated, cut_path, frozen_path, still_updated
 from mllint.semantic.values import Module
+from mllint.syntax.walk import subtree
 
 rule = Rule(
     code="ML213",
@@ -100,10 +101,12 @@ def check_method(call: cst.Call, context: Context) -> Iterator[Finding]:
 @rule.on(cst.With, mentions=("no_grad",))
 def check_cut(statement: cst.With, context: Context) -> Iterator[Finding]:
     """Report the call of a module under ``no_grad`` from some epoch on."""
-    for call in context.nodes(cst.Call):
-        is_inside = statement in context.ancestors(call) and isinstance(context.value(call.func), Module)
-        path = cut_path(context.model, call) if is_inside else None
-        if path is not None:
+    if not any(isinstance(ancestor, cst.If) for ancestor in context.ancestors(statement)):
+        return
+    for call in subtree(statement.body):
+        is_module = isinstance(call, cst.Call) and isinstance(context.value(call.func), Module)
+        path = cut_path(context.model, call) if isinstance(call, cst.Call) and is_module else None
+        if path is not None and isinstance(call, cst.Call):
             yield from _finding(call, path, context)
 
 

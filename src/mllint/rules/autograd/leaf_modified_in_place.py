@@ -79,10 +79,10 @@ _UNCHECKED = frozenset({"exponential_()", "copy_()", "reshape_()"})
 def check(statement: cst.Assign | cst.AugAssign | cst.Expr, context: Context) -> Iterator[Finding]:
     """Report a statement that changes a leaf in place."""
     change = write(context.model, statement)
-    if change is None or context.gradients_off(statement) is not False:
+    leaf = None if change is None else _written(change)
+    if change is None or leaf is None or not is_changeable_leaf(context.model, leaf, statement):
         return
-    leaf = _written(change)
-    if leaf is None or not is_changeable_leaf(context.model, leaf, statement) or context.wants_no_result(statement):
+    if context.gradients_off(statement) is not False or context.wants_no_result(statement):
         return
     value = context.value(leaf)
     framework = value.framework if isinstance(value, Tensor) else "torch"

@@ -16,7 +16,7 @@ from mllint.semantic.imports import is_library
 from mllint.semantic.scopes import BindingKind
 from mllint.semantic.values import Function, Symbol
 from mllint.syntax.shape import argument, dotted_path
-from mllint.syntax.walk import children
+from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.definitions import FunctionInfo
@@ -179,9 +179,7 @@ def _entered(tracer: Follower, route: Route) -> Tracer:
 
 def _needs_call(node: cst.BaseExpression, model: "Model", depth: int = 0) -> bool:
     """Whether an expression has another value in each call of the function in which it stands."""
-    pending: list[cst.CSTNode] = [node]
-    while pending:
-        part = pending.pop()
+    for part in subtree(node):
         if isinstance(part, cst.Name):
             for binding in model.reaching(part):
                 if binding.kind is BindingKind.PARAMETER:
@@ -189,7 +187,6 @@ def _needs_call(node: cst.BaseExpression, model: "Model", depth: int = 0) -> boo
                         return True
                 elif binding.value is not None and depth < 4 and _needs_call(binding.value, model, depth + 1):
                     return True
-        pending += children(part)
     return False
 
 
