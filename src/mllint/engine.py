@@ -89,6 +89,10 @@ def lint(
         message = f"mllint failed on this file: {_one_line(error)}"
         failure = _own("ML000", "internal-error", message, path, Location(1, 1))
         return Result(path, Status.INTERNAL_ERROR, (failure,))
+    finally:
+        # Nobody will ask it again, and it would hold its many nodes until the collector comes.
+        model.forget()
+        model.let_go()
 
 
 def _bare_model(source: Source, project: Project | None, python_tree: ast.AST | None) -> Model | None:

@@ -156,6 +156,8 @@ class Runner:
         if root is None:
             root = self._roots[folder] = Project.containing(Path(task.path)).root
         if self._project is None or self._project.root != root:
+            if self._project is not None:
+                self._project.close()
             self._project = Project(root)
             self._versions = lower_bounds(str(root))
         return self._project, self._with_versions(task)
@@ -187,7 +189,7 @@ def set_aside(size: int) -> None:
 
 
 _size_aside = 0
-_SIZE_BETWEEN_COLLECTIONS = 5_000_000
+_SIZE_BETWEEN_COLLECTIONS = 20_000_000
 
 
 @contextmanager

@@ -168,6 +168,15 @@ class Project:
             left.let_go()
         self._keep(self._resolved(model.source.path), model)
 
+    def close(self) -> None:
+        """Drop the models of all files. They hold themselves, and would stay until the collector comes."""
+        for model in (*self._models.values(), *self._left):
+            if model is not None:
+                model.forget()
+                model.let_go()
+        self._models.clear()
+        self._kept = 0
+
     def _resolved(self, path: str) -> Path:
         """The absolute path of a file, through symbolic links."""
         path = os.path.abspath(path)

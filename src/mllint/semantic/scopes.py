@@ -99,14 +99,13 @@ class Scope:
         self.exit: Block | None = None
         self.returns: list[cst.Return] = []
         self._reaching: dict[tuple[int, str], Reaching] = {}
-        _Builder(self).build()
+        self._blocks = _Builder(self).build()
 
     def empty(self) -> None:
         """Drop what is in it, which holds the scope in turn."""
-        for block, _ in self.places.values():
-            block.bindings = {}
-        self.entry.bindings = {}
-        self.bindings, self.places, self._reaching = {}, {}, {}
+        for block in self._blocks:
+            block.after, block.interrupted, block.bindings = [], [], {}
+        self.bindings, self.places, self._reaching, self._blocks = {}, {}, {}, []
 
     @property
     def is_class(self) -> bool:
@@ -230,13 +229,15 @@ class _Builder:
         self.blocks: list[Block] = [scope.entry]
         self.loops: list[tuple[Block, Block]] = []  # (where `continue` goes, where `break` goes)
 
-    def build(self) -> None:
+    def build(self) -> list[Block]:
+        """Fill the scope; every block of it."""
         node = self.scope.node
         if isinstance(node, cst.FunctionDef):
             self._parameters(node.params)
         body = node.body if isinstance(node, (cst.Module, cst.FunctionDef, cst.ClassDef)) else ()
         self._suite(body)
         self.scope.exit = self.block
+        return self.blocks
 
     def _new(self, *after: Block) -> Block:
         block = Block(after=list(after))
