@@ -33,11 +33,14 @@ class Gradients:
     def off(self, node: cst.CSTNode) -> bool | None:
         """``True``: surely off. ``False``: nothing switches them off. ``None``: it depends on something unknown."""
         for ancestor in self.model.tree.ancestors(node):
-            if isinstance(ancestor, cst.With):
+            kind = ancestor.__class__  # `isinstance` of an abstract class is slow
+            if kind is cst.With:
+                assert isinstance(ancestor, cst.With)
                 state = self._with(ancestor, node)
                 if state != "untouched":
                     return {"off": True, "on": False}.get(state)
-            elif isinstance(ancestor, cst.FunctionDef):
+            elif kind is cst.FunctionDef:
+                assert isinstance(ancestor, cst.FunctionDef)
                 return self._function(ancestor)
         return self._switched(self.model.tree.module)
 

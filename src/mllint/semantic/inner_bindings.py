@@ -29,24 +29,29 @@ class InnerBindings:
         ``isinstance(x, Type) and ...`` and ``... if isinstance(x, Type) else ...`` bind too, in the place of the dots.
         """
         child: cst.CSTNode = node
-        for ancestor in self.model.tree.ancestors(node):
+        parents = self.model.tree.parents
+        while True:
+            ancestor = parents.get(id(child))
             kind = ancestor.__class__  # `isinstance` of an abstract class is slow, and asked of every name
             if kind in _COMPREHENSIONS:
                 assert isinstance(ancestor, cst.BaseComp)
                 found = _comprehension_binding(ancestor, node.value, child, self.model)
                 if found is not None:
                     return (found,)
-            elif isinstance(ancestor, cst.Lambda) and child is ancestor.body:
-                if any(node.value == parameter.name.value for parameter in ancestor.params.params):
+            elif kind is cst.Lambda:
+                assert isinstance(ancestor, cst.Lambda)
+                if child is ancestor.body and any(
+                    node.value == parameter.name.value for parameter in ancestor.params.params
+                ):
                     return (None,)
             elif kind is cst.BooleanOperation or kind is cst.IfExp:
+                assert ancestor is not None
                 found = self._tested(ancestor, node.value, child)
                 if found is not None:
                     return (found,)
-            elif kind in _STATEMENTS:
+            elif ancestor is None or kind in _STATEMENTS:
                 return None
             child = ancestor
-        return None
 
     def _tested(self, node: cst.CSTNode, name: str, child: cst.CSTNode) -> Binding | None:
         """The binding of a name by the test that holds where ``child`` of a conjunction or conditional is evaluated."""

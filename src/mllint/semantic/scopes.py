@@ -274,7 +274,8 @@ class _Builder:
     def _suite(self, body: cst.BaseSuite | Sequence[cst.CSTNode]) -> None:
         statements: Iterable[cst.CSTNode] = body.body if isinstance(body, cst.BaseSuite) else body
         for statement in statements:
-            if isinstance(statement, cst.SimpleStatementLine):
+            if statement.__class__ is cst.SimpleStatementLine:
+                assert isinstance(statement, cst.SimpleStatementLine)
                 for small in statement.body:
                     self._small(small)
             else:
@@ -306,6 +307,8 @@ class _Builder:
     def _small(self, node: cst.BaseSmallStatement) -> None:
         self._walrus(node)
         self._here(node)
+        if node.__class__ is cst.Expr:  # the most frequent one binds nothing
+            return
         match node:
             case cst.Assign():
                 for target in node.targets:

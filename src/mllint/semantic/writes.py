@@ -30,20 +30,26 @@ class Write:
 
 def write(model: "Model", statement: cst.BaseSmallStatement) -> Write | None:
     """What a statement writes to; ``None`` where that is nothing, or more than one thing."""
-    match statement:
-        case cst.AugAssign(target=cst.Subscript(value=base)) if isinstance(base, cst.BaseExpression):
-            return Write(base, "[...] =")
-        case cst.AugAssign(target=target) if isinstance(target, cst.BaseExpression):
-            return Write(target, "-=")
-        case cst.Assign(targets=[cst.AssignTarget(target=cst.Subscript(value=base))]):
-            return Write(base, "[...] =")
-        case cst.Expr(value=cst.Call() as call):
-            return _called(model, call)
-    return None
+    kind = statement.__class__  # `isinstance` of an abstract class is slow, and asked of every statement
+    if kind is cst.Expr:
+        call = statement.value  # type: ignore[attr-defined]
+        return _called(model, call) if call.__class__ is cst.Call else None
+    if kind is cst.AugAssign:
+        target, how = statement.target, "-="  # type: ignore[attr-defined]
+    elif kind is cst.Assign and len(statement.targets) == 1:  # type: ignore[attr-defined]
+        target, how = statement.targets[0].target, None  # type: ignore[attr-defined]
+    else:
+        return None
+    if target.__class__ is cst.Subscript:
+        return Write(target.value, "[...] =")
+    return None if how is None else Write(target, how)
 
 
 def _called(model: "Model", call: cst.Call) -> Write | None:
     """The receiver of the first of a chain of methods that work in place, or what an initialiser is given."""
+    callee = call.func.attr if isinstance(call.func, cst.Attribute) else call.func
+    if not isinstance(callee, cst.Name) or not callee.value.endswith("_"):
+        return None
     name = model.library_name(call.func)
     if name is not None:
         given = call.args[0].value if call.args and not call.args[0].star and call.args[0].keyword is None else None

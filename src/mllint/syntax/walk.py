@@ -59,9 +59,9 @@ def children(node: cst.CSTNode) -> list[cst.CSTNode]:
     getter = _GETTERS[node_type]
     found: list[cst.CSTNode] = []
     for value in () if getter is None else getter(node):
-        if isinstance(value, (tuple, list)):
+        if value.__class__ is tuple or value.__class__ is list:
             found.extend(value)
-        elif isinstance(value, cst.CSTNode):
+        elif value is not None and value.__class__ is not str and value.__class__ is not cst.MaybeSentinel:
             found.append(value)
     return found
 
