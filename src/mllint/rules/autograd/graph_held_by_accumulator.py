@@ -60,7 +60,8 @@ is known of it.
 ## Fix safety
 
 Safe: `.item()` where the total is a number before and is only used as one, `.detach()` where it is used as a tensor.
-Both have the same value as before. `.item()` waits for the GPU; collect with `.detach()` where that matters.
+`.detach()` keeps every bit of the total. `.item()` adds up in Python's own floats from then on, which are more exact
+than the tensor's, so the last digits may differ; and it waits for the GPU: use `.detach()` where that matters.
 
 ## References
 
