@@ -82,6 +82,8 @@ def check(node: cst.Subscript, context: Context) -> Iterator[Finding]:
     """Report a subscript with an integer on what is certainly 0-d."""
     if integer_literal(subscript_index(node)) is None or _is_written(node, context):
         return
+    if isinstance(node.value, cst.Attribute) and node.value.attr.value == "shape":
+        return
     tensor, steps = _without_steps(node.value)
     value, base = context.value(node.value), context.value(tensor)
     if not (_is_scalar(value, base, steps) or _is_spelled_as_scalar(tensor, base, steps, context)):
