@@ -37,8 +37,8 @@ began as `torch.zeros(1)`, and what comes back from `DataParallel`. `loss[None]`
 which work. Paddle code for a target version below 2.5, or with `paddle.fluid`.
 
 One thing it does not leave alone though nothing is known of the value: `loss.data[0]` and `x.sum().data[0]` (in Paddle
-`loss.numpy()[0]`). What is called a loss, or reduced over everything, and read like that is the old spelling of
-`item()`.
+`loss.numpy()[0]`). What is called a loss, or reduced over everything there or where its name is bound, and read like
+that is the old spelling of `item()`.
 
 ## Fix safety
 
@@ -61,6 +61,7 @@ from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, append_trailer, replace_between
 from mllint.rule import Finding, Rule
 from mllint.semantic.hints import is_called_loss, is_spelled_as_reduction
+from mllint.semantic.scopes import BindingKind
 from mllint.semantic.values import Array, Output, Tensor, Value
 from mllint.syntax.shape import integer_literal, subscript_index
 
@@ -132,7 +133,13 @@ def _is_spelled_as_scalar(
         return False
     if ("data" if framework == "torch" else "numpy") not in steps:
         return False
-    return is_called_loss(tensor) or is_spelled_as_reduction(tensor, framework)
+    if is_called_loss(tensor):
+        return True
+    bound = [(binding.kind, binding.path, binding.value) for binding in context.model.reaching(tensor)]
+    if any(kind is not BindingKind.ASSIGN or path for kind, path, _ in bound):
+        return False
+    spelled = [value for *_, value in bound] or [tensor]
+    return all(value is not None and is_spelled_as_reduction(value, framework) for value in spelled)
 
 
 def _is_old_paddle(value: Value | None, context: Context) -> bool:
