@@ -11,6 +11,7 @@ from mllint.semantic.annotations import annotated
 from mllint.semantic.hints import is_called_loss
 from mllint.semantic.operands import operands, paths_in
 from mllint.semantic.scopes import Binding, BindingKind
+from mllint.semantic.sources import Sources
 from mllint.semantic.uses import bound_by, reads, uses
 from mllint.semantic.values import (
     Batch,
@@ -193,12 +194,23 @@ class Accumulator:
 
     @cached_property
     def is_done_with(self) -> bool:
-        """Whether the loop calls ``backward()`` on what is added or on what is computed from it: its work is done."""
+        """Whether the loop calls ``backward()`` on what is added or on what is computed from it: its work is done.
+
+        So does a loop that adds what a function gives back after its own ``backward()``.
+        """
         parts = self._parts
-        return self._is_spent(self.core) or (bool(parts) and all(self._is_spent(part) for part in parts))
+        is_spent_here = self._is_spent(self.core) or (bool(parts) and all(self._is_spent(part) for part in parts))
+        return is_spent_here or self.comes_back_spent
+
+    @cached_property
+    def comes_back_spent(self) -> bool:
+        """Whether a function of the project has run ``backward()`` on what is added before it gave it back."""
+        bindings = self.model.reaching(self.core)
+        made = [(item.value, item.path) for item in bindings if item.kind is BindingKind.ASSIGN] or [(self.core, ())]
+        return len(made) >= len(bindings) and all(_comes_back_spent(self.model, node, path) for node, path in made)
 
     def _is_spent(self, node: cst.BaseExpression) -> bool:
-        return any(self._is_computed_from(_Sources(self.model, node), call) for call in self._backward_calls)
+        return any(self._is_computed_from(Sources(self.model, node), call) for call in self._backward_calls)
 
     @property
     def _parts(self) -> list[cst.BaseExpression]:
@@ -220,7 +232,7 @@ class Accumulator:
     def _is_in_loop(self, node: cst.CSTNode) -> bool:
         return any(ancestor is self.loop for ancestor in self.model.tree.ancestors(node))
 
-    def _is_computed_from(self, sources: "_Sources", call: cst.Call) -> bool:
+    def _is_computed_from(self, sources: Sources, call: cst.Call) -> bool:
         """Whether what a backward call spends is one of the sources, or bound in the loop to something made of one."""
         pending = paths_in(call)
         seen: set[int] = set()
@@ -359,22 +371,27 @@ class Accumulator:
         return isinstance(value, (Number, Elements, Repeated, Mapping))
 
 
-class _Sources:
-    """The names and paths that an expression is computed from without a function, each as it is bound there."""
-
-    def __init__(self, model: "Model", node: cst.BaseExpression) -> None:
-        paths = operands(node)
-        for path in tuple(paths):  # `loss *= weight` goes on with the graph of the loss before
-            changes = [binding.node for binding in model.reaching(path) if binding.kind is BindingKind.AUGMENTED]
-            paths += [change.target for change in changes if isinstance(change, cst.AugAssign)]
-        self._bindings = {id(binding) for path in paths for binding in model.reaching(path)}
-        self._unbound = {dotted_path(path) for path in paths if not model.reaching(path)}
-
-    def include(self, node: cst.BaseExpression, bindings: tuple[Binding, ...]) -> bool:
-        """Whether a name or path elsewhere stands for one of them."""
-        if not bindings:
-            return isinstance(node, cst.Attribute) and dotted_path(node) in self._unbound
-        return any(id(binding) in self._bindings for binding in bindings)
+def _comes_back_spent(model: "Model", node: cst.BaseExpression | None, path: tuple[int | None, ...]) -> bool:
+    """Whether a call reaches a project function that has run ``backward()`` on what it gives back at that path."""
+    callee = model.value(node.func) if isinstance(node, cst.Call) else None
+    if not isinstance(callee, Function) or not callee.definition.is_plain:
+        return False
+    info = callee.definition
+    is_spent = False
+    for statement in info.scope.returns:
+        part = statement.value
+        for index in path:
+            items = part.elements if isinstance(part, cst.Tuple) and index is not None else ()
+            part = items[index].value if index is not None and index < len(items) else None
+        if isinstance(part, cst.Name) and part.value == "None":
+            continue
+        if part is None or dotted_path(part) is None:
+            return False
+        returned = Accumulator(info.model, statement, part, "", part, info.node)
+        if returned.may_be_cut or not returned._is_spent(part):
+            return False
+        is_spent = True
+    return is_spent
 
 
 def augmented(model: "Model", node: cst.AugAssign | cst.Assign) -> Accumulator | None:

@@ -22,7 +22,7 @@ def given(model: "Model", info: FunctionInfo, parameter: cst.Param) -> Value | N
     A function that is also passed around, or changed by a decorator that is not known, may be called from anywhere,
     and one that asks what the parameter is reckons with other things than its file gives it.
     """
-    if not info.is_transparent or _is_asked_about(model, info, parameter) or _is_passed_around(model, info):
+    if not info.is_transparent or is_asked_about(model, info, parameter) or _is_passed_around(model, info):
         return None
     result: Value | None = None
     seen = False
@@ -37,7 +37,7 @@ def given(model: "Model", info: FunctionInfo, parameter: cst.Param) -> Value | N
     return None if isinstance(result, Nothing) else result
 
 
-def _is_asked_about(model: "Model", info: FunctionInfo, parameter: cst.Param) -> bool:
+def is_asked_about(model: "Model", info: FunctionInfo, parameter: cst.Param) -> bool:
     """Whether the function tests what kind of thing the parameter is."""
     for word in _KIND_QUESTIONS:
         for call in model.calls_by_word.get(word, ()):

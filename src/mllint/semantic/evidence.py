@@ -2,7 +2,8 @@
 
 A value on which ``backward()`` is called without arguments is a tensor with one element; one with a method that
 exists on tensors alone, or that is given to a library layer or to a function of tensors, is a tensor; one with
-``parameters()`` is a module. The use must see the very binding.
+``parameters()`` is a module. The use must see the very binding. What a function or ``forward`` of the project is given
+is what the function's own uses of its parameter prove.
 """
 
 from collections.abc import Iterable, Iterator
@@ -12,13 +13,18 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge import lookup
+from mllint.semantic.arguments import is_asked_about
 from mllint.semantic.scopes import Binding, BindingKind
-from mllint.semantic.values import Framework, Module, Symbol, Tensor, Value
+from mllint.semantic.values import Framework, Function, Module, Symbol, Tensor, Value
 from mllint.syntax.shape import dotted_path, integer_literal
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
+    from mllint.semantic.definitions import FunctionInfo
     from mllint.semantic.model import Model
+
+MAX_CALLS = 3
+"""Through how many calls of project functions an argument is followed."""
 
 _MODULE_METHODS = frozenset({
     "parameters", "named_parameters", "named_modules", "sublayers", "named_sublayers",
@@ -56,14 +62,17 @@ class Uses:
         return by_scope.get(id(binding.scope), ())
 
 
-def from_use(model: "Model", binding: Binding) -> Value | None:
-    """What the uses of a binding prove; ``None`` when they prove nothing."""
+def from_use(model: "Model", binding: Binding, calls: int = 0) -> Value | None:
+    """What the uses of a binding prove; ``None`` when they prove nothing.
+
+    ``calls`` counts the calls through which the binding was reached.
+    """
     framework = model.framework
     if framework is None or binding.kind not in _FOLLOWED:
         return None
     found: Value | None = None
     for node in model.uses.of(binding):
-        proof = _proof(model, framework, node)
+        proof = _proof(model, framework, node, calls)
         if proof is None or (found is not None and not _has_one_element(proof)) or _is_guarded(model, node):
             continue
         if binding in model.reaching(node):
@@ -128,7 +137,7 @@ def _telling_methods() -> frozenset[str]:
     return _MODULE_METHODS | _MODE_METHODS | {"backward", "size", "view"} | lookup.tensor_only_methods()
 
 
-def _proof(model: "Model", framework: Framework, node: cst.BaseExpression) -> Value | None:
+def _proof(model: "Model", framework: Framework, node: cst.BaseExpression, calls: int) -> Value | None:
     """What one use says about the thing that is used."""
     parent = model.tree.parent(node)
     if isinstance(parent, cst.Attribute) and parent.value is node:
@@ -138,7 +147,7 @@ def _proof(model: "Model", framework: Framework, node: cst.BaseExpression) -> Va
         return None
     if isinstance(parent, cst.Arg):
         call = model.tree.parent(parent)
-        return _from_argument(model, call, parent) if isinstance(call, cst.Call) else None
+        return _from_argument(model, call, parent, calls) if isinstance(call, cst.Call) else None
     return None
 
 
@@ -157,13 +166,19 @@ def _from_method(model: "Model", framework: Framework, call: cst.Call, method: s
     return None
 
 
-def _from_argument(model: "Model", call: cst.Call, arg: cst.Arg) -> Value | None:
-    """A tensor, where a library layer or a function of tensors is given the thing itself."""
+def _from_argument(model: "Model", call: cst.Call, arg: cst.Arg, calls: int) -> Value | None:
+    """A tensor, where a layer, a function of tensors or a project function that needs one is given the thing itself."""
     if arg.star or any(item.star == "*" for item in call.args):
         return None
     callee = model.value(call.func)
-    if isinstance(callee, Symbol):
-        return _from_function(callee.name, call, arg)
+    match callee:
+        case Symbol():
+            return _from_function(callee.name, call, arg)
+        case Function():
+            return _from_parameter(callee.definition, call, arg, 0 if callee.receiver is None else 1, calls)
+        case Module(definition=definition, wrappers=()) if definition is not None:
+            forward = definition.method("forward")
+            return None if forward is None else _from_parameter(forward, call, arg, 1, calls)
     if not isinstance(callee, Module) or callee.name is None or callee.wrappers:
         return None
     fact = lookup.class_(callee.name)
@@ -171,6 +186,22 @@ def _from_argument(model: "Model", call: cst.Call, arg: cst.Arg) -> Value | None
         return None
     if fact.kind == "loss" or (fact.kind == "layer" and arg is call.args[0]):
         return Tensor(callee.framework)
+    return None
+
+
+def _from_parameter(info: "FunctionInfo", call: cst.Call, arg: cst.Arg, skipped: int, calls: int) -> Value | None:
+    """The tensor that a project function proves its parameter to be; ``skipped`` parameters are filled by the call."""
+    if calls >= MAX_CALLS or not info.is_transparent:
+        return None
+    position = call.args.index(arg) + skipped
+    for index, parameter in enumerate(info.parameters):
+        name = parameter.name.value
+        if name == arg.keyword.value if arg.keyword is not None else index == position:
+            bound = [item for item in info.scope.bindings.get(name, ()) if item.kind is BindingKind.PARAMETER]
+            if len(bound) != 1 or is_asked_about(info.model, info, parameter):
+                return None
+            proof = from_use(info.model, bound[0], calls + 1)
+            return Tensor(proof.framework) if isinstance(proof, Tensor) else None
     return None
 
 

@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge import lookup
+from mllint.semantic.scopes import BindingKind
 from mllint.semantic.tensors import is_reduced_fully
+from mllint.semantic.values import Tensor
 from mllint.syntax.shape import dotted_path, string_literal, subscript_index
+from mllint.syntax.walk import children
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -40,6 +43,32 @@ def is_spelled_as_reduction(node: cst.BaseExpression, framework: "Framework") ->
         return False
     fact = lookup.tensor_method(framework, node.func.attr.value)
     return fact is not None and fact.returns == "scalar" and is_reduced_fully(fact, node, own_input=False)
+
+
+def is_scaled_scalar(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether a name stands for what is 0-d times, or plus, something unknown: a number, most likely."""
+    value = model.value(node)
+    if not isinstance(value, Tensor) or value.scalar is not None:
+        return False
+    bindings = model.reaching(node)
+    for binding in bindings:
+        made = binding.value if binding.kind is BindingKind.ASSIGN else None
+        sides = [model.value(made.left), model.value(made.right)] if isinstance(made, cst.BinaryOperation) else []
+        if None not in sides or not any(isinstance(side, Tensor) and side.scalar for side in sides):
+            return False
+    return bool(bindings)
+
+
+def is_for_one_version(model: "Model", node: cst.CSTNode) -> bool:
+    """Whether it stands in a branch that a test of some version chooses: the other one may have another spelling."""
+    branches = (item for item in model.tree.ancestors(node) if isinstance(item, (cst.If, cst.IfExp)))
+    pending: list[cst.CSTNode] = [item.test for item in branches]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, cst.Name) and "version" in part.value.lower():
+            return True
+        pending += children(part)
+    return False
 
 
 def is_moved_to_itself(model: "Model", node: cst.BaseExpression) -> bool:

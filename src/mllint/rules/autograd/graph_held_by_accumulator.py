@@ -62,6 +62,7 @@ is known of it.
 Safe: `.item()` where the total is a number before and is only used as one, `.detach()` where it is used as a tensor.
 `.detach()` keeps every bit of the total. `.item()` adds up in Python's own floats from then on, which are more exact
 than the tensor's, so the last digits may differ; and it waits for the GPU: use `.detach()` where that matters.
+Unsafe for what a function of the project gives back after its own `backward()`: it may be `None` on some way.
 
 ## References
 
@@ -127,7 +128,9 @@ def _finding(node: cst.CSTNode, accumulator: Accumulator, context: Context) -> I
     part = accumulator.attached_part if as_number else accumulator.added
     text = context.text(part).strip()
     text = "..." if len(text) > 80 or "\n" in text else text if binds_trailers(part) else f"({text})"
-    fix = NodeFix(f"add `.{method}()`", append_trailer(part, f".{method}()"))
+    # A function that trains may give back no loss at all where it did nothing.
+    trust = Applicability.UNSAFE if accumulator.comes_back_spent else Applicability.SAFE
+    fix = NodeFix(f"add `.{method}()`", append_trailer(part, f".{method}()"), trust)
     yield Finding(node, message, f"write `{text}.{method}()`", fix=(lambda: fix) if isinstance(value, Tensor) else None)
 
 

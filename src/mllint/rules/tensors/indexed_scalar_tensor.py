@@ -34,11 +34,12 @@ print(loss.item())
 
 Tensors that may have a dimension: `x.data[0]` of a batch, `x.sum(0)[0]`, losses with `reduction="none"`, totals that
 began as `torch.zeros(1)`, and what comes back from `DataParallel`. `loss[None]`, `loss[...]` and `loss.view(1)[0]`,
-which work. Paddle code for a target version below 2.5, or with `paddle.fluid`.
+which work. Paddle code for a target version below 2.5, or with `paddle.fluid`. Branches that a test of some version
+chooses (`if version < "0.4": ...`).
 
-One thing it does not leave alone though nothing is known of the value: `loss.data[0]` and `x.sum().data[0]` (in Paddle
-`loss.numpy()[0]`). What is called a loss, or reduced over everything, and read like that is the old spelling of
-`item()`.
+One thing it does not leave alone though nothing is known of the value, or of what a 0-d one was multiplied with:
+`loss.data[0]` and `x.sum().data[0]` (in Paddle `loss.numpy()[0]`). What is called a loss, or reduced over everything
+there or where its name is bound, and read like that is the old spelling of `item()`.
 
 ## Fix safety
 
@@ -60,7 +61,8 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, append_trailer, replace_between
 from mllint.rule import Finding, Rule
-from mllint.semantic.hints import is_called_loss, is_spelled_as_reduction
+from mllint.semantic.hints import is_called_loss, is_for_one_version, is_scaled_scalar, is_spelled_as_reduction
+from mllint.semantic.scopes import BindingKind
 from mllint.semantic.values import Array, Output, Tensor, Value
 from mllint.syntax.shape import integer_literal, subscript_index
 
@@ -88,7 +90,7 @@ def check(node: cst.Subscript, context: Context) -> Iterator[Finding]:
     value, base = context.value(node.value), context.value(tensor)
     if not (_is_scalar(value, base, steps) or _is_spelled_as_scalar(tensor, base, steps, context)):
         return
-    if _is_old_paddle(value, context):
+    if _is_old_paddle(value, context) or is_for_one_version(context.model, node):
         return
     message = "index into a 0-d tensor raises `IndexError`"
     if _is_number_meant(node, steps, context):
@@ -130,11 +132,17 @@ def _is_spelled_as_scalar(
 ) -> bool:
     """Whether a value of which nothing is known is spelled, and read, as a 0-d tensor was before it was 0-d."""
     framework = context.model.framework
-    if framework is None or not (base is None or isinstance(base, Output)):
+    if framework is None or not (base is None or isinstance(base, Output) or is_scaled_scalar(context.model, tensor)):
         return False
     if ("data" if framework == "torch" else "numpy") not in steps:
         return False
-    return is_called_loss(tensor) or is_spelled_as_reduction(tensor, framework)
+    if is_called_loss(tensor):
+        return True
+    bound = [(binding.kind, binding.path, binding.value) for binding in context.model.reaching(tensor)]
+    if any(kind is not BindingKind.ASSIGN or path for kind, path, _ in bound):
+        return False
+    spelled = [value for *_, value in bound] or [tensor]
+    return all(value is not None and is_spelled_as_reduction(value, framework) for value in spelled)
 
 
 def _is_old_paddle(value: Value | None, context: Context) -> bool:

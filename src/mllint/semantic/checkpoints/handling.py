@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.semantic.checkpoints.loads import Load
+from mllint.semantic.checkpoints.tracing import LOADING_METHODS
 from mllint.semantic.scopes import BindingKind
 from mllint.syntax.shape import dotted_path, string_literal, subscript_index
 
@@ -85,23 +86,43 @@ def _asks_for_member(node: cst.Comparison, key: str | None) -> bool:
     return False
 
 
-def entries_read(load: Load) -> list[str] | None:
-    """The string keys under which the same function reads the dict that is loaded; ``None``: it deletes some."""
+def entries_read(load: Load) -> dict[str, list[cst.Subscript]]:
+    """Where the same function reads the dict that is loaded, by string key; nothing when it deletes some."""
     model = load.model
     bindings = model.reaching(load.given)
-    found: list[str] = []
+    found: dict[str, list[cst.Subscript]] = {}
     for use in uses(load.given, model):
         item = model.tree.parent(use)
         if not isinstance(item, cst.Subscript) or item.value is not use:
             continue
         above = model.tree.parent(item)
         if isinstance(above, cst.Del):
-            return None
+            return {}
         text = string_literal(subscript_index(item))
         is_read = not isinstance(above, (cst.AssignTarget, cst.AugAssign)) and _runs_with(use, load)
-        if text is not None and is_read and text not in found and model.reaching(use) == bindings:
-            found.append(text)
+        if text is not None and is_read and model.reaching(use) == bindings:
+            found.setdefault(text, []).append(item)
     return found
+
+
+def is_used_as_dict(item: cst.Subscript, model: "Model") -> bool:
+    """Whether an entry is used as no tensor can be: it is loaded itself, unpacked with ``**``, or has string keys."""
+    above = model.tree.parent(item)
+    match above:
+        case cst.Arg(star="**"):
+            return True
+        case cst.Arg():
+            call = model.tree.parent(above)
+            return (
+                isinstance(call, cst.Call)
+                and isinstance(call.func, cst.Attribute)
+                and call.func.attr.value in LOADING_METHODS
+            )
+        case cst.Subscript():
+            return above.value is item and string_literal(subscript_index(above)) is not None
+        case cst.Attribute():
+            return above.attr.value in ("items", "keys")
+    return False
 
 
 _BRANCHING = (cst.If, cst.IfExp, cst.For, cst.While, cst.Try, cst.TryStar, cst.Match)

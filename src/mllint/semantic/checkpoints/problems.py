@@ -7,7 +7,7 @@ import libcst as cst
 
 from mllint.knowledge import lookup
 from mllint.semantic.checkpoints.contents import Absent, Content, FromFile, Record, State, Whole, key_set
-from mllint.semantic.checkpoints.handling import completed_dict, entries_read, is_guarded
+from mllint.semantic.checkpoints.handling import completed_dict, entries_read, is_guarded, is_used_as_dict
 from mllint.semantic.checkpoints.loads import Load, contents, wanted
 from mllint.semantic.checkpoints.saves import Saved
 from mllint.semantic.checkpoints.tracing import Tracer
@@ -136,8 +136,18 @@ def _by_the_code_around(load: Load) -> Problem | None:
         return _by_name(load, content)
     if isinstance(load.value, Object) or dotted_path(load.receiver) == "self" or dotted_path(load.given) is None:
         return None
-    names = [name for name in entries_read(load) or () if name in _CHECKPOINT_KEYS]
+    names = [name for name, items in entries_read(load).items() if _is_no_parameter(load, name, items)]
     return Problem("read", content, names=tuple(names)) if names else None
+
+
+def _is_no_parameter(load: Load, name: str, items: list[cst.Subscript]) -> bool:
+    """Whether an entry that is read of the dict that is loaded surely is no parameter of the module."""
+    if name in _CHECKPOINT_KEYS:
+        return True
+    if not load.is_strict:
+        return False  # what has no place in the module may be skipped on purpose
+    keys = wanted(load)
+    return (keys.is_closed and not keys.may_hold(name)) or any(is_used_as_dict(item, load.model) for item in items)
 
 
 def _by_name(load: Load, content: FromFile) -> Problem | None:
