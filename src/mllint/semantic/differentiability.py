@@ -93,13 +93,19 @@ _DATA = Origin()
 def dead_loss(model: "Model", call: cst.Call) -> DeadLoss | None:
     """The loss that a ``backward()`` call is made on, where it surely has no gradient to give."""
     operand = loss_of(call)
-    if model.framework is None or operand is None:
+    if model.framework is None or operand is None or _is_reinforced(model, call):
         return None
     trace = _Trace(model, model.framework, {}, 0)
     origin = trace.of_loss(operand)
     if origin is None or not origin.cuts:
         return None
     return DeadLoss(_place(trace, operand, call), origin, model.framework)
+
+
+def _is_reinforced(model: "Model", call: cst.Call) -> bool:
+    """Whether the function rewards a sample by ``reinforce``, through which PyTorch before 0.4 sent a gradient."""
+    scope = model.scope_of(call)
+    return any(model.scope_of(reward) is scope for reward in model.calls_by_word.get("reinforce", ()))
 
 
 def _place(trace: "_Trace", operand: cst.BaseExpression, call: cst.Call) -> cst.CSTNode:

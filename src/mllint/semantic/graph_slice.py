@@ -190,6 +190,8 @@ class GraphSlice:
     @property
     def is_spent_once(self) -> bool:
         """Whether nothing of the slice is seen by another backward pass, or leaves the function with its graph."""
+        if self._is_gradient_computed_with:
+            return False
         pending = list(self.bindings.values())
         seen = {id(binding) for binding in pending}
         while pending:
@@ -206,6 +208,23 @@ class GraphSlice:
                 seen.update(id(item) for item in new)
                 pending += new
         return True
+
+    @property
+    def _is_gradient_computed_with(self) -> bool:
+        """Whether the function computes with the ``.grad`` of something and runs another backward pass.
+
+        Before PyTorch 0.4, and where the gradient that is given needs one itself, that pass goes through this graph.
+        """
+        walks = (call for word in WALKING for call in self.model.calls_by_word.get(word, ()))
+        if not any(call is not self.call and self.model.scope_of(call) is self.scope for call in walks):
+            return False
+        for word in self.model.names_by_word.get("grad", ()):
+            attribute = self.model.tree.parent(word)
+            if isinstance(attribute, cst.Attribute) and attribute.attr is word:
+                around = self.model.tree.parent(attribute)
+                if isinstance(around, cst.BinaryOperation) and self.model.scope_of(attribute) is self.scope:
+                    return True
+        return False
 
     def _use(self, node: cst.BaseExpression) -> list[Binding] | None:
         """What a use of a part of the slice is bound to further on; ``None`` when it may reach another backward."""

@@ -283,7 +283,7 @@ class Inference:
         if function.params.star_kwarg is binding.node:
             annotation = binding.node.annotation
             return Mapping(item=None if annotation is None else annotated(self.model, annotation.annotation))
-        if binding.node.annotation is not None:
+        if binding.node.annotation is not None and not self._is_tested_as_class(binding):
             declared = annotated(self.model, binding.node.annotation.annotation)
             if declared is not None:
                 return more_exact(declared, given(self.model, info, binding.node))
@@ -294,6 +294,12 @@ class Inference:
         return passed
 
     # -- functions -------------------------------------------------------------------------------------------------
+
+    def _is_tested_as_class(self, binding: Binding) -> bool:
+        """Whether ``issubclass`` is asked about a parameter: its annotation names what its instances are."""
+        tests = self.model.calls_by_word.get("issubclass", ())
+        tested = [call.args[0].value for call in tests if call.args]
+        return any(isinstance(node, cst.Name) and binding in self.model.reaching(node) for node in tested)
 
     def returned(self, info: FunctionInfo) -> Value | None:
         """What a call of a function of this file gives back."""

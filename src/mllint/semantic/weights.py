@@ -113,6 +113,13 @@ def builds_a_program(model: "Model") -> bool:
 
 
 def drops_values(model: "Model", node: cst.BaseExpression) -> bool:
-    """Whether an expression stands for a dropout layer, to which ``eval()`` must get through."""
+    """Whether an expression stands for a layer that drops values, or asks for ``self.training``.
+
+    To both ``eval()`` must get through.
+    """
     value = model.value(node)
-    return isinstance(value, Module) and value.name is not None and "Dropout" in value.name.rpartition(".")[2]
+    if not isinstance(value, Module):
+        return False
+    if value.definition is not None:
+        return any(value.definition.members.reads("training"))
+    return value.name is not None and "Dropout" in value.name.rpartition(".")[2]

@@ -69,6 +69,7 @@ rule = Rule(
 
 _LONGEST_NAME = 32
 _KEYS = frozenset({"model", "net", "network", "state_dict", "model_state_dict", "optimizer", "scheduler", "generator"})
+_DICTS = frozenset({"builtins.dict", "collections.OrderedDict"})
 # What is called so has no other `state_dict` than the method.
 _NAMES = frozenset({"model", "net", "network", "optimizer", "scheduler"})
 # Methods that only an object with a `state_dict()` has.
@@ -89,12 +90,24 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
 
 @rule.on(cst.DictElement, mentions=("state_dict",))
 def check_entry(element: cst.DictElement, context: Context) -> Iterator[Finding]:
-    """Report such a method under a key that says that it is a state: the dict is saved, here or elsewhere."""
+    """Report such a method beside states, or under a key that says that it is one: the dict is saved somewhere."""
     node = element.value
     if not isinstance(node, cst.Attribute) or node.attr.value != "state_dict":
         return
-    if string_literal(element.key) in _KEYS and isinstance(context.value(node), Method) and _is_method(node, context):
+    is_state = string_literal(element.key) in _KEYS and isinstance(context.value(node), Method)
+    if (is_state or _has_called_neighbour(node, context)) and _is_method(node, context):
         yield from _finding(node, context)
+
+
+@rule.on_call("builtins.dict", "collections.OrderedDict")
+def check_keyword(call: cst.Call, context: Context) -> Iterator[Finding]:
+    """Report such a method beside the states of ``dict(model=..., optimizer=...)``."""
+    for arg in call.args:
+        node = arg.value
+        if arg.keyword is None or not isinstance(node, cst.Attribute) or node.attr.value != "state_dict":
+            continue
+        if _has_called_neighbour(node, context) and _is_method(node, context):
+            yield from _finding(node, context)
 
 
 def _is_method(node: cst.Attribute, context: Context) -> bool:
@@ -123,9 +136,13 @@ def _is_stateful(owner: cst.BaseExpression, context: Context) -> bool:
 
 
 def _has_called_neighbour(owner: cst.BaseExpression, context: Context) -> bool:
-    """Whether another value of the same dict display is a call of some `state_dict()`."""
-    display = next((item for item in context.ancestors(owner) if isinstance(item, cst.Dict)), None)
-    values = () if display is None else [element.value for element in display.elements]
+    """Whether another value of the same dict is a call of some `state_dict()`."""
+    display = next((item for item in context.ancestors(owner) if isinstance(item, (cst.Dict, cst.Call))), None)
+    values: list[cst.BaseExpression] = []
+    if isinstance(display, cst.Dict):
+        values = [element.value for element in display.elements]
+    elif display is not None and context.qualified_name(display.func) in _DICTS:
+        values = [arg.value for arg in display.args if arg.keyword is not None]
     callees = (value.func for value in values if isinstance(value, cst.Call))
     return any(isinstance(callee, cst.Attribute) and callee.attr.value == "state_dict" for callee in callees)
 
