@@ -13,7 +13,7 @@ from mllint.semantic.definitions import FunctionInfo
 from mllint.semantic.losses import loss_of
 from mllint.semantic.operands import operands
 from mllint.semantic.scopes import Binding, BindingKind
-from mllint.semantic.values import ClassObject, Framework, Function, Instance, Module, Output, Symbol, Tensor
+from mllint.semantic.values import ClassObject, Framework, Function, Instance, Module, Symbol, Tensor
 from mllint.syntax.shape import argument, constant, dotted_path, has_star_arguments, integer_literal, subscript_index
 
 if TYPE_CHECKING:
@@ -152,8 +152,9 @@ class _Trace:
             case cst.Name() | cst.Attribute() if dotted_path(node) is not None and self.model.reaching(node):
                 return self._bound(node, is_loss=is_loss)
             case cst.Attribute(attr=cst.Name(value="data")):
-                is_tensor = isinstance(self.model.value(node.value), (Tensor, Output))
-                return self.of(node.value) or (_DATA if is_tensor else None)
+                # What a module is given or gives may be no tensor: a graph, whose `data` is what was written to it.
+                is_tensor = isinstance(self.model.value(node.value), Tensor)
+                return (self.of(node.value) or _DATA) if is_tensor else None
             case cst.Attribute(attr=cst.Name(value="T")):
                 return self.of(node.value)
             case cst.Attribute(attr=cst.Name(value="indices")) if self._is_pair(node.value):

@@ -94,15 +94,15 @@ def prefix_of(wrappers: tuple[str, ...]) -> str:
     return "".join(wrapper.prefix for wrapper in found if wrapper is not None)
 
 
-def wrappings(model: "Model", node: cst.BaseExpression) -> list[tuple[str, ...] | None]:
+def wrappings(model: "Model", node: cst.BaseExpression, seen: tuple[int, ...] = ()) -> list[tuple[str, ...] | None]:
     """In what the module that an expression stands for may be wrapped, one entry for each way to it.
 
-    Wrappers that add no prefix are left out; ``None``: not known.
+    Wrappers that add no prefix are left out; ``None``: not known. ``seen`` are the bindings that led here.
     """
     if isinstance(node, cst.IfExp):
         if _takes_out(node.body) or _takes_out(node.orelse):
             return [()]  # `model.module if hasattr(model, "module") else model`
-        return [*wrappings(model, node.body), *wrappings(model, node.orelse)]
+        return [*wrappings(model, node.body, seen), *wrappings(model, node.orelse, seen)]
     found: list[tuple[str, ...] | None] = []
     bindings = model.reaching(node)
     if not bindings and isinstance(node, cst.Attribute) and dotted_path(node) is not None:
@@ -113,8 +113,10 @@ def wrappings(model: "Model", node: cst.BaseExpression) -> list[tuple[str, ...] 
     if len(bindings) > 1 and any(binding.value is not None and _takes_out(binding.value) for binding in bindings):
         return [()]  # the same as statements
     for binding in bindings:
+        if id(binding) in seen:
+            continue  # `model = wrap(model) if parallel else model` in a loop: nothing new
         if binding.kind is BindingKind.ASSIGN and isinstance(binding.value, cst.IfExp) and not binding.path:
-            found += wrappings(binding.scope.model, binding.value)
+            found += wrappings(binding.scope.model, binding.value, (*seen, id(binding)))
         else:
             found.append(_wrappers(binding.scope.model.binding_value(binding)))
     return found or [_wrappers(model.value(node))]
