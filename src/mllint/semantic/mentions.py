@@ -54,6 +54,18 @@ class Mentions:
             self._answers[key] = frozenset(self._readers(self._files, *key))
         return bool(self._answers[key] - {home})
 
+    def have_a_user(self, attributes: frozenset[str], home: Path) -> bool:
+        """Whether some file other than ``home`` has classes that set and read all of these attributes themselves."""
+        words = {attribute.encode() for attribute in attributes}
+        for path in self._files or ():
+            data = b"" if path == home else _content(path)
+            if all(word in data for word in words):
+                if path not in self._words:
+                    self._words[path] = _words(data)
+                if words <= self._words[path].read & self._words[path].own:
+                    return True
+        return False
+
     def _readers(self, files: tuple[Path, ...], attribute: str, classes: frozenset[str]) -> Iterator[Path]:
         word = attribute.encode()
         names = {name.encode() for name in classes}

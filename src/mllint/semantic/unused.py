@@ -25,8 +25,22 @@ _LOADING = ("load_state_dict", "set_state_dict", "set_dict", "load_dict")
 _WEIGHTS = frozenset({"weight", "bias", "data"})
 
 
-def unused_submodules(definition: "ClassInfo") -> Iterator[tuple[str, Assignment]]:
-    """The new submodules with weights that nothing in the project reads: their names, and where they are assigned."""
+MIN_VARIANT = 3
+"""A class that leaves so many submodules unused, and all of another class, is a variant: it keeps them on purpose."""
+
+
+def unused_submodules(definition: "ClassInfo") -> tuple[tuple[str, Assignment], ...]:
+    """The new submodules with weights that nothing in the project reads: their names, and where they are assigned.
+
+    None where the class is a variant of one that uses them, and has them so that the same checkpoint fits both.
+    """
+    found = tuple(_unused(definition))
+    names = frozenset(name for name, _ in found)
+    is_variant = len(found) >= MIN_VARIANT and definition.members.are_used_by_a_variant(names)
+    return () if is_variant else found
+
+
+def _unused(definition: "ClassInfo") -> Iterator[tuple[str, Assignment]]:
     constructor = definition.methods.get("__init__")
     if constructor is None or constructor.self_name is None or definition.framework is None:
         return
