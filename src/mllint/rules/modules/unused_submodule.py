@@ -47,8 +47,8 @@ sequences of layers that are used by another name too (`self._heads = nn.ModuleL
 weights the file loads and never saves: there the checkpoint says which layers there are. Variants of a network that
 leave three layers or more unused which a class in another file has and uses: the same checkpoint is to fit both.
 Classes that look at their own attributes in other ways: `getattr`, `children()`, the instance handed to a function.
-Classes with a base that is not known, and abstract ones. What is only done to set a layer up (initial values of its weights,
-`append`) is no use of it.
+Classes with a base that is not known, and abstract ones. What is only done to set a layer up (initial values of its
+weights, `append`) is no use of it.
 
 ## Fix safety
 
