@@ -8,15 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from mllint.diagnostics import Applicability, Diagnostic, Edit, Fix, Location, Result, Status
+from mllint.diagnostics import Applicability, Diagnostic, Edit, Fix, Location, Result, Severity, Status
 from mllint.output import explain, machine, statistics, summary
 from mllint.output.diff import unified_diff
+from mllint.output.found import View
 from mllint.output.report import Format, report
 from mllint.output.style import Style, printable, wants_colour, width
 from mllint.output.text import concise, full
 from mllint.runner import Outcome
 
 PLAIN = Style()
+VIEW = View()
 
 
 def finding(
@@ -26,18 +28,21 @@ def finding(
     fix: Applicability | None = None,
     path: str = "a.py",
     code: str = "ML101",
+    severity: Severity = Severity.WARNING,
+    message: str = "the result is discarded",
 ) -> Diagnostic:
     edit = Edit(0, 0, "x = ", Location(*start), Location(*start))
     return Diagnostic(
         code=code,
         name="discarded-tensor-result",
-        message="the result is discarded",
+        message=message,
         help="write `x = x.cuda()`",
         path=path,
         location=Location(*start),
         end_location=Location(*(end or start)),
         noqa_row=start[0],
         fix=None if fix is None else Fix("assign the result", fix, (edit,)),
+        severity=severity,
     )
 
 
@@ -210,7 +215,8 @@ def test_json_has_the_keys_that_readers_of_ruff_expect(tmp_path: Path, monkeypat
 
 def test_json_of_nothing_and_of_odd_names() -> None:
     assert machine.as_json([]) == "[]"
-    text = machine.as_json([finding(path="-"), finding(path=os.fsdecode(b"/\xff\xc3\xa9.py"), code="ML001")])
+    odd_name = os.fsdecode(b"/\xff\xc3\xa9.py")
+    text = machine.as_json([finding(path="-"), finding(path=odd_name, code="ML001", severity=Severity.ERROR)])
     assert text.isascii()
     standard_input, odd = json.loads(text)
     assert (standard_input["filename"], standard_input["fix"]) == ("-", None)
@@ -242,9 +248,9 @@ def test_reports_are_in_order_whatever_the_order_of_the_outcomes() -> None:
         for path in ("b.py", "a.py", "a/c.py")
     ]
     for form in Format:
-        forward = list(report(outcomes, form, PLAIN, unsafe=False))
-        assert forward == list(report(outcomes[::-1], form, PLAIN, unsafe=False))
-    paths = [line.partition(":")[0] for line in report(outcomes, Format.CONCISE, PLAIN, unsafe=False)]
+        forward = list(report(outcomes, form, VIEW))
+        assert forward == list(report(outcomes[::-1], form, VIEW))
+    paths = [line.partition(":")[0] for line in report(outcomes, Format.CONCISE, VIEW)]
     assert paths == ["a.py", "a.py", "a/c.py", "a/c.py", "b.py", "b.py"]
 
 

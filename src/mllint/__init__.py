@@ -7,13 +7,15 @@ values. Importing the package loads nothing else; each name is imported when it 
 import importlib
 from typing import TYPE_CHECKING
 
+from mllint.version import VERSION
+
 if TYPE_CHECKING:
     from mllint.api import fix_source, lint_source
     from mllint.diagnostics import Applicability, Diagnostic, Edit, Fix, Location, Result, Status
     from mllint.fixer import FixResult
     from mllint.settings import Settings
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 __all__ = [
     "Applicability",

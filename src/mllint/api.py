@@ -7,7 +7,7 @@ sibling files of a project whose root the settings name.
 import os
 from pathlib import Path
 
-from mllint.diagnostics import Diagnostic, Location, Result, Status
+from mllint.diagnostics import Diagnostic, Location, Result, Severity, Status
 from mllint.fixer import FixResult
 from mllint.registry import UnknownSelectorError
 from mllint.runner import fix, lint
@@ -80,5 +80,6 @@ def _misconfigured(path: str, error: UnknownSelectorError) -> Result:
         location=start,
         end_location=start,
         noqa_row=1,
+        severity=Severity.ERROR,
     )
     return Result(path, Status.INTERNAL_ERROR, (diagnostic,))

@@ -11,10 +11,13 @@ import msgspec
 from mllint.discovery import Discovery, discover, is_excluded
 from mllint.output import summary, text
 from mllint.output.diff import unified_diff
-from mllint.output.report import Format, findings, report, statistics_report
+from mllint.output.found import View, findings
+from mllint.output.report import Format, report, statistics_report
+from mllint.output.sink import Sink
 from mllint.output.style import Style, printable
 from mllint.runner import Mode, Outcome, Runner, Task, unreadable
 from mllint.settings import ConfigurationError, Resolver
+from mllint.writer import WriteError
 
 CLEAN, FOUND, FAILED = 0, 1, 2
 """Exit codes."""
@@ -33,6 +36,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     quiet: bool = False
     verbose: bool = False
     style: Style = Style()
+    output_file: str | None = None
+    """Where the findings (or differences) go instead of the standard output."""
 
 
 def check_paths(paths: Iterable[str], resolver: Resolver, request: Request) -> int:
@@ -79,17 +84,22 @@ def check_stdin(name: str | None, resolver: Resolver, request: Request) -> int:
         outcomes = [Runner(Mode(request.fixes, request.unsafe)).outcome(task)]
     if request.fixes and not request.diff:
         change = outcomes[0].change if outcomes else None
-        _print_bytes(change.after if change else data)
+        Sink(None, Style()).data(change.after if change else data)
     return _finish(outcomes, 1, request, stdout_is_taken=request.fixes and not request.diff)
 
 
 def _finish(outcomes: list[Outcome], files: int, request: Request, *, stdout_is_taken: bool = False) -> int:
     """Print findings or differences and the closing sentence, and give the exit code."""
     _report_problems(outcomes)
-    if request.diff:
-        _print_diff(outcomes, request)
-    else:
-        _print_findings(outcomes, files, request, to_stderr=stdout_is_taken)
+    try:
+        with Sink(request.output_file, request.style, to_stderr=stdout_is_taken) as sink:
+            if request.diff:
+                _print_diff(outcomes, request, sink)
+            else:
+                _print_findings(outcomes, files, request, sink)
+    except WriteError as error:
+        _error(f"{request.output_file}: {error}")
+        return FAILED
     diagnostics = findings(outcomes)
     if any(diagnostic.code == "ML000" for diagnostic in diagnostics):
         return FAILED
@@ -104,15 +114,14 @@ def _finish(outcomes: list[Outcome], files: int, request: Request, *, stdout_is_
 
 def _is_own(outcome: Outcome) -> bool:
     """Whether the file could not be checked."""
-    return any(diagnostic.code.startswith("ML00") for diagnostic in outcome.result.diagnostics)
+    return any(diagnostic.is_own for diagnostic in outcome.result.diagnostics)
 
 
-def _print_findings(outcomes: list[Outcome], files: int, request: Request, *, to_stderr: bool) -> None:
-    style = request.style
+def _print_findings(outcomes: list[Outcome], files: int, request: Request, sink: Sink) -> None:
     shape = statistics_report if request.statistics else report
-    for piece in shape(outcomes, request.form, style, unsafe=request.unsafe):
-        click.echo(piece, err=to_stderr, color=style.enabled)
-    if request.quiet or request.form is Format.JSON:
+    for piece in shape(outcomes, request.form, View(sink.style, request.unsafe)):
+        sink.line(piece)
+    if request.quiet or (request.form.is_for_programs and not sink.goes_to_file):
         return
     sentence = summary.summary(
         findings(outcomes),
@@ -124,13 +133,12 @@ def _print_findings(outcomes: list[Outcome], files: int, request: Request, *, to
     _note(sentence)
 
 
-def _print_diff(outcomes: list[Outcome], request: Request) -> None:
-    style = request.style
+def _print_diff(outcomes: list[Outcome], request: Request, sink: Sink) -> None:
     fixed = changed = 0
     for outcome in sorted(outcomes, key=lambda outcome: outcome.result.path):
         if outcome.change:
             path, change = outcome.result.path, outcome.change
-            _print_bytes(unified_diff(path, change.before, change.after, style))
+            sink.data(unified_diff(path, change.before, change.after, sink.style))
             fixed += len(outcome.fixed)
             changed += 1
     unchecked = [outcome for outcome in outcomes if _is_own(outcome)]
@@ -163,9 +171,3 @@ def _error(message: str) -> None:
 
 def _note(message: str) -> None:
     click.echo(printable(message), err=True)
-
-
-def _print_bytes(data: bytes) -> None:
-    sys.stdout.flush()
-    sys.stdout.buffer.write(data)
-    sys.stdout.buffer.flush()

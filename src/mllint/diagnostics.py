@@ -9,6 +9,9 @@ import enum
 
 import msgspec
 
+OWN_CODES = ("ML000", "ML001", "ML003")
+"""What mllint reports about its own work: always errors, and not to be switched off."""
+
 
 class Applicability(enum.StrEnum):
     """How far a fix can be trusted; ordered from the least to the most trusted."""
@@ -23,6 +26,19 @@ class Applicability(enum.StrEnum):
     def allows(self, unsafe: bool) -> bool:
         """Whether a fix of this trust is applied when unsafe fixes are (not) asked for."""
         return self is Applicability.SAFE or (unsafe and self is Applicability.UNSAFE)
+
+
+class Severity(enum.StrEnum):
+    """How bad a finding is; ordered from the least to the worst."""
+
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+    @property
+    def rank(self) -> int:
+        """A number that is greater the worse it is."""
+        return list(Severity).index(self)
 
 
 class Location(msgspec.Struct, frozen=True, order=True):
@@ -54,6 +70,7 @@ class Diagnostic(msgspec.Struct, frozen=True):
     """One finding of one rule at one place.
 
     ``noqa_row`` is the row on which a suppression comment is read. ``path`` is the path as it was given to the front.
+    ``severity`` is the rule's own, or what the settings make of it.
     """
 
     code: str
@@ -65,6 +82,12 @@ class Diagnostic(msgspec.Struct, frozen=True):
     end_location: Location
     noqa_row: int
     fix: Fix | None = None
+    severity: Severity = Severity.WARNING
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is about mllint's work on the file (it could not be checked), and no rule's finding."""
+        return self.code in OWN_CODES
 
     @property
     def sort_key(self) -> tuple[str, int, int, str, str]:

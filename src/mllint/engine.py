@@ -8,7 +8,7 @@ import libcst as cst
 import msgspec
 
 from mllint.context import Context
-from mllint.diagnostics import Diagnostic, Edit, Fix, Location, Result, Status
+from mllint.diagnostics import Diagnostic, Edit, Fix, Location, Result, Severity, Status
 from mllint.edits import NodeEdit, NodeFix, Side, demote_if_comment_is_lost
 from mllint.registry import RuleSet
 from mllint.rule import Finding, Handler, Rule
@@ -222,6 +222,7 @@ def _diagnostic(source: Source, item: _Found, spans: dict[int, tuple[int, int]])
         end_location=source.location(end),
         noqa_row=location.row,
         fix=_fix(source, item.fix, spans) if item.fix else None,
+        severity=item.rule.severity,
     )
 
 
@@ -263,4 +264,6 @@ _OWN_HELP = {
 
 def _own(code: str, name: str, message: str, path: str, location: Location) -> Diagnostic:
     """A diagnostic of mllint itself."""
-    return Diagnostic(code, name, message, _OWN_HELP[code], path, location, location, location.row)
+    return Diagnostic(
+        code, name, message, _OWN_HELP[code], path, location, location, location.row, severity=Severity.ERROR
+    )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import libcst as cst
 
-from mllint.diagnostics import Applicability
+from mllint.diagnostics import Applicability, Severity
 from mllint.edits import NodeFix
 
 if TYPE_CHECKING:
@@ -80,6 +80,16 @@ class Rule:
     def name(self) -> str:
         """The kebab-case name: the rule's identity."""
         return self.module.rpartition(".")[2].replace("_", "-")
+
+    @property
+    def topic(self) -> str:
+        """The folder that the rule stands in."""
+        return self.module.split(".")[-2]
+
+    @property
+    def severity(self) -> Severity:
+        """How bad a finding is unless the settings say otherwise."""
+        return Severity.INFO if self.is_opinion else Severity.WARNING
 
     @property
     def docs(self) -> str:

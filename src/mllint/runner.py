@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from mllint.diagnostics import Diagnostic, Location, Result, Status
+from mllint.diagnostics import Diagnostic, Location, Result, Severity, Status
 from mllint.discovery import Unreadable, reason_of
 from mllint.patterns import Patterns
 from mllint.requirements import lower_bounds
@@ -248,6 +248,7 @@ def unreadable(problem: Unreadable) -> Result:
         location=start,
         end_location=start,
         noqa_row=1,
+        severity=Severity.ERROR,
     )
     return Result(problem.path, Status.UNREADABLE, (diagnostic,))
 

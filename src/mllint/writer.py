@@ -28,6 +28,53 @@ def write(path: str, data: bytes, expected: bytes) -> None:
         raise WriteError(f"cannot be written: {(error.strerror or str(error)).lower()}") from error
 
 
+def put(path: str, data: bytes) -> None:
+    """Make a file of ``data``, or put it in the place of the file that is there; folders above it are made.
+
+    What is no regular file (a pipe, ``/dev/stdout``) is written to as it is.
+
+    Raises:
+        WriteError: it cannot be written; a file that was there is as it was.
+    """
+    target = os.path.realpath(path)
+    try:
+        if os.path.exists(target) and not os.path.isfile(target):
+            with open(target, "wb") as stream:
+                stream.write(data)
+            return
+        folder, name = os.path.split(target)
+        os.makedirs(folder, exist_ok=True)
+        if os.path.exists(target) and not os.access(target, os.W_OK):
+            raise WriteError("cannot be written: the file is read-only")
+        _rename_into_place(target, folder, name, data)
+    except OSError as error:
+        raise WriteError(f"cannot be written: {(error.strerror or str(error)).lower()}") from error
+
+
+def _rename_into_place(target: str, folder: str, name: str, data: bytes) -> None:
+    descriptor, temporary = tempfile.mkstemp(dir=folder, prefix=f".{name[:64]}.", suffix=".tmp")
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, _mode_of(target))
+        os.replace(temporary, target)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+
+
+def _mode_of(path: str) -> int:
+    """The permissions of a file, or those that a new one gets."""
+    with contextlib.suppress(FileNotFoundError):
+        return stat.S_IMODE(os.stat(path).st_mode)
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask
+
+
 def _replace(target: str, data: bytes, expected: bytes) -> None:
     status = os.stat(target)
     # Replacing needs no right to the file itself, so a read-only file has to be respected here.

@@ -1,12 +1,11 @@
 """The piece of source that a finding is about, with the span marked."""
 
-import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from mllint.diagnostics import Diagnostic, Location
+from mllint.output.found import Rows
 from mllint.output.style import Style, printable, width
-from mllint.syntax.source import DecodingError, Source
 
 _CONTEXT = 2
 """Rows shown before and after the finding."""
@@ -14,7 +13,6 @@ _HEAD, _TAIL = 5, 1
 """Rows at the start and at the end of a long finding that are shown."""
 _LONGEST_ROW = 160
 """Code points of a row that are shown; of a longer one those around the finding."""
-_LINE_END = re.compile(r"\r\n?|\n")
 
 _Line = tuple[str, str]
 """What stands left and right of the frame."""
@@ -31,12 +29,7 @@ class Excerpts:
     """The rows of one file, for all the findings in it."""
 
     def __init__(self, data: bytes, path: str, style: Style) -> None:
-        try:
-            text = Source.from_bytes(data, path).text
-        except DecodingError:
-            # The finding says which byte is wrong; the rows help all the same.
-            text = data.decode("utf-8-sig", "replace")
-        self._rows = _LINE_END.split(text)
+        self._rows = Rows(data, path).rows
         self._style = style
 
     def excerpt(self, diagnostic: Diagnostic) -> Excerpt:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from mllint.diagnostics import Applicability
+from mllint.diagnostics import Applicability, Severity
 from mllint.output.machine import render
 from mllint.output.style import Style
 from mllint.rule import Rule
@@ -21,6 +21,14 @@ class Page(msgspec.Struct, frozen=True):
     frameworks: tuple[str, ...] = ()
     since: str = "0.1.0"
     is_default: bool = True
+    severity: Severity = Severity.ERROR
+    topic: str = ""
+
+    @property
+    def summary(self) -> str:
+        """The first paragraph of the documentation, on one line."""
+        paragraphs = (text.strip() for text in self.docs.split("\n\n"))
+        return next((" ".join(text.split()) for text in paragraphs if text and not text.startswith("#")), self.message)
 
 
 OWN_PAGES = (
@@ -76,6 +84,8 @@ def page_of(rule: Rule) -> Page:
         frameworks=tuple(sorted(rule.frameworks)),
         since=rule.since,
         is_default=not rule.is_opinion,
+        severity=rule.severity,
+        topic=rule.topic,
     )
 
 
@@ -124,6 +134,7 @@ def as_json(pages: Iterable[Page]) -> str:
                 "frameworks": list(page.frameworks),
                 "since": page.since,
                 "default": page.is_default,
+                "severity": page.severity.value,
                 "docs": page.docs,
             }
             for page in sorted(pages, key=lambda page: page.code)

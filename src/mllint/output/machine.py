@@ -2,12 +2,22 @@
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 
 from mllint.diagnostics import Diagnostic, Edit, Fix, Location
+from mllint.output.found import View, findings
+from mllint.runner import Outcome
 
-_OWN = "ML00"
-"""How the codes begin that mllint reports about its own work: the file could not be checked."""
+
+def as_array(outcomes: Sequence[Outcome], view: View) -> Iterator[str]:
+    """The form ``json``: one array."""
+    yield as_json(findings(outcomes))
+
+
+def as_lines(outcomes: Sequence[Outcome], view: View) -> Iterator[str]:
+    """The form ``json-lines``: an object on each line; nothing where there is no finding."""
+    for diagnostic in findings(outcomes):
+        yield render_line(_diagnostic(diagnostic))
 
 
 def as_json(diagnostics: Iterable[Diagnostic]) -> str:
@@ -20,6 +30,11 @@ def render(value: object) -> str:
     return json.dumps(value, indent=2)
 
 
+def render_line(value: object) -> str:
+    """The same on one line."""
+    return json.dumps(value)
+
+
 def _diagnostic(diagnostic: Diagnostic) -> dict[str, object]:
     path = diagnostic.path
     return {
@@ -28,7 +43,7 @@ def _diagnostic(diagnostic: Diagnostic) -> dict[str, object]:
         "name": diagnostic.name,
         "message": diagnostic.message,
         "help": diagnostic.help,
-        "severity": "error" if diagnostic.code.startswith(_OWN) else "warning",
+        "severity": diagnostic.severity.value,
         "filename": path if path == "-" else os.path.abspath(path),
         "location": _location(diagnostic.location),
         "end_location": _location(diagnostic.end_location),

@@ -1,11 +1,10 @@
 """What of a run is shown as its findings, in the form that was asked for."""
 
 import enum
+import importlib
 from collections.abc import Iterable, Iterator
 
-from mllint.diagnostics import Diagnostic
-from mllint.output import machine, statistics, text
-from mllint.output.style import Style
+from mllint.output.found import View, findings
 from mllint.runner import Outcome
 
 
@@ -14,31 +13,62 @@ class Format(enum.StrEnum):
 
     FULL = "full"
     CONCISE = "concise"
+    GROUPED = "grouped"
     JSON = "json"
+    JSON_LINES = "json-lines"
+    GITHUB = "github"
+    GITLAB = "gitlab"
+    JUNIT = "junit"
+    PYLINT = "pylint"
+    RDJSON = "rdjson"
+    SARIF = "sarif"
+
+    @property
+    def is_for_programs(self) -> bool:
+        """Whether a program reads it, so that a person need not be told anything more."""
+        return self not in (Format.FULL, Format.CONCISE, Format.GROUPED, Format.PYLINT, Format.GITHUB)
+
+    @property
+    def has_statistics(self) -> bool:
+        """Whether findings counted by rule have a place in it."""
+        return self in (Format.FULL, Format.CONCISE, Format.GROUPED, Format.JSON, Format.JSON_LINES)
 
 
-def findings(outcomes: Iterable[Outcome]) -> list[Diagnostic]:
-    """All findings in the order of every output: by path, row, column, code."""
-    every = (diagnostic for outcome in outcomes for diagnostic in outcome.result.diagnostics)
-    return sorted(every, key=lambda diagnostic: diagnostic.sort_key)
+_RENDERERS = {
+    Format.FULL: "text:as_full",
+    Format.CONCISE: "text:as_concise",
+    Format.GROUPED: "text:as_grouped",
+    Format.JSON: "machine:as_array",
+    Format.JSON_LINES: "machine:as_lines",
+    Format.GITHUB: "github:as_commands",
+    Format.GITLAB: "gitlab:as_code_quality",
+    Format.JUNIT: "junit:as_junit",
+    Format.PYLINT: "pylint:as_pylint",
+    Format.RDJSON: "rdjson:as_rdjson",
+    Format.SARIF: "sarif:as_sarif",
+}
+"""Module and function of each form; a run imports the one that it needs.
+
+Each function takes the outcomes in the order of their paths and a view, and gives pieces of text each of which ends a
+line.
+"""
 
 
-def report(outcomes: Iterable[Outcome], form: Format, style: Style, *, unsafe: bool) -> Iterator[str]:
+def report(outcomes: Iterable[Outcome], form: Format, view: View) -> Iterator[str]:
     """The findings, as pieces of text each of which ends a line."""
     outcomes = sorted(outcomes, key=lambda outcome: outcome.result.path)
-    if form is Format.JSON:
-        yield machine.as_json(findings(outcomes))
-    elif form is Format.CONCISE:
-        yield from text.concise(findings(outcomes), style, unsafe=unsafe)
-    else:
-        for outcome in outcomes:
-            yield from text.full(outcome.result, outcome.source, style, unsafe=unsafe)
+    module, _, function = _RENDERERS[form].partition(":")
+    yield from getattr(importlib.import_module(f"mllint.output.{module}"), function)(outcomes, view)
 
 
-def statistics_report(outcomes: Iterable[Outcome], form: Format, style: Style, *, unsafe: bool) -> Iterator[str]:
-    """The findings counted by rule."""
-    entries = statistics.counts(findings(outcomes), unsafe=unsafe)
+def statistics_report(outcomes: Iterable[Outcome], form: Format, view: View) -> Iterator[str]:
+    """The findings counted by rule; for the forms that have a place for it."""
+    from mllint.output import statistics
+
+    entries = statistics.counts(findings(outcomes), unsafe=view.unsafe)
     if form is Format.JSON:
         yield statistics.as_json(entries)
+    elif form is Format.JSON_LINES:
+        yield from statistics.as_json_lines(entries)
     else:
-        yield from statistics.as_text(entries, style)
+        yield from statistics.as_text(entries, view.style)

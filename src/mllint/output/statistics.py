@@ -6,7 +6,7 @@ from collections.abc import Iterable
 import msgspec
 
 from mllint.diagnostics import Diagnostic
-from mllint.output.machine import render
+from mllint.output.machine import render, render_line
 from mllint.output.style import Style
 
 
@@ -43,18 +43,22 @@ def as_text(entries: Iterable[Count], style: Style) -> list[str]:
 
 def as_json(entries: Iterable[Count]) -> str:
     """The same as an array of objects."""
-    return render(
-        [
-            {
-                "code": entry.code,
-                "name": entry.name,
-                "count": entry.count,
-                "fixable": entry.fixable_count > 0,
-                "fixable_count": entry.fixable_count,
-            }
-            for entry in entries
-        ]
-    )
+    return render([_object(entry) for entry in entries])
+
+
+def as_json_lines(entries: Iterable[Count]) -> list[str]:
+    """The same with an object on each line."""
+    return [render_line(_object(entry)) for entry in entries]
+
+
+def _object(entry: Count) -> dict[str, object]:
+    return {
+        "code": entry.code,
+        "name": entry.name,
+        "count": entry.count,
+        "fixable": entry.fixable_count > 0,
+        "fixable_count": entry.fixable_count,
+    }
 
 
 def _mark(entry: Count, style: Style) -> str:

@@ -1,10 +1,38 @@
-"""Findings for people: ``full`` with an excerpt of the source, ``concise`` on one line each."""
+"""Findings for people: ``full`` with an excerpt of the source, ``concise`` on one line each, ``grouped`` by file."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from mllint.diagnostics import Diagnostic, Result
 from mllint.output.excerpt import Excerpts
+from mllint.output.found import View, findings
 from mllint.output.style import Style, printable
+from mllint.runner import Outcome
+
+
+def as_full(outcomes: Sequence[Outcome], view: View) -> Iterator[str]:
+    """The form ``full``: a paragraph for each finding."""
+    for outcome in outcomes:
+        yield from full(outcome.result, outcome.source, view.style, unsafe=view.unsafe)
+
+
+def as_concise(outcomes: Sequence[Outcome], view: View) -> Iterator[str]:
+    """The form ``concise``: a line for each finding."""
+    yield from concise(findings(outcomes), view.style, unsafe=view.unsafe)
+
+
+def as_grouped(outcomes: Sequence[Outcome], view: View) -> Iterator[str]:
+    """The form ``grouped``: each file's name once, its findings below it in columns."""
+    for outcome in outcomes:
+        diagnostics = outcome.result.diagnostics
+        if not diagnostics:
+            continue
+        places = [(str(item.location.row), str(item.location.column)) for item in diagnostics]
+        rows = max(len(row) for row, _ in places)
+        columns = max(len(column) for _, column in places)
+        lines = [f"{view.style.bold(printable(outcome.result.path))}:"]
+        for diagnostic, (row, column) in zip(diagnostics, places, strict=True):
+            lines.append(f"  {row:>{rows}}:{column:<{columns}}  {_what(diagnostic, view.style, view.unsafe)}")
+        yield "\n".join((*lines, ""))
 
 
 def concise(diagnostics: Iterable[Diagnostic], style: Style, *, unsafe: bool) -> Iterator[str]:
