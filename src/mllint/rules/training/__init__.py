@@ -1,0 +1,1 @@
+"""ML3xx: the order and the mode of training and evaluation."""

@@ -1,0 +1,154 @@
+"""## What it does
+
+Finds modules whose `forward` is called directly: `self.encoder.forward(x)`.
+
+## Why is this bad?
+
+`module(x)` runs `forward` and everything around it: forward hooks and pre-hooks, on which feature extractors,
+profilers, pruning, `nn.utils.weight_norm` and wrappers such as FSDP rely. `module.forward(x)` runs the method alone.
+Without a hook the result is the same, so nobody notices until somebody adds one; then it is silently left out: a
+normalised weight is not computed anew, a hook that collects features collects none.
+
+## Example
+
+```python
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.encoder = nn.Linear(8, 4)
+
+    def forward(self, x):
+        return self.encoder.forward(x).relu()
+```
+
+## Use instead
+
+```python
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.encoder = nn.Linear(8, 4)
+
+    def forward(self, x):
+        return self.encoder(x).relu()
+```
+
+## What it leaves alone
+
+`super().forward(x)`, `Base.forward(self, x)` and `self.forward(x)`; modules made by `torch.jit`; classes with a
+`__call__` of their own, or with a base that is not known; tests, which may be about the method itself; the module
+inside a wrapper, whose `forward` is called to get around the wrapper; and files that replace somebody's `forward`,
+where the old one is called on purpose. What is only known to be some module, by the way it is used, is left alone too:
+an object with `eval()` and `forward()` need not be callable.
+
+## Fix safety
+
+Safe: a module passes its arguments on to `forward` and gives back what that returns. Hooks run from then on.
+
+## References
+
+- [torch.nn.Module.forward](https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.forward)
+- [paddle.nn.Layer](https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/nn/Layer_en.html)
+"""
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from mllint.context import Context
+from mllint.diagnostics import Applicability
+from mllint.edits import NodeFix, replace_between
+from mllint.rule import Finding, Rule
+from mllint.semantic.classes import PLAIN_BASES
+from mllint.semantic.receivers import method_of_receiver
+from mllint.semantic.values import Module
+from mllint.syntax.shape import dotted_path
+
+rule = Rule(
+    code="ML316",
+    message="`forward` is called directly: hooks of the module do not run",
+    help="call the module itself",
+    frameworks=frozenset({"torch", "paddle"}),
+    since="0.1.0",
+    applicability=Applicability.SAFE,
+)
+
+# Lists and dicts of modules have no `forward`.
+_NOT_CALLABLE = frozenset({"ModuleList", "ModuleDict", "ParameterList", "ParameterDict", "LayerList", "LayerDict"})
+_OF_ANY_CLASS = PLAIN_BASES | {None}
+_LONGEST_NAME = 30
+
+
+@rule.on_method("forward")
+def check(call: cst.Call, context: Context) -> Iterator[Finding]:
+    """Report ``forward`` of what is surely a module that can be called instead."""
+    callee = call.func
+    assert isinstance(callee, cst.Attribute)
+    receiver = callee.value
+    if _is_own(receiver, context) or not _is_plain_module(receiver, context):
+        return
+    if _replaces_forward(context) or _is_a_test(call, context):
+        return
+    written = dotted_path(receiver)
+    is_short = written is not None and len(written) <= _LONGEST_NAME
+    message = f"`{written}.forward` is called directly: hooks of the module do not run" if is_short else None
+    help_ = f"write `{written}(...)`" if is_short else None
+    fix = NodeFix("call the module", (replace_between(receiver, callee, ""),))
+    yield Finding(call, message, help_, fix=lambda: fix)
+
+
+def _is_own(receiver: cst.BaseExpression, context: Context) -> bool:
+    """Whether it is ``self``, ``super()`` or ``super(Net, self)``."""
+    if isinstance(receiver, cst.Call):
+        return isinstance(receiver.func, cst.Name) and receiver.func.value == "super"
+    return method_of_receiver(context.model, receiver) is not None
+
+
+def _is_plain_module(receiver: cst.BaseExpression, context: Context) -> bool:
+    """Whether a module is known to be of a class, and calling it runs ``forward`` and no other code of the project."""
+    value = context.value(receiver)
+    if not isinstance(value, Module) or any("jit" in name or name == "?" for name in value.wrappers):
+        return False
+    if isinstance(receiver, cst.Attribute) and receiver.attr.value in ("module", "_orig_mod", "_layers"):
+        return False
+    definition = value.definition
+    if definition is None:
+        # Of what a function of a library builds only that is known; of what is annotated `Module` nothing is.
+        is_built = value.name is None and value.call is not None
+        return is_built or (value.name not in _OF_ANY_CLASS and _is_callable(value.name))
+    if definition.has_unknown_base or not all(map(_is_called_plainly, definition.library_bases)):
+        return False
+    return definition.method("__call__") is None and definition.method("forward") is not None
+
+
+def _is_callable(name: str | None) -> bool:
+    return name is not None and name.rpartition(".")[2] not in _NOT_CALLABLE
+
+
+def _is_called_plainly(base: str) -> bool:
+    """Whether a library class is called as every module is."""
+    is_framework = base.partition(".")[0] in ("torch", "paddle") and "jit" not in base
+    return base in PLAIN_BASES or base.startswith("typing.") or is_framework
+
+
+def _is_a_test(call: cst.Call, context: Context) -> bool:
+    """Whether a test calls the method, which may be what it is about."""
+    return any(
+        isinstance(holder, cst.FunctionDef) and holder.name.value.startswith("test")
+        for holder in context.ancestors(call)
+    )
+
+
+def _replaces_forward(context: Context) -> bool:
+    """Whether the file assigns the ``forward`` of something: it deals with the method as such."""
+    for name in context.model.names_by_word.get("forward", ()):
+        attribute = context.parent(name)
+        if isinstance(attribute, cst.Attribute) and isinstance(context.parent(attribute), cst.AssignTarget):
+            return True
+    return False

@@ -1,0 +1,106 @@
+"""## What it does
+
+Finds methods of modules, optimizers, schedulers, scalers and tensors that stand as a statement without being called:
+`optimizer.step`, `model.eval`, `loss.backward`.
+
+## Why is this bad?
+
+Naming a method does nothing. Python raises no error: the optimizer takes no step, the gradients pile up, the model
+stays in training mode.
+
+## Example
+
+```python
+import torch
+from torch import nn
+
+model = nn.Linear(4, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+for step in range(10):
+    optimizer.zero_grad()
+    loss = model(torch.randn(8, 4)).mean()
+    loss.backward()
+    optimizer.step
+```
+
+## Use instead
+
+```python
+import torch
+from torch import nn
+
+model = nn.Linear(4, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+for step in range(10):
+    optimizer.zero_grad()
+    loss = model(torch.randn(8, 4)).mean()
+    loss.backward()
+    optimizer.step()
+```
+
+## What it leaves alone
+
+Attributes of things that are not known, properties, the last line of a notebook cell, and statements that stand there
+for their error (`with pytest.raises(AttributeError): model.encoder`).
+
+Something of unknown kind counts as an optimizer, scheduler, module or loss where the same file calls other methods of
+it that only these have: `zero_grad()` and `param_groups`, `state_dict()`.
+
+## Fix safety
+
+Safe: the parentheses are added where the method can be called without arguments. The call that never happened happens
+from then on, as was meant. For a method that needs an argument (`scaler.step`) there is no fix.
+
+## References
+
+- [torch.optim.Optimizer.step](https://docs.pytorch.org/docs/stable/generated/torch.optim.Optimizer.step.html)
+- [torch.nn.Module.eval](https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.eval)
+- [paddle.optimizer.Optimizer](https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/optimizer/Optimizer_en.html)
+"""
+
+from collections.abc import Callable, Iterator
+
+import libcst as cst
+
+from mllint.context import Context
+from mllint.diagnostics import Applicability
+from mllint.edits import NodeFix, add_call_parentheses
+from mllint.rule import Finding, Rule
+from mllint.semantic.named_methods import named_method
+from mllint.syntax.shape import dotted_path
+
+rule = Rule(
+    code="ML304",
+    message="a method is named but not called: nothing happens",
+    help="add `()`",
+    frameworks=frozenset({"torch", "paddle"}),
+    since="0.1.0",
+    applicability=Applicability.SAFE,
+)
+
+_LONGEST_NAME = 45
+
+
+@rule.on(cst.Module)
+def check(module: cst.Module, context: Context) -> Iterator[Finding]:
+    """Report every statement that is nothing but the name of a method."""
+    for statement in context.nodes(cst.Expr):
+        if statement.value.__class__ is not cst.Attribute:
+            continue
+        method = named_method(context.model, statement.value)
+        if method is None or context.wants_no_result(statement):
+            continue
+        written = dotted_path(statement.value)
+        shown = written if written is not None and len(written) <= _LONGEST_NAME else method.name
+        yield Finding(
+            statement.value,
+            f"`{shown}` is named but not called: nothing happens",
+            f"write `{shown}()`" if method.needs_nothing else f"call `{shown}` with its arguments",
+            fix=_fix(statement.value) if method.needs_nothing else None,
+        )
+
+
+def _fix(node: cst.Attribute) -> Callable[[], NodeFix]:
+    return lambda: NodeFix("add `()`", add_call_parentheses(node))
