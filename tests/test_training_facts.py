@@ -6,6 +6,7 @@ import libcst as cst
 import pytest
 
 from mllint.semantic.model import Model
+from mllint.semantic.modes import is_same_in_all_modes, runs_in_one_mode
 from mllint.semantic.named_methods import named_method
 from mllint.syntax.parse import parse
 from mllint.syntax.source import Source
@@ -61,3 +62,59 @@ def test_other_methods_tell_what_a_thing_is() -> None:
     node = last(model := model_of("def f(o):\n    o.zero_grad()\n    o.step"))
     assert isinstance(node, cst.Attribute)
     assert named_method(model, node) is not None
+
+
+# -- the mode ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("body", "in_one_mode"),
+    [
+        ("f()", False),
+        ("if self.training:\n    f()", True),
+        ("if not self.training:\n    pass\nelse:\n    f()", True),
+        ("if self.model:\n    f()", False),
+        ("active = self.training\nif active:\n    f()", True),
+        ("if not self.training:\n    return\nf()", True),
+        ("if not self.training:\n    pass\nf()", False),
+        ("self.training and f()", True),
+        ("x = f() if is_train else 1", True),
+        ("def inner():\n    f()\nif self.training:\n    inner()", True),
+    ],
+)
+def test_places_of_one_mode(body: str, in_one_mode: bool) -> None:
+    method = textwrap.indent(body, "        ")
+    model = model_of(f"class Net(nn.Module):\n    def forward(self, is_train):\n{method}")
+    (call,) = model.calls_by_word["f"]
+    assert runs_in_one_mode(model, call) is in_one_mode
+
+
+@pytest.mark.parametrize(
+    ("expression", "same"),
+    [
+        ("0.5", True),
+        ("0.0", False),
+        ("self.p", True),
+        ("self.p / 2", True),
+        ("self.zero", False),
+        ("self.changed", False),
+        ("self.config.p", True),
+        ("given", False),
+        ("0.5 if self.training else 0", False),
+        ("unknown", False),
+    ],
+)
+def test_numbers_that_do_not_depend_on_the_mode(expression: str, same: bool) -> None:
+    model = model_of(
+        f"""
+        class Net(nn.Module):
+            def __init__(self, p, config):
+                self.p, self.changed, self.config = p, p, config
+                self.zero = 0
+            def start(self):
+                self.changed = 0
+            def forward(self, given):
+                {expression}
+        """
+    )
+    assert is_same_in_all_modes(model, last(model)) is same
