@@ -18,8 +18,8 @@ class Dropout(NamedTuple):
     has_flag: bool = True
 
 
-# Run (tests/evidence/test_functional_dropout_always_on.py): torch 2.13 and paddle 3.3; all have `training=True` by default. (In torch `alpha_dropout` and
-# `feature_alpha_dropout` have `training=False`.)
+# Run (tests/evidence/test_functional_dropout_always_on.py): torch 2.13 and paddle 3.3; all have `training=True` by
+# default. (In torch `alpha_dropout` and `feature_alpha_dropout` have `training=False`.)
 FUNCTIONS: Mapping[str, Dropout] = {
     "torch.nn.functional.dropout": Dropout(1),
     "torch.nn.functional.dropout1d": Dropout(1),
