@@ -8,7 +8,7 @@ import pytest
 
 from mllint.diagnostics import Status
 from mllint.registry import RuleSet, all_rules
-from mllint.runner import Mode, Runner, Task, chosen_rules
+from mllint.runner import Mode, Runner, Task, chosen_rules, written
 from mllint.settings import Settings
 from mllint.syntax.gate import may_concern_rules
 
@@ -109,7 +109,7 @@ def test_a_file_that_cannot_be_written_keeps_its_findings(tmp_path: Path, monkey
     task = Task(str(path), Settings())
     before = Runner(Mode()).outcome(task).result
     monkeypatch.setattr("mllint.writer.os.access", lambda path, mode: False)
-    outcome = Runner(Mode(fixes=True, writes=True)).outcome(task)
+    outcome = written(Runner(Mode(fixes=True)).outcome(task))
     assert outcome.write_failed
     assert outcome.problem == "cannot be written: the file is read-only"
     assert outcome.result == before
@@ -124,9 +124,11 @@ def test_fixes_are_written_only_where_that_is_asked_for(tmp_path: Path) -> None:
     assert path.read_bytes() == MISTAKES
     assert shown.change is not None
     assert shown.change.before == MISTAKES
-    written = Runner(Mode(fixes=True, writes=True)).outcome(Task(str(path), Settings()))
+    assert written(shown) == shown
     assert path.read_bytes() == shown.change.after
-    assert written.result.diagnostics == ()
+    again = Runner(Mode(fixes=True)).outcome(Task(str(path), Settings()))
+    assert again.change is None
+    assert again.result.diagnostics == ()
 
 
 def test_the_versions_that_the_project_asks_for_reach_the_rules(

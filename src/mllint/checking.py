@@ -8,6 +8,7 @@ from collections.abc import Iterable
 import click
 import msgspec
 
+from mllint import batch
 from mllint.discovery import Discovery, discover, is_excluded
 from mllint.output import summary, text
 from mllint.output.diff import unified_diff
@@ -15,7 +16,7 @@ from mllint.output.found import View, findings
 from mllint.output.report import Format, report, statistics_report
 from mllint.output.sink import Sink
 from mllint.output.style import Style, printable
-from mllint.runner import Mode, Outcome, Runner, Task, unreadable
+from mllint.runner import Mode, Outcome, Runner, Task, unreadable, written
 from mllint.settings import ConfigurationError, Resolver
 from mllint.writer import WriteError
 
@@ -35,6 +36,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     isolated: bool = False
     quiet: bool = False
     verbose: bool = False
+    jobs: int | None = None
     style: Style = Style()
     output_file: str | None = None
     """Where the findings (or differences) go instead of the standard output."""
@@ -51,11 +53,15 @@ def check_paths(paths: Iterable[str], resolver: Resolver, request: Request) -> i
         Task(file.path, file.configuration.settings, reads_requirements=not request.isolated)
         for file in discovery.files
     ]
-    runner = Runner(Mode(request.fixes, request.unsafe, writes=not request.diff))
+    mode = Mode(request.fixes, request.unsafe)
     # Only what has something to say is kept: a run may be over very many files.
     outcomes = [
-        outcome for outcome in runner.run(tasks) if outcome.result.diagnostics or outcome.change or outcome.problem
+        outcome
+        for outcome in batch.outcomes(tasks, mode, jobs=request.jobs)
+        if outcome.result.diagnostics or outcome.change or outcome.problem
     ]
+    if not request.diff:
+        outcomes = [written(outcome) for outcome in outcomes]
     outcomes += [Outcome(unreadable(problem)) for problem in discovery.unreadable]
     if request.verbose:
         _note(f"{len(tasks)} file(s) in {time.monotonic() - started:.2f} s")

@@ -50,6 +50,15 @@ def _target_versions(context: click.Context, parameter: click.Parameter, values:
     return versions
 
 
+def _jobs(context: click.Context, parameter: click.Parameter, value: str) -> int | None:
+    """A number of processes; ``None`` stands for ``auto``."""
+    if value == "auto":
+        return None
+    if not value.isdecimal() or int(value) == 0:
+        raise click.BadParameter(f"`{value}` is neither `auto` nor a number from 1 up")
+    return int(value)
+
+
 def _codes_option(name: str, text: str) -> Callable[[_Command], _Command]:
     """An option that holds selectors of rules."""
     return click.option(name, multiple=True, callback=_selectors, metavar="CODES", help=text)
@@ -102,6 +111,19 @@ _FILES = (
     _flag("-n", "--no-cache", text="Accepted so that scripts may pass it: there is no cache yet."),
 )
 
+_WORK = (
+    click.option(
+        "-j",
+        "--jobs",
+        default="auto",
+        callback=_jobs,
+        envvar="MLLINT_JOBS",
+        show_default=True,
+        metavar="N",
+        help="How many processes may work; 1 is a single one, `auto` as many as pay.",
+    ),
+)
+
 _OUTPUT = (
     click.option(
         "--output-format",
@@ -129,7 +151,7 @@ _OUTPUT = (
 
 def check_options(command: _Command) -> _Command:
     """Give a command all the options, in the order in which the help lists them."""
-    for option in reversed((*_RULES, *_FIXES, *_FILES, *_OUTPUT)):
+    for option in reversed((*_RULES, *_FIXES, *_FILES, *_WORK, *_OUTPUT)):
         command = option(command)
     return command
 
@@ -176,5 +198,6 @@ def request_of(options: dict[str, Any], style: Style) -> Request:
         isolated=options["isolated"],
         quiet=options["quiet"],
         verbose=options["verbose"],
+        jobs=options["jobs"],
         style=style,
     )

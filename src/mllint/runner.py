@@ -1,4 +1,4 @@
-"""From files to outcomes: read, lint, fix, write, one file after the other.
+"""From files to outcomes: read, lint, fix, one file after the other, and written at the end.
 
 The engine and the rules (and with them LibCST) are imported only for a file that passes the first
 gate: ``mllint`` on a file without a framework starts in a tenth of the time.
@@ -19,6 +19,7 @@ from mllint.diagnostics import Diagnostic, Location, Result, Severity, Status
 from mllint.discovery import Unreadable, reason_of
 from mllint.patterns import Patterns
 from mllint.requirements import lower_bounds
+from mllint.semantic.project_root import ProjectRoots
 from mllint.settings import Settings, parse_version
 from mllint.syntax.gate import may_concern_rules
 from mllint.writer import WriteError, write
@@ -35,11 +36,10 @@ _GARBAGE = 3_000_000
 
 
 class Mode(msgspec.Struct, frozen=True):
-    """What is done with each file. ``writes`` is false where the fixed source is only shown."""
+    """What is done with each file."""
 
     fixes: bool = False
     unsafe: bool = False
-    writes: bool = False
 
 
 class Task(msgspec.Struct, frozen=True):
@@ -70,8 +70,9 @@ class Outcome(msgspec.Struct, frozen=True):
     """What came of one file; picklable.
 
     ``result`` is what remains to be said, ``source`` the bytes that it is said about (empty where
-    there is nothing to say), ``fixed`` what was mended. ``problem`` says why fixes were not made;
-    ``write_failed`` that they were made but are not on the disk.
+    there is nothing to say), ``fixed`` what was mended. ``problem`` says why fixes were not made, or
+    what went wrong on the way; ``write_failed`` that they were made but are not on the disk.
+    ``unfixed`` is, where there is a change, what there was to say before it.
     """
 
     result: Result
@@ -80,6 +81,7 @@ class Outcome(msgspec.Struct, frozen=True):
     change: Change | None = None
     problem: str | None = None
     write_failed: bool = False
+    unfixed: Result | None = None
 
 
 class Runner:
@@ -91,7 +93,7 @@ class Runner:
 
     def __init__(self, mode: Mode) -> None:
         self._mode = mode
-        self._roots: dict[str, Path] = {}
+        self._roots = ProjectRoots()
         self._project: Project | None = None
         self._versions: dict[str, str] = {}
 
@@ -121,25 +123,29 @@ class Runner:
         if not may_concern_rules(data):
             return Outcome(Result(task.path, Status.SKIPPED))
         project, settings = self._surroundings(task)
-        if not self._mode.fixes:
-            result = lint(data, task.path, settings, project, noqa=task.noqa, python_tree=python_tree)
+        result = lint(data, task.path, settings, project, noqa=task.noqa, python_tree=python_tree)
+        if not self._mode.fixes or not can_be_fixed(result, unsafe=self._mode.unsafe):
             return Outcome(result, data if result.diagnostics else b"")
-        return self._fixed(data, task.path, settings, project)
+        return self._fixed(data, result, settings, project)
 
-    def _fixed(self, data: bytes, path: str, settings: Settings, project: "Project | None") -> Outcome:
-        fixed = fix(data, path, settings, project, unsafe=self._mode.unsafe)
-        if self._mode.writes:
-            try:
-                write(path, fixed.data, expected=data)
-            except WriteError as error:
-                result = lint(data, path, settings, project)
-                return Outcome(result, data, problem=str(error), write_failed=True)
+    def _fixed(self, data: bytes, result: Result, settings: Settings, project: "Project | None") -> Outcome:
+        """The outcome of a file with findings that can be mended.
+
+        What is tried on the way is seen by a project of its own, so that every other file is judged beside the files
+        as they are on the disk, whichever of them come first.
+        """
+        apart = None if project is None else type(project)(project.root)
+        fixed = fix(data, result.path, settings, apart, unsafe=self._mode.unsafe)
+        if apart is not None:
+            apart.close()
+        is_changed = fixed.data != data
         return Outcome(
             fixed.result,
             fixed.data if fixed.result.diagnostics else b"",
             fixed.applied,
-            Change(data, fixed.data) if fixed.data != data else None,
+            Change(data, fixed.data) if is_changed else None,
             fixed.refused,
+            unfixed=result if is_changed else None,
         )
 
     def _surroundings(self, task: Task) -> "tuple[Project | None, Settings]":
@@ -151,10 +157,7 @@ class Runner:
             return None, task.settings
         from mllint.semantic.project import Project
 
-        folder = os.path.dirname(task.path)
-        root = self._roots.get(folder)
-        if root is None:
-            root = self._roots[folder] = Project.containing(Path(task.path)).root
+        root = self._roots.of(task.path)
         if self._project is None or self._project.root != root:
             if self._project is not None:
                 self._project.close()
@@ -171,6 +174,28 @@ class Runner:
             torch_version=settings.torch_version or self._versions.get("torch"),
             paddle_version=settings.paddle_version or self._versions.get("paddle"),
         )
+
+
+def can_be_fixed(result: Result, *, unsafe: bool) -> bool:
+    """Whether a finding of the result has a fix that may be applied."""
+    return any(
+        item.fix is not None and item.fix.edits and item.fix.applicability.allows(unsafe) for item in result.diagnostics
+    )
+
+
+def written(outcome: Outcome) -> Outcome:
+    """The outcome once its change is on the disk; where it could not be written, that of the file as it was.
+
+    Files are written when all have been looked at: none is judged by what was made of another.
+    """
+    if outcome.change is None:
+        return outcome
+    try:
+        write(outcome.result.path, outcome.change.after, expected=outcome.change.before)
+    except WriteError as error:
+        unfixed = outcome.unfixed or outcome.result
+        return Outcome(unfixed, outcome.change.before, problem=str(error), write_failed=True)
+    return outcome
 
 
 def set_aside(size: int) -> None:

@@ -1,5 +1,6 @@
 """Where the project of a file begins, by what lies in the folders above it."""
 
+import os
 from contextlib import suppress
 from itertools import takewhile
 from pathlib import Path
@@ -20,7 +21,32 @@ def project_root(path: Path) -> Path:
     list of requirements counts, else the nearest with a README; without either the folder above the topmost package.
     None of them cuts a package in two, and none is a home folder or what holds those.
     """
-    folder = path.resolve().parent
+    return _root_of(path.resolve().parent)
+
+
+class ProjectRoots:
+    """The roots of the projects of many files; each folder is looked at once."""
+
+    def __init__(self) -> None:
+        self._real: dict[str, str] = {}
+        self._roots: dict[str, Path] = {}
+
+    def of(self, path: str) -> Path:
+        """The root of the project that a file belongs to: that of the file's own folder, through symbolic links."""
+        folder, name = os.path.split(os.path.abspath(path))
+        real = self._real.get(folder)
+        if real is None:
+            real = self._real[folder] = os.path.realpath(folder)
+        file = os.path.join(real, name)
+        if os.path.islink(file):
+            real = os.path.dirname(os.path.realpath(file))
+        root = self._roots.get(real)
+        if root is None:
+            root = self._roots[real] = _root_of(Path(real))
+        return root
+
+
+def _root_of(folder: Path) -> Path:
     folders = (folder, *folder.parents)
     for candidate in folders:
         if _has(candidate, _STRONG):
@@ -34,10 +60,7 @@ def project_root(path: Path) -> Path:
 
 
 def _has(folder: Path, names: tuple[str, ...]) -> bool:
-    try:
-        return any((folder / name).exists() for name in names)
-    except OSError:
-        return False
+    return any(os.path.exists(os.path.join(folder, name)) for name in names)
 
 
 def _above_packages(folder: Path) -> Path:
