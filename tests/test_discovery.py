@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from mllint.configuration import Resolver
 from mllint.discovery import Discovery, discover, is_excluded
-from mllint.settings import Overrides, Resolver
+from mllint.settings import Overrides
 
 
 @pytest.fixture(autouse=True)

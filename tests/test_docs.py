@@ -95,6 +95,9 @@ def test_generated_pages_are_fresh() -> None:
 def test_stale_and_orphaned_pages_are_noticed_and_mended(tmp_path: Path) -> None:
     shutil.copy(ROOT / "README.md", tmp_path)
     shutil.copytree(ROOT / "docs" / "rules", tmp_path / "docs" / "rules")
+    for path in ("docs/configuration.md", "src/mllint/mllint.schema.json"):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / path, tmp_path / path)
     pages = tmp_path / "docs" / "rules"
     edited = pages / f"{all_rules()[0].name}.md"
     edited.write_text(edited.read_text("utf-8") + "more\n", encoding="utf-8")

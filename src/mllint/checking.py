@@ -9,6 +9,7 @@ import click
 import msgspec
 
 from mllint import batch
+from mllint.configuration import Resolver
 from mllint.discovery import Discovery, discover, is_excluded
 from mllint.output import summary, text
 from mllint.output.diff import unified_diff
@@ -17,7 +18,7 @@ from mllint.output.report import Format, report, statistics_report
 from mllint.output.sink import Sink
 from mllint.output.style import Style, printable
 from mllint.runner import Mode, Outcome, Runner, Task, unreadable, written
-from mllint.settings import ConfigurationError, Resolver
+from mllint.settings import ConfigurationError
 from mllint.writer import WriteError
 
 CLEAN, FOUND, FAILED = 0, 1, 2

@@ -61,7 +61,12 @@ def check(paths: tuple[str, ...], stdin_filename: str | None, **options: Any) ->
         resolver = resolver_of(options)
     except ConfigurationError as error:
         raise Failure(str(error)) from None
-    if from_stdin:
+    if options["show_files"] or options["show_settings"]:
+        from mllint import inspection
+
+        shown = inspection.show_files if options["show_files"] else inspection.show_settings
+        code = shown((stdin_filename or ".",) if from_stdin else paths or (".",), resolver)
+    elif from_stdin:
         code = check_stdin(stdin_filename, resolver, request)
     else:
         code = check_paths(paths or (".",), resolver, request)

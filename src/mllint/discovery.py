@@ -12,8 +12,9 @@ from collections.abc import Iterable
 
 import msgspec
 
+from mllint.configuration import Resolver
 from mllint.patterns import Patterns
-from mllint.settings import Configuration, ConfigurationError, Resolver
+from mllint.settings import Configuration, ConfigurationError
 
 _SUFFIXES = (".py", ".pyi")
 _EDITOR_LOCK = ".#"

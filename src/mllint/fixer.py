@@ -60,10 +60,12 @@ def fix(
     unsafe: bool = False,
     targets: Targets | None = None,
     project: Project | None = None,
+    judge: Callable[[Result], Result] | None = None,
 ) -> FixResult:
     """Mend what the chosen rules find in one file and can mend. Raises nothing.
 
-    Display fixes are never applied, unsafe ones only with ``unsafe``, suppressed findings not at all.
+    Display fixes are never applied, unsafe ones only with ``unsafe``, suppressed findings not at all. ``judge`` is what
+    the settings make of findings, and so of their fixes.
     """
 
     latest = data
@@ -71,7 +73,8 @@ def fix(
     def lint(content: bytes) -> Result:
         nonlocal latest
         latest = content
-        return engine.lint(content, path, rules, targets=targets, project=project)
+        found = engine.lint(content, path, rules, targets=targets, project=project)
+        return found if judge is None else judge(found)
 
     result = lint(data)
     if not _wanted(result, unsafe):

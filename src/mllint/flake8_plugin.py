@@ -28,9 +28,9 @@ from mllint import __version__
 from mllint.syntax.gate import may_concern_rules
 
 if TYPE_CHECKING:
+    from mllint.configuration import Resolver
     from mllint.diagnostics import Diagnostic
     from mllint.runner import Runner
-    from mllint.settings import Resolver
 
 _VERSION = re.compile(r"\d+(\.\d+)*")
 
@@ -133,9 +133,10 @@ class Plugin:
 @cache
 def _surroundings(choice: _Choice) -> tuple["Resolver", "Runner"]:
     """Where settings come from, and what is known of projects: once a process and set of options."""
+    from mllint.configuration import Resolver
     from mllint.registry import is_selector
     from mllint.runner import Mode, Runner
-    from mllint.settings import Overrides, Resolver
+    from mllint.settings import Overrides
 
     overrides = Overrides(
         # flake8 takes any code for granted; so must the plugin.

@@ -7,9 +7,13 @@ from typing import Any, TypeVar
 import click
 
 from mllint.checking import Request
+from mllint.configuration import Resolver
+from mllint.configuration_table import check_selectors, parse_inline
+from mllint.diagnostics import Severity
 from mllint.output.report import Format
 from mllint.output.style import Style
-from mllint.settings import ConfigurationError, Overrides, Resolver, check_selectors, parse_inline, parse_version
+from mllint.patterns import Patterns
+from mllint.settings import ConfigurationError, Overrides, parse_version
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -27,10 +31,7 @@ class Failure(click.ClickException):
 def _selectors(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> Any:
     """Codes from an option that may be repeated and may hold several, separated by commas."""
     selectors = tuple(part.strip() for value in values for part in value.split(",") if part.strip())
-    try:
-        check_selectors(selectors, parameter.opts[-1])
-    except ConfigurationError as error:
-        raise Failure(str(error)) from None
+    _check(selectors, parameter)
     # Given but empty (`--ignore ''`) is not the same as not given.
     return selectors if values else None
 
@@ -59,6 +60,54 @@ def _jobs(context: click.Context, parameter: click.Parameter, value: str) -> int
     return int(value)
 
 
+def _file_ignores(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> Any:
+    """Patterns, each with the selectors of one or several rules."""
+    ignores: dict[str, tuple[str, ...]] = {}
+    for value in values:
+        pattern, _, text = value.rpartition(":")
+        selectors = tuple(part.strip() for part in text.split(",") if part.strip())
+        if not pattern or not selectors:
+            raise click.BadParameter(f"`{value}` is not of the form `tests/*:ML101,ML2`")
+        _check(selectors, parameter)
+        _check_patterns((pattern.removeprefix("!"),), parameter)
+        ignores[pattern] = (*ignores.get(pattern, ()), *selectors)
+    return tuple(ignores.items()) if values else None
+
+
+def _patterns(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> Any:
+    """Patterns of paths, separated by commas."""
+    patterns = tuple(part.strip() for value in values for part in value.split(",") if part.strip())
+    _check_patterns(patterns, parameter)
+    return patterns if values else None
+
+
+def _severities(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> Any:
+    """Pairs of a selector and a severity."""
+    severities = []
+    for value in values:
+        selector, _, name = value.partition("=")
+        if name not in list(Severity):
+            allowed = ", ".join(Severity)
+            raise click.BadParameter(f"`{value}` is not of the form `ML101=error` (severities: {allowed})")
+        _check((selector,), parameter)
+        severities.append((selector, Severity(name)))
+    return tuple(severities)
+
+
+def _check(selectors: tuple[str, ...], parameter: click.Parameter) -> None:
+    try:
+        check_selectors(selectors, parameter.opts[-1])
+    except ConfigurationError as error:
+        raise Failure(str(error)) from None
+
+
+def _check_patterns(patterns: tuple[str, ...], parameter: click.Parameter) -> None:
+    try:
+        Patterns(patterns)
+    except ValueError as error:
+        raise Failure(f"{parameter.opts[-1]}: {error}") from None
+
+
 def _codes_option(name: str, text: str) -> Callable[[_Command], _Command]:
     """An option that holds selectors of rules."""
     return click.option(name, multiple=True, callback=_selectors, metavar="CODES", help=text)
@@ -79,6 +128,33 @@ _RULES = (
     _codes_option("--select", "Check these rules only: codes, prefixes, names or ALL, separated by commas."),
     _codes_option("--ignore", "Leave these rules out."),
     _codes_option("--extend-select", "Check these rules too."),
+    _codes_option("--extend-ignore", "Leave these rules out too."),
+    click.option(
+        "--per-file-ignores",
+        multiple=True,
+        callback=_file_ignores,
+        metavar="PATTERN:CODES",
+        help="Leave rules out in the files that match; `!` before the pattern turns it round. May be repeated.",
+    ),
+    click.option(
+        "--extend-per-file-ignores",
+        multiple=True,
+        callback=_file_ignores,
+        metavar="PATTERN:CODES",
+        help="The same, beside what the configuration says.",
+    ),
+    click.option(
+        "--severity",
+        multiple=True,
+        callback=_severities,
+        metavar="CODES=LEVEL",
+        help="How bad findings of a rule are: error, warning or info. May be repeated.",
+    ),
+    click.option(
+        "--min-severity",
+        type=click.Choice([severity.value for severity in Severity]),
+        help="Leave out findings below this severity.",
+    ),
     click.option(
         "--target-version",
         multiple=True,
@@ -91,6 +167,9 @@ _RULES = (
 _FIXES = (
     _flag("--fix", text="Mend what can be mended safely; report what is left."),
     _flag("--unsafe-fixes", text="Count and apply fixes that may change behaviour too."),
+    _codes_option("--fixable", "Apply the fixes of these rules only."),
+    _codes_option("--extend-fixable", "Apply the fixes of these rules too."),
+    _codes_option("--unfixable", "Do not apply the fixes of these rules; show them only."),
     _flag("--diff", text="Write nothing; show what --fix would change. Exit 1 if anything."),
 )
 
@@ -107,7 +186,32 @@ _FILES = (
         type=click.UNPROCESSED,
         help="What to call the source on standard input (with `-` as path).",
     ),
-    _flag("--force-exclude", text="Exclude paths even if they are named explicitly."),
+    click.option(
+        "--exclude",
+        multiple=True,
+        callback=_patterns,
+        metavar="PATTERNS",
+        help="Files and folders not to look into, instead of the default ones.",
+    ),
+    click.option(
+        "--extend-exclude",
+        multiple=True,
+        callback=_patterns,
+        metavar="PATTERNS",
+        help="More of them beside those.",
+    ),
+    click.option(
+        "--force-exclude/--no-force-exclude",
+        default=None,
+        help="Exclude paths even if they are named explicitly.",
+    ),
+    click.option(
+        "--respect-gitignore/--no-respect-gitignore",
+        default=None,
+        help="Leave out what .gitignore files name. (Default: yes.)",
+    ),
+    _flag("--show-files", text="List the files that would be checked, and check none."),
+    _flag("--show-settings", text="Show the settings that hold for the paths, and check nothing."),
     _flag("-n", "--no-cache", text="Accepted so that scripts may pass it: there is no cache yet."),
 )
 
@@ -173,9 +277,20 @@ def resolver_of(options: dict[str, Any]) -> Resolver:
         select=options["select"],
         ignore=options["ignore"],
         extend_select=options["extend_select"] or (),
+        extend_ignore=options["extend_ignore"] or (),
+        per_file_ignores=options["per_file_ignores"],
+        extend_per_file_ignores=options["extend_per_file_ignores"] or (),
+        severities=options["severity"],
+        min_severity=None if options["min_severity"] is None else Severity(options["min_severity"]),
+        fixable=options["fixable"],
+        extend_fixable=options["extend_fixable"] or (),
+        unfixable=options["unfixable"],
         torch_version=versions.get("torch"),
         paddle_version=versions.get("paddle"),
-        force_exclude=True if options["force_exclude"] else None,
+        exclude=options["exclude"],
+        extend_exclude=options["extend_exclude"] or (),
+        force_exclude=options["force_exclude"],
+        respect_gitignore=options["respect_gitignore"],
         tables=tuple(parse_inline(setting) for setting in settings),
     )
     return Resolver(overrides, isolated=options["isolated"], file=files[0] if files else None)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from mllint.diagnostics import Diagnostic, Location, Result, Status
+from mllint.diagnostics import Diagnostic, Location, Result, Severity, Status
 from mllint.runner import Mode, Outcome, Runner, Task
 from mllint.settings import Settings
 from mllint.shares import Share
@@ -270,5 +270,6 @@ def _deadly(path: str, how: str) -> Result:
         location=start,
         end_location=start,
         noqa_row=1,
+        severity=Severity.ERROR,
     )
     return Result(path, Status.INTERNAL_ERROR, (diagnostic,))

@@ -11,6 +11,7 @@ import libcst as cst
 
 import mllint.rules
 from mllint.rule import Handler, Rule, Subscription
+from mllint.selectors import best, is_broad, names
 
 
 class UnknownSelectorError(ValueError):
@@ -125,8 +126,7 @@ def _any_word(words: Iterable[str]) -> re.Pattern[bytes]:
 
 def matches(rule: Rule, selector: str) -> bool:
     """Whether a selector (code, prefix of a code, name, or ``ALL``) names the rule."""
-    prefix = selector.upper()
-    return selector == "ALL" or rule.name == selector or (prefix.startswith("ML") and rule.code.startswith(prefix))
+    return names(selector, rule.code, rule.name)
 
 
 def select(select: Iterable[str], ignore: Iterable[str]) -> RuleSet:
@@ -159,9 +159,5 @@ def is_selector(selector: str) -> bool:
 
 def _specificity(rule: Rule, selectors: tuple[str, ...], *, opinions: bool = False) -> int:
     """How specific the most specific selector for the rule is; 0 when none names it."""
-    best = 0
-    for selector in selectors:
-        broad = selector in ("ALL", "ML")
-        if matches(rule, selector) and (opinions or not (broad and rule.is_opinion)):
-            best = max(best, 1 if broad else 100 if selector == rule.name else len(selector))
-    return best
+    counting = (selector for selector in selectors if opinions or not (is_broad(selector) and rule.is_opinion))
+    return best(counting, rule.code, rule.name)

@@ -18,6 +18,7 @@ import msgspec
 from mllint.diagnostics import Diagnostic, Location, Result, Severity, Status
 from mllint.discovery import Unreadable, reason_of
 from mllint.patterns import Patterns
+from mllint.policy import policy_of
 from mllint.requirements import lower_bounds
 from mllint.semantic.project_root import ProjectRoots
 from mllint.settings import Settings, parse_version
@@ -246,7 +247,8 @@ def lint(
     from mllint import engine
 
     rules, targets = chosen_rules(settings, path), _targets(settings)
-    return engine.lint(data, path, rules, targets=targets, project=project, noqa=noqa, python_tree=python_tree)
+    result = engine.lint(data, path, rules, targets=targets, project=project, noqa=noqa, python_tree=python_tree)
+    return policy_of(settings).judge(result)
 
 
 def fix(data: bytes, path: str, settings: Settings, project: "Project | None", *, unsafe: bool) -> "FixResult":
@@ -258,7 +260,8 @@ def fix(data: bytes, path: str, settings: Settings, project: "Project | None", *
     from mllint import fixer
 
     rules, targets = chosen_rules(settings, path), _targets(settings)
-    return fixer.fix(data, path, rules, unsafe=unsafe, targets=targets, project=project)
+    judge = policy_of(settings).judge
+    return fixer.fix(data, path, rules, unsafe=unsafe, targets=targets, project=project, judge=judge)
 
 
 def unreadable(problem: Unreadable) -> Result:

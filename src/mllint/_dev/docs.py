@@ -1,9 +1,10 @@
-"""Generate what the rules say about themselves: their pages, the index, the README's table and example.
+"""Generate what the rules say about themselves (pages, index, the README's table and example), and the settings.
 
 ``--check`` writes nothing and fails where a file is not what would be written.
 """
 
 import argparse
+import json
 import re
 import subprocess
 import sys
@@ -13,12 +14,15 @@ from pathlib import Path
 
 from mllint._dev.rule_page import RulePage
 from mllint._dev.topics import TOPICS, topic_of
+from mllint.configuration_table import described_keys, schema
 from mllint.diagnostics import Applicability
 from mllint.registry import all_rules
 from mllint.rule import Rule
 
 BEGIN = "<!-- rules: begin (python -m mllint._dev docs) -->"
 END = "<!-- rules: end -->"
+_KEYS_BEGIN = "<!-- keys: begin (python -m mllint._dev docs) -->"
+_KEYS_END = "<!-- keys: end -->"
 
 _FRAMEWORK_NAMES = {
     "torch": "PyTorch",
@@ -70,6 +74,9 @@ def _generated(root: Path) -> Iterator[tuple[Path, str]]:
     for rule in rules:
         yield root / "docs" / "rules" / f"{rule.name}.md", "\n".join(_page(rule)) + "\n"
     yield root / "docs" / "rules" / "index.md", "\n".join(_index(rules)) + "\n"
+    yield root / "src" / "mllint" / "mllint.schema.json", json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
+    configuration = root / "docs" / "configuration.md"
+    yield configuration, _with_keys(configuration.read_text(encoding="utf-8"))
     readme = root / "README.md"
     yield readme, _with_example(_with_table(readme.read_text(encoding="utf-8"), rules))
 
@@ -124,6 +131,16 @@ def _with_table(readme: str, rules: tuple[Rule, ...]) -> str:
     if not begin or not end:
         raise ValueError(f"README.md needs the lines {BEGIN} and {END}")
     return "\n".join([before + BEGIN, "", *_table(rules, "docs/rules/"), "", END + after])
+
+
+def _with_keys(page: str) -> str:
+    """The page about configuration with all keys."""
+    before, begin, rest = page.partition(_KEYS_BEGIN)
+    _, end, after = rest.partition(_KEYS_END)
+    if not begin or not end:
+        raise ValueError(f"docs/configuration.md needs the lines {_KEYS_BEGIN} and {_KEYS_END}")
+    keys = [f"| `{key}` | {meaning} |" for key, meaning in described_keys()]
+    return "\n".join([before + begin, "", "| key | meaning |", "|---|---|", *keys, "", end + after])
 
 
 def _with_example(readme: str) -> str:

@@ -1,0 +1,77 @@
+"""What the settings make of a rule's findings: how bad they are, and how far their fixes are trusted."""
+
+from functools import lru_cache
+
+import msgspec
+
+from mllint.diagnostics import Applicability, Diagnostic, Result, Severity
+from mllint.selectors import best, names, specificity
+from mllint.settings import Settings
+
+
+class Policy:
+    """The part of some settings that is about findings, ready to be applied to many."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._is_plain = (
+            settings.fixable == ("ALL",)
+            and not settings.unfixable
+            and not settings.extend_safe_fixes
+            and not settings.extend_unsafe_fixes
+            and not settings.severities
+            and settings.min_severity is Severity.INFO
+        )
+
+    def judge(self, result: Result) -> Result:
+        """The result with each finding as the settings have it; those below ``min_severity`` are gone.
+
+        What is said about mllint's own work stays as it is: it cannot be switched off.
+        """
+        if self._is_plain or not (result.diagnostics or result.suppressed):
+            return result
+        return msgspec.structs.replace(
+            result, diagnostics=self._judged(result.diagnostics), suppressed=self._judged(result.suppressed)
+        )
+
+    def _judged(self, diagnostics: tuple[Diagnostic, ...]) -> tuple[Diagnostic, ...]:
+        judged = (item if item.is_own else self._judged_one(item) for item in diagnostics)
+        lowest = self._settings.min_severity.rank
+        return tuple(item for item in judged if item.is_own or item.severity.rank >= lowest)
+
+    def _judged_one(self, item: Diagnostic) -> Diagnostic:
+        severity = self._severity(item)
+        fix = item.fix
+        if fix is not None:
+            applicability = self._applicability(item, fix.applicability)
+            if applicability is not fix.applicability:
+                fix = msgspec.structs.replace(fix, applicability=applicability)
+        if severity is item.severity and fix is item.fix:
+            return item
+        return msgspec.structs.replace(item, severity=severity, fix=fix)
+
+    def _severity(self, item: Diagnostic) -> Severity:
+        severity, exactness = item.severity, 0
+        for selector, wanted in self._settings.severities:
+            # Of two that are equally exact the later one counts: the command line comes last.
+            if names(selector, item.code, item.name) and specificity(selector, item.name) >= exactness:
+                severity, exactness = wanted, specificity(selector, item.name)
+        return severity
+
+    def _applicability(self, item: Diagnostic, own: Applicability) -> Applicability:
+        settings = self._settings
+        if best(settings.fixable, item.code, item.name) <= best(settings.unfixable, item.code, item.name):
+            return Applicability.DISPLAY
+        if own is Applicability.DISPLAY:
+            return own
+        safe = best(settings.extend_safe_fixes, item.code, item.name)
+        unsafe = best(settings.extend_unsafe_fixes, item.code, item.name)
+        if safe > unsafe:
+            return Applicability.SAFE
+        return Applicability.UNSAFE if unsafe else own
+
+
+@lru_cache(maxsize=64)
+def policy_of(settings: Settings) -> Policy:
+    """The policy of some settings."""
+    return Policy(settings)

@@ -1,0 +1,23 @@
+"""Selectors: how rules are named in options and settings (code, prefix of codes, name, ``ALL``)."""
+
+from collections.abc import Iterable
+
+
+def names(selector: str, code: str, name: str) -> bool:
+    """Whether a selector names the rule with this code and this name."""
+    return selector == "ALL" or selector == name or (selector[:2].upper() == "ML" and code.startswith(selector.upper()))
+
+
+def is_broad(selector: str) -> bool:
+    """Whether a selector names all rules at once."""
+    return selector in ("ALL", "ML")
+
+
+def specificity(selector: str, name: str) -> int:
+    """How exactly a selector that names a rule does so: one that names it alone wins over one that names many."""
+    return 1 if is_broad(selector) else 100 if selector == name else len(selector)
+
+
+def best(selectors: Iterable[str], code: str, name: str) -> int:
+    """How exactly the most exact of the selectors names the rule; 0 where none does."""
+    return max((specificity(selector, name) for selector in selectors if names(selector, code, name)), default=0)
