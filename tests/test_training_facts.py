@@ -5,6 +5,7 @@ import textwrap
 import libcst as cst
 import pytest
 
+from mllint.semantic.made_in_forward import made_in_forward
 from mllint.semantic.model import Model
 from mllint.semantic.modes import is_same_in_all_modes, runs_in_one_mode
 from mllint.semantic.named_methods import named_method
@@ -118,3 +119,26 @@ def test_numbers_that_do_not_depend_on_the_mode(expression: str, same: bool) -> 
         """
     )
     assert is_same_in_all_modes(model, last(model)) is same
+
+
+# -- layers that are made in forward -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("body", "made"),
+    [
+        ("return nn.Linear(2, 2)(x)", ["Linear"]),
+        ("return nn.ReLU()(x)", []),
+        ("return nn.Dropout()(x)", ["Dropout"]),
+        ("layer = nn.Linear(2, 2)\nreturn layer", []),
+        ("layer = nn.Linear(2, 2).cuda()\nlayer = layer.half()\nreturn layer(x)", ["Linear"]),
+        ("if self.a is None:\n    self.a = nn.Linear(2, 2)\nreturn self.a(x)", []),
+        ("self.a = nn.Linear(2, 2)\nreturn self.a(x)", ["Linear"]),
+        ("return nn.Sequential(self.a)(x)", []),
+        ("return self.other(x)", []),
+    ],
+)
+def test_made_in_forward(body: str, made: list[str]) -> None:
+    method = textwrap.indent(body, "        ")
+    model = model_of(f"class Net(nn.Module):\n    def forward(self, x):\n{method}")
+    assert [item.name for item in made_in_forward(model)] == made

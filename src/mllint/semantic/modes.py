@@ -61,12 +61,13 @@ def _is_left_before(model: "Model", block: cst.IndentedBlock, child: cst.CSTNode
     for statement in block.body:
         if statement is child:
             return False
-        if isinstance(statement, cst.If) and _leaves(statement.body) and mentions_mode(model, statement.test):
+        if isinstance(statement, cst.If) and leaves(statement.body) and mentions_mode(model, statement.test):
             return True
     return False
 
 
-def _leaves(body: cst.BaseSuite) -> bool:
+def leaves(body: cst.BaseSuite) -> bool:
+    """Whether a block ends by leaving what is around it: ``return``, ``raise``, ``continue`` or ``break``."""
     last = body.body[-1]
     ends = last.body if isinstance(last, cst.SimpleStatementLine) else (last,)
     return isinstance(ends[-1], (cst.Return, cst.Raise, cst.Continue, cst.Break))
