@@ -52,7 +52,7 @@ def test_torch_modes_of_new_layers(torch: Any) -> None:
 def test_torch_look_alikes_have_no_weights(torch: Any) -> None:
     nn = torch.nn
     for layer in (nn.ReLU(), nn.LayerNorm(8, elementwise_affine=False), nn.InstanceNorm1d(8), nn.Softmax(1)):
-        assert not list(layer.parameters()) and not list(layer.buffers())
+        assert [*layer.parameters(), *layer.buffers()] == []
 
 
 def test_paddle_weights_are_new_and_not_trained(paddle: Any) -> None:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import libcst as cst
 
 from mllint.knowledge import lookup
+from mllint.semantic.conditions import conditions
 from mllint.semantic.fresh import is_fresh
-from mllint.semantic.modes import leaves, runs_in_one_mode
+from mllint.semantic.modes import runs_in_one_mode
 from mllint.semantic.receivers import method_of_receiver
 from mllint.semantic.uses import bound_by, uses
 from mllint.semantic.values import Module
@@ -158,25 +159,12 @@ def _comes_from_forward(call: cst.Call, method: "FunctionInfo", steps: int) -> b
 def _is_kept(node: cst.CSTNode, method: "FunctionInfo") -> bool:
     """Whether a place only runs where something is missing that is then kept: in the first call, for a new size."""
     model = method.model
-    child = node
     for ancestor in model.tree.ancestors(node):
-        match ancestor:
-            case cst.If() | cst.IfExp() | cst.While() if child is not ancestor.test:
-                if _asks_for_something_kept(ancestor.test, method):
-                    return True
-            case cst.ExceptHandler():
-                return True
-            case cst.IndentedBlock():
-                for statement in ancestor.body:
-                    if statement is child:
-                        break
-                    if isinstance(statement, cst.If) and leaves(statement.body):
-                        if _asks_for_something_kept(statement.test, method):
-                            return True
-            case cst.FunctionDef():
-                return False
-        child = ancestor
-    return False
+        if isinstance(ancestor, cst.ExceptHandler):
+            return True
+        if ancestor is method.node:
+            break
+    return any(_asks_for_something_kept(test, method) for test in conditions(model, node))
 
 
 def _asks_for_something_kept(test: cst.BaseExpression, method: "FunctionInfo") -> bool:
@@ -187,7 +175,8 @@ def _asks_for_something_kept(test: cst.BaseExpression, method: "FunctionInfo") -
         if isinstance(part, cst.Call) and dotted_path(part.func) in _ASKS:
             return True
         if isinstance(part, cst.Comparison) and (dotted_path(part.left) or "").startswith(prefix):
-            if any(isinstance(item.operator, (cst.Is, cst.IsNot)) for item in part.comparisons):
+            is_for_none = any(isinstance(item.operator, (cst.Is, cst.IsNot)) for item in part.comparisons)
+            if is_for_none:
                 return True
         path = dotted_path(part) if isinstance(part, cst.Attribute) else None
         if path is not None and any(f"{path}.".startswith(f"{key}.") for key in kept):

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.semantic.conditions import conditions
 from mllint.semantic.receivers import method_of_receiver
 from mllint.semantic.scopes import Binding, BindingKind
 from mllint.syntax.shape import constant, dotted_path
@@ -40,37 +41,10 @@ def _speaks_of_mode(name: str) -> bool:
 
 def runs_in_one_mode(model: "Model", node: cst.CSTNode, steps: int = MAX_STEPS) -> bool:
     """Whether a place is only reached, or left out, in one of the modes, as far as its conditions tell."""
-    child = node
-    for ancestor in model.tree.ancestors(node):
-        match ancestor:
-            case cst.If() | cst.IfExp() | cst.While() if child is not ancestor.test:
-                if mentions_mode(model, ancestor.test):
-                    return True
-            case cst.BooleanOperation() if child is ancestor.right and mentions_mode(model, ancestor.left):
-                return True
-            case cst.IndentedBlock() if _is_left_before(model, ancestor, child):
-                return True
-            case cst.FunctionDef():
-                return steps > 0 and _is_called_in_one_mode(model, ancestor, steps - 1)
-        child = ancestor
-    return False
-
-
-def _is_left_before(model: "Model", block: cst.IndentedBlock, child: cst.CSTNode) -> bool:
-    """Whether a statement in front of one leaves the block in one of the modes: ``if not self.training: return x``."""
-    for statement in block.body:
-        if statement is child:
-            return False
-        if isinstance(statement, cst.If) and leaves(statement.body) and mentions_mode(model, statement.test):
-            return True
-    return False
-
-
-def leaves(body: cst.BaseSuite) -> bool:
-    """Whether a block ends by leaving what is around it: ``return``, ``raise``, ``continue`` or ``break``."""
-    last = body.body[-1]
-    ends = last.body if isinstance(last, cst.SimpleStatementLine) else (last,)
-    return isinstance(ends[-1], (cst.Return, cst.Raise, cst.Continue, cst.Break))
+    if any(mentions_mode(model, test) for test in conditions(model, node)):
+        return True
+    function = model.enclosing_function(node)
+    return function is not None and steps > 0 and _is_called_in_one_mode(model, function, steps - 1)
 
 
 def _is_called_in_one_mode(model: "Model", function: cst.FunctionDef, steps: int) -> bool:

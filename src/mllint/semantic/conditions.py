@@ -1,0 +1,44 @@
+"""The conditions on which a place of a function is reached."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+
+def conditions(model: "Model", node: cst.CSTNode) -> Iterator[cst.BaseExpression]:
+    """What is tested before a place is reached, in its function or module, from the inside out.
+
+    The tests of the ``if`` and ``while`` around it and of those in front of it that leave the block
+    (``if not self.training: return x``), and the left side of the ``and`` or ``or`` in which it stands on the right.
+    """
+    child = node
+    for ancestor in model.tree.ancestors(node):
+        match ancestor:
+            case cst.If() | cst.IfExp() | cst.While() if child is not ancestor.test:
+                yield ancestor.test
+            case cst.BooleanOperation() if child is ancestor.right:
+                yield ancestor.left
+            case cst.IndentedBlock():
+                yield from _tests_before(ancestor, child)
+            case cst.FunctionDef():
+                return
+        child = ancestor
+
+
+def _tests_before(block: cst.IndentedBlock, child: cst.CSTNode) -> Iterator[cst.BaseExpression]:
+    for statement in block.body:
+        if statement is child:
+            return
+        if isinstance(statement, cst.If) and _leaves(statement.body):
+            yield statement.test
+
+
+def _leaves(body: cst.BaseSuite) -> bool:
+    """Whether a block ends by leaving what is around it."""
+    last = body.body[-1]
+    ends = last.body if isinstance(last, cst.SimpleStatementLine) else (last,)
+    return isinstance(ends[-1], (cst.Return, cst.Raise, cst.Continue, cst.Break))
