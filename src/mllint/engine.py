@@ -15,11 +15,13 @@ from mllint.rule import Finding, Handler, Rule
 from mllint.semantic.model import Model
 from mllint.semantic.project import Project
 from mllint.syntax.bare import NotBareError, bare_module
+from mllint.syntax.gate import may_hold_suppressions
 from mllint.syntax.parse import ParseError, parse
 from mllint.syntax.source import DecodingError, Source
 from mllint.syntax.spans import RoundTripError, spans_of
 from mllint.syntax.suppressions import Suppressions
 from mllint.syntax.walk import Tree
+from mllint.unused_suppressions import is_python, with_unused_suppressions
 
 
 class Targets(msgspec.Struct, frozen=True):
@@ -63,16 +65,35 @@ def lint(
     ``noqa`` only mllint's own suppression comments count (flake8 reads the others itself).
     ``python_tree`` is the file's ``ast``, where the caller has it already.
     """
-    if not rules.may_fire(data):
+    may_fire = rules.may_fire(data)
+    if not may_fire and not (rules.checks_suppressions and may_hold_suppressions(data)):
         return Result(path, Status.SKIPPED)
     try:
         source = Source.from_bytes(data, path)
     except DecodingError as error:
-        return _unreadable(path, str(error), Location(error.row, 1))
+        return _unreadable(path, str(error), Location(error.row, 1)) if may_fire else Result(path, Status.SKIPPED)
     suppressions = Suppressions(source, noqa=noqa)
     if suppressions.file_is_skipped:
         return Result(path, Status.SKIPPED)
-    targets = targets or Targets()
+    if may_fire:
+        result = _lint(source, suppressions, rules, targets or Targets(), project, python_tree)
+    else:
+        result = Result(path, Status.OK if is_python(source.text) else Status.SKIPPED)
+    if rules.checks_suppressions and result.status is Status.OK:
+        return with_unused_suppressions(result, source, suppressions, rules)
+    return result
+
+
+def _lint(
+    source: Source,
+    suppressions: Suppressions,
+    rules: RuleSet,
+    targets: Targets,
+    project: Project | None,
+    python_tree: ast.AST | None,
+) -> Result:
+    """The findings in a file on which a rule may fire."""
+    path = source.path
     bare = _bare_model(source, project, python_tree)
     if bare is not None:
         rules = _rules_that_find(source, bare, rules, targets)

@@ -10,8 +10,12 @@ from typing import NamedTuple, TypeAlias
 import libcst as cst
 
 import mllint.rules
+from mllint.diagnostics import OWN_CODES
 from mllint.rule import Handler, Rule, Subscription
 from mllint.selectors import best, is_broad, names
+
+UNUSED_SUPPRESSION = ("ML002", "unused-suppression")
+"""Code and name of what is no rule about code, but about the comments that silence rules."""
 
 
 class UnknownSelectorError(ValueError):
@@ -66,8 +70,10 @@ class Dispatch(NamedTuple):
 class RuleSet:
     """The chosen rules: dispatch tables and the gate, each built once."""
 
-    def __init__(self, rules: Iterable[Rule]) -> None:
+    def __init__(self, rules: Iterable[Rule], *, checks_suppressions: bool = False) -> None:
+        """``checks_suppressions``: whether comments that silence nothing are findings (ML002)."""
         self.rules = tuple(sorted(rules, key=lambda rule: rule.code))
+        self.checks_suppressions = checks_suppressions
 
     @property
     def codes(self) -> tuple[str, ...]:
@@ -142,8 +148,11 @@ def select(select: Iterable[str], ignore: Iterable[str]) -> RuleSet:
     for selector in (*select, *ignore):
         if not is_selector(selector):
             raise UnknownSelectorError(selector)
+    # Whether ML002 runs follows the same rules, and like the opinions it does not run unless it is named.
+    wanted = best((selector for selector in select if not is_broad(selector)), *UNUSED_SUPPRESSION)
     return RuleSet(
-        rule for rule in all_rules() if _specificity(rule, select) > _specificity(rule, ignore, opinions=True)
+        (rule for rule in all_rules() if _specificity(rule, select) > _specificity(rule, ignore, opinions=True)),
+        checks_suppressions=wanted > best(ignore, *UNUSED_SUPPRESSION),
     )
 
 
@@ -152,7 +161,8 @@ def is_selector(selector: str) -> bool:
     return (
         selector in ("ALL", "ML")
         or re.fullmatch(r"ML[0-9]", selector.upper()) is not None
-        or selector.upper() in ("ML000", "ML001", "ML002", "ML003", "ML00")
+        or selector.upper() in (*OWN_CODES, UNUSED_SUPPRESSION[0], "ML00")
+        or selector == UNUSED_SUPPRESSION[1]
         or any(matches(rule, selector) for rule in all_rules())
     )
 

@@ -20,6 +20,7 @@ from mllint.discovery import Unreadable, reason_of
 from mllint.patterns import Patterns
 from mllint.policy import policy_of
 from mllint.requirements import lower_bounds
+from mllint.selectors import best
 from mllint.semantic.project_root import ProjectRoots
 from mllint.settings import Settings, parse_version
 from mllint.syntax.gate import may_concern_rules
@@ -302,7 +303,8 @@ def _rule_set(select: tuple[str, ...], ignore: tuple[str, ...], ignored_here: tu
             raise registry.UnknownSelectorError(selector)
     # Unlike `ignore`, what is ignored for a file holds however exactly a rule was selected.
     return registry.RuleSet(
-        rule for rule in chosen.rules if not any(registry.matches(rule, selector) for selector in ignored_here)
+        (rule for rule in chosen.rules if not any(registry.matches(rule, selector) for selector in ignored_here)),
+        checks_suppressions=chosen.checks_suppressions and not best(ignored_here, *registry.UNUSED_SUPPRESSION),
     )
 
 

@@ -16,6 +16,7 @@ from mllint._dev.rule_page import RulePage
 from mllint._dev.topics import TOPICS, topic_of
 from mllint.configuration_table import described_keys, schema
 from mllint.diagnostics import Applicability
+from mllint.output.explain import OWN_PAGES, Page
 from mllint.registry import all_rules
 from mllint.rule import Rule
 
@@ -73,6 +74,8 @@ def _generated(root: Path) -> Iterator[tuple[Path, str]]:
     rules = all_rules()
     for rule in rules:
         yield root / "docs" / "rules" / f"{rule.name}.md", "\n".join(_page(rule)) + "\n"
+    for own in OWN_PAGES:
+        yield root / "docs" / "rules" / f"{own.name}.md", "\n".join(_own_page(own)) + "\n"
     yield root / "docs" / "rules" / "index.md", "\n".join(_index(rules)) + "\n"
     yield root / "src" / "mllint" / "mllint.schema.json", json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
     configuration = root / "docs" / "configuration.md"
@@ -103,6 +106,21 @@ def _page(rule: Rule) -> Iterator[str]:
     yield rule.docs.strip()
 
 
+def _own_page(page: Page) -> Iterator[str]:
+    """The page of what mllint says about its own work."""
+    yield f"<!-- {_NO_EDIT.format(source='src/mllint/output/explain.py')} -->"
+    yield ""
+    yield f"# {page.name} ({page.code})"
+    yield ""
+    yield " · ".join(
+        (_FIXES[page.fix], "on by default" if page.is_default else "off by default", f"since {page.since}")
+    )
+    yield ""
+    yield f"> {page.code} {page.message}"
+    yield ""
+    yield page.docs.strip()
+
+
 def _index(rules: tuple[Rule, ...]) -> Iterator[str]:
     yield f"<!-- {_NO_EDIT.format(source='src/mllint/rules/')} -->"
     yield ""
@@ -117,6 +135,13 @@ def _index(rules: tuple[Rule, ...]) -> Iterator[str]:
             yield ""
             yield from _table(members, "")
             yield ""
+    yield "## mllint itself (ML0xx): what it says about its own work, and about comments"
+    yield ""
+    yield "| code | name | says | fix |"
+    yield "|---|---|---|---|"
+    for page in OWN_PAGES:
+        yield f"| {page.code} | [{page.name}]({page.name}.md) | {page.message} | {_FIXES[page.fix]} |"
+    yield ""
     yield "```{toctree}"
     yield ":hidden:"
     yield ":glob:"
@@ -178,12 +203,12 @@ def _frameworks(rule: Rule) -> list[str]:
 
 
 def _fix(rule: Rule) -> str:
-    match rule.applicability:
-        case Applicability.SAFE:
-            return "safe fix"
-        case Applicability.UNSAFE:
-            return "unsafe fix"
-        case Applicability.DISPLAY:
-            return "suggestion"
-        case None:
-            return "no fix"
+    return _FIXES[rule.applicability]
+
+
+_FIXES = {
+    Applicability.SAFE: "safe fix",
+    Applicability.UNSAFE: "unsafe fix",
+    Applicability.DISPLAY: "suggestion",
+    None: "no fix",
+}

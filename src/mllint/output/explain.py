@@ -60,6 +60,64 @@ It is reported only for files that name a framework: others are never parsed.
 """,
     ),
     Page(
+        code="ML002",
+        name="unused-suppression",
+        message="this suppression silences nothing",
+        fix=Applicability.SAFE,
+        severity=Severity.WARNING,
+        is_default=False,
+        docs="""\
+## What it does
+
+Finds comments that silence a rule where the rule finds nothing: the code was mended since, or moved
+away from its comment, or the rule has learned better. It reads `# mllint: ignore[...]`,
+`# mllint: file-ignore[...]`, and in `# noqa: ...` the codes of mllint.
+
+## Why is this bad?
+
+The comment says that something is wrong here and known to be, which is no longer true. It will also
+silence the next finding at this place, which nobody has seen yet.
+
+## Example
+
+```python
+import torch
+
+x = torch.zeros(3)
+x = x.cuda()  # noqa: E501, ML101
+```
+
+## Use instead
+
+```python
+import torch
+
+x = torch.zeros(3)
+x = x.cuda()  # noqa: E501
+```
+
+## What it leaves alone
+
+It runs only if it is selected by name (`--extend-select ML002`): what a rule finds may change with
+every version of mllint, and a comment that one version needs would be a finding of the next. It
+says nothing about a code unless every rule that the code names was run on the file: a run with
+`--select ML1,ML002` says nothing about `# noqa: ML501`. Codes of other tools, a `# noqa` without codes,
+comments in files that cannot be parsed, and the codes ML000 to ML003 are left alone.
+
+flake8 does not show its `noqa` comments to plugins, so there only mllint's own comments are judged.
+
+## Fix safety
+
+The fix is safe: it takes out the codes that silence nothing, and the directive when none is left.
+Other codes, other directives and the remaining text of the comment stay. No fix is offered where that
+text would turn into a directive.
+
+## References
+
+- [Configuration: silencing a finding](../configuration.md)
+""",
+    ),
+    Page(
         code="ML003",
         name="unreadable-file",
         message="a file or folder could not be read",

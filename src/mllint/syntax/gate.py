@@ -5,7 +5,10 @@ framework costs next to nothing. It may only be more generous than the gate of t
 (``RuleSet.may_fire``); a test compares the two over all rules.
 """
 
+import re
+
 _FRAMEWORKS = (b"torch", b"paddle", b"transformers")
+_SUPPRESSION = re.compile(rb"mllint:|(?i:#\s*noqa)[^\r\n]*\bML[0-9]")
 
 
 def may_concern_rules(data: bytes) -> bool:
@@ -13,4 +16,11 @@ def may_concern_rules(data: bytes) -> bool:
     if any(word in data for word in _FRAMEWORKS):
         return True
     # What is wrong with numpy alone is, so far, how NaN is compared.
-    return b"numpy" in data and b"nan" in data.lower()
+    if b"numpy" in data and b"nan" in data.lower():
+        return True
+    return may_hold_suppressions(data)
+
+
+def may_hold_suppressions(data: bytes) -> bool:
+    """Whether a file with these bytes may silence rules of mllint in a comment. Never wrongly false."""
+    return (b"mllint:" in data or b"ML" in data) and _SUPPRESSION.search(data) is not None

@@ -23,22 +23,48 @@ import re
 from functools import cached_property
 from typing import NamedTuple
 
-from mllint.syntax.layout import Rows, split_lines
+from mllint.syntax.layout import Comment, Rows, split_lines
 from mllint.syntax.source import Source
 
 _OWN = re.compile(r"#\s*mllint:\s*(?P<file>file-)?ignore\[(?P<selectors>[^\]]*)\]")
+_IN_BRACKETS = re.compile(r"[^,\s](?:[^,\]]*[^,\s\]])?")
+_CODE = re.compile(r"[^,\s]+")
 
 
-class _Silence(NamedTuple):
-    """What one comment of mllint's own silences; ``rows`` is ``None`` for the whole file."""
+class Selector(NamedTuple):
+    """What stands in a comment for one rule or several, and at which offsets of the text."""
 
-    selectors: tuple[str, ...]
+    text: str
+    start: int
+    end: int
+
+    def names(self, code: str, name: str | None) -> bool:
+        """Whether it names a rule: by its code, by a prefix of it that begins with ``ML``, or by its name."""
+        return self.text == name or (self.text[:2].upper() == "ML" and code.startswith(self.text.upper()))
+
+
+class Directive(NamedTuple):
+    """What silences findings, within a comment.
+
+    ``start`` and ``end`` are the offsets of the directive, ``comment`` those of the whole comment. ``rows`` is ``None``
+    for the whole file. Of a ``noqa`` (no ``is_own``) all selectors are given, also those of other tools.
+    """
+
+    is_own: bool
+    selectors: tuple[Selector, ...]
     rows: Rows | None
+    row: int
+    start: int
+    end: int
+    comment: tuple[int, int]
+
+    def reaches(self, row: int) -> bool:
+        """Whether a finding that begins on this row is one that it is about."""
+        return self.rows is None or self.rows.first <= row <= self.rows.last
 
     def covers(self, code: str, row: int, name: str | None) -> bool:
-        if self.rows is not None and not self.rows.first <= row <= self.rows.last:
-            return False
-        return any(_names(selector, code, name) for selector in self.selectors)
+        """Whether it silences the finding of a rule that begins on a row."""
+        return self.reaches(row) and any(selector.names(code, name) for selector in self.selectors)
 
 
 class Suppressions:
@@ -63,9 +89,7 @@ class Suppressions:
 
     def silences(self, code: str, row: int, name: str | None = None) -> bool:
         """Whether a comment silences the finding of this rule that begins on this 1-based row."""
-        return self._flake8_silences(code, row) or any(
-            silence.covers(code, row, name) for silence in self._own_silences
-        )
+        return self._flake8_silences(code, row) or any(directive.covers(code, row, name) for directive in self.own)
 
     def _flake8_silences(self, code: str, row: int) -> bool:
         if not self._noqa or "noqa" not in self._folded_text:
@@ -80,15 +104,56 @@ class Suppressions:
         return bool(violation.is_inline_ignored(disable_noqa=False))
 
     @cached_property
-    def _own_silences(self) -> tuple[_Silence, ...]:
+    def own(self) -> tuple[Directive, ...]:
+        """What mllint's own comments say."""
         if "mllint:" not in self._source.text:
             return ()
-        return tuple(
-            _Silence(_selectors(match["selectors"]), None if match["file"] else comment.target)
-            for comment in self._source.layout.comments
-            for match in _OWN.finditer(comment.text)
-            if match["file"] or comment.target is not None
+        found = []
+        for comment in self._source.layout.comments:
+            for match in _OWN.finditer(comment.text):
+                if match["file"] or comment.target is not None:
+                    rows = None if match["file"] else comment.target
+                    found.append(self._directive(comment, match.span(), match.span("selectors"), rows, is_own=True))
+        return tuple(found)
+
+    @property
+    def noqa(self) -> tuple[Directive, ...]:
+        """What ``# noqa: ...`` in real comments says; without those that name no rule, which silence everything."""
+        if not self._noqa or "noqa" not in self._folded_text:
+            return ()
+        from flake8.defaults import NOQA_INLINE_REGEXP
+
+        found = []
+        for comment in self._source.layout.comments:
+            chunk = self._source.layout.chunks.get(comment.row, Rows(comment.row, comment.row))
+            lines = self._lines[chunk.first - 1 : chunk.last]
+            # flake8 reads the first one only, wherever in these lines it stands.
+            match = NOQA_INLINE_REGEXP.search("".join(lines))
+            before = sum(map(len, lines[: comment.row - chunk.first])) + comment.column
+            if match is None or match["codes"] is None or not before <= match.start() < before + len(comment.text):
+                continue
+            codes = match.start("codes") - before, match.end("codes") - before
+            end = codes[0] + len(match["codes"].rstrip(", \t\r\n"))
+            found.append(self._directive(comment, (match.start() - before, end), codes, chunk, is_own=False))
+        return tuple(found)
+
+    def _directive(
+        self,
+        comment: Comment,
+        span: tuple[int, int],
+        listed: tuple[int, int],
+        rows: Rows | None,
+        *,
+        is_own: bool,
+    ) -> Directive:
+        """The directive that stands at a span of a comment, with its selectors at another."""
+        start = self._source.line_starts[comment.row - 1] + comment.column
+        selectors = tuple(
+            Selector(match[0], start + match.start(), start + match.end())
+            for match in (_IN_BRACKETS if is_own else _CODE).finditer(comment.text, *listed)
         )
+        whole = (start, start + len(comment.text))
+        return Directive(is_own, selectors, rows, comment.row, start + span[0], start + span[1], whole)
 
     @cached_property
     def _folded_text(self) -> str:
@@ -97,12 +162,3 @@ class Suppressions:
     @cached_property
     def _lines(self) -> list[str]:
         return split_lines(self._source.text)
-
-
-def _selectors(text: str) -> tuple[str, ...]:
-    return tuple(filter(None, (part.strip() for part in text.split(","))))
-
-
-def _names(selector: str, code: str, name: str | None) -> bool:
-    """Whether a selector (code, prefix of a code that begins with ``ML``, name) names a rule."""
-    return selector == name or (selector[:2].upper() == "ML" and code.startswith(selector.upper()))
