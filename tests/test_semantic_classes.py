@@ -7,6 +7,7 @@ import pytest
 
 from mllint.semantic.classes import Members, Role, makes_parameter
 from mllint.semantic.definitions import ClassInfo
+from mllint.semantic.disk import Disk
 from mllint.semantic.initialization import Form, ends_in_mixin, mentions, next_initializer
 from mllint.semantic.mentions import Mentions
 from mllint.semantic.model import Model
@@ -408,18 +409,18 @@ def folder(tmp_path: Path) -> Path:
     [("head", True), ("tail", False), ("neck", True), ("body", False), ("skip", True), ("hidden", False), ("x", False)],
 )
 def test_attributes_that_other_files_may_read(folder: Path, attribute: str, read: bool) -> None:
-    assert Mentions(folder).may_read(attribute, frozenset({"Net"}), folder / "net.py") is read
+    assert Mentions(Disk(folder)).may_read(attribute, frozenset({"Net"}), folder / "net.py") is read
 
 
 def test_a_file_is_no_other_file(folder: Path) -> None:
     home = folder / "package" / "reader.py"
-    assert not Mentions(folder).may_read("head", frozenset({"Net"}), home)
+    assert not Mentions(Disk(folder)).may_read("head", frozenset({"Net"}), home)
 
 
 def test_a_class_of_the_same_name_is_another_class(folder: Path) -> None:
-    assert not Mentions(folder).may_read("body", frozenset({"Own"}), folder / "net.py")
+    assert not Mentions(Disk(folder)).may_read("body", frozenset({"Own"}), folder / "net.py")
 
 
 def test_in_a_large_project_everything_may_be_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mllint.semantic.mentions.MAX_FILES", 2)
-    assert Mentions(folder).may_read("anything", frozenset({"Net"}), folder / "net.py")
+    monkeypatch.setattr("mllint.semantic.disk.MAX_FILES", 2)
+    assert Mentions(Disk(folder)).may_read("anything", frozenset({"Net"}), folder / "net.py")

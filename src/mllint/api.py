@@ -7,6 +7,8 @@ sibling files of a project whose root the settings name.
 import os
 from pathlib import Path
 
+import msgspec
+
 from mllint.diagnostics import Diagnostic, Location, Result, Severity, Status
 from mllint.fixer import FixResult
 from mllint.registry import UnknownSelectorError
@@ -24,8 +26,9 @@ def lint_source(source: bytes | str, path: str = "<string>", settings: Settings 
     """
     settings = settings or Settings()
     data = _bytes(source)
+    project = _project(settings, path)
     try:
-        return lint(data, path, settings, _project(settings, path))
+        return _with_dependencies(lint(data, path, settings, project), project)
     except UnknownSelectorError as error:
         return _misconfigured(path, error)
 
@@ -44,10 +47,19 @@ def fix_source(
     """
     settings = settings or Settings()
     data = _bytes(source)
+    project = _project(settings, path)
     try:
-        return fix(data, path, settings, _project(settings, path), unsafe=unsafe)
+        fixed = fix(data, path, settings, project, unsafe=unsafe)
+        return msgspec.structs.replace(fixed, result=_with_dependencies(fixed.result, project))
     except UnknownSelectorError as error:
         return FixResult(data, (), _misconfigured(path, error), str(error))
+
+
+def _with_dependencies(result: Result, project: Project | None) -> Result:
+    if project is None:
+        return result
+    found = project.reads.dependencies(str(project.disk.real(result.path)))
+    return msgspec.structs.replace(result, dependencies=found)
 
 
 def _project(settings: Settings, path: str) -> Project | None:

@@ -120,4 +120,4 @@ class Result(msgspec.Struct, frozen=True):
     suppressed: tuple[Diagnostic, ...] = ()
     """Findings that a comment in the file silences, sorted."""
     dependencies: tuple[str, ...] = ()
-    """Sibling files whose content the findings depend on, sorted."""
+    """Sibling files whose content the findings depend on, sorted; told by the library functions only."""

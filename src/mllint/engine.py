@@ -98,7 +98,7 @@ def _lint(
     if bare is not None:
         rules = _rules_that_find(source, bare, rules, targets)
         if not rules.rules:
-            return Result(path, Status.OK, dependencies=bare.dependencies)
+            return Result(path, Status.OK)
     try:
         model = Model(Tree(parse(source)), source, project)
     except ParseError as error:
@@ -173,7 +173,7 @@ def _analyse(
             failures.append(_Failure(rule, node, error))
             failed.add(rule.code)
     if not found and not failures:
-        return Result(source.path, Status.OK, dependencies=model.dependencies)
+        return Result(source.path, Status.OK)
     diagnostics = _place(source, tree, found, failures)
     reported: list[Diagnostic] = []
     suppressed: list[Diagnostic] = []
@@ -181,7 +181,7 @@ def _analyse(
         silent = suppressions.silences(diagnostic.code, diagnostic.noqa_row, diagnostic.name)
         (suppressed if silent else reported).append(diagnostic)
     status = Status.INTERNAL_ERROR if any(item.code == "ML000" for item in reported) else Status.OK
-    return Result(source.path, status, tuple(reported), tuple(suppressed), model.dependencies)
+    return Result(source.path, status, tuple(reported), tuple(suppressed))
 
 
 def _visits(tree: Tree, rules: RuleSet, context: Context) -> Iterator[tuple[Rule, cst.CSTNode, Handler]]:

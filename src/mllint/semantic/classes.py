@@ -180,14 +180,14 @@ class Members:
         if model.project is None:
             return False
         names = frozenset({info.name for info in (self.definition, *self.subclasses)})
-        return model.project.mentions.may_read(name, names, Path(model.source.path).resolve())
+        home = Path(model.source.path).resolve()
+        return model.project.mentions(home).may_read(name, names, home)
 
     def are_used_by_a_variant(self, names: frozenset[str]) -> bool:
         """Whether the classes of another file of the project have attributes of all these names, and read them."""
         model = self.definition.model
-        return model.project is not None and model.project.mentions.have_a_user(
-            names, Path(model.source.path).resolve()
-        )
+        home = Path(model.source.path).resolve()
+        return model.project is not None and model.project.mentions(home).have_a_user(names, home)
 
     def _mentions(self, name: str) -> Iterator[tuple[cst.Attribute, "FunctionInfo"]]:
         for model in self.models:

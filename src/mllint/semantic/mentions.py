@@ -3,24 +3,19 @@
 It answers one question: may some other file read an attribute that the file at hand never reads?
 """
 
-import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-MAX_FOLDERS = 2_000
-MAX_FILES = 2_000
-MAX_BYTES = 25_000_000
-"""How much of a project is looked at; in a larger one every name may be mentioned."""
+from mllint.semantic.disk import Disk
 
 # An attribute that is read, or any word behind a quote: a name for `getattr`, or the key of a state dict.
 _READ = re.compile(rb"(?:\.\s*|[\"'])([A-Za-z_]\w*)\b(?!\s*=[^=])")
 _OWN = re.compile(rb"\bself\.(\w+)\s*(?::[^=\n]+)?=[^=]|\bdef\s+(\w+)")
 _CLASS = re.compile(rb"^[ \t]*class\s+(\w+)", re.MULTILINE)
 _CAPITALIZED = re.compile(rb"\b_*[A-Z]\w*")
-_SKIPPED = frozenset({".git", ".hg", ".tox", ".venv", "venv", "node_modules", "__pycache__", "build", "dist"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +29,13 @@ class _Words:
 
 
 class Mentions:
-    """The words of every Python file under a folder. A file is searched when somebody asks for a word that it has."""
+    """The words of every Python file of a project. A file is searched when somebody asks for a word that it has.
 
-    def __init__(self, root: Path) -> None:
-        self.root = root
+    In a project that is too large to be looked at every name may be mentioned.
+    """
+
+    def __init__(self, disk: Disk) -> None:
+        self._disk = disk
         self._words: dict[Path, _Words] = {}
         self._answers: dict[tuple[str, frozenset[str]], frozenset[Path]] = {}
 
@@ -80,28 +78,7 @@ class Mentions:
 
     @cached_property
     def _files(self) -> tuple[Path, ...] | None:
-        """The files, sorted; ``None`` when the project is too large."""
-        found: list[Path] = []
-        size = 0
-        for count, (folder, folders, names) in enumerate(os.walk(self.root)):
-            if count >= MAX_FOLDERS:
-                return None
-            folders[:] = sorted(name for name in folders if name not in _SKIPPED and not name.startswith("."))
-            for name in sorted(names):
-                if name.endswith((".py", ".pyi", ".ipynb")):
-                    path = Path(folder, name)
-                    size += _size(path)
-                    found.append(path)
-            if len(found) > MAX_FILES or size > MAX_BYTES:
-                return None
-        return tuple(found)
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0
+        return self._disk.files()
 
 
 def _content(path: Path) -> bytes:

@@ -45,7 +45,6 @@ class Model:
         self._classes: MutableMapping[int, ClassInfo] = {}
         self._comprehensions: dict[tuple[int, str], Binding] = {}
         self._left_scopes: list[Scope] = []
-        self._dependencies: set[str] = set()
         self.depth = Depth() if project is None else project.depth
 
     @cached_property
@@ -97,7 +96,7 @@ class Model:
         for function_definition in self._functions.values():
             function_definition.forget()
         left = [*self._left_scopes, *self._scopes.values()]
-        kept = {"tree", "source", "project", "depth", "_functions", "_classes", "_dependencies"}
+        kept = {"tree", "source", "project", "depth", "_functions", "_classes"}
         for name in self.__dict__.keys() - kept:
             del self.__dict__[name]
         self._scopes, self._scope_of, self._comprehensions, self._left_scopes = {}, {}, {}, left
@@ -298,7 +297,7 @@ class Model:
         path = self.project.locate(module, level, Path(self.source.path))
         if path is None:
             return None
-        self._dependencies.add(str(path))
+        self._note_content(path)
         if exporting is not None and not self.project.may_export(path, exporting):
             return None
         return self.project.model(path)
@@ -307,10 +306,10 @@ class Model:
         """The model of a file of the same project that this file does not import; ``None`` outside a project."""
         if self.project is None:
             return None
-        self._dependencies.add(str(path))
+        self._note_content(path)
         return self.project.model(path)
 
-    @property
-    def dependencies(self) -> tuple[str, ...]:
-        """The sibling files that were looked at, sorted."""
-        return tuple(sorted(self._dependencies))
+    def _note_content(self, path: Path) -> None:
+        if self.project is not None:
+            real = self.project.disk.real
+            self.project.reads.note(str(real(self.source.path)), ("content", str(real(str(path)))))

@@ -4,19 +4,18 @@ Nothing is imported or run: a sibling file is read, parsed and asked for its cla
 is being checked. How much is read is bounded, and what was read is kept for the next file.
 """
 
-import os
 import re
 from collections import OrderedDict
-from collections.abc import Iterator
 from functools import cached_property
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 from mllint.semantic.depth import Depth
+from mllint.semantic.disk import MAX_BYTES, Disk
 from mllint.semantic.mentions import Mentions
 from mllint.semantic.project_root import project_root
+from mllint.semantic.reads import Reads
 from mllint.syntax.bare import NotBareError, bare_module
 from mllint.syntax.parse import ParseError, parse
 from mllint.syntax.source import DecodingError, Source
@@ -25,10 +24,6 @@ from mllint.syntax.walk import Tree
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
-MAX_BYTES = 400_000
-"""Largest sibling file that is read."""
-MAX_SEARCHED = 1500
-"""How many files are searched for a text at most."""
 MAX_REMEMBERED = 50_000
 """How many answers about the text of files are remembered."""
 KEPT_CHARACTERS = 1_000_000
@@ -38,20 +33,19 @@ KEPT_CHARACTERS = 1_000_000
 class Project:
     """A folder in which imports are looked up, and the models of the files that were read there last.
 
-    ``limit`` is how many characters of source the kept models may stand for.
+    ``limit`` is how many characters of source the kept models may stand for. Every question says on whose behalf it is
+    asked, so that it is known (``reads``) what the findings in a file rest on.
     """
 
     def __init__(self, root: Path, limit: int = KEPT_CHARACTERS) -> None:
         self.root = root
         self.limit = limit
         self.depth = Depth()
+        self.disk = Disk(root)
+        self.reads = Reads(self.disk)
         self._kept = 0
         self._models: OrderedDict[Path, Model | None] = OrderedDict()
         self._left: WeakSet[Model] = WeakSet()
-        self._paths: dict[str, Path] = {}
-        self._located: dict[tuple[str, Path], Path | None] = {}
-        self._with_checkpoints: dict[Path, tuple[Path, ...]] = {}
-        self._checkpoints_in: dict[Path, bool] = {}
         self._written: dict[tuple[Path, bytes], bool] = {}
         self._mentioned: dict[tuple[Path, str], bool] = {}
 
@@ -62,68 +56,36 @@ class Project:
 
     def locate(self, module: str, level: int, importer: Path) -> Path | None:
         """The file that ``import module`` (after ``level`` dots) means in ``importer``, if it is in the project."""
-        folder = self._resolved(str(importer)).parent
-        if level > 0:
-            for _ in range(level - 1):
-                folder = folder.parent
-            return self._file(module, folder)
-        # A script's own folder comes first on `sys.path`; a package is imported from one of the folders above it.
-        while True:
-            found = self._file(module, folder)
-            if found is not None or folder == self.root or self.root not in folder.parents:
-                break
-            folder = folder.parent
-        return found if found is not None else self._file(module, self.root / "src")
+        reader = self.disk.real(str(importer))
+        question = ("module", module, str(level), str(reader.parent))
+        self.reads.note(str(reader), question)
+        return self.disk.module(question)
 
-    def _file(self, module: str, folder: Path) -> Path | None:
-        key = (module, folder)
-        if key not in self._located:
-            self._located[key] = self._look(module, folder)
-        return self._located[key]
-
-    @staticmethod
-    def _look(module: str, folder: Path) -> Path | None:
-        target = folder.joinpath(*module.split(".")) if module else folder
-        for candidate in (
-            target / "__init__.py",
-            target.with_suffix(".py") if module else target / "__init__.py",
-        ):
-            try:
-                if candidate.is_file():
-                    return candidate
-            except OSError:
-                return None
-        return None
+    def mentions(self, reader: Path) -> Mentions:
+        """Which names the files of the project mention."""
+        self.reads.note(str(reader), ("tree",))
+        return self._mentions
 
     @cached_property
-    def mentions(self) -> Mentions:
-        """Which names the files of the project mention."""
-        return Mentions(self.root)
+    def _mentions(self) -> Mentions:
+        return Mentions(self.disk)
 
-    def checkpoint_files(self, folder: Path) -> tuple[Path, ...]:
+    def checkpoint_files(self, folder: Path, reader: Path) -> tuple[Path, ...]:
         """The Python files of a folder that save or load state dicts by the look of it, sorted."""
-        if folder not in self._with_checkpoints:
-            try:
-                paths = sorted(path.resolve() for path in folder.glob("*.py") if path.is_file())
-            except OSError:
-                paths = []
-            self._with_checkpoints[folder] = tuple(path for path in paths if self.has_checkpoints(path))
-        return self._with_checkpoints[folder]
+        self.reads.note(str(reader), ("scripts", str(folder)))
+        return tuple(path for path in self.disk.scripts(folder) if self.has_checkpoints(path, reader))
 
-    def has_checkpoints(self, path: Path) -> bool:
+    def has_checkpoints(self, path: Path, reader: Path) -> bool:
         """Whether a file saves or loads state dicts by the look of it."""
-        if path not in self._checkpoints_in:
-            text = _content(path)
-            is_relevant = b"torch" in text or b"paddle" in text
-            self._checkpoints_in[path] = is_relevant and any(word in text for word in _CHECKPOINT_WORDS)
-        return self._checkpoints_in[path]
+        return bool(self.reads.note(str(reader), ("saves", str(path))))
 
-    def is_written_near(self, path: Path, pattern: re.Pattern[bytes]) -> bool:
+    def is_written_near(self, reader: Path, pattern: re.Pattern[bytes]) -> bool:
         """Whether the pattern matches in a Python file below the folder of a file, or right in a folder above it."""
-        key = (path.parent, pattern.pattern)
+        self.reads.note(str(reader), ("near", str(reader.parent)))
+        key = (reader.parent, pattern.pattern)
         if key not in self._written:
-            files = islice(self._files_near(path), MAX_SEARCHED)
-            self._written[key] = any(pattern.search(_content(file)) for file in files)
+            files = self.disk.files_near(reader.parent)
+            self._written[key] = any(pattern.search(self.disk.read(file) or b"") for file in files)
         return self._written[key]
 
     def may_export(self, path: Path, name: str) -> bool:
@@ -132,20 +94,10 @@ class Project:
         if key not in self._mentioned:
             if len(self._mentioned) >= MAX_REMEMBERED:
                 self._mentioned.clear()
-            text = _content(path)
+            text = self.disk.read(path) or b""
             is_there = not name.isascii() or name.encode() in text
             self._mentioned[key] = is_there or _STAR_IMPORT.search(text) is not None
         return self._mentioned[key]
-
-    def _files_near(self, path: Path) -> Iterator[Path]:
-        try:
-            yield from sorted(path.parent.rglob("*.py"))
-            for folder in path.parent.parents:
-                if folder != self.root and self.root not in folder.parents:
-                    break
-                yield from sorted(folder.glob("*.py"))
-        except OSError:
-            return
 
     def model(self, path: Path) -> "Model | None":
         """The model of a sibling file; ``None`` when it cannot be read or parsed."""
@@ -158,7 +110,7 @@ class Project:
 
     def recall(self, source: Source) -> "Model | None":
         """The model of a file that was read before, if its text is still the same."""
-        model = self._models.get(self._resolved(source.path))
+        model = self._models.get(self.disk.real(source.path))
         return model if model is not None and model.source.text == source.text else None
 
     def keep(self, model: "Model") -> None:
@@ -166,7 +118,14 @@ class Project:
         for left in list(self._left):
             left.forget()
             left.let_go()
-        self._keep(self._resolved(model.source.path), model)
+        path = self.disk.real(model.source.path)
+        try:
+            data = model.source.encode(model.source.text)
+        except UnicodeError:  # an encoding that cannot write what it reads: nothing is known of this file's bytes
+            data = b""
+        self.disk.note_read(path, data)
+        # Too large to be read as a sibling is too large, whichever of them comes first.
+        self._keep(path, model if len(data) <= MAX_BYTES else None)
 
     def close(self) -> None:
         """Drop the models of all files. They hold themselves, and would stay until the collector comes."""
@@ -176,13 +135,6 @@ class Project:
                 model.let_go()
         self._models.clear()
         self._kept = 0
-
-    def _resolved(self, path: str) -> Path:
-        """The absolute path of a file, through symbolic links."""
-        path = os.path.abspath(path)
-        if path not in self._paths:
-            self._paths[path] = Path(path).resolve()
-        return self._paths[path]
 
     def _keep(self, path: Path, model: "Model | None") -> None:
         self._kept -= _size(self._models.pop(path, None))
@@ -200,12 +152,13 @@ class Project:
             Model,
         )  # the model knows its project and the project makes models
 
+        data = self.disk.read(path)
+        if data is None:
+            return None
         try:
-            if path.stat().st_size > MAX_BYTES:
-                return None
-            source = Source.from_bytes(path.read_bytes(), str(path))
+            source = Source.from_bytes(data, str(path))
             return Model(Tree(bare_module(source.text)), source, self)
-        except (OSError, DecodingError):
+        except DecodingError:
             return None
         except NotBareError:
             pass
@@ -216,15 +169,6 @@ class Project:
 
 
 _STAR_IMPORT = re.compile(rb"import\s*\*")
-_CHECKPOINT_WORDS = (b".save(", b"state_dict(", b"set_dict(", b"load_dict(")
-
-
-def _content(path: Path) -> bytes:
-    """The bytes of a file; none of one that cannot be read or is too large."""
-    try:
-        return path.read_bytes() if path.stat().st_size <= MAX_BYTES else b""
-    except OSError:
-        return b""
 
 
 def _size(model: "Model | None") -> int:

@@ -85,7 +85,7 @@ class Surroundings:
         own = _file(self.model)
         found = {own}
         for path in self._paths(project, own):
-            if path in found or not project.has_checkpoints(path):
+            if path in found or not project.has_checkpoints(path, own):
                 continue
             model = self.model.neighbour(path) if len(found) < MAX_FILES else None
             found.add(path)
@@ -99,7 +99,7 @@ class Surroundings:
         if own.parent != project.root and project.root in own.parents:
             folders.append(own.parent.parent)
         for folder in folders:
-            for path in project.checkpoint_files(folder)[:MAX_FILES]:
+            for path in project.checkpoint_files(folder, own)[:MAX_FILES]:
                 yield path
                 beside = self.model.neighbour(path) if path != own else None
                 if beside is not None:

@@ -1,0 +1,237 @@
+"""What the disk says about the files of a project, as answers to questions that can be asked again.
+
+Everything that the model of a file learns about other files, it learns from here. A question is a value; so is the
+answer. Whoever keeps both can tell later, without reading any code, whether a finding still rests on what is there:
+also on a file that was looked for and not found, or on what the names in a folder are.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from hashlib import blake2b
+from itertools import islice
+from pathlib import Path
+from typing import TypeAlias
+
+MAX_BYTES = 400_000
+"""Largest sibling file that is read."""
+MAX_SEARCHED = 1500
+"""How many files are searched for a text at most."""
+MAX_FOLDERS = 2_000
+MAX_FILES = 2_000
+MAX_TREE_BYTES = 25_000_000
+"""How much of a project is looked at as a whole; a larger one is not known as a whole."""
+
+Question: TypeAlias = tuple[str, ...]
+"""What is asked: ``content PATH``, ``module NAME LEVEL FOLDER``, ``scripts FOLDER``, ``saves PATH``, ``near FOLDER``,
+``tree``.
+"""
+
+_CHECKPOINT_WORDS = (b".save(", b"state_dict(", b"set_dict(", b"load_dict(")
+_SKIPPED = frozenset({".git", ".hg", ".tox", ".venv", "venv", "node_modules", "__pycache__", "build", "dist"})
+_UNREAD = "unread"
+"""The content of a file that cannot be read or is too large."""
+_CHANGING = "changing"
+"""The answer to a question that had two answers in one run: no later answer is equal to it."""
+
+
+class Disk:
+    """The files below (and, through relative imports, above) the root of a project. Each question is answered once."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._answers: dict[Question, str] = {}
+        self._names: dict[str, frozenset[str]] = {}
+        self._real: dict[str, Path] = {}
+        self._answer_to: dict[str, Callable[..., str]] = {
+            "content": self._content,
+            "module": self._module,
+            "near": self._near,
+            "saves": self._saves,
+            "scripts": self._scripts,
+            "tree": self._tree,
+        }
+
+    def answer(self, question: Question) -> str:
+        """What the disk says, or said when that was asked for the first time."""
+        found = self._answers.get(question)
+        if found is None:
+            kind, *arguments = question
+            found = self._answers[question] = self._answer_to[kind](*arguments)
+        return found
+
+    def real(self, path: str) -> Path:
+        """The absolute path of a file, through symbolic links."""
+        path = os.path.abspath(path)
+        found = self._real.get(path)
+        if found is None:
+            found = self._real[path] = Path(path).resolve()
+        return found
+
+    # -- content -----------------------------------------------------------------------------------------------------
+
+    def read(self, path: Path) -> bytes | None:
+        """The bytes of a file; ``None`` for one that cannot be read or is too large."""
+        data = _content_of(str(path))
+        self._note_content(path, _UNREAD if data is None else content_digest(data))
+        return data
+
+    def note_read(self, path: Path, data: bytes) -> None:
+        """Take note of what a file holds, for it was read elsewhere."""
+        self._note_content(path, content_digest(data) if len(data) <= MAX_BYTES else _UNREAD)
+
+    def _note_content(self, path: Path, answer: str) -> None:
+        question = ("content", str(self.real(str(path))))
+        if self._answers.setdefault(question, answer) != answer:
+            self._answers[question] = _CHANGING
+
+    @staticmethod
+    def _content(path: str) -> str:
+        data = _content_of(path)
+        return _UNREAD if data is None else content_digest(data)
+
+    def has_checkpoints(self, path: Path) -> bool:
+        """Whether a file saves or loads state dicts by the look of it."""
+        return bool(self.answer(("saves", str(path))))
+
+    def _saves(self, path: str) -> str:
+        text = self.read(Path(path)) or b""
+        is_relevant = b"torch" in text or b"paddle" in text
+        return "yes" if is_relevant and any(word in text for word in _CHECKPOINT_WORDS) else ""
+
+    # -- where modules are -------------------------------------------------------------------------------------------
+
+    def module(self, question: Question) -> Path | None:
+        """The file that a ``module`` question is answered with."""
+        path, _, _ = self.answer(question).partition("\0")
+        return Path(path) if path else None
+
+    def _module(self, module: str, level: str, folder: str) -> str:
+        found = self._found_module(module, int(level), folder)
+        # What the file is relative to its project is decided where links lead to.
+        return f"{found}\0{os.path.realpath(found)}" if found else ""
+
+    def _found_module(self, module: str, level: int, folder: str) -> str | None:
+        if level > 0:
+            for _ in range(level - 1):
+                folder = os.path.dirname(folder)
+            return self._file(module, folder)
+        root = str(self.root)
+        within = os.path.join(root, "")
+        # A script's own folder comes first on `sys.path`; a package is imported from one of the folders above it.
+        while True:
+            found = self._file(module, folder)
+            if found is not None or folder == root or not folder.startswith(within):
+                break
+            folder = os.path.dirname(folder)
+        return found if found is not None else self._file(module, os.path.join(root, "src"))
+
+    def _file(self, module: str, folder: str) -> str | None:
+        target = os.path.join(folder, *module.split(".")) if module else folder
+        candidates = [os.path.join(target, "__init__.py")]
+        if module:
+            candidates.append(f"{target}.py")
+        return next((path for path in candidates if self._is_file(path)), None)
+
+    def _is_file(self, path: str) -> bool:
+        folder, name = os.path.split(path)
+        return name in self._names_in(folder) and os.path.isfile(path)
+
+    def _names_in(self, folder: str) -> frozenset[str]:
+        """What lies in a folder; nothing in one that is not there."""
+        names = self._names.get(folder)
+        if names is None:
+            above, name = os.path.split(folder)
+            # Most folders that are asked for do not exist, and the one above is known.
+            exists = above == folder or above not in self._names or name in self._names[above]
+            try:
+                names = frozenset(os.listdir(folder)) if exists else frozenset()
+            except (OSError, ValueError):
+                names = frozenset()
+            self._names[folder] = names
+        return names
+
+    # -- many files at once ------------------------------------------------------------------------------------------
+
+    def scripts(self, folder: Path) -> tuple[Path, ...]:
+        """The Python files right in a folder, sorted."""
+        return tuple(map(Path, self.answer(("scripts", str(folder))).split("\0")[:-1]))
+
+    def _scripts(self, folder: str) -> str:
+        try:
+            paths = sorted(path.resolve() for path in Path(folder).glob("*.py") if path.is_file())
+        except OSError:
+            paths = []
+        return "".join(f"{path}\0" for path in paths)
+
+    def files_near(self, folder: Path) -> Iterator[Path]:
+        """The Python files below a folder and right in the folders above it, up to the root."""
+        return islice(self._files_near(folder), MAX_SEARCHED)
+
+    def _files_near(self, folder: Path) -> Iterator[Path]:
+        try:
+            yield from sorted(folder.rglob("*.py"))
+            for above in folder.parents:
+                if above != self.root and self.root not in above.parents:
+                    break
+                yield from sorted(above.glob("*.py"))
+        except OSError:
+            return
+
+    def _near(self, folder: str) -> str:
+        return self._digest_of(self.files_near(Path(folder)))
+
+    def files(self) -> tuple[Path, ...] | None:
+        """The Python files and notebooks of the project, sorted; ``None`` when it is too large."""
+        found: list[Path] = []
+        size = 0
+        for count, (folder, folders, names) in enumerate(os.walk(self.root)):
+            if count >= MAX_FOLDERS:
+                return None
+            folders[:] = sorted(name for name in folders if name not in _SKIPPED and not name.startswith("."))
+            for name in sorted(names):
+                if name.endswith((".py", ".pyi", ".ipynb")):
+                    path = Path(folder, name)
+                    size += _size(path)
+                    found.append(path)
+            if len(found) > MAX_FILES or size > MAX_TREE_BYTES:
+                return None
+        return tuple(found)
+
+    def _tree(self) -> str:
+        files = self.files()
+        return "large" if files is None else self._digest_of(files)
+
+    def _digest_of(self, paths: Iterator[Path] | tuple[Path, ...]) -> str:
+        found = blake2b(digest_size=16)
+        for path in paths:
+            found.update(f"{path}\0{_digest_of_all(path)}\0".encode("utf-8", "surrogateescape"))
+        return found.hexdigest()
+
+
+def content_digest(data: bytes) -> str:
+    """What stands for the content of a file."""
+    return blake2b(data, digest_size=16).hexdigest()
+
+
+def _content_of(path: str) -> bytes | None:
+    try:
+        if os.stat(path).st_size > MAX_BYTES:
+            return None
+        with open(path, "rb") as file:
+            return file.read()
+    except (OSError, ValueError):
+        return None
+
+
+def _digest_of_all(path: Path) -> str:
+    try:
+        return content_digest(path.read_bytes())
+    except OSError:
+        return ""
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
