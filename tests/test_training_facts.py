@@ -5,10 +5,12 @@ import textwrap
 import libcst as cst
 import pytest
 
+from mllint.semantic.consumers import consumer
 from mllint.semantic.made_in_forward import made_in_forward
 from mllint.semantic.model import Model
 from mllint.semantic.modes import is_same_in_all_modes, runs_in_one_mode
 from mllint.semantic.named_methods import named_method
+from mllint.semantic.used_up import used_up
 from mllint.syntax.parse import parse
 from mllint.syntax.source import Source
 from mllint.syntax.walk import Tree
@@ -142,3 +144,64 @@ def test_made_in_forward(body: str, made: list[str]) -> None:
     method = textwrap.indent(body, "        ")
     model = model_of(f"class Net(nn.Module):\n    def forward(self, x):\n{method}")
     assert [item.name for item in made_in_forward(model)] == made
+
+
+# -- generators --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("use", "by", "exhausts"),
+    [
+        ("list(g)", "`list`", True),
+        ("any(g)", "`any`", False),
+        ("torch.optim.SGD(g, lr=1)", "`SGD`", True),
+        ("torch.optim.SGD([{'params': g}])", "`SGD`", True),
+        ("paddle.optimizer.SGD(0.1, parameters=g)", "`SGD`", True),
+        ("paddle.optimizer.SGD(g)", "`SGD`", True),
+        ("[*g]", "`*`", True),
+        ("[x for x in g]", "the comprehension", True),
+        ("sum(x for x in g)", "`sum`", True),
+        ("sum(map(len, g))", "`sum`", True),
+        ("next(g)", None, None),
+        ("unknown(g)", None, None),
+        ("count(g)", "`count`", True),
+        ("maybe(g)", None, None),
+    ],
+)
+def test_consumers(use: str, by: str | None, exhausts: bool | None) -> None:
+    model = model_of(
+        f"""
+        def count(items):
+            return len([item for item in items])
+
+        def maybe(items, flag=False):
+            if flag:
+                list(items)
+
+        def f(g):
+            {use}
+        """
+    )
+    name = model.names_by_word["g"][-1]
+    found = consumer(model, name)
+    assert (None if found is None else (found.by, found.exhausts)) == (None if by is None else (by, exhausts))
+
+
+def test_generators_that_are_used_up() -> None:
+    model = model_of(
+        """
+        def f(net: nn.Module):
+            a = net.parameters()
+            list(a)
+            list(a)
+            b = net.parameters()
+            list(b)
+            for _ in range(3):
+                c = net.named_parameters()
+                list(c)
+            d = map(id, net.parameters())
+            for _ in range(3):
+                list(d)
+        """
+    )
+    assert [(item.binding.key, item.again) for item in used_up(model)] == [("a", False), ("d", True)]
