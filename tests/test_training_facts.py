@@ -5,11 +5,13 @@ import textwrap
 import libcst as cst
 import pytest
 
+from mllint.knowledge import lookup
 from mllint.semantic.consumers import consumer
 from mllint.semantic.made_in_forward import made_in_forward
 from mllint.semantic.model import Model
 from mllint.semantic.modes import is_same_in_all_modes, runs_in_one_mode
 from mllint.semantic.named_methods import named_method
+from mllint.semantic.schedulers import never_stepped
 from mllint.semantic.used_up import used_up
 from mllint.syntax.parse import parse
 from mllint.syntax.source import Source
@@ -205,3 +207,40 @@ def test_generators_that_are_used_up() -> None:
         """
     )
     assert [(item.binding.key, item.again) for item in used_up(model)] == [("a", False), ("d", True)]
+
+
+# -- schedulers --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("use", "keys"),
+    [
+        ("print(s)", ["s"]),
+        ("s.get_last_lr()", ["s"]),
+        ("s is None", ["s"]),
+        ("s.step()", []),
+        ("s.unknown", []),
+        ("f(s)", []),
+        ("[s]", []),
+    ],
+)
+def test_schedulers_that_are_never_stepped(use: str, keys: list[str]) -> None:
+    model = model_of(
+        f"""
+        def train(o, f):
+            s = torch.optim.lr_scheduler.StepLR(o, 10)
+            o.step()
+            {use}
+        """
+    )
+    assert [found.key for found in never_stepped(model)] == keys
+
+
+def test_schedulers_where_nothing_is_trained() -> None:
+    assert list(never_stepped(model_of("s = torch.optim.lr_scheduler.StepLR(o, 10)"))) == []
+
+
+def test_classes_of_kind() -> None:
+    schedulers = lookup.classes_of_kind("scheduler")
+    assert {"torch.optim.lr_scheduler.StepLR", "paddle.optimizer.lr.StepDecay"} <= schedulers
+    assert "torch.nn.Linear" not in schedulers

@@ -6,7 +6,7 @@ from typing import Literal, cast
 
 from mllint.knowledge import facts, neighbour_tables, torchvision_facts
 from mllint.knowledge.rows import FRAMEWORKS, read_class, read_function, read_layer_state, table
-from mllint.knowledge.schema import Class, Function, LayerState, Returns, Wrapper
+from mllint.knowledge.schema import Class, Function, Kind, LayerState, Returns, Wrapper
 
 Framework = Literal["torch", "paddle", "numpy"]
 
@@ -80,6 +80,18 @@ def class_(name: str) -> Class | None:
         return known
     row = _row(name, "CLASSES")
     return None if row is None else read_class(row)
+
+
+@cache
+def classes_of_kind(kind: Kind) -> frozenset[str]:
+    """The qualified names of the classes of a kind in the tables of the frameworks."""
+    found = {
+        name
+        for framework in FRAMEWORKS
+        for name, row in table(framework, "CLASSES").items()
+        if row.partition(" ")[0] == kind
+    }
+    return frozenset(found | {name for name, known in facts.CLASSES.items() if known.kind == kind})
 
 
 @cache

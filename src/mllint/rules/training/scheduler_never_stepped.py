@@ -1,0 +1,93 @@
+"""## What it does
+
+Finds learning-rate schedulers that are made and never stepped.
+
+## Why is this bad?
+
+A scheduler changes the learning rate when its `step()` is called, and at no other time. One that is only made, or in
+Paddle only given to the optimizer as its `learning_rate`, leaves the rate where it starts: a warm-up that never warms
+up trains with next to nothing, a decay never decays. Nothing is reported.
+
+## Example
+
+```python
+import torch
+from torch import nn
+
+model = nn.Linear(4, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+scheduler = torch.optim.lr_scheduler.StepLR(optimizer, step_size=10)
+
+for epoch in range(30):
+    optimizer.zero_grad()
+    model(torch.randn(8, 4)).mean().backward()
+    optimizer.step()
+```
+
+## Use instead
+
+```python
+import torch
+from torch import nn
+
+model = nn.Linear(4, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+scheduler = torch.optim.lr_scheduler.StepLR(optimizer, step_size=10)
+
+for epoch in range(30):
+    optimizer.zero_grad()
+    model(torch.randn(8, 4)).mean().backward()
+    optimizer.step()
+    scheduler.step()
+```
+
+## What it leaves alone
+
+Schedulers that are returned, kept in something, or given to anybody who may step them: a function, a trainer, another
+scheduler; attributes that other code may read; in Paddle optimizers that leave the file, `Model.fit`, which steps the
+scheduler itself, and files that speak of `_learning_rate`. A file in which no optimizer takes a step, and tests.
+
+## Fix safety
+
+No fix is offered: whether to step after every epoch or after every batch depends on the numbers that the scheduler was
+made with.
+
+## References
+
+- [How to adjust the learning rate](https://docs.pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate)
+- [paddle.optimizer.lr.LRScheduler](https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/optimizer/lr/LRScheduler_en.html)
+"""
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from mllint.context import Context
+from mllint.rule import Finding, Rule
+from mllint.semantic.schedulers import never_stepped
+
+rule = Rule(
+    code="ML309",
+    message="this scheduler is never stepped: the learning rate stays as it is",
+    help="call its `step()`, after the optimizer's",
+    frameworks=frozenset({"torch", "paddle"}),
+    since="0.1.0",
+)
+
+_LONGEST_NAME = 30
+# What the name of every scheduler, or of the module that it is imported from, has in it.
+_WORDS = ("schedule", "optimizer.lr", "SWALR", "Decay", "CyclicLR", "OneCycleLR", "LinearLR", "Warm", "ReduceOnPlateau")
+
+
+@rule.on(cst.Module, mentions=_WORDS)
+def check(module: cst.Module, context: Context) -> Iterator[Finding]:
+    """Report the calls that make such schedulers."""
+    for found in never_stepped(context.model):
+        if found.key is None or len(found.key) > _LONGEST_NAME:
+            yield Finding(found.call)
+        else:
+            yield Finding(
+                found.call,
+                f"`{found.key}` is never stepped: the learning rate stays as it is",
+                f"call `{found.key}.step()`, after the optimizer's",
+            )
