@@ -471,7 +471,7 @@ def test_an_unknown_rule_is_answered_with_a_guess() -> None:
 def test_all_rules_are_listed() -> None:
     lines = mllint("rule", "--all").stdout.splitlines()
     codes = [line.split()[0] for line in lines]
-    assert codes == sorted(["ML000", "ML001", "ML003", *(rule.code for rule in registry.all_rules())])
+    assert codes == sorted(["ML000", "ML001", "ML002", "ML003", *(rule.code for rule in registry.all_rules())])
     listed = json.loads(mllint("rule", "--all", "--output-format", "json").stdout)
     assert [entry["code"] for entry in listed] == codes
     (entry,) = json.loads(mllint("rule", "ML101", "--output-format", "json").stdout)

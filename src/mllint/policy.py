@@ -40,7 +40,7 @@ class Policy:
         return tuple(item for item in judged if item.is_own or item.severity.rank >= lowest)
 
     def _judged_one(self, item: Diagnostic) -> Diagnostic:
-        severity = self._severity(item)
+        severity = self._severity(item.code, item.name, item.severity)
         fix = item.fix
         if fix is not None:
             applicability = self._applicability(item, fix.applicability)
@@ -50,12 +50,16 @@ class Policy:
             return item
         return msgspec.structs.replace(item, severity=severity, fix=fix)
 
-    def _severity(self, item: Diagnostic) -> Severity:
-        severity, exactness = item.severity, 0
+    def shows(self, code: str, name: str, own: Severity) -> bool:
+        """Whether findings of a rule with this severity of its own are reported at all."""
+        return self._severity(code, name, own).rank >= self._settings.min_severity.rank
+
+    def _severity(self, code: str, name: str, own: Severity) -> Severity:
+        severity, exactness = own, 0
         for selector, wanted in self._settings.severities:
             # Of two that are equally exact the later one counts: the command line comes last.
-            if names(selector, item.code, item.name) and specificity(selector, item.name) >= exactness:
-                severity, exactness = wanted, specificity(selector, item.name)
+            if names(selector, code, name) and specificity(selector, name) >= exactness:
+                severity, exactness = wanted, specificity(selector, name)
         return severity
 
     def _applicability(self, item: Diagnostic, own: Applicability) -> Applicability:
