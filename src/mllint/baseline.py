@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from mllint.diagnostics import Diagnostic
+from mllint.diagnostics import Diagnostic, Result
 from mllint.policy import policy_of
 from mllint.runner import Outcome, Task, chosen_rules
 from mllint.selectors import names
@@ -48,6 +48,10 @@ class Baseline(msgspec.Struct, frozen=True):
         """What a file is called in the baseline."""
         return os.path.relpath(path, self.folder).replace(os.sep, "/")
 
+    def hidden_codes_of(self, result: Result) -> frozenset[str]:
+        """The same for a result."""
+        return self.hidden_codes(result.path, result.diagnostics)
+
     def hidden_codes(self, path: str, diagnostics: Iterable[Diagnostic]) -> frozenset[str]:
         """The rules of which none of these findings of a file is to be reported."""
         accepted = self.counts.get(self.key_of(path)) if self.counts else None
@@ -58,11 +62,15 @@ class Baseline(msgspec.Struct, frozen=True):
 
     def without_accepted(self, outcome: Outcome) -> Outcome:
         """The outcome without the findings that are accepted."""
-        hidden = self.hidden_codes(outcome.result.path, outcome.result.diagnostics)
-        if not hidden:
+        if not self.counts:
             return outcome
-        left = tuple(item for item in outcome.result.diagnostics if item.code not in hidden)
-        return msgspec.structs.replace(outcome, result=msgspec.structs.replace(outcome.result, diagnostics=left))
+        unfixed = None if outcome.unfixed is None else self._shown(outcome.unfixed)
+        return msgspec.structs.replace(outcome, result=self._shown(outcome.result), unfixed=unfixed)
+
+    def _shown(self, result: Result) -> Result:
+        hidden = self.hidden_codes(result.path, result.diagnostics)
+        left = tuple(item for item in result.diagnostics if item.code not in hidden)
+        return msgspec.structs.replace(result, diagnostics=left) if hidden else result
 
     def stale(self, tasks: Sequence[Task], outcomes: Iterable[Outcome], paths: Iterable[str]) -> list[Stale]:
         """The entries that accept more than was found: of the files that were checked and the rules that were run on
@@ -91,16 +99,15 @@ class Baseline(msgspec.Struct, frozen=True):
             counts[entry.path][entry.code] = entry.found
         return Baseline(self.path, counts)
 
-    def accepting(self, outcomes: Iterable[Outcome], selectors: Sequence[str] | None) -> "Baseline":
-        """The baseline with everything accepted that was found; with ``selectors``, only of the rules they name."""
+    def accepting(self, outcomes: Iterable[Outcome], selectors: Sequence[str]) -> "Baseline":
+        """The baseline with everything accepted that was found of the rules that the selectors name."""
         counts = {key: dict(accepted) for key, accepted in self.counts.items()}
         for outcome in outcomes:
             key = self.key_of(outcome.result.path)
             found = Counter(
                 item.code
                 for item in outcome.result.diagnostics
-                if not item.is_own
-                and (selectors is None or any(names(selector, item.code, item.name) for selector in selectors))
+                if not item.is_own and any(names(selector, item.code, item.name) for selector in selectors)
             )
             if found:
                 counts[key] = {**counts.get(key, {}), **found}

@@ -9,6 +9,8 @@ import click
 import msgspec
 
 from mllint import batch
+from mllint.annotate import Annotation, Annotator
+from mllint.baseline import Baseline, Stale, load
 from mllint.configuration import Resolver
 from mllint.discovery import Discovery, discover, is_excluded
 from mllint.output import summary, text
@@ -23,6 +25,8 @@ from mllint.writer import WriteError
 
 CLEAN, FOUND, FAILED = 0, 1, 2
 """Exit codes."""
+_SHOWN_STALE = 10
+"""How many entries of the baseline that are out of date are named."""
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,6 +45,20 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     style: Style = Style()
     output_file: str | None = None
     """Where the findings (or differences) go instead of the standard output."""
+    fix_only: bool = False
+    """Whether what is left after fixing is of no interest."""
+    show_fixes: bool = False
+    exit_non_zero_on_fix: bool = False
+    suppressions: str | None = None
+    """The file with accepted findings, where it is not the usual one."""
+    suppress: tuple[str, ...] = ()
+    """Rules whose findings are accepted from now on."""
+    prune: bool = False
+    """Whether accepted findings that are gone are taken off the list."""
+    ignores_stale: bool = False
+    """Whether accepted findings that are gone are no failure."""
+    annotation: Annotation | None = None
+    """The comments to be written for what is found."""
 
 
 def check_paths(paths: Iterable[str], resolver: Resolver, request: Request) -> int:
@@ -48,6 +66,10 @@ def check_paths(paths: Iterable[str], resolver: Resolver, request: Request) -> i
     code.
     """
     started = time.monotonic()
+    paths = tuple(paths)
+    accepted = _baseline(request)
+    if accepted is None:
+        return FAILED
     discovery = discover(paths, resolver)
     _report_discovery(discovery, request)
     tasks = [
@@ -61,18 +83,83 @@ def check_paths(paths: Iterable[str], resolver: Resolver, request: Request) -> i
         for outcome in batch.outcomes(tasks, mode, jobs=request.jobs)
         if outcome.result.diagnostics or outcome.change or outcome.problem
     ]
+    try:
+        outcomes, stale = _new(outcomes, tasks, paths, accepted, request)
+    except ConfigurationError as error:
+        _error(str(error))
+        return FAILED
     if not request.diff:
         outcomes = [written(outcome) for outcome in outcomes]
     outcomes += [Outcome(unreadable(problem)) for problem in discovery.unreadable]
     if request.verbose:
         _note(f"{len(tasks)} file(s) in {time.monotonic() - started:.2f} s")
     failed = discovery.nothing_exists or bool(discovery.configuration_errors)
-    return max(_finish(outcomes, len(tasks), request), FAILED if failed else CLEAN)
+    code = _finish(outcomes, len(tasks), request)
+    if stale and not (request.exit_zero or request.ignores_stale):
+        code = max(code, FOUND)
+    return max(code, FAILED if failed else CLEAN)
+
+
+def _baseline(request: Request) -> Baseline | None:
+    """The accepted findings; ``None`` where they cannot be read, which is said."""
+    try:
+        return load(request.suppressions, may_be_missing=bool(request.suppress))
+    except ConfigurationError as error:
+        _error(str(error))
+        return None
+
+
+def _new(
+    outcomes: list[Outcome], tasks: list[Task], paths: tuple[str, ...], baseline: Baseline, request: Request
+) -> tuple[list[Outcome], list[Stale]]:
+    """The outcomes without what is accepted, and what is accepted and gone.
+
+    Raises:
+        ConfigurationError: the list of what is accepted cannot be written.
+    """
+    accepted = baseline.accepting(outcomes, request.suppress) if request.suppress else baseline
+    stale = accepted.stale(tasks, outcomes, paths)
+    if stale and (request.prune or request.suppress):
+        accepted, stale = accepted.pruned(stale), []
+    if accepted.counts != baseline.counts:
+        accepted.write()
+    shown = [accepted.without_accepted(outcome) for outcome in outcomes]
+    if not request.quiet:
+        _report_accepted(outcomes, shown, accepted)
+    _report_stale(stale, accepted)
+    if request.annotation is not None:
+        annotator = Annotator(request.annotation)
+        by_path = {task.path: task for task in tasks}
+        shown = [
+            annotator.annotated(left, by_path[left.result.path], accepted.hidden_codes_of(outcome.result))
+            for outcome, left in zip(outcomes, shown, strict=True)
+        ]
+    return shown, stale
+
+
+def _report_accepted(before: list[Outcome], after: list[Outcome], accepted: Baseline) -> None:
+    count = len(findings(before)) - len(findings(after))
+    if count:
+        _note(f"{summary.number(count, 'accepted finding')} not shown ({accepted.path}).")
+
+
+def _report_stale(stale: list[Stale], accepted: Baseline) -> None:
+    for entry in stale[:_SHOWN_STALE]:
+        text = f"{entry.code} is accepted {summary.number(entry.accepted, 'time')} and found {entry.found}"
+        click.echo(f"mllint: warning: {accepted.path}: {printable(entry.path)}: {text}", err=True)
+    if stale:
+        entries = summary.number(len(stale), "entry is", "entries are")
+        click.echo(
+            f"mllint: warning: {accepted.path}: {entries} out of date: `--prune-suppressions` mends that", err=True
+        )
 
 
 def check_stdin(name: str | None, resolver: Resolver, request: Request) -> int:
     """Check standard input, called ``name``. With fixes, the mended source is what is printed."""
     data = sys.stdin.buffer.read()
+    accepted = _baseline(request)
+    if accepted is None:
+        return FAILED
     try:
         configuration = resolver.for_folder(os.path.dirname(name or ""))
     except ConfigurationError as error:
@@ -88,7 +175,7 @@ def check_stdin(name: str | None, resolver: Resolver, request: Request) -> int:
             in_project=name is not None,
             reads_requirements=not request.isolated,
         )
-        outcomes = [Runner(Mode(request.fixes, request.unsafe)).outcome(task)]
+        outcomes = [accepted.without_accepted(Runner(Mode(request.fixes, request.unsafe)).outcome(task))]
     if request.fixes and not request.diff:
         change = outcomes[0].change if outcomes else None
         Sink(None, Style()).data(change.after if change else data)
@@ -99,14 +186,26 @@ def _finish(outcomes: list[Outcome], files: int, request: Request, *, stdout_is_
     """Print findings or differences and the closing sentence, and give the exit code."""
     _report_problems(outcomes)
     try:
-        with Sink(request.output_file, request.style, to_stderr=stdout_is_taken) as sink:
-            if request.diff:
-                _print_diff(outcomes, request, sink)
-            else:
-                _print_findings(outcomes, files, request, sink)
+        if request.fix_only and not request.diff:
+            _print_unchecked(outcomes, request)
+            if not request.quiet:
+                _note(summary.fix_summary(_fixed(outcomes), len([item for item in outcomes if item.fixed])))
+        else:
+            with Sink(request.output_file, request.style, to_stderr=stdout_is_taken) as sink:
+                if request.diff:
+                    _print_diff(outcomes, request, sink)
+                else:
+                    _print_findings(outcomes, files, request, sink)
     except WriteError as error:
         _error(f"{request.output_file}: {error}")
         return FAILED
+    if request.show_fixes and not request.quiet:
+        for line in summary.listed_fixes((outcome.result.path, outcome.fixed) for outcome in outcomes):
+            _note(line)
+    return _exit_code(outcomes, request)
+
+
+def _exit_code(outcomes: list[Outcome], request: Request) -> int:
     diagnostics = findings(outcomes)
     if any(diagnostic.code == "ML000" for diagnostic in diagnostics):
         return FAILED
@@ -114,9 +213,17 @@ def _finish(outcomes: list[Outcome], files: int, request: Request, *, stdout_is_
         return FAILED
     if request.exit_zero:
         return CLEAN
+    if request.exit_non_zero_on_fix and _fixed(outcomes):
+        return FOUND
     if request.diff:
         return FOUND if any(item.change or _is_own(item) for item in outcomes) else CLEAN
+    if request.fix_only:
+        return FOUND if any(map(_is_own, outcomes)) else CLEAN
     return FOUND if diagnostics else CLEAN
+
+
+def _fixed(outcomes: list[Outcome]) -> int:
+    return sum(len(outcome.fixed) for outcome in outcomes)
 
 
 def _is_own(outcome: Outcome) -> bool:
@@ -130,14 +237,12 @@ def _print_findings(outcomes: list[Outcome], files: int, request: Request, sink:
         sink.line(piece)
     if request.quiet or (request.form.is_for_programs and not sink.goes_to_file):
         return
-    sentence = summary.summary(
-        findings(outcomes),
-        fixed=sum(len(outcome.fixed) for outcome in outcomes),
-        files=files,
-        fixing=request.fixes,
-        unsafe=request.unsafe,
-    )
-    _note(sentence)
+    left, fixed = findings(outcomes), _fixed(outcomes)
+    if request.annotation is not None and fixed:
+        changed = sum(outcome.change is not None for outcome in outcomes)
+        _note(summary.annotation_summary(fixed, changed, len(left)))
+    else:
+        _note(summary.summary(left, fixed=fixed, files=files, fixing=request.fixes, unsafe=request.unsafe))
 
 
 def _print_diff(outcomes: list[Outcome], request: Request, sink: Sink) -> None:
@@ -148,11 +253,16 @@ def _print_diff(outcomes: list[Outcome], request: Request, sink: Sink) -> None:
             sink.data(unified_diff(path, change.before, change.after, sink.style))
             fixed += len(outcome.fixed)
             changed += 1
+    _print_unchecked(outcomes, request)
+    if not request.quiet:
+        _note(summary.diff_summary(fixed, changed))
+
+
+def _print_unchecked(outcomes: list[Outcome], request: Request) -> None:
+    """Say which files could not be checked, where findings are not shown."""
     unchecked = [outcome for outcome in outcomes if _is_own(outcome)]
     for line in text.concise(findings(unchecked), Style(), unsafe=request.unsafe):
         click.echo(line, err=True)
-    if not request.quiet:
-        _note(summary.diff_summary(fixed, changed))
 
 
 def _report_discovery(discovery: Discovery, request: Request) -> None:

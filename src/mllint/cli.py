@@ -16,7 +16,8 @@ import click
 
 from mllint import __version__
 from mllint.checking import check_paths, check_stdin
-from mllint.options import COLOUR, Failure, check_options, request_of, resolver_of
+from mllint.option_values import Failure
+from mllint.options import COLOUR, check_options, request_of, resolver_of
 from mllint.output.style import Style, wants_colour
 from mllint.settings import ConfigurationError
 
@@ -38,6 +39,17 @@ class _CheckByDefault(click.Group):
         return super().parse_args(ctx, args)
 
 
+class _Check(click.Command):
+    """``check``, with options whose value may be left out; where there is one, it follows a ``=``."""
+
+    _WITH_OPTIONAL_VALUE = ("--add-noqa", "--add-ignore")
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        end = args.index("--") if "--" in args else len(args)
+        options = [f"{word}=" if word in self._WITH_OPTIONAL_VALUE else word for word in args[:end]]
+        return super().parse_args(ctx, [*options, *args[end:]])
+
+
 @click.group(
     cls=_CheckByDefault,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
@@ -48,7 +60,7 @@ def cli() -> None:
     """Find the mistakes in PyTorch and PaddlePaddle code that fail silently, and mend them."""
 
 
-@cli.command()
+@cli.command(cls=_Check)
 @click.argument("paths", nargs=-1, type=click.UNPROCESSED)
 @check_options
 def check(paths: tuple[str, ...], stdin_filename: str | None, **options: Any) -> None:
@@ -57,6 +69,8 @@ def check(paths: tuple[str, ...], stdin_filename: str | None, **options: Any) ->
     if "-" in paths and not from_stdin:
         raise click.UsageError("`-` (standard input) cannot be combined with other paths")
     request = request_of(options, _style(options["color"]))
+    if from_stdin and (request.suppress or request.prune or request.annotation):
+        raise click.UsageError("what is on the standard input can be neither accepted nor given comments")
     try:
         resolver = resolver_of(options)
     except ConfigurationError as error:

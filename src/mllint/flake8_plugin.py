@@ -28,6 +28,7 @@ from mllint import __version__
 from mllint.syntax.gate import may_concern_rules
 
 if TYPE_CHECKING:
+    from mllint.baseline import Baseline
     from mllint.configuration import Resolver
     from mllint.diagnostics import Diagnostic
     from mllint.runner import Runner
@@ -119,7 +120,7 @@ class Plugin:
     def _lint(self, data: bytes) -> tuple["Diagnostic", ...]:
         from mllint.runner import Task, garbage_left_alone, set_aside
 
-        resolver, runner = _surroundings(self._choice)
+        resolver, runner, baseline = _surroundings(self._choice)
         folder = os.path.dirname(os.path.abspath(self._filename))
         settings = resolver.for_folder(folder).settings
         in_project = os.path.isfile(self._filename)
@@ -127,12 +128,13 @@ class Plugin:
         with garbage_left_alone():
             diagnostics = runner.outcome(task, self._tree).result.diagnostics
             set_aside(len(data))
-        return diagnostics
+        return _without_accepted(diagnostics, self._filename, data, baseline)
 
 
 @cache
-def _surroundings(choice: _Choice) -> tuple["Resolver", "Runner"]:
-    """Where settings come from, and what is known of projects: once a process and set of options."""
+def _surroundings(choice: _Choice) -> tuple["Resolver", "Runner", "Baseline"]:
+    """Where settings come from, what is known of projects, what is accepted: once a process and set of options."""
+    from mllint import baseline
     from mllint.configuration import Resolver
     from mllint.registry import is_selector
     from mllint.runner import Mode, Runner
@@ -144,7 +146,28 @@ def _surroundings(choice: _Choice) -> tuple["Resolver", "Runner"]:
         torch_version=choice.torch_version,
         paddle_version=choice.paddle_version,
     )
-    return Resolver(overrides), Runner(Mode())
+    return Resolver(overrides), Runner(Mode()), baseline.load(None)
+
+
+def _without_accepted(
+    diagnostics: tuple["Diagnostic", ...], filename: str, data: bytes, baseline: "Baseline"
+) -> tuple["Diagnostic", ...]:
+    """The findings without those that the list of accepted findings counts.
+
+    It does not count what a ``noqa`` silences. That is left to flake8, which may have been told to show it.
+    """
+    if not diagnostics or baseline.key_of(filename) not in baseline.counts:
+        return diagnostics
+    from mllint.syntax.source import DecodingError, Source
+    from mllint.syntax.suppressions import Suppressions
+
+    try:
+        suppressions = Suppressions(Source.from_bytes(data, filename))
+    except DecodingError:
+        return diagnostics
+    counted = [item for item in diagnostics if not suppressions.silences(item.code, item.noqa_row, item.name)]
+    hidden = baseline.hidden_codes(filename, counted)
+    return tuple(item for item in diagnostics if item not in counted or item.code not in hidden)
 
 
 def _original_bytes(filename: str, text: str) -> bytes:

@@ -6,111 +6,23 @@ from typing import Any, TypeVar
 
 import click
 
+from mllint import option_values
+from mllint.annotate import Annotation, CommentForm
+from mllint.baseline import DEFAULT_NAME
 from mllint.checking import Request
 from mllint.configuration import Resolver
-from mllint.configuration_table import check_selectors, parse_inline
+from mllint.configuration_table import parse_inline
 from mllint.diagnostics import Severity
 from mllint.output.report import Format
 from mllint.output.style import Style
-from mllint.patterns import Patterns
-from mllint.settings import ConfigurationError, Overrides, parse_version
+from mllint.settings import Overrides
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
-class Failure(click.ClickException):
-    """Something that ends the run before any file is looked at."""
-
-    exit_code = 2
-
-    def show(self, file: Any = None) -> None:
-        """Say what it is on standard error."""
-        click.echo(f"mllint: error: {self.message}", err=True)
-
-
-def _selectors(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> Any:
-    """Codes from an option that may be repeated and may hold several, separated by commas."""
-    selectors = tuple(part.strip() for value in values for part in value.split(",") if part.strip())
-    _check(selectors, parameter)
-    # Given but empty (`--ignore ''`) is not the same as not given.
-    return selectors if values else None
-
-
-def _target_versions(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> Any:
-    """Versions by framework."""
-    versions = {}
-    for value in values:
-        framework, _, version = value.partition("=")
-        try:
-            if framework not in ("torch", "paddle"):
-                raise ValueError(f"`{value}` is not of the form `torch=2.6` or `paddle=3.0`")
-            parse_version(version)
-        except ValueError as error:
-            raise click.BadParameter(str(error)) from None
-        versions[framework] = version
-    return versions
-
-
-def _jobs(context: click.Context, parameter: click.Parameter, value: str) -> int | None:
-    """A number of processes; ``None`` stands for ``auto``."""
-    if value == "auto":
-        return None
-    if not value.isdecimal() or int(value) == 0:
-        raise click.BadParameter(f"`{value}` is neither `auto` nor a number from 1 up")
-    return int(value)
-
-
-def _file_ignores(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> Any:
-    """Patterns, each with the selectors of one or several rules."""
-    ignores: dict[str, tuple[str, ...]] = {}
-    for value in values:
-        pattern, _, text = value.rpartition(":")
-        selectors = tuple(part.strip() for part in text.split(",") if part.strip())
-        if not pattern or not selectors:
-            raise click.BadParameter(f"`{value}` is not of the form `tests/*:ML101,ML2`")
-        _check(selectors, parameter)
-        _check_patterns((pattern.removeprefix("!"),), parameter)
-        ignores[pattern] = (*ignores.get(pattern, ()), *selectors)
-    return tuple(ignores.items()) if values else None
-
-
-def _patterns(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> Any:
-    """Patterns of paths, separated by commas."""
-    patterns = tuple(part.strip() for value in values for part in value.split(",") if part.strip())
-    _check_patterns(patterns, parameter)
-    return patterns if values else None
-
-
-def _severities(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> Any:
-    """Pairs of a selector and a severity."""
-    severities = []
-    for value in values:
-        selector, _, name = value.partition("=")
-        if name not in list(Severity):
-            allowed = ", ".join(Severity)
-            raise click.BadParameter(f"`{value}` is not of the form `ML101=error` (severities: {allowed})")
-        _check((selector,), parameter)
-        severities.append((selector, Severity(name)))
-    return tuple(severities)
-
-
-def _check(selectors: tuple[str, ...], parameter: click.Parameter) -> None:
-    try:
-        check_selectors(selectors, parameter.opts[-1])
-    except ConfigurationError as error:
-        raise Failure(str(error)) from None
-
-
-def _check_patterns(patterns: tuple[str, ...], parameter: click.Parameter) -> None:
-    try:
-        Patterns(patterns)
-    except ValueError as error:
-        raise Failure(f"{parameter.opts[-1]}: {error}") from None
-
-
 def _codes_option(name: str, text: str) -> Callable[[_Command], _Command]:
     """An option that holds selectors of rules."""
-    return click.option(name, multiple=True, callback=_selectors, metavar="CODES", help=text)
+    return click.option(name, multiple=True, callback=option_values.selectors, metavar="CODES", help=text)
 
 
 def _flag(*names: str, text: str) -> Callable[[_Command], _Command]:
@@ -132,21 +44,21 @@ _RULES = (
     click.option(
         "--per-file-ignores",
         multiple=True,
-        callback=_file_ignores,
+        callback=option_values.file_ignores,
         metavar="PATTERN:CODES",
         help="Leave rules out in the files that match; `!` before the pattern turns it round. May be repeated.",
     ),
     click.option(
         "--extend-per-file-ignores",
         multiple=True,
-        callback=_file_ignores,
+        callback=option_values.file_ignores,
         metavar="PATTERN:CODES",
         help="The same, beside what the configuration says.",
     ),
     click.option(
         "--severity",
         multiple=True,
-        callback=_severities,
+        callback=option_values.severities,
         metavar="CODES=LEVEL",
         help="How bad findings of a rule are: error, warning or info. May be repeated.",
     ),
@@ -158,7 +70,7 @@ _RULES = (
     click.option(
         "--target-version",
         multiple=True,
-        callback=_target_versions,
+        callback=option_values.target_versions,
         metavar="FRAMEWORK=VERSION",
         help="The oldest framework the code must run with, such as torch=2.6. May be repeated.",
     ),
@@ -167,10 +79,36 @@ _RULES = (
 _FIXES = (
     _flag("--fix", text="Mend what can be mended safely; report what is left."),
     _flag("--unsafe-fixes", text="Count and apply fixes that may change behaviour too."),
+    _flag("--fix-only", text="Mend, and neither report what is left nor fail for it."),
+    _flag("--show-fixes", text="List what was mended."),
+    _flag("--exit-non-zero-on-fix", text="Exit 1 if anything was mended, even if nothing is left."),
     _codes_option("--fixable", "Apply the fixes of these rules only."),
     _codes_option("--extend-fixable", "Apply the fixes of these rules too."),
     _codes_option("--unfixable", "Do not apply the fixes of these rules; show them only."),
     _flag("--diff", text="Write nothing; show what --fix would change. Exit 1 if anything."),
+)
+
+_SUPPRESSIONS = (
+    _flag("--suppress-all", text="Accept all findings for now: write them to the list of accepted findings."),
+    _codes_option("--suppress-rule", "The same for the findings of these rules."),
+    _flag("--prune-suppressions", text="Take off that list what is not found any more."),
+    click.option(
+        "--suppressions-location",
+        type=click.UNPROCESSED,
+        metavar="FILE",
+        help=f"Where that list is. (Default: {DEFAULT_NAME} here or in a folder above.)",
+    ),
+    _flag("--pass-on-unpruned-suppressions", text="Do not fail where the list accepts more than is found."),
+    click.option(
+        "--add-noqa",
+        metavar="[=REASON]",
+        help="Write a `# noqa` comment for each finding, with a reason if one is given.",
+    ),
+    click.option(
+        "--add-ignore",
+        metavar="[=REASON]",
+        help="Write a `# mllint: ignore` comment for each finding.",
+    ),
 )
 
 _FILES = (
@@ -189,14 +127,14 @@ _FILES = (
     click.option(
         "--exclude",
         multiple=True,
-        callback=_patterns,
+        callback=option_values.patterns,
         metavar="PATTERNS",
         help="Files and folders not to look into, instead of the default ones.",
     ),
     click.option(
         "--extend-exclude",
         multiple=True,
-        callback=_patterns,
+        callback=option_values.patterns,
         metavar="PATTERNS",
         help="More of them beside those.",
     ),
@@ -220,7 +158,7 @@ _WORK = (
         "-j",
         "--jobs",
         default="auto",
-        callback=_jobs,
+        callback=option_values.jobs,
         envvar="MLLINT_JOBS",
         show_default=True,
         metavar="N",
@@ -255,7 +193,7 @@ _OUTPUT = (
 
 def check_options(command: _Command) -> _Command:
     """Give a command all the options, in the order in which the help lists them."""
-    for option in reversed((*_RULES, *_FIXES, *_FILES, *_WORK, *_OUTPUT)):
+    for option in reversed((*_RULES, *_FIXES, *_SUPPRESSIONS, *_FILES, *_WORK, *_OUTPUT)):
         command = option(command)
     return command
 
@@ -302,12 +240,27 @@ def request_of(options: dict[str, Any], style: Style) -> Request:
     if options["statistics"] and not form.has_statistics:
         allowed = ", ".join(other.value for other in Format if other.has_statistics)
         raise click.UsageError(f"--statistics has no place in the form `{form.value}`; it has in: {allowed}")
+    fixes = options["fix"] or options["diff"] or options["fix_only"]
+    annotation = _annotation(options["add_noqa"], options["add_ignore"])
+    suppress = ("ALL",) if options["suppress_all"] else options["suppress_rule"] or ()
+    if sum((bool(fixes), annotation is not None, bool(suppress))) > 1:
+        raise click.UsageError(
+            "findings can be mended, or accepted in the list, or silenced by comments: one at a time"
+        )
     return Request(
         form=form,
         output_file=options["output_file"],
-        fixes=options["fix"] or options["diff"],
+        fixes=fixes,
         unsafe=options["unsafe_fixes"],
         diff=options["diff"],
+        fix_only=options["fix_only"],
+        show_fixes=options["show_fixes"],
+        exit_non_zero_on_fix=options["exit_non_zero_on_fix"],
+        suppressions=options["suppressions_location"],
+        suppress=suppress,
+        prune=options["prune_suppressions"],
+        ignores_stale=options["pass_on_unpruned_suppressions"],
+        annotation=annotation,
         statistics=options["statistics"],
         exit_zero=options["exit_zero"],
         isolated=options["isolated"],
@@ -316,3 +269,16 @@ def request_of(options: dict[str, Any], style: Style) -> Request:
         jobs=options["jobs"],
         style=style,
     )
+
+
+def _annotation(noqa: str | None, ignore: str | None) -> Annotation | None:
+    """The comments that are to be written."""
+    if noqa is not None and ignore is not None:
+        raise click.UsageError("--add-noqa and --add-ignore exclude each other")
+    form = CommentForm.IGNORE if noqa is None else CommentForm.NOQA
+    reason = ignore if noqa is None else noqa
+    if reason is None:
+        return None
+    if not reason.isprintable():
+        raise click.UsageError("a reason is one line of text")
+    return Annotation(form, reason.strip())

@@ -1,6 +1,7 @@
 """The sentence at the end, for people: what was found, what was mended, what could be."""
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
 
 from mllint.diagnostics import Diagnostic
 
@@ -10,12 +11,12 @@ def summary(remaining: Iterable[Diagnostic], *, fixed: int, files: int, fixing: 
     remaining = list(remaining)
     found = len(remaining)
     if found == 0 and fixed == 0:
-        return f"No findings in {_number(files, 'file')}."
+        return f"No findings in {number(files, 'file')}."
     if fixed:
-        sentence = f"Fixed {_number(fixed, 'finding')}, {found} left."
+        sentence = f"Fixed {number(fixed, 'finding')}, {found} left."
     else:
         places = len({diagnostic.path for diagnostic in remaining})
-        sentence = f"{_number(found, 'finding')} in {_number(places, 'file')}."
+        sentence = f"{number(found, 'finding')} in {number(places, 'file')}."
     return " ".join((sentence, *_hints(remaining, fixing=fixing, unsafe=unsafe)))
 
 
@@ -23,7 +24,29 @@ def diff_summary(fixed: int, files: int) -> str:
     """What ``--diff`` shows."""
     if fixed == 0:
         return "Nothing to fix."
-    return f"Would fix {_number(fixed, 'finding')} in {_number(files, 'file')}."
+    return f"Would fix {number(fixed, 'finding')} in {number(files, 'file')}."
+
+
+def fix_summary(fixed: int, files: int) -> str:
+    """What ``--fix-only`` did."""
+    if fixed == 0:
+        return "Nothing to fix."
+    return f"Fixed {number(fixed, 'finding')} in {number(files, 'file')}."
+
+
+def annotation_summary(silenced: int, files: int, left: int) -> str:
+    """What ``--add-noqa`` or ``--add-ignore`` did."""
+    return f"Silenced {number(silenced, 'finding')} with comments in {number(files, 'file')}, {left} left."
+
+
+def listed_fixes(fixed: Iterable[tuple[str, Iterable[Diagnostic]]]) -> Iterator[str]:
+    """What was mended, by file and rule, a line each."""
+    for path, diagnostics in sorted(fixed):
+        counts = Counter((item.code, item.name) for item in diagnostics)
+        if counts:
+            yield f"{path}:"
+        for (code, name), count in sorted(counts.items()):
+            yield f"  {count} × {code} {name}"
 
 
 def _hints(remaining: list[Diagnostic], *, fixing: bool, unsafe: bool) -> list[str]:
@@ -34,9 +57,10 @@ def _hints(remaining: list[Diagnostic], *, fixing: bool, unsafe: bool) -> list[s
     if fixable and not fixing:
         hints.append(f"{fixable} fixable with `--fix`.")
     if hidden:
-        hints.append(f"{_number(hidden, 'hidden fix', 'hidden fixes')} can be enabled with `--unsafe-fixes`.")
+        hints.append(f"{number(hidden, 'hidden fix', 'hidden fixes')} can be enabled with `--unsafe-fixes`.")
     return hints
 
 
-def _number(count: int, singular: str, plural: str = "") -> str:
+def number(count: int, singular: str, plural: str = "") -> str:
+    """A count with its noun."""
     return f"{count} {singular if count == 1 else plural or singular + 's'}"
