@@ -3,6 +3,9 @@
 import importlib.util
 import os
 
+# Nothing that a test runs may find what another test, or the user, has left in the cache.
+os.environ["MLLINT_NO_CACHE"] = "1"
+
 # The tests of what the frameworks do run in an environment that has little else.
 if importlib.util.find_spec("hypothesis") is not None:
     from hypothesis import HealthCheck, settings

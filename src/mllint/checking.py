@@ -3,7 +3,8 @@
 import os
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
@@ -22,6 +23,9 @@ from mllint.output.style import Style, printable
 from mllint.runner import Mode, Outcome, Runner, Task, unreadable, written
 from mllint.settings import ConfigurationError
 from mllint.writer import WriteError
+
+if TYPE_CHECKING:
+    from mllint.cache import Cache
 
 CLEAN, FOUND, FAILED = 0, 1, 2
 """Exit codes."""
@@ -42,6 +46,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     quiet: bool = False
     verbose: bool = False
     jobs: int | None = None
+    uses_cache: bool = True
+    cache_folder: str | None = None
     style: Style = Style()
     output_file: str | None = None
     """Where the findings (or differences) go instead of the standard output."""
@@ -80,7 +86,7 @@ def check_paths(paths: Iterable[str], resolver: Resolver, request: Request) -> i
     # Only what has something to say is kept: a run may be over very many files.
     outcomes = [
         outcome
-        for outcome in batch.outcomes(tasks, mode, jobs=request.jobs)
+        for outcome in batch.outcomes(tasks, mode, jobs=request.jobs, cache=_cache_for(request))
         if outcome.result.diagnostics or outcome.change or outcome.problem
     ]
     try:
@@ -152,6 +158,19 @@ def _report_stale(stale: list[Stale], accepted: Baseline) -> None:
         click.echo(
             f"mllint: warning: {accepted.path}: {entries} out of date: `--prune-suppressions` mends that", err=True
         )
+
+
+def _cache_for(request: Request) -> "Callable[[], Cache] | None":
+    """How to open the cache, where one is wanted."""
+    if not request.uses_cache:
+        return None
+
+    def opened() -> "Cache":
+        from mllint.cache import Cache, default_folder
+
+        return Cache(request.cache_folder or default_folder())
+
+    return opened
 
 
 def check_stdin(name: str | None, resolver: Resolver, request: Request) -> int:

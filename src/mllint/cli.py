@@ -17,7 +17,7 @@ import click
 from mllint import __version__
 from mllint.checking import check_paths, check_stdin
 from mllint.option_values import Failure
-from mllint.options import COLOUR, check_options, request_of, resolver_of
+from mllint.options import CACHE_FOLDER, COLOUR, check_options, request_of, resolver_of
 from mllint.output.style import Style, wants_colour
 from mllint.settings import ConfigurationError
 
@@ -121,6 +121,20 @@ def rule(rule: str | None, every: bool, output_format: str, color: str) -> None:
         click.echo(explain.rendered(pages[0], width=columns), nl=False, color=True)
     else:
         click.echo(explain.markdown(pages[0]), nl=False)
+
+
+@cli.command()
+@CACHE_FOLDER
+def clean(cache_dir: str | None) -> None:
+    """Delete what is remembered of earlier runs."""
+    from mllint import cache
+
+    folder = cache_dir or cache.default_folder()
+    try:
+        found = cache.clean(folder)
+    except OSError as error:
+        raise Failure(f"{folder}: cannot be deleted: {(error.strerror or str(error)).lower()}") from None
+    click.echo(f"Deleted the cache in {folder}." if found else f"There is no cache in {folder}.", err=True)
 
 
 def _style(choice: str) -> Style:

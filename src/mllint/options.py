@@ -36,6 +36,14 @@ COLOUR = click.option(
     help="When to colour the output. `auto`: on a terminal, as NO_COLOR and FORCE_COLOR allow.",
 )
 
+CACHE_FOLDER = click.option(
+    "--cache-dir",
+    type=click.UNPROCESSED,
+    envvar="MLLINT_CACHE_DIR",
+    metavar="FOLDER",
+    help="Where to remember what was found, instead of the user's cache folder.",
+)
+
 _RULES = (
     _codes_option("--select", "Check these rules only: codes, prefixes, names or ALL, separated by commas."),
     _codes_option("--ignore", "Leave these rules out."),
@@ -150,7 +158,6 @@ _FILES = (
     ),
     _flag("--show-files", text="List the files that would be checked, and check none."),
     _flag("--show-settings", text="Show the settings that hold for the paths, and check nothing."),
-    _flag("-n", "--no-cache", text="Accepted so that scripts may pass it: there is no cache yet."),
 )
 
 _WORK = (
@@ -164,6 +171,14 @@ _WORK = (
         metavar="N",
         help="How many processes may work; 1 is a single one, `auto` as many as pay.",
     ),
+    click.option(
+        "-n",
+        "--no-cache",
+        is_flag=True,
+        envvar="MLLINT_NO_CACHE",
+        help="Check everything anew, and remember nothing.",
+    ),
+    CACHE_FOLDER,
 )
 
 _OUTPUT = (
@@ -267,6 +282,8 @@ def request_of(options: dict[str, Any], style: Style) -> Request:
         quiet=options["quiet"],
         verbose=options["verbose"],
         jobs=options["jobs"],
+        uses_cache=not options["no_cache"],
+        cache_folder=options["cache_dir"],
         style=style,
     )
 

@@ -13,7 +13,7 @@ import signal
 import sys
 import threading
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection, wait
 from typing import TYPE_CHECKING
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from mllint.diagnostics import Diagnostic, Location, Result, Severity, Status
-from mllint.runner import Mode, Outcome, Runner, Task
+from mllint.runner import Known, Mode, Outcome, Runner, Task
 from mllint.settings import Settings
 from mllint.shares import Share
 
@@ -33,12 +33,15 @@ _CHUNKS_A_PROCESS = 8
 _LEAST_CHUNK = 50_000
 
 
-def spread(shares: Sequence[Share], mode: Mode, processes: int) -> Iterator[tuple[int, Outcome]]:
+def spread(
+    shares: Sequence[Share], mode: Mode, processes: int, learn: Callable[[list[Known]], None] | None = None
+) -> Iterator[tuple[int, Outcome]]:
     """The outcomes of the tasks with their indices, in the order in which they come.
 
-    However it ends, and whenever the caller stops listening, no process is left behind.
+    ``learn`` is told what they rest on, always after them. However it ends, and whenever the caller stops listening,
+    no process is left behind.
     """
-    pool = _Pool(shares, mode, processes)
+    pool = _Pool(shares, mode, processes, learn)
     try:
         yield from pool.run()
     finally:
@@ -58,8 +61,15 @@ class _Worker:
 class _Pool:
     """The processes, and the chunks that none of them has yet."""
 
-    def __init__(self, shares: Sequence[Share], mode: Mode, processes: int) -> None:
+    def __init__(
+        self,
+        shares: Sequence[Share],
+        mode: Mode,
+        processes: int,
+        learn: Callable[[list[Known]], None] | None = None,
+    ) -> None:
         self._mode = mode
+        self._learn = learn
         self._settings = tuple(dict.fromkeys(share.task.settings for share in shares))
         self._number = {settings: number for number, settings in enumerate(self._settings)}
         self._chunks = _chunks(shares, processes)
@@ -97,13 +107,16 @@ class _Pool:
         except (EOFError, OSError):
             yield from self._bury(worker)
             return
+        if isinstance(outcome, list):
+            if self._learn is not None:
+                self._learn(outcome)
+            self._occupy(worker)
+            return
         share = worker.pending.popleft()
         if share.index in self._deaths:
             problem = f"the process that checked this file {self._deaths[share.index]}; another one could check it"
             outcome = msgspec.structs.replace(outcome, problem=outcome.problem or problem)
         yield share.index, outcome
-        if not worker.pending:
-            self._occupy(worker)
 
     def _bury(self, worker: _Worker) -> Iterator[tuple[int, Outcome]]:
         """Go on without a process that died: the file it was at is tried alone, or given up if that was done."""
@@ -129,7 +142,13 @@ class _Pool:
         inherited = [worker.connection for worker in self._workers] if self._forks else []
         process = self._context.Process(
             target=_work,
-            args=(theirs, [*inherited, ours] if self._forks else [], self._mode, self._settings),
+            args=(
+                theirs,
+                [*inherited, ours] if self._forks else [],
+                self._mode,
+                self._settings,
+                self._learn is not None,
+            ),
             name="mllint",
             daemon=True,
         )
@@ -207,19 +226,25 @@ def _order(task: Task, settings: int) -> _Order:
     return (task.path, settings, task.data, task.in_project, task.reads_requirements, task.noqa)
 
 
-def _work(connection: Connection, inherited: list[Connection], mode: Mode, settings: tuple[Settings, ...]) -> None:
-    """What a process of the pool does: chunk by chunk, until an empty one comes or nobody is there any more."""
+def _work(
+    connection: Connection, inherited: list[Connection], mode: Mode, settings: tuple[Settings, ...], remembers: bool
+) -> None:
+    """What a process of the pool does: chunk by chunk, until an empty one comes or nobody is there any more.
+
+    It sends the outcomes of a chunk one by one, and then what they rest on.
+    """
     # Ctrl-C reaches every process of the terminal; the one that started us knows what to do about it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # Else nobody would notice that the process at the other end is gone.
     for other in inherited:
         other.close()
-    runner = Runner(mode)
+    runner = Runner(mode, remembers=remembers)
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         while chunk := connection.recv():
             tasks = [Task(path, settings[number], *rest) for path, number, *rest in chunk]
             for outcome in runner.run(tasks):
                 connection.send(outcome)
+            connection.send(runner.known())
 
 
 def _context() -> "ForkContext | SpawnContext":

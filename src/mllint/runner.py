@@ -7,7 +7,7 @@ gate: ``mllint`` on a file without a framework starts in a tenth of the time.
 import ast
 import gc
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -21,7 +21,9 @@ from mllint.patterns import Patterns
 from mllint.policy import policy_of
 from mllint.requirements import lower_bounds
 from mllint.selectors import best
+from mllint.semantic.disk import content_digest
 from mllint.semantic.project_root import ProjectRoots
+from mllint.semantic.reads import Facts
 from mllint.settings import Settings, parse_version
 from mllint.syntax.gate import may_concern_rules
 from mllint.writer import WriteError, write
@@ -61,6 +63,15 @@ class Task(msgspec.Struct, frozen=True):
     noqa: bool = True
 
 
+class Known(msgspec.Struct, frozen=True):
+    """What the results of some files of one project rest on; picklable."""
+
+    root: str
+    facts: tuple[Facts, ...]
+    files: tuple[tuple[str, str, tuple[int, ...]], ...]
+    """Path, digest of the content, and which of ``facts`` its result rests on."""
+
+
 class Change(msgspec.Struct, frozen=True):
     """What a fix makes of a file."""
 
@@ -74,7 +85,7 @@ class Outcome(msgspec.Struct, frozen=True):
     ``result`` is what remains to be said, ``source`` the bytes that it is said about (empty where
     there is nothing to say), ``fixed`` what was mended. ``problem`` says why fixes were not made, or
     what went wrong on the way; ``write_failed`` that they were made but are not on the disk.
-    ``unfixed`` is, where there is a change, what there was to say before it.
+    ``unfixed`` is what there was to say before fixes were tried.
     """
 
     result: Result
@@ -93,8 +104,12 @@ class Runner:
     several runners.
     """
 
-    def __init__(self, mode: Mode) -> None:
+    def __init__(self, mode: Mode, *, remembers: bool = False) -> None:
+        """``remembers``: what the results rest on is kept for ``known``."""
         self._mode = mode
+        self._remembers = remembers
+        self._checked: list[tuple[str, str]] = []
+        self._known: list[Known] = []
         self._roots = ProjectRoots()
         self._project: Project | None = None
         self._versions: dict[str, str] = {}
@@ -126,6 +141,8 @@ class Runner:
             return Outcome(Result(task.path, Status.SKIPPED))
         project, settings = self._surroundings(task)
         result = lint(data, task.path, settings, project, noqa=task.noqa, python_tree=python_tree)
+        if self._remembers and project is not None:
+            self._checked.append((task.path, content_digest(data)))
         if not self._mode.fixes or not can_be_fixed(result, unsafe=self._mode.unsafe):
             return Outcome(result, data if result.diagnostics else b"")
         return self._fixed(data, result, settings, project)
@@ -147,8 +164,28 @@ class Runner:
             fixed.applied,
             Change(data, fixed.data) if is_changed else None,
             fixed.refused,
-            unfixed=result if is_changed else None,
+            unfixed=result,
         )
+
+    def known(self) -> list[Known]:
+        """What the results since the last call rest on."""
+        self._gather()
+        found, self._known = self._known, []
+        return found
+
+    def _gather(self) -> None:
+        """Note what the results of files of the project at hand rest on."""
+        if not self._checked or self._project is None:
+            return
+        disk, reads = self._project.disk, self._project.reads
+        numbers: dict[str, int] = {}
+        files = []
+        for path, digest in self._checked:
+            readers = reads.readers(str(disk.real(path)))
+            files.append((path, digest, tuple(numbers.setdefault(reader, len(numbers)) for reader in readers)))
+        facts = tuple(reads.facts(reader) for reader in numbers)
+        self._known.append(Known(str(self._project.root), facts, tuple(files)))
+        self._checked = []
 
     def _surroundings(self, task: Task) -> "tuple[Project | None, Settings]":
         """The project of a file, and the settings with the versions that the project asks for.
@@ -161,21 +198,21 @@ class Runner:
 
         root = self._roots.of(task.path)
         if self._project is None or self._project.root != root:
+            self._gather()
             if self._project is not None:
                 self._project.close()
             self._project = Project(root)
             self._versions = lower_bounds(str(root))
-        return self._project, self._with_versions(task)
+        return self._project, with_versions(task.settings, self._versions) if task.reads_requirements else task.settings
 
-    def _with_versions(self, task: Task) -> Settings:
-        settings = task.settings
-        if not task.reads_requirements:
-            return settings
-        return msgspec.structs.replace(
-            settings,
-            torch_version=settings.torch_version or self._versions.get("torch"),
-            paddle_version=settings.paddle_version or self._versions.get("paddle"),
-        )
+
+def with_versions(settings: Settings, versions: Mapping[str, str]) -> Settings:
+    """The settings with the framework versions that they do not name themselves."""
+    return msgspec.structs.replace(
+        settings,
+        torch_version=settings.torch_version or versions.get("torch"),
+        paddle_version=settings.paddle_version or versions.get("paddle"),
+    )
 
 
 def can_be_fixed(result: Result, *, unsafe: bool) -> bool:

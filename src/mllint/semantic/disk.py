@@ -197,6 +197,14 @@ class Disk:
                 return None
         return tuple(found)
 
+    @staticmethod
+    def read_whole(path: Path) -> bytes:
+        """The bytes of a file of any size, for who has asked for ``near`` or ``tree`` before."""
+        try:
+            return path.read_bytes()
+        except OSError:
+            return b""
+
     def _tree(self) -> str:
         files = self.files()
         return "large" if files is None else self._digest_of(files)
@@ -204,7 +212,8 @@ class Disk:
     def _digest_of(self, paths: Iterator[Path] | tuple[Path, ...]) -> str:
         found = blake2b(digest_size=16)
         for path in paths:
-            found.update(f"{path}\0{_digest_of_all(path)}\0".encode("utf-8", "surrogateescape"))
+            content = content_digest(self.read_whole(path))
+            found.update(f"{path}\0{content}\0".encode("utf-8", "surrogateescape"))
         return found.hexdigest()
 
 
@@ -221,13 +230,6 @@ def _content_of(path: str) -> bytes | None:
             return file.read()
     except (OSError, ValueError):
         return None
-
-
-def _digest_of_all(path: Path) -> str:
-    try:
-        return content_digest(path.read_bytes())
-    except OSError:
-        return ""
 
 
 def _size(path: Path) -> int:

@@ -56,7 +56,7 @@ class Mentions:
         """Whether some file other than ``home`` has classes that set and read all of these attributes themselves."""
         words = {attribute.encode() for attribute in attributes}
         for path in self._files or ():
-            data = b"" if path == home else _content(path)
+            data = b"" if path == home else self._disk.read_whole(path)
             if all(word in data for word in words):
                 if path not in self._words:
                     self._words[path] = _words(data)
@@ -68,7 +68,7 @@ class Mentions:
         word = attribute.encode()
         names = {name.encode() for name in classes}
         for path in files:
-            data = _content(path)
+            data = self._disk.read_whole(path)
             if word in data:
                 if path not in self._words:
                     self._words[path] = _words(data)
@@ -79,13 +79,6 @@ class Mentions:
     @cached_property
     def _files(self) -> tuple[Path, ...] | None:
         return self._disk.files()
-
-
-def _content(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError:
-        return b""
 
 
 def _words(data: bytes) -> _Words:
