@@ -486,10 +486,10 @@ def test_help_and_version() -> None:
     assert "Commands:" in mllint("--help").stdout
     options = mllint("check", "--help").stdout
     names = "select ignore extend-select fix unsafe-fixes diff output-format statistics exit-zero isolated config"
-    names += " stdin-filename no-cache force-exclude target-version quiet verbose color"
+    names += " stdin-filename no-cache cache-dir jobs force-exclude target-version quiet verbose color"
     for name in names.split():
         assert f"--{name}" in options
-    assert "there is no cache" in " ".join(options.split())
+    assert "Check everything anew" in " ".join(options.split())
 
 
 def test_the_version_is_that_of_the_distribution() -> None:
