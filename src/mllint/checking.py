@@ -17,6 +17,7 @@ from mllint.discovery import Discovery, discover, is_excluded
 from mllint.output import summary, text
 from mllint.output.diff import unified_diff
 from mllint.output.found import View, findings
+from mllint.output.progress import with_progress
 from mllint.output.report import Format, report, statistics_report
 from mllint.output.sink import Sink
 from mllint.output.style import Style, printable
@@ -63,6 +64,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """Whether accepted findings that are gone are taken off the list."""
     ignores_stale: bool = False
     """Whether accepted findings that are gone are no failure."""
+    shows_progress: bool = False
+    """Whether a person watches who would like to know how far the work is."""
     annotation: Annotation | None = None
     """The comments to be written for what is found."""
 
@@ -83,12 +86,11 @@ def check_paths(paths: Iterable[str], resolver: Resolver, request: Request) -> i
         for file in discovery.files
     ]
     mode = Mode(request.fixes, request.unsafe)
+    done = batch.outcomes(tasks, mode, jobs=request.jobs, cache=_cache_for(request))
+    if request.shows_progress:
+        done = with_progress(done, len(tasks))
     # Only what has something to say is kept: a run may be over very many files.
-    outcomes = [
-        outcome
-        for outcome in batch.outcomes(tasks, mode, jobs=request.jobs, cache=_cache_for(request))
-        if outcome.result.diagnostics or outcome.change or outcome.problem
-    ]
+    outcomes = [outcome for outcome in done if outcome.result.diagnostics or outcome.change or outcome.problem]
     try:
         outcomes, stale = _new(outcomes, tasks, paths, accepted, request)
     except ConfigurationError as error:

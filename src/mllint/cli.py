@@ -22,6 +22,8 @@ from mllint.output.style import Style, wants_colour
 from mllint.settings import ConfigurationError
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from mllint.output.explain import Page
 
 _INTERRUPTED = 130
@@ -34,9 +36,51 @@ class _CheckByDefault(click.Group):
     _OWN = ("--help", "-h", "--version", "-V")
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        args = _expanded(args)
+        if not args and ctx.resilient_parsing:
+            # A shell asks what the first word may be: a command or what `check` takes.
+            return super().parse_args(ctx, args)
         if not args or (args[0] not in self.commands and args[0] not in self._OWN):
             args = ["check", *args]
         return super().parse_args(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
+        """What a shell may offer for the first word."""
+        from click.shell_completion import CompletionItem
+
+        check = self.commands["check"]
+        with click.Context(check, info_name="check", parent=ctx, resilient_parsing=True) as inner:
+            offered = [*super().shell_complete(ctx, incomplete), *check.shell_complete(inner, incomplete)]
+        paths = [] if incomplete.startswith("-") else [CompletionItem(incomplete, type="file")]
+        return [*{item.value: item for item in offered}.values(), *paths]
+
+
+def _expanded(words: list[str]) -> list[str]:
+    """The arguments with each ``@FILE`` replaced by the lines of that file: a way round limits of the command line."""
+    expanded: list[str] = []
+    for word in words:
+        if len(word) < 2 or not word.startswith("@"):
+            expanded.append(word)
+            continue
+        try:
+            with open(word[1:], encoding="utf-8", errors="surrogateescape") as file:
+                expanded += file.read().splitlines()
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            raise Failure(f"`{word}`: the file with arguments cannot be read: {reason}") from None
+    return expanded
+
+
+class _Path(click.types.UnprocessedParamType):
+    """A path as it was written; a shell may complete it."""
+
+    name = "path"
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem]":
+        """Files and folders, which the shell finds."""
+        from click.shell_completion import CompletionItem
+
+        return [CompletionItem(incomplete, type="file")]
 
 
 class _Check(click.Command):
@@ -61,7 +105,7 @@ def cli() -> None:
 
 
 @cli.command(cls=_Check)
-@click.argument("paths", nargs=-1, type=click.UNPROCESSED)
+@click.argument("paths", nargs=-1, type=_Path())
 @check_options
 def check(paths: tuple[str, ...], stdin_filename: str | None, **options: Any) -> None:
     """Check files and folders (default: the current folder)."""
@@ -87,8 +131,16 @@ def check(paths: tuple[str, ...], stdin_filename: str | None, **options: Any) ->
     click.get_current_context().exit(code)
 
 
+def _rules(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """The codes and names that a word may become."""
+    from mllint import registry
+
+    known = (text for rule in registry.all_rules() for text in (rule.code, rule.name))
+    return [text for text in known if text.startswith(incomplete)]
+
+
 @cli.command()
-@click.argument("rule", required=False, metavar="[CODE|NAME]")
+@click.argument("rule", required=False, metavar="[CODE|NAME]", shell_complete=_rules)
 @click.option("--all", "every", is_flag=True, help="List all rules.")
 @click.option(
     "--output-format",

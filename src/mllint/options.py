@@ -1,6 +1,7 @@
 """The options of ``mllint check``: what they are called, what they may hold, and what they mean."""
 
 import os
+import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -284,8 +285,14 @@ def request_of(options: dict[str, Any], style: Style) -> Request:
         jobs=options["jobs"],
         uses_cache=not options["no_cache"],
         cache_folder=options["cache_dir"],
+        shows_progress=not (options["quiet"] or form.is_for_programs) and _is_watched(),
         style=style,
     )
+
+
+def _is_watched() -> bool:
+    """Whether both streams end at a terminal that can draw: in a pipe a bar would disturb whoever reads."""
+    return sys.stdout.isatty() and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
 
 def _annotation(noqa: str | None, ignore: str | None) -> Annotation | None:
