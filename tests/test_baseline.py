@@ -277,3 +277,9 @@ def test_flake8_knows_the_list(folder: Path) -> None:
     assert flake8("--disable-noqa") == ["a.py:5:1:"]
     write("b/c.py", HEAD + NAN * 2)
     assert flake8() == ["b/c.py:4:7:", "b/c.py:5:7:"]
+
+
+def test_an_isolated_run_reads_the_list_only_if_it_is_named() -> None:
+    mllint("--suppress-all", ".")
+    assert mllint("--isolated", ".").exit_code == 1
+    assert mllint("--isolated", "--suppressions-location", DEFAULT_NAME, ".").exit_code == 0

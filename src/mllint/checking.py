@@ -11,7 +11,7 @@ import msgspec
 
 from mllint import batch
 from mllint.annotate import Annotation, Annotator
-from mllint.baseline import Baseline, Stale, load
+from mllint.baseline import DEFAULT_NAME, Baseline, Stale, load
 from mllint.configuration import Resolver
 from mllint.discovery import Discovery, discover, is_excluded
 from mllint.output import summary, text
@@ -110,6 +110,8 @@ def check_paths(paths: Iterable[str], resolver: Resolver, request: Request) -> i
 
 def _baseline(request: Request) -> Baseline | None:
     """The accepted findings; ``None`` where they cannot be read, which is said."""
+    if request.isolated and request.suppressions is None and not (request.suppress or request.prune):
+        return Baseline(DEFAULT_NAME)
     try:
         return load(request.suppressions, may_be_missing=bool(request.suppress))
     except ConfigurationError as error:
