@@ -18,6 +18,7 @@ from mllint.semantic.gradients import Gradients
 from mllint.semantic.imports import is_library
 from mllint.semantic.inference import Inference
 from mllint.semantic.receivers import Receivers
+from mllint.semantic.runs import Runs
 from mllint.semantic.scopes import Binding, BindingKind, Scope
 from mllint.semantic.values import Framework, Symbol, Value
 from mllint.syntax.parse import parse
@@ -67,6 +68,11 @@ class Model:
         return Uses(self)
 
     @cached_property
+    def runs(self) -> Runs:
+        """What happens in trainings, in which order."""
+        return Runs(self)
+
+    @cached_property
     def receivers(self) -> Receivers:
         """The receivers of the methods of the file."""
         return Receivers(self)
@@ -95,6 +101,8 @@ class Model:
             class_definition.forget()
         for function_definition in self._functions.values():
             function_definition.forget()
+        if "runs" in self.__dict__:
+            self.runs.empty()
         left = [*self._left_scopes, *self._scopes.values()]
         kept = {"tree", "source", "project", "depth", "_functions", "_classes"}
         for name in self.__dict__.keys() - kept:

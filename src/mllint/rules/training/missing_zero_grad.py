@@ -1,0 +1,103 @@
+"""## What it does
+
+Finds training loops that compute gradients and step an optimizer in every round, but never clear the gradients.
+
+## Why is this bad?
+
+`backward()` adds to the gradients that are there. Without `zero_grad()` every step moves the weights along the sum of
+all gradients since the beginning of the training: it behaves like a learning rate that grows with every batch. Nothing
+is raised.
+
+## Example
+
+```python
+import torch
+from torch import nn
+
+network = nn.Linear(3, 1)
+optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
+for _ in range(100):
+    loss = network(torch.rand(8, 3)).square().mean()
+    loss.backward()
+    optimizer.step()
+```
+
+## Use instead
+
+```python
+import torch
+from torch import nn
+
+network = nn.Linear(3, 1)
+optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
+for _ in range(100):
+    loss = network(torch.rand(8, 3)).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+```
+
+## What it leaves alone
+
+Loops in which anything may clear the gradients: `zero_grad()` or `clear_grad()` of the optimizer or of a module, at any
+place in the loop or in a loop around it, in a function or method of the project that is called from there, in a closure
+that is given to `step()`; `parameter.grad = None`; a call that is given the optimizer and cannot be looked into. Loops
+that make their optimizer anew in every round, loops with one round, and loops that a trainer of another framework runs
+(Lightning, Accelerate, DeepSpeed and their like).
+
+An optimizer that is only known by its name, because it is a parameter of a function that nobody in the file calls,
+counts as one where the loop computes gradients too.
+
+## Fix safety
+
+Unsafe: `zero_grad()` (in Paddle `clear_grad()`) is put behind the step, and what the training does changes with that.
+
+## References
+
+- [Zeroing out gradients in PyTorch](https://docs.pytorch.org/tutorials/recipes/recipes/zeroing_out_gradients.html)
+- [paddle.optimizer.Optimizer.clear_grad](https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/optimizer/Optimizer_en.html)
+"""
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from mllint.context import Context
+from mllint.diagnostics import Applicability
+from mllint.edits import NodeFix, insert_after
+from mllint.rule import Finding, Rule
+from mllint.semantic.flow import optimizer_of
+from mllint.semantic.zeroing import accumulates_without_end
+
+rule = Rule(
+    code="ML301",
+    message="the gradients are never cleared: every step uses the sum over all rounds",
+    help="call `zero_grad()` of the optimizer in every round",
+    frameworks=frozenset({"torch", "paddle"}),
+    since="0.1.0",
+    applicability=Applicability.UNSAFE,
+)
+
+
+@rule.on_method("step")
+def check(call: cst.Call, context: Context) -> Iterator[Finding]:
+    """Report the step of the optimizer."""
+    if not accumulates_without_end(context.model, call):
+        return
+    optimizer = optimizer_of(context.model, call)
+    method = "clear_grad" if context.model.framework == "paddle" else "zero_grad"
+    text = None if optimizer is None else f"{context.text(optimizer)}.{method}()"
+    yield Finding(
+        call,
+        help=None if text is None else f"write `{text}` before `backward()`, in every round",
+        fix=lambda: _fix(call, text, context),
+    )
+
+
+def _fix(call: cst.Call, text: str | None, context: Context) -> NodeFix | None:
+    statement = context.statement(call)
+    line = context.parent(statement)
+    if text is None or not isinstance(line, cst.SimpleStatementLine):
+        return None
+    edit = insert_after(line.body[-1], context.line_break(statement) + text)
+    return NodeFix("clear the gradients after the step", (edit,), Applicability.UNSAFE)

@@ -1,0 +1,105 @@
+"""## What it does
+
+Finds `zero_grad()` between the `backward()` that computes the gradients and the `step()` that should use them.
+
+## Why is this bad?
+
+The step has nothing to go by. In PyTorch the gradients are `None` and no weight moves, whatever the learning rate; in
+Paddle they are zero, and weight decay and momentum alone move the weights. The loss stays where it is, and nothing is
+raised.
+
+## Example
+
+```python
+import torch
+from torch import nn
+
+network = nn.Linear(3, 1)
+optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
+for _ in range(100):
+    loss = network(torch.rand(8, 3)).square().mean()
+    loss.backward()
+    optimizer.zero_grad()
+    optimizer.step()
+```
+
+## Use instead
+
+```python
+import torch
+from torch import nn
+
+network = nn.Linear(3, 1)
+optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
+for _ in range(100):
+    loss = network(torch.rand(8, 3)).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+```
+
+## What it leaves alone
+
+The `zero_grad()` of another optimizer or of another module, as GAN trainings have it; gradients that are computed
+again, or written by hand, before the step; steps that on some path find gradients; everything that comes after a call
+which cannot be looked into.
+
+## Fix safety
+
+Safe where `backward()`, `zero_grad()` and `step()` are three statements in a row: the first two change places. No fix
+is offered elsewhere.
+
+## References
+
+- [torch.optim.Optimizer.zero_grad](https://docs.pytorch.org/docs/stable/generated/torch.optim.Optimizer.zero_grad.html)
+- [paddle.optimizer.Optimizer.clear_grad](https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/optimizer/Optimizer_en.html)
+"""
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from mllint.context import Context
+from mllint.diagnostics import Applicability
+from mllint.edits import NodeFix, replace
+from mllint.rule import Finding, Rule
+from mllint.semantic.zeroing import clears_before_step
+
+rule = Rule(
+    code="ML302",
+    message="the gradients are cleared before `step()` has used them: no weight is trained",
+    help="clear the gradients before `backward()`, or after `step()`",
+    frameworks=frozenset({"torch", "paddle"}),
+    since="0.1.0",
+    applicability=Applicability.SAFE,
+)
+
+
+@rule.on_method("zero_grad", "clear_grad", "clear_gradients")
+def check(call: cst.Call, context: Context) -> Iterator[Finding]:
+    """Report the call that clears the gradients."""
+    step = clears_before_step(context.model, call)
+    if step is not None:
+        yield Finding(call, fix=lambda: _fix(call, step, context))
+
+
+def _fix(call: cst.Call, step: cst.CSTNode, context: Context) -> NodeFix | None:
+    """Let the two statements in front of the step change places."""
+    line = context.parent(context.statement(call))
+    block = None if line is None else context.parent(line)
+    if not isinstance(line, cst.SimpleStatementLine) or not isinstance(block, (cst.IndentedBlock, cst.Module)):
+        return None
+    position = block.body.index(line)
+    before, after = block.body[max(position - 1, 0)], block.body[position + 1]
+    if context.parent(context.statement(step)) is not after:
+        return None
+    match before, line:
+        case (
+            cst.SimpleStatementLine(
+                body=[cst.Expr(value=cst.Call(func=cst.Attribute(attr=cst.Name(value="backward")))) as computed]
+            ),
+            cst.SimpleStatementLine(body=[cst.Expr() as cleared]),
+        ):
+            edits = (replace(computed, context.text(cleared)), replace(cleared, context.text(computed)))
+            return NodeFix("clear the gradients before `backward()`", edits)
+    return None

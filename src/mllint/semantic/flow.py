@@ -1,0 +1,429 @@
+"""The training loop: which events of a training happen in a body, in which order, and to which things.
+
+Everything that is known of the vocabulary of training is on this page:
+
+- a call of a method or function that is an event: a reader in ``_READERS``, by the word that is called; it names the
+  kind (``steps.Kind``) and the thing. What the called thing is decides (``kind_of``), its name only where nothing else
+  is known of it, and then the event says so (``is_proven``).
+- a trainer of another framework, which does the order itself: ``TRAINERS``.
+- calls of which it is known that they do nothing to what they are given: ``_HARMLESS``.
+
+``unfolding.py`` walks the statements and follows calls into the project's functions, ``things.py`` tells which
+optimizer is meant and ``owners.py`` whose parameters it has, ``paths.py`` answers what has happened before an event on
+every way to it, and ``runs.py``, where rules begin to ask, knows with ``callers.py`` the bodies where the ways begin.
+"""
+
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.semantic.definitions import ClassInfo
+from mllint.semantic.owners import owner_of_parameters
+from mllint.semantic.scopes import BindingKind
+from mllint.semantic.steps import Kind
+from mllint.semantic.things import Frame, Thing
+from mllint.semantic.values import (
+    Elements,
+    Function,
+    Instance,
+    Mapping,
+    Module,
+    Object,
+    Repeated,
+    Symbol,
+    Tensor,
+    Unfinished,
+    Value,
+)
+from mllint.syntax.shape import argument, constant, dotted_path
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+TRAINERS = frozenset({
+    "accelerate", "catalyst", "colossalai", "composer", "deepspeed", "fastai", "fabric", "flair", "ignite", "lightning",
+    "lightning_fabric", "mmcv", "mmengine", "paddlex", "pl_bolts", "poutyne", "pytorch_lightning", "ray", "skorch",
+    "torchbearer", "torchtnt", "transformers",
+})  # fmt: skip
+"""Packages whose base classes and engines run the loop: what derives from them, or comes from them, is left alone."""
+
+_HARMLESS = frozenset({
+    *sys.stdlib_module_names, "PIL", "albumentations", "builtins", "comet_ml", "cv2", "einops", "h5py", "imageio",
+    "matplotlib", "mlflow", "numpy", "paddle", "pandas", "scipy", "seaborn", "skimage", "sklearn", "tensorboard",
+    "tensorboardX", "torch", "torchaudio", "torchmetrics", "torchtext", "torchvision", "tqdm", "visdom", "wandb",
+    "yaml",
+})  # fmt: skip
+"""Packages whose functions do nothing to an optimizer, a scheduler or the mode of a module that they are given."""
+
+_NAMES = {
+    "optimizer": re.compile(r"(?:^|_)(?:optim|optimizer|optimiser|opt|optimizers|optims|opts)(?:_|\d|$)"),
+    "scheduler": re.compile(r"(?:^|_)(?:scheduler|schedulers|sched|lr_sched)(?:_|\d|$)"),
+    "scaler": re.compile(r"(?:^|_)(?:scaler|grad_scaler|gradscaler)(?:_|\d|$)"),
+    "module": re.compile(r"(?:^|_)(?:model|models|net|network|module)(?:_|\d|$)"),
+}
+_STATEFUL = frozenset({"optimizer", "scheduler", "scaler"})
+
+
+# -- what is called ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """What kind of thing an expression is: ``optimizer``, ``scheduler``, ``scaler``, ``module`` or ``other``.
+
+    ``is_proven`` is false where only its name says so.
+    """
+
+    kind: str
+    is_proven: bool = True
+
+
+def kind_of(frame: Frame, node: cst.BaseExpression) -> Called | None:
+    """What kind of thing an expression is; ``None`` when nothing says."""
+    known = _kind_of_value(frame.value(node))
+    if known is not None:
+        return Called(known)
+    word = _last_word(node)
+    if word is None or not _may_go_by_name(frame, node):
+        return None
+    kinds = [kind for kind, pattern in _NAMES.items() if pattern.search(word)]
+    return Called(kinds[0], is_proven=False) if len(kinds) == 1 else None
+
+
+def _kind_of_value(value: Value | None) -> str | None:
+    match value:
+        case None | Symbol():
+            return None
+        case Object(kind=kind):
+            return kind if kind in _STATEFUL else "other"
+        case Module():
+            return "module"
+        case Instance(definition=definition):
+            if definition.kind in _STATEFUL:
+                return definition.kind
+            # With a base that is not known it may be anything.
+            return None if definition.has_unknown_base or definition.library_bases else "other"
+    return "other"
+
+
+def _last_word(node: cst.BaseExpression) -> str | None:
+    while isinstance(node, cst.Subscript):
+        node = node.value
+    path = dotted_path(node)
+    return None if path is None else path.rpartition(".")[2].lower()
+
+
+def _may_go_by_name(frame: Frame, node: cst.BaseExpression) -> bool:
+    """Whether a name may say what a thing is: a parameter, or an attribute, of which nothing else is known."""
+    thing = frame.thing(node)
+    return thing is not None and all(
+        isinstance(root, ClassInfo) or root.kind is BindingKind.PARAMETER for root in thing.roots
+    )
+
+
+# -- the words of training ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """An event as it is read off a call: its kind and the expressions of the things."""
+
+    kind: Kind
+    thing: Thing | None = None
+    other: Thing | None = None
+    is_proven: bool = True
+
+
+Reader = Callable[[Frame, cst.Call], Seen | None]
+
+
+def read(frame: Frame, call: cst.Call) -> Seen | None:
+    """The event that a call is; ``None`` when it is none, or may be looked into."""
+    word = called_word(call)
+    reader = None if word is None else _READERS.get(word)
+    if reader is not None:
+        seen = reader(frame, call)
+        if seen is not None:
+            return seen
+    value = frame.value(call.func)
+    if isinstance(value, Module):
+        return Seen(Kind.FORWARD, frame.thing(call.func))
+    if value is None and not call_is_looked_into(value):
+        called = kind_of(frame, call.func)
+        if called is not None and called.kind == "module":
+            return Seen(Kind.FORWARD, frame.thing(call.func), is_proven=False)
+    return None
+
+
+def called_word(call: cst.Call) -> str | None:
+    """The last word of what is called."""
+    callee = call.func
+    return callee.attr.value if isinstance(callee, cst.Attribute) else getattr(callee, "value", None)
+
+
+def call_is_looked_into(value: Value | None) -> bool:
+    """Whether a callee of this value is a function of the project."""
+    return isinstance(value, Function)
+
+
+def read_statement(frame: Frame, statement: cst.BaseSmallStatement) -> Seen | None:
+    """The event that a statement without a call is: ``parameter.grad = None``, ``del parameter.grad``."""
+    match statement:
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Attribute(attr=cst.Name(value="grad")) as target)]):
+            is_none = isinstance(statement.value, cst.Name) and statement.value.value == "None"
+            return Seen(Kind.ZERO if is_none else Kind.WRITE_GRADIENT, owner_of_parameters(frame, target.value))
+        case cst.AugAssign(target=cst.Attribute(attr=cst.Name(value="grad")) as target):
+            return Seen(Kind.WRITE_GRADIENT, owner_of_parameters(frame, target.value))
+        case cst.Del(target=cst.Attribute(attr=cst.Name(value="grad")) as target):
+            return Seen(Kind.ZERO, owner_of_parameters(frame, target.value))
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Attribute(attr=cst.Name(value=flag)))]) if flag in (
+            "requires_grad",
+            "stop_gradient",
+            "trainable",
+        ):
+            return Seen(Kind.FREEZE)
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Attribute(attr=cst.Name(value="training")) as target)]):
+            return Seen(Kind.SET_MODE, frame.thing(target.value))
+    return None
+
+
+def _receiver(call: cst.Call) -> cst.BaseExpression | None:
+    return call.func.value if isinstance(call.func, cst.Attribute) else None
+
+
+def _is_own_function(frame: Frame, call: cst.Call) -> bool:
+    """Whether the project itself defines what is called."""
+    return isinstance(frame.value(call.func), Function)
+
+
+def _backward(frame: Frame, call: cst.Call) -> Seen | None:
+    receiver = _receiver(call)
+    if receiver is None or _is_own_function(frame, call):
+        return None
+    loss: cst.BaseExpression = receiver
+    value = frame.value(receiver)
+    positional = [arg.value for arg in call.args if arg.keyword is None]
+    if positional and not isinstance(value, Tensor) and isinstance(frame.value(positional[0]), Tensor):
+        loss = positional[0]  # `accelerator.backward(loss)`
+    return Seen(Kind.BACKWARD, frame.thing(loss), scaler_of(frame, receiver))
+
+
+def scaler_of(frame: Frame, loss: cst.BaseExpression) -> Thing | None:
+    """The scaler that made a loss: of ``scaler.scale(loss)``, or of the name that this was bound to."""
+    if isinstance(loss, cst.Name):
+        bindings = frame.model.reaching(loss)
+        values = [binding.value for binding in bindings if binding.kind is BindingKind.ASSIGN and not binding.path]
+        if len(values) != 1 or len(bindings) != 1 or values[0] is None:
+            return None
+        loss = values[0]
+    if isinstance(loss, cst.Call) and isinstance(loss.func, cst.Attribute) and loss.func.attr.value == "scale":
+        called = kind_of(frame, loss.func.value)
+        return frame.thing(loss.func.value) if called is not None and called.kind == "scaler" else None
+    return None
+
+
+def _step(frame: Frame, call: cst.Call) -> Seen | None:
+    receiver = _receiver(call)
+    called = None if receiver is None else kind_of(frame, receiver)
+    if receiver is None or called is None:
+        return None
+    if called.kind == "optimizer":
+        return Seen(Kind.STEP, frame.thing(receiver), is_proven=called.is_proven)
+    if called.kind == "scheduler":
+        return Seen(Kind.SCHEDULE, frame.thing(receiver), is_proven=called.is_proven)
+    if called.kind == "scaler" and call.args:
+        return Seen(Kind.STEP, frame.thing(call.args[0].value), frame.thing(receiver), called.is_proven)
+    return None
+
+
+def _minimize(frame: Frame, call: cst.Call) -> Seen | None:
+    receiver = _receiver(call)
+    called = None if receiver is None else kind_of(frame, receiver)
+    if receiver is None or called is None:
+        return None
+    if called.kind == "scaler" and call.args:
+        return Seen(Kind.MINIMIZE, frame.thing(call.args[0].value), frame.thing(receiver), called.is_proven)
+    return Seen(Kind.MINIMIZE, frame.thing(receiver), None, called.is_proven) if called.kind == "optimizer" else None
+
+
+def _zero(frame: Frame, call: cst.Call) -> Seen | None:
+    receiver = _receiver(call)
+    if receiver is None or _is_own_function(frame, call):
+        return None
+    called = kind_of(frame, receiver)
+    if called is not None and called.kind in ("optimizer", "module"):
+        return Seen(Kind.ZERO, frame.thing(receiver), is_proven=called.is_proven)
+    # Of a parameter, or of something not known: whatever it is, it clears gradients.
+    return Seen(Kind.ZERO, owner_of_parameters(frame, receiver) or frame.thing(receiver), is_proven=False)
+
+
+def _on_gradient(kind: Kind) -> Reader:
+    """A method of a gradient: ``parameter.grad.zero_()``, ``parameter.grad.data.clamp_(-1, 1)``."""
+
+    def reader(frame: Frame, call: cst.Call) -> Seen | None:
+        receiver = _receiver(call)
+        while isinstance(receiver, cst.Attribute) and receiver.attr.value == "data":
+            receiver = receiver.value
+        if isinstance(receiver, cst.Attribute) and receiver.attr.value in ("grad", "_grad"):
+            return Seen(kind, owner_of_parameters(frame, receiver.value))
+        return None
+
+    return reader
+
+
+_CLIPPING = ("clip_grad_norm_", "clip_grad_value_", "clip_grad_norm", "clip_grads_with_norm_")
+
+
+def _clip(frame: Frame, call: cst.Call) -> Seen | None:
+    value = frame.value(call.func)
+    if isinstance(value, Symbol) and value.name.partition(".")[0] in ("torch", "paddle"):
+        given = argument(call, 0, "parameters")
+        return Seen(Kind.CLIP, None if given is None else owner_of_parameters(frame, given.value))
+    receiver = _receiver(call)
+    if receiver is not None and isinstance(frame.value(receiver), Module):
+        return Seen(Kind.CLIP, frame.thing(receiver))  # of FullyShardedDataParallel
+    return None
+
+
+def _scale(frame: Frame, call: cst.Call) -> Seen | None:
+    receiver = _receiver(call)
+    called = None if receiver is None else kind_of(frame, receiver)
+    if receiver is None or called is None or called.kind != "scaler" or not call.args:
+        return None
+    return Seen(Kind.SCALE, frame.thing(call.args[0].value), frame.thing(receiver), called.is_proven)
+
+
+def _unscale(frame: Frame, call: cst.Call) -> Seen | None:
+    receiver = _receiver(call)
+    called = None if receiver is None else kind_of(frame, receiver)
+    if receiver is None or called is None or called.kind != "scaler" or not call.args:
+        return None
+    return Seen(Kind.UNSCALE, frame.thing(call.args[0].value), frame.thing(receiver), called.is_proven)
+
+
+def _update(frame: Frame, call: cst.Call) -> Seen | None:
+    receiver = _receiver(call)
+    called = None if receiver is None else kind_of(frame, receiver)
+    if receiver is None or called is None or called.kind != "scaler":
+        return None
+    return Seen(Kind.UPDATE_SCALE, None, frame.thing(receiver), called.is_proven)
+
+
+def _mode(word: str) -> Reader:
+    """``model.train()``, ``model.eval()``, ``model.train(False)``."""
+
+    def reader(frame: Frame, call: cst.Call) -> Seen | None:
+        receiver = _receiver(call)
+        if receiver is None or len(call.args) > (word == "train") or _is_own_function(frame, call):
+            return None
+        value = frame.value(receiver)
+        if value is not None and not isinstance(value, Module):
+            return None
+        given = call.args[0] if call.args else None
+        kind = Kind.TRAIN if word == "train" else Kind.EVAL
+        if given is not None:
+            if given.keyword is not None and given.keyword.value != "mode":
+                return None
+            mode = constant(given.value)
+            kind = Kind.TRAIN if mode is True else Kind.EVAL if mode is False else Kind.SET_MODE
+        return Seen(kind, frame.thing(receiver), is_proven=isinstance(value, Module))
+
+    return reader
+
+
+def _freeze(frame: Frame, call: cst.Call) -> Seen | None:
+    receiver = _receiver(call)
+    return None if receiver is None else Seen(Kind.FREEZE, frame.thing(receiver))
+
+
+def _load(frame: Frame, call: cst.Call) -> Seen | None:
+    receiver = _receiver(call)
+    if receiver is None or _is_own_function(frame, call):
+        return None
+    return Seen(Kind.LOAD, frame.thing(receiver))
+
+
+def _save(frame: Frame, call: cst.Call) -> Seen | None:
+    return Seen(Kind.SAVE) if frame.model.qualified_name(call.func) in ("torch.save", "paddle.save") else None
+
+
+_READERS: dict[str, Reader] = {
+    "backward": _backward,
+    "manual_backward": _backward,
+    "step": _step,
+    "minimize": _minimize,
+    "zero_grad": _zero,
+    "clear_grad": _zero,
+    "clear_gradients": _zero,
+    "clear_gradient": _zero,
+    "zero_": _on_gradient(Kind.ZERO),
+    "copy_": _on_gradient(Kind.WRITE_GRADIENT),
+    "add_": _on_gradient(Kind.WRITE_GRADIENT),
+    "clamp_": _on_gradient(Kind.CLIP),
+    "clip_": _on_gradient(Kind.CLIP),
+    "scale": _scale,
+    "unscale_": _unscale,
+    "update": _update,
+    "train": _mode("train"),
+    "eval": _mode("eval"),
+    "requires_grad_": _freeze,
+    "load_state_dict": _load,
+    "set_state_dict": _load,
+    "set_dict": _load,
+    "save": _save,
+    **dict.fromkeys(_CLIPPING, _clip),
+}
+
+WORDS = frozenset({*_READERS, "grad"}) - {"update", "save", "scale", "train", "eval", "copy_", "add_"}
+"""Words of which a body that matters to the order of a training has at least one."""
+MODE_WORDS = frozenset({"train", "eval"})
+
+
+# -- what cannot be looked into ----------------------------------------------------------------------------------------
+
+
+def does_nothing(frame: Frame, call: cst.Call, value: Value | None) -> bool:
+    """Whether a call, which is neither an event nor followed, surely changes nothing that a training is about.
+
+    ``value`` is what is called.
+    """
+    if value is not None:
+        return not isinstance(value, Symbol) or value.name.partition(".")[0] in _HARMLESS
+    if not isinstance(call.func, cst.Attribute):
+        return False
+    receiver = frame.value(call.func.value)
+    return receiver is not None and not isinstance(receiver, (Symbol, Instance))
+
+
+def is_data(value: Value) -> bool:
+    """Whether a value cannot be, or hold, an optimizer, a scheduler or a module."""
+    return not isinstance(value, (Object, Module, Instance, Elements, Repeated, Mapping, Unfinished, Function, Symbol))
+
+
+def may_name_thing(name: str) -> bool:
+    """Whether a name is one that an optimizer, a scheduler, a scaler or a module would have."""
+    return any(pattern.search(name.lower()) for pattern in _NAMES.values())
+
+
+def is_managed(model: "Model", owner: "ClassInfo | None") -> bool:
+    """Whether a trainer of another framework runs the methods of a class, or the loops of a file."""
+    if owner is not None and any(name.partition(".")[0] in TRAINERS for name in owner.library_bases):
+        return True
+    return any(model.imports(package) for package in _ENGINES)
+
+
+_ENGINES = ("accelerate", "deepspeed", "colossalai", "lightning.fabric", "lightning_fabric", "horovod", "apex")
+"""Packages that wrap optimizers and losses themselves, whatever the loop looks like."""
+
+
+def optimizer_of(model: "Model", step: cst.Call) -> cst.BaseExpression | None:
+    """The optimizer that a step updates with, as it is written: of ``scaler.step(optimizer)`` the argument."""
+    receiver = _receiver(step)
+    called = None if receiver is None else kind_of(Frame(model), receiver)
+    if called is not None and called.kind == "scaler":
+        return step.args[0].value if step.args else None
+    return receiver

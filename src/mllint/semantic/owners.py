@@ -1,0 +1,134 @@
+"""Whose parameters an expression gives, and what belongs together: optimizer and module, scheduler and optimizer."""
+
+import libcst as cst
+
+from mllint.semantic.definitions import ClassInfo
+from mllint.semantic.scopes import Binding, BindingKind
+from mllint.semantic.things import Frame, Thing, is_nothing
+from mllint.semantic.values import Object
+from mllint.syntax.shape import argument, string_literal
+
+_PARAMETERS = frozenset({"parameters", "named_parameters", "trainable_parameters"})
+_THROUGH = frozenset({"list", "tuple", "filter", "iter", "map", "chain", "sorted", "set", "from_iterable"})
+_STEPS = 12
+
+
+def owner_of_parameters(frame: Frame, node: cst.BaseExpression) -> Thing | None:
+    """The one module, or optimizer, whose parameters an expression is; ``None``: several, or not known.
+
+    ``net`` of ``net.parameters()``, and of the variable of a loop over them; the optimizer of
+    ``optimizer.param_groups[0]["params"]``.
+    """
+    owners = owners_of_parameters(frame, node)
+    return owners[0] if len(owners) == 1 else None
+
+
+def owners_of_parameters(frame: Frame, node: cst.BaseExpression) -> tuple[Thing | None, ...]:
+    """All things whose parameters an expression gives, each once; ``None`` among them for what is not known."""
+    return tuple(dict.fromkeys(_owners(frame, node, _STEPS)))
+
+
+def _owners(frame: Frame, node: cst.BaseExpression, steps: int) -> list[Thing | None]:
+    if steps <= 0:
+        return [None]
+    match node:
+        case cst.Name():
+            return _of_name(frame, node, steps)
+        case cst.Attribute(attr=cst.Name(value="param_groups")):
+            return [frame.thing(node.value)]
+        case cst.Attribute(attr=cst.Name(value="weight" | "bias")):
+            return [frame.thing(node.value)]
+        case cst.Attribute():
+            return _of_attribute(frame, node, steps)
+        case cst.Subscript():
+            return _owners(frame, node.value, steps - 1)
+        case cst.Call():
+            return _of_call(frame, node, steps)
+        case cst.BinaryOperation(operator=cst.Add()):
+            return [*_owners(frame, node.left, steps - 1), *_owners(frame, node.right, steps - 1)]
+        case cst.List() | cst.Tuple():
+            return [owner for item in node.elements for owner in _owners(frame, item.value, steps - 1)] or [None]
+        case cst.Dict():
+            given = [
+                item.value
+                for item in node.elements
+                if isinstance(item, cst.DictElement) and string_literal(item.key) == "params"
+            ]
+            return [owner for item in given for owner in _owners(frame, item, steps - 1)] or [None]
+        case cst.ListComp() | cst.GeneratorExp():
+            return _owners(frame, node.elt, steps - 1)
+    return [None]
+
+
+def _of_call(frame: Frame, call: cst.Call, steps: int) -> list[Thing | None]:
+    word = call.func.attr.value if isinstance(call.func, cst.Attribute) else getattr(call.func, "value", "")
+    if isinstance(call.func, cst.Attribute) and word in _PARAMETERS:
+        return [frame.thing(call.func.value)]
+    if word == "master_params" and call.args:  # of apex
+        return [frame.thing(call.args[0].value)]
+    if word in _THROUGH and call.args:
+        given = call.args[1:] if word in ("filter", "map") else call.args
+        return [owner for arg in given for owner in _owners(frame, arg.value, steps - 1)] or [None]
+    return [None]
+
+
+def _of_name(frame: Frame, name: cst.Name, steps: int) -> list[Thing | None]:
+    bindings = frame.model.reaching(name)
+    if not bindings:
+        return [None]
+    found: list[Thing | None] = []
+    for binding in bindings:
+        if binding.value is None or binding.kind not in (BindingKind.ASSIGN, BindingKind.LOOP):
+            given = frame.given(binding)
+            found += [None] if given is None else _owners(*given, steps - 1)
+        else:
+            found += _owners(frame, binding.value, steps - 1)
+    return found
+
+
+def _of_attribute(frame: Frame, node: cst.Attribute, steps: int) -> list[Thing | None]:
+    bindings = frame.model.reaching(node)
+    values = [binding.value for binding in bindings if binding.value is not None]
+    if len(values) != 1:
+        # A parameter that is an attribute of its own: what holds it.
+        holder = frame.thing(node.value)
+        return [holder]
+    return _owners(frame, values[0], steps - 1)
+
+
+def modules_of_optimizer(optimizer: Thing | None) -> tuple[Thing | None, ...]:
+    """The modules whose parameters an optimizer was given where it was made; ``None`` among them for what is not known.
+
+    The things are seen from the body in which it was made.
+    """
+    if optimizer is None or optimizer.path[1:]:
+        return (None,)
+    found: list[Thing | None] = []
+    for root in optimizer.roots:
+        for binding in _makers(root, optimizer.path):
+            found += _modules_given(binding)
+    return tuple(dict.fromkeys(found)) or (None,)
+
+
+def _makers(root: Binding | ClassInfo, path: tuple[str, ...]) -> tuple[Binding, ...]:
+    """The bindings that make a thing: its own, or those of the attribute."""
+    if isinstance(root, ClassInfo):
+        bindings = root.assignments(path[0].removeprefix(".")) if path else ()
+        return tuple(binding for binding in bindings if not is_nothing(binding))
+    return () if path else (root,)
+
+
+def _modules_given(binding: Binding) -> list[Thing | None]:
+    model = binding.scope.model
+    value = model.binding_value(binding)
+    call = value.call if isinstance(value, Object) else None
+    if call is None:
+        return [None]
+    given = argument(call, 0, "params") or argument(call, None, "parameters")
+    if given is None and model.framework == "paddle":
+        given = argument(call, None, "parameter_list")
+    function = model.enclosing_function(call)
+    frame = Frame(model, None if function is None else model.function_info(function))
+    if given is None or model.scope_of(call) is not binding.scope:
+        return [None]
+    return list(owners_of_parameters(frame, given.value))

@@ -1,0 +1,98 @@
+"""The runs of a file: every way in which one of its events comes about."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeVar
+
+import libcst as cst
+
+from mllint.semantic.callers import roots_of
+from mllint.semantic.definitions import FunctionInfo
+from mllint.semantic.flow import is_managed
+from mllint.semantic.steps import Event, Step, events
+from mllint.semantic.things import Frame
+from mllint.semantic.unfolding import unfold
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+ResultT = TypeVar("ResultT")
+
+
+@dataclass(eq=False, slots=True)
+class Run:
+    """One way through the code, from a body that nobody in sight calls. ``is_cut``: more happens than is followed."""
+
+    frame: Frame
+    steps: list[Step]
+    is_cut: bool
+    events: tuple[Event, ...]
+    """All its events, in the order in which they are written."""
+    _derived: dict[object, object] = field(default_factory=dict)
+
+    def derived(self, key: object, derive: Callable[[], ResultT]) -> ResultT:
+        """What a question that is asked of many events has for an answer, worked out once for the run."""
+        if key not in self._derived:
+            self._derived[key] = derive()
+        return self._derived[key]  # type: ignore[return-value]
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrence:
+    """One time that an event of a file comes about. ``is_open``: its body may have callers that are not in sight."""
+
+    run: Run
+    event: Event
+    is_open: bool
+
+
+class Runs:
+    """The runs through one file, unfolded when somebody asks for an event of theirs."""
+
+    def __init__(self, model: "Model") -> None:
+        self.model = model
+        self._runs: dict[int, Run] = {}
+        self._of_bodies: dict[int, dict[int, tuple[Occurrence, ...]]] = {}
+
+    def at(self, node: cst.CSTNode) -> tuple[Occurrence, ...]:
+        """Every time that the event at a node of this file comes about.
+
+        Empty where nothing is known of it: it is no event, or a trainer of another framework runs the body.
+        """
+        function = self.model.enclosing_function(node)
+        key = 0 if function is None else id(function)
+        if key not in self._of_bodies:
+            self._of_bodies[key] = self._of_body(None if function is None else self.model.function_info(function))
+        return self._of_bodies[key].get(id(node), ())
+
+    def _of_body(self, function: FunctionInfo | None) -> dict[int, tuple[Occurrence, ...]]:
+        if is_managed(self.model, None if function is None else function.owner):
+            return {}
+        found: dict[int, list[Occurrence]] = {}
+        for root in roots_of(self.model, function):
+            run = root.model.runs.run_of(root.function)
+            for event in run.events:
+                if event.frame.function is function and event.frame.model is self.model:
+                    found.setdefault(id(event.node), []).append(Occurrence(run, event, root.is_open))
+        return {key: tuple(occurrences) for key, occurrences in found.items()}
+
+    def run_of(self, function: FunctionInfo | None) -> Run:
+        """The run that begins with a function of this file, or with the file itself."""
+        key = 0 if function is None else id(function.node)
+        if key not in self._runs:
+            frame = Frame(self.model, function)
+            steps, is_cut = unfold(frame)
+            self._runs[key] = Run(frame, steps, is_cut, tuple(events(steps)))
+        return self._runs[key]
+
+    def empty(self) -> None:
+        """Break what holds itself: an event and the steps around it. Nobody may ask about the runs any more."""
+        for run in self._runs.values():
+            for event in run.events:
+                event.around = ()
+
+    @cached_property
+    def relevance(self) -> dict[int, bool]:
+        """For functions of this file (by the id of the ``def``): whether anything in them matters. Filled as asked."""
+        return {}

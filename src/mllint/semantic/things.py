@@ -1,0 +1,294 @@
+"""Which thing an expression stands for, across the functions that hand it on.
+
+Two expressions that stand for one ``Thing`` stand for one object. A value (``values.py``) says what kind of object
+that is; a thing says which one.
+"""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.knowledge import lookup
+from mllint.semantic.definitions import ClassInfo, FunctionInfo, is_receiver
+from mllint.semantic.scopes import Binding, BindingKind, Scope
+from mllint.semantic.values import Value
+from mllint.syntax.shape import argument, fingerprint, has_star_arguments, subscript_index
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+_MAX_STEPS = 24
+_EVERY = "[*]"
+# Methods that give the very object they are called on.
+_SAME = frozenset({
+    "to", "cuda", "cpu", "float", "half", "double", "bfloat16", "train", "eval", "requires_grad_", "apply", "to_empty",
+    "xpu", "npu", "share_memory",
+})  # fmt: skip
+# What runs over the elements of its only argument, with the place of the element in what it yields.
+_ITERATED = {"iter": 0, "list": 0, "tuple": 0, "reversed": 0, "tqdm": 0, "enumerate": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class Thing:
+    """One object: what some bindings bind, or an instance of a class, and the way from there (``.net``, ``[0]``).
+
+    ``roots`` are all bindings that may be meant; two things with equal fields are one object. ``[*]`` stands for each
+    element of a collection.
+    """
+
+    roots: frozenset[Binding | ClassInfo]
+    path: tuple[str, ...] = ()
+
+    def part(self, step: str) -> "Thing":
+        """What a step leads to from here; ``module`` of a wrapper is the thing that is wrapped."""
+        return self if step == ".module" else Thing(self.roots, (*self.path, step))
+
+    def may_be(self, other: "Thing") -> bool:
+        """Whether the two can be one object, or one holds the other."""
+        if not self.roots & other.roots:
+            return False
+        pairs = zip(self.path, other.path, strict=False)
+        return all(one == two or _EVERY in (one, two) for one, two in pairs)
+
+
+@dataclass(eq=False, slots=True)
+class Frame:
+    """One run of a body: of a function, as called from ``caller``, or of a file.
+
+    ``call`` is the call in the caller's file; ``receiver`` what the method is called on. Without a caller nothing is
+    known of the parameters but what their values are.
+    """
+
+    model: "Model"
+    function: FunctionInfo | None = None
+    caller: "Frame | None" = None
+    call: cst.Call | None = None
+    receiver: Thing | None = None
+    captured: "Frame | None" = None
+    """The run of the function around a nested one."""
+    _things: dict[Binding, Thing | None] = field(default_factory=dict)
+    _running: list[Binding] = field(default_factory=list)
+
+    @property
+    def depth(self) -> int:
+        """How many calls led here."""
+        return 0 if self.caller is None else self.caller.depth + 1
+
+    def runs(self, function: FunctionInfo) -> bool:
+        """Whether the function is running already: it calls itself."""
+        return self.function is function or (self.caller is not None and self.caller.runs(function))
+
+    def value(self, node: cst.BaseExpression) -> Value | None:
+        """What an expression is, as far as its own file or the callers tell."""
+        value = self.model.value(node)
+        if value is not None or not isinstance(node, cst.Name):
+            return value
+        given = self._given(node)
+        return None if given is None else given[0].value(given[1])
+
+    def _given(self, node: cst.Name) -> "tuple[Frame, cst.BaseExpression] | None":
+        """What the caller gives for the parameter that a name stands for."""
+        bindings = self.model.reaching(node)
+        return self.given(bindings[0]) if len(bindings) == 1 else None
+
+    def given(self, binding: Binding) -> "tuple[Frame, cst.BaseExpression] | None":
+        """What the caller gives for a parameter, and the run in which that is written; ``None``: not known."""
+        function, call, caller = self.function, self.call, self.caller
+        if function is None or call is None or caller is None or has_star_arguments(call):
+            return None
+        if binding.kind is not BindingKind.PARAMETER or binding.scope is not function.scope:
+            return None
+        positions = [index for index, item in enumerate(function.parameters) if item is binding.node]
+        skipped = 1 if function.self_name is not None else 0
+        passed = argument(call, positions[0] - skipped if positions else None, binding.key)
+        return None if passed is None else (caller, passed.value)
+
+    # -- things ------------------------------------------------------------------------------------------------------
+
+    def thing(self, node: cst.CSTNode, steps: int = _MAX_STEPS) -> Thing | None:
+        """The thing that an expression stands for; ``None`` when that cannot be told."""
+        if steps <= 0:
+            return None
+        match node:
+            case cst.Name():
+                return self._named(node, steps)
+            case cst.Attribute():
+                return self._attribute(node, steps)
+            case cst.Subscript():
+                holder, index = self.thing(node.value, steps - 1), subscript_index(node)
+                return None if holder is None or index is None else holder.part(f"[{fingerprint(index)}]")
+            case cst.Call():
+                return self._called(node, steps)
+            case cst.Await():
+                return self.thing(node.expression, steps)
+        return None
+
+    def _called(self, node: cst.Call, steps: int) -> Thing | None:
+        """What a call hands through: ``net.to(device)``, ``DataParallel(net)``."""
+        if isinstance(node.func, cst.Attribute) and node.func.attr.value in _SAME:
+            return self.thing(node.func.value, steps - 1)
+        name = self.model.qualified_name(node.func)
+        if name is not None and node.args and lookup.wrapper(name) is not None:
+            return self.thing(node.args[0].value, steps - 1)
+        return None
+
+    def _named(self, node: cst.Name, steps: int) -> Thing | None:
+        inner = self.model.reaching(node)
+        scope: Scope | None = self.model.scope_of(node)
+        if not inner:
+            scope, inner = self._outer_bindings(scope, node.value)
+        return self._of_bindings(inner, steps)
+
+    def _outer_bindings(self, scope: Scope | None, key: str) -> tuple[Scope | None, tuple[Binding, ...]]:
+        """What binds a name that its own scope does not bind: the scopes around it, at any time."""
+        while scope is not None:
+            scope = scope.parent
+            if scope is not None and not scope.is_class and key in scope.bindings:
+                return scope, tuple(scope.bindings[key])
+        return None, ()
+
+    def _of_bindings(self, bindings: tuple[Binding, ...], steps: int) -> Thing | None:
+        things = [
+            self._remembered(binding, steps)
+            for binding in bindings
+            if binding not in self._running and not is_nothing(binding)
+        ]
+        if not things:
+            return None
+        if all(thing == things[0] for thing in things):
+            return things[0]
+        if any(thing is None or thing.path for thing in things):
+            return None
+        return Thing(frozenset(root for thing in things if thing is not None for root in thing.roots))
+
+    def _remembered(self, binding: Binding, steps: int) -> Thing | None:
+        """What a binding stands for, worked out once. One that stands for itself again adds nothing."""
+        if binding not in self._things:
+            self._running.append(binding)
+            thing = self._bound(binding, steps)
+            self._running.pop()
+            if self._running:
+                return thing  # perhaps without a part that is still being worked out
+            self._things[binding] = thing
+        return self._things[binding]
+
+    def _bound(self, binding: Binding, steps: int) -> Thing | None:
+        own = self._published(binding) or Thing(frozenset({binding}))
+        value = binding.value
+        match binding.kind:
+            case BindingKind.PARAMETER:
+                return self._of_parameter(binding, steps)
+            case BindingKind.NARROWED:
+                return self._of_bindings(binding.scope.reaching(binding.key, binding.node).bindings, steps - 1)
+            case BindingKind.LOOP if value is not None:
+                return self._element(value, binding.path, steps) or own
+            case BindingKind.ASSIGN | BindingKind.ANNOTATED | BindingKind.WITH if value is not None:
+                if isinstance(value, (cst.Tuple, cst.List)) and binding.path and binding.path[0] is not None:
+                    parts = [element.value for element in value.elements]
+                    if binding.path[0] < len(parts) and len(binding.path) == 1:
+                        return self.thing(parts[binding.path[0]], steps - 1) or own
+                return own if binding.path else self._alias(value, steps) or own
+        return own
+
+    def _alias(self, value: cst.BaseExpression, steps: int) -> Thing | None:
+        """What the right-hand side of an assignment hands on; ``None``: something new."""
+        if isinstance(value, (cst.Name, cst.Attribute, cst.Subscript, cst.Call)):
+            return self.thing(value, steps - 1)
+        return None
+
+    def _of_parameter(self, binding: Binding, steps: int) -> Thing | None:
+        own = self._published(binding) or Thing(frozenset({binding}))
+        frame = self._frame_of(binding.scope)
+        if frame is None:
+            return own
+        function = frame.function
+        if function is not None and is_receiver(function, binding) and function.owner is not None:
+            return frame.receiver or Thing(frozenset({function.owner}))
+        given = frame.given(binding)
+        return own if given is None else given[0].thing(given[1], steps - 1)
+
+    def _published(self, binding: Binding) -> Thing | None:
+        """The attribute that a method makes of what it binds: of ``net`` in ``self.net = net``."""
+        scope, frame = binding.scope, self._frame_of(binding.scope)
+        function = None if frame is None else frame.function
+        if frame is None or function is None or function.owner is None or function.self_name is None:
+            return None
+        prefix = f"{function.self_name}."
+        for key, bindings in scope.bindings.items():
+            value = bindings[0].value
+            if not key.startswith(prefix) or len(bindings) != 1 or bindings[0].path or not isinstance(value, cst.Name):
+                continue
+            if value.value == binding.key and scope.reaching(binding.key, value).bindings == (binding,):
+                holder = frame.receiver or Thing(frozenset({function.owner}))
+                return holder.part(key.removeprefix(function.self_name))
+        return None
+
+    def _frame_of(self, scope: Scope) -> "Frame | None":
+        """The run to which a scope belongs: this one, or that of a function around it."""
+        frame: Frame | None = self
+        while frame is not None:
+            if frame.function is not None and frame.function.scope is scope:
+                return frame
+            frame = frame.captured
+        return None
+
+    def _attribute(self, node: cst.Attribute, steps: int) -> Thing | None:
+        bound = self.model.reaching(node)
+        if bound:
+            # Bound in this very body: `self.optimizer = optimizer`.
+            thing = self._of_bindings(bound, steps)
+            roots = frozenset() if thing is None else thing.roots
+            if thing is not None and not any(isinstance(root, Binding) and root in bound for root in roots):
+                return thing
+        holder = self.thing(node.value, steps - 1)
+        return None if holder is None else self._of_instance(holder, node.attr.value, steps)
+
+    def _of_instance(self, holder: Thing, name: str, steps: int) -> Thing:
+        """An attribute of a thing; where the class only ever gives it another one's name, that one: ``self.net``."""
+        own = holder.part(f".{name}")
+        owner = next(iter(holder.roots))
+        if holder.path or len(holder.roots) != 1 or not isinstance(owner, ClassInfo):
+            return own
+        assigned = [item for item in owner.assignments(name) if not is_nothing(item)]
+        if len(assigned) != 1 or assigned[0].value is None or assigned[0].path:
+            return own
+        binding = assigned[0]
+        function = binding.scope.model.enclosing_function(binding.node)
+        if function is None or not isinstance(binding.value, (cst.Attribute, cst.Call)):
+            return own
+        frame = Frame(binding.scope.model, binding.scope.model.function_info(function), receiver=holder)
+        behind = frame.thing(binding.value, steps - 2)
+        return behind if behind is not None and behind.roots == holder.roots and behind != own else own
+
+    def _element(self, iterable: cst.BaseExpression, path: tuple[int | None, ...], steps: int) -> Thing | None:
+        """Each element of what is run over: ``for optimizer in self.optimizers``, ``enumerate``, ``zip``, ``items``."""
+        if isinstance(iterable, cst.Call):
+            name = iterable.func.value if isinstance(iterable.func, cst.Name) else None
+            if isinstance(iterable.func, cst.Attribute) and not iterable.args:
+                word = iterable.func.attr.value
+                if (word, path) in (("values", ()), ("items", (1,))):
+                    return self._each(iterable.func.value, steps)
+                return None
+            if name == "zip" and path and path[0] is not None and path[0] < len(iterable.args):
+                return self._element(iterable.args[path[0]].value, path[1:], steps - 1)
+            if name in _ITERATED and iterable.args:
+                shift = _ITERATED[name]
+                if shift and path[:1] != (1,):
+                    return None
+                return self._element(iterable.args[0].value, path[shift:], steps - 1)
+            return None
+        return None if path else self._each(iterable, steps)
+
+    def _each(self, collection: cst.BaseExpression, steps: int) -> Thing | None:
+        if isinstance(collection, (cst.List, cst.Tuple)):
+            return None
+        holder = self.thing(collection, steps - 1)
+        return None if holder is None else holder.part(_EVERY)
+
+
+def is_nothing(binding: Binding) -> bool:
+    """Whether a binding only says that there is nothing yet: ``optimizer = None``, or a declared type."""
+    if isinstance(binding.value, cst.Name) and binding.value.value == "None" and binding.kind is not BindingKind.LOOP:
+        return True
+    return binding.kind is BindingKind.ANNOTATED and binding.value is None

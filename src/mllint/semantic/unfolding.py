@@ -1,0 +1,341 @@
+"""From statements to steps: the events of a body in the order in which they happen, calls of the project followed."""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.semantic import flow
+from mllint.semantic.definitions import FunctionInfo
+from mllint.semantic.steps import Around, Attempt, Branches, Event, Helper, Kind, Leave, Loop, Step, Within
+from mllint.semantic.things import Frame, Thing
+from mllint.semantic.values import Function, Value
+from mllint.syntax.shape import constant, dotted_path
+from mllint.syntax.walk import children, subtree
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+_MAX_DEPTH = 5
+_MAX_EVENTS = 1_500
+_MAX_LOOKS = 400
+"""How many functions are looked at, at most, to tell whether one matters."""
+
+
+def unfold(frame: Frame) -> tuple[list[Step], bool]:
+    """The steps of the body that a frame runs, and whether there was more of them than is followed."""
+    unfolding = _Unfolding()
+    body = frame.model.tree.module if frame.function is None else frame.function.node
+    return unfolding.body(body, frame, ()), unfolding.is_cut
+
+
+class _Unfolding:
+    """One run while it is being unfolded."""
+
+    def __init__(self) -> None:
+        self.is_cut = False
+        self._events = 0
+
+    def body(self, node: cst.Module | cst.FunctionDef, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
+        suite: cst.CSTNode = node if isinstance(node, cst.Module) else node.body
+        return self._suite(getattr(suite, "body", ()), frame, around)
+
+    # -- statements ----------------------------------------------------------------------------------------------------
+
+    def _suite(self, statements: Iterable[cst.CSTNode], frame: Frame, around: tuple[Around, ...]) -> list[Step]:
+        steps: list[Step] = []
+        for statement in statements:
+            if isinstance(statement, cst.SimpleStatementLine):
+                for small in statement.body:
+                    steps += self._small(small, frame, around)
+            else:
+                steps += self._compound(statement, frame, around)
+            if steps and isinstance(steps[-1], Leave):
+                break
+        return steps
+
+    def _small(self, statement: cst.CSTNode, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
+        if isinstance(statement, cst.BaseSmallStatement):
+            seen = flow.read_statement(frame, statement)
+            if seen is not None:
+                return [self._event(seen, statement, frame, around)]
+        steps: list[Step] = []
+        if isinstance(statement, (cst.Assign, cst.AnnAssign)):
+            steps += [] if statement.value is None else self._expression(statement.value, frame, around)
+        elif not isinstance(statement, (cst.Import, cst.ImportFrom, cst.Global, cst.Nonlocal)):
+            for child in children(statement):
+                steps += self._expression(child, frame, around)
+        word = _LEAVING.get(type(statement))
+        return steps if word is None else [*steps, Leave(word)]
+
+    def _compound(self, node: cst.CSTNode, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
+        match node:
+            case cst.If():
+                return self._if(node, frame, around)
+            case cst.For():
+                loop = Loop(node, frame)
+                return [*self._expression(node.iter, frame, around), *self._loop(loop, node, frame, around)]
+            case cst.While():
+                always = constant(node.test) in (True, 1)
+                loop = Loop(node, frame, runs=always, is_endless=always)
+                return [*self._expression(node.test, frame, around), *self._loop(loop, node, frame, around)]
+            case cst.With():
+                within = Within(node, frame)
+                steps = [step for item in node.items for step in self._expression(item.item, frame, around)]
+                within.body = self._suite(node.body.body, frame, (*around, Around(within)))
+                return [*steps, within] if within.body else steps
+            case cst.Try() | cst.TryStar():
+                return self._try(node, frame, around)
+            case cst.Match():
+                branches = Branches(node, frame)
+                arms = [
+                    self._suite(case.body.body, frame, (*around, Around(branches, arm)))
+                    for arm, case in enumerate(node.cases)
+                ]
+                branches.arms = (*arms, [])
+                return [*self._expression(node.subject, frame, around), *_kept(branches)]
+        return []
+
+    def _if(self, node: cst.If, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
+        steps = self._expression(node.test, frame, around)
+        if _is_main_guard(node.test):
+            return [*steps, *self._suite(node.body.body, frame, around)]
+        branches = Branches(node, frame)
+        chosen = constant(node.test)
+        body = [] if chosen is False else self._suite(node.body.body, frame, (*around, Around(branches, 0)))
+        orelse: list[Step] = []
+        if node.orelse is not None and chosen is not True:
+            other = (*around, Around(branches, 1))
+            is_else = isinstance(node.orelse, cst.Else)
+            orelse = (
+                self._suite(node.orelse.body.body, frame, other)
+                if is_else
+                else self._compound(node.orelse, frame, other)
+            )
+        branches.arms = (body, orelse)
+        return [*steps, *_kept(branches)]
+
+    def _loop(self, loop: Loop, node: cst.For | cst.While, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
+        loop.body = self._suite(node.body.body, frame, (*around, Around(loop)))
+        if node.orelse is not None:
+            loop.orelse = self._suite(node.orelse.body.body, frame, around)
+        return [loop] if loop.body or loop.orelse else []
+
+    def _try(self, node: cst.Try | cst.TryStar, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
+        attempt = Attempt(node, frame)
+        attempt.body = self._suite(node.body.body, frame, (*around, Around(attempt, 0)))
+        handlers: Sequence[cst.ExceptHandler | cst.ExceptStarHandler] = node.handlers
+        attempt.handlers = tuple(
+            self._suite(handler.body.body, frame, (*around, Around(attempt, arm + 1)))
+            for arm, handler in enumerate(handlers)
+        )
+        if node.orelse is not None:
+            attempt.orelse = self._suite(node.orelse.body.body, frame, (*around, Around(attempt, 0)))
+        if node.finalbody is not None:
+            attempt.final = self._suite(node.finalbody.body.body, frame, around)
+        return [attempt]
+
+    # -- expressions ---------------------------------------------------------------------------------------------------
+
+    def _expression(self, node: cst.CSTNode, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
+        """The events in an expression: what is evaluated first comes first."""
+        match node:
+            case cst.Name() | cst.Lambda() | cst.BaseString() | cst.BaseNumber():
+                return []
+            case cst.Call():
+                steps = [step for part in (node.func, *node.args) for step in self._expression(part, frame, around)]
+                return [*steps, *self._call(node, frame, around)]
+            case cst.IfExp():
+                branches = Branches(node, frame)
+                branches.arms = (
+                    self._expression(node.body, frame, (*around, Around(branches, 0))),
+                    self._expression(node.orelse, frame, (*around, Around(branches, 1))),
+                )
+                return [*self._expression(node.test, frame, around), *_kept(branches)]
+            case cst.BooleanOperation():
+                branches = Branches(node, frame)
+                branches.arms = (self._expression(node.right, frame, (*around, Around(branches, 0))), [])
+                return [*self._expression(node.left, frame, around), *_kept(branches)]
+            case cst.ListComp() | cst.SetComp() | cst.GeneratorExp():
+                return self._comprehension(node.for_in, (node.elt,), frame, around)
+            case cst.DictComp():
+                return self._comprehension(node.for_in, (node.key, node.value), frame, around)
+        return [step for child in children(node) for step in self._expression(child, frame, around)]
+
+    def _comprehension(
+        self, clause: cst.CompFor, made: Sequence[cst.CSTNode], frame: Frame, around: tuple[Around, ...]
+    ) -> list[Step]:
+        loop = Loop(clause, frame)
+        inside = (*around, Around(loop))
+        if clause.inner_for_in is not None:
+            loop.body = self._comprehension(clause.inner_for_in, made, frame, inside)
+        else:
+            loop.body = [step for part in made for step in self._expression(part, frame, inside)]
+        return [*self._expression(clause.iter, frame, around), *([loop] if loop.body else [])]
+
+    # -- calls ---------------------------------------------------------------------------------------------------------
+
+    def _call(self, call: cst.Call, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
+        seen = flow.read(frame, call)
+        if seen is not None:
+            closures = self._closures(call, frame, around) if seen.kind in (Kind.STEP, Kind.MINIMIZE) else []
+            return [*closures, self._event(seen, call, frame, around)]
+        value = frame.value(call.func)
+        if isinstance(value, Function):
+            return self._helper(call, value, frame, around)
+        if flow.does_nothing(frame, call, value):
+            return []
+        return self._unknown(call, frame, around)
+
+    def _closures(self, call: cst.Call, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
+        """The events of the function that an optimizer's ``step`` calls first."""
+        steps: list[Step] = []
+        for arg in call.args:
+            value = frame.value(arg.value)
+            if isinstance(value, Function):
+                steps += self._helper(call, value, frame, around)
+        return steps
+
+    def _helper(self, call: cst.Call, called: Function, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
+        function = called.definition
+        if not matters(function):
+            return []
+        if frame.runs(function):
+            return []
+        if frame.depth >= _MAX_DEPTH or self._events > _MAX_EVENTS or not _can_be_followed(function):
+            self.is_cut = self.is_cut or self._events > _MAX_EVENTS
+            return self._unknown(call, frame, around)
+        inner = Frame(
+            function.model, function, frame, call, _receiver_of(call, called, frame), _captured(function, frame)
+        )
+        helper = Helper(call, inner)
+        helper.body = self.body(function.node, inner, (*around, Around(helper)))
+        return [helper] if helper.body else []
+
+    def _unknown(self, call: cst.Call, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
+        touched: list[Thing | None] = []
+        parts = [arg.value for arg in call.args]
+        if isinstance(call.func, cst.Attribute):
+            parts.append(call.func.value)
+        for part in parts:
+            named = part.elements if isinstance(part, (cst.Tuple, cst.List)) else ()
+            for node in (part, *(element.value for element in named)):
+                if dotted_path(node) is not None or isinstance(node, cst.Subscript):
+                    thing = frame.thing(node)
+                    if thing is not None and not _is_plainly_data(frame.value(node)):
+                        touched.append(thing)
+        if not touched:
+            return []
+        self._events += 1
+        return [Event(Kind.UNKNOWN, call, frame, None, None, False, tuple(touched), around)]
+
+    def _event(self, seen: "flow.Seen", node: cst.CSTNode, frame: Frame, around: tuple[Around, ...]) -> Event:
+        self._events += 1
+        return Event(seen.kind, node, frame, seen.thing, seen.other, seen.is_proven, (), around)
+
+
+_LEAVING = {cst.Return: "return", cst.Break: "break", cst.Continue: "continue", cst.Raise: "raise"}
+
+
+def _kept(branches: Branches) -> list[Step]:
+    return [branches] if any(branches.arms) else []
+
+
+def _is_main_guard(test: cst.BaseExpression) -> bool:
+    """``__name__ == "__main__"``."""
+    return isinstance(test, cst.Comparison) and dotted_path(test.left) == "__name__"
+
+
+def _can_be_followed(function: FunctionInfo) -> bool:
+    """Whether a call runs the body then and there."""
+    return function.is_plain or function.node.asynchronous is not None
+
+
+def _receiver_of(call: cst.Call, called: Function, frame: Frame) -> Thing | None:
+    if called.receiver is None or not isinstance(call.func, cst.Attribute):
+        return None
+    if isinstance(call.func.value, cst.Call):  # `super().method()`
+        return frame.receiver
+    return frame.thing(call.func.value)
+
+
+def _captured(function: FunctionInfo, frame: Frame) -> Frame | None:
+    """The run whose variables a nested function sees."""
+    outer: Frame | None = frame
+    while outer is not None:
+        if outer.function is not None and outer.function.scope is function.scope.parent:
+            return outer
+        outer = outer.captured or outer.caller
+    return None
+
+
+def _is_plainly_data(value: Value | None) -> bool:
+    """Whether a thing is known and cannot be, or hold, an optimizer or a module."""
+    return value is not None and flow.is_data(value)
+
+
+# -- which functions matter --------------------------------------------------------------------------------------------
+
+
+def matters(function: FunctionInfo) -> bool:
+    """Whether anything that a training is about can happen in a function, or in what it calls."""
+    known = function.model.runs.relevance
+    if id(function.node) not in known:
+        _look(function, [_MAX_LOOKS], [])
+    return known.get(id(function.node), True)
+
+
+def _look(function: FunctionInfo, budget: list[int], running: list[FunctionInfo]) -> bool:
+    known = function.model.runs.relevance
+    if id(function.node) in known:
+        return known[id(function.node)]
+    budget[0] -= 1
+    if function in running:
+        return False
+    if budget[0] < 0:
+        return True
+    running.append(function)
+    found = _has_event(function) or any(_look(called, budget, running) for called in _called(function))
+    running.pop()
+    if found or not running:
+        known[id(function.node)] = found
+    return found
+
+
+def _has_event(function: FunctionInfo) -> bool:
+    """Whether a word of training stands in a function, or it hands what it was given to something unknown."""
+    model, own = function.model, _own_words(function)
+    for node in subtree(function.node.body):
+        if isinstance(node, cst.Attribute):
+            if node.attr.value in flow.WORDS or node.attr.value in flow.MODE_WORDS:
+                return True
+        elif isinstance(node, cst.Call):
+            if any(isinstance(arg.value, cst.Name) and arg.value.value in own for arg in node.args):
+                value = model.value(node.func)
+                if value is None and not _is_method_of_data(model, node):
+                    return True
+            if isinstance(node.func, cst.Name) and node.func.value in flow.WORDS:
+                return True
+    return False
+
+
+def _is_method_of_data(model: "Model", call: cst.Call) -> bool:
+    return isinstance(call.func, cst.Attribute) and model.value(call.func.value) is not None
+
+
+def _own_words(function: FunctionInfo) -> frozenset[str]:
+    """The parameters by which an optimizer, a scheduler or a module could come in."""
+    return frozenset(
+        parameter.name.value
+        for parameter in (*function.parameters, *function.node.params.kwonly_params)
+        if flow.may_name_thing(parameter.name.value)
+    )
+
+
+def _called(function: FunctionInfo) -> Iterable[FunctionInfo]:
+    """The functions of the project that a function calls."""
+    for node in subtree(function.node.body):
+        if isinstance(node, cst.Call):
+            value = function.model.value(node.func)
+            if isinstance(value, Function):
+                yield value.definition
