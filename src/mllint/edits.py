@@ -178,6 +178,15 @@ def insert_first(function: cst.FunctionDef, statement: str, line_break: str) -> 
     return NodeEdit(end, Side.END, end, Side.END, line_break[len(newline) :] + statement + newline)
 
 
+def insert_line_after(line: cst.SimpleStatementLine, statement: str, line_break: str) -> NodeEdit:
+    """Put a statement on a line of its own behind a line and the comment at its end.
+
+    ``line_break`` is the line end and indentation with which statements of the body begin.
+    """
+    end = line.trailing_whitespace.newline
+    return NodeEdit(end, Side.START, end, Side.START, line_break + statement)
+
+
 def delete_line(line: cst.SimpleStatementLine, before: cst.CSTNode) -> NodeEdit | None:
     """Delete a line with the comment at its end; ``before`` is the statement in front of it in the same body.
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 _MAX_DEPTH = 5
 _MAX_ROOTS = 12
+_MAX_FILES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +33,14 @@ def roots_of(model: "Model", function: FunctionInfo | None) -> tuple[Root, ...]:
     Empty where there are more than anybody would follow.
     """
     found: dict[tuple[int, int], Root] = {}
-    if not _climb(model, function, found, (), False):
+    if not _climb(function, model, found, (), False):
         return ()
     return tuple(found.values())
 
 
 def _climb(
-    model: "Model",
     function: FunctionInfo | None,
+    model: "Model",
     found: "dict[tuple[int, int], Root]",
     below: tuple[FunctionInfo, ...],
     is_open: bool,
@@ -48,28 +50,73 @@ def _climb(
         return True
     if function in below or len(below) >= _MAX_DEPTH:
         return function in below
-    calls = list(_calls(function))
-    others = _has_other_callers(function)
-    is_open = is_open or others
+    calls = _calls(function)
+    is_open = is_open or _has_other_callers(function, calls)
+    if not calls:
+        calls = _calls_elsewhere(function)
     if not calls:
         found.setdefault((id(model), id(function.node)), Root(model, function, is_open))
     for call in calls:
-        caller = model.enclosing_function(call)
-        caller_info = None if caller is None else model.function_info(caller)
-        if not _climb(model, caller_info, found, (*below, function), is_open) or len(found) > _MAX_ROOTS:
+        caller = call.model.enclosing_function(call.node)
+        info = None if caller is None else call.model.function_info(caller)
+        if not _climb(info, call.model, found, (*below, function), is_open) or len(found) > _MAX_ROOTS:
             return False
     return True
 
 
-def _calls(function: FunctionInfo) -> Iterator[cst.Call]:
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A call, and the file in which it stands."""
+
+    model: "Model"
+    node: cst.Call
+
+
+def _calls(function: FunctionInfo) -> list[_Call]:
     """The calls in its file that surely reach a function, also through ``step(closure)``."""
     model = function.model
-    for call in model.calls_by_word.get(function.name, ()):
-        value = model.value(call.func)
-        if isinstance(value, Function) and value.definition is function:
-            yield call
-    for call in _given_to(function):
-        yield call
+    found = [
+        _Call(model, call)
+        for call in model.calls_by_word.get(function.name, ())
+        if isinstance(value := model.value(call.func), Function) and value.definition is function
+    ]
+    return found + [_Call(model, call) for call in _given_to(function)]
+
+
+def _calls_elsewhere(function: FunctionInfo) -> list[_Call]:
+    """The calls of a function in the files that import its own."""
+    model = function.model
+    if model.project is None or function.name.startswith("__"):
+        return []
+    found: list[_Call] = []
+    word = function.name if function.owner is None else function.owner.name
+    for path in model.project.importers(Path(model.source.path), word)[:_MAX_FILES]:
+        other = model.neighbour(path)
+        if other is None:
+            continue
+        for call in other.calls_by_word.get(function.name, ()):
+            value = other.value(call.func)
+            if isinstance(value, Function) and is_same(value.definition, function):
+                found.append(_Call(other, call))
+    return found if len(found) <= _MAX_ROOTS else []
+
+
+def is_same(one: FunctionInfo, other: FunctionInfo) -> bool:
+    """Whether two definitions are one, perhaps seen in two models of its file."""
+    if one is other:
+        return True
+    if one.name != other.name or not is_same_file(one.model, other.model):
+        return False
+    mine, its = one.model.tree.by_type[cst.FunctionDef], other.model.tree.by_type[cst.FunctionDef]
+    return mine.index(one.node) == its.index(other.node)
+
+
+def is_same_file(one: "Model", other: "Model") -> bool:
+    """Whether two models are of one file, and of the same text."""
+    if one is other:
+        return True
+    paths = {Path(model.source.path).resolve() for model in (one, other)}
+    return len(paths) == 1 and one.source.text == other.source.text
 
 
 def _given_to(function: FunctionInfo) -> Iterator[cst.Call]:
@@ -86,10 +133,10 @@ def _given_to(function: FunctionInfo) -> Iterator[cst.Call]:
                     yield call
 
 
-def _has_other_callers(function: FunctionInfo) -> bool:
+def _has_other_callers(function: FunctionInfo, calls: list[_Call]) -> bool:
     """Whether a function's name is used otherwise than in the calls that surely reach it."""
     model = function.model
-    sure = {id(call) for call in _calls(function)}
+    sure = {id(call.node) for call in calls}
     for name in model.names_by_word.get(function.name, ()):
         if name is function.node.name:
             continue
@@ -103,9 +150,7 @@ def _has_other_callers(function: FunctionInfo) -> bool:
             if id(parent) not in sure and model.value(parent.func) is None:
                 return True
             continue
-        if isinstance(parent, cst.Arg) and parent.keyword is name:
-            continue
-        if isinstance(parent, cst.Arg) and id(model.tree.parent(parent)) in sure:
+        if isinstance(parent, cst.Arg) and (parent.keyword is name or id(model.tree.parent(parent)) in sure):
             continue
         value = model.value(node) if isinstance(node, cst.BaseExpression) else None
         if isinstance(value, Function) and value.definition is function:

@@ -6,7 +6,9 @@ also on a file that was looked for and not found, or on what the names in a fold
 """
 
 import os
+import re
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
@@ -23,11 +25,15 @@ MAX_TREE_BYTES = 25_000_000
 
 Question: TypeAlias = tuple[str, ...]
 """What is asked: ``content PATH``, ``module NAME LEVEL FOLDER``, ``scripts FOLDER``, ``saves PATH``, ``near FOLDER``,
-``tree``.
+``importers NAME WORD``, ``tree``.
 """
 
 _CHECKPOINT_WORDS = (b".save(", b"state_dict(", b"set_dict(", b"load_dict(")
 _SKIPPED = frozenset({".git", ".hg", ".tox", ".venv", "venv", "node_modules", "__pycache__", "build", "dist"})
+_IMPORTS = re.compile(
+    rb"^[ \t]*(?:from[ \t]+[^\n]+?[ \t]import[ \t]*(?:\([^)]*\)|[^\n]*)|import[ \t][^\n]+)", re.MULTILINE
+)
+_WORD = re.compile(rb"[A-Za-z_]\w*")
 _UNREAD = "unread"
 """The content of a file that cannot be read or is too large."""
 _CHANGING = "changing"
@@ -44,6 +50,7 @@ class Disk:
         self._real: dict[str, Path] = {}
         self._answer_to: dict[str, Callable[..., str]] = {
             "content": self._content,
+            "importers": self._importers,
             "module": self._module,
             "near": self._near,
             "saves": self._saves,
@@ -179,6 +186,26 @@ class Disk:
 
     def _near(self, folder: str) -> str:
         return self._digest_of(self.files_near(Path(folder)))
+
+    def importers(self, question: Question) -> tuple[Path, ...]:
+        """The files that an ``importers`` question is answered with: those that import a name and have a word."""
+        return tuple(map(Path, self.answer(question).split("\0")[:-1]))
+
+    def _importers(self, name: str, word: str) -> str:
+        encoded = word.encode()
+        paths = self._imported.get(name, ())
+        return "".join(f"{self.real(str(path))}\0" for path in paths if encoded in self.read_whole(path))
+
+    @cached_property
+    def _imported(self) -> dict[str, list[Path]]:
+        """The files of the project that have a name in one of their imports, by that name."""
+        found: dict[str, list[Path]] = {}
+        for path in self.files() or ():
+            if path.suffix == ".py":
+                imports = _IMPORTS.findall(self.read_whole(path))
+                for word in {word for text in imports for word in _WORD.findall(text)}:
+                    found.setdefault(word.decode(), []).append(path)
+        return found
 
     def files(self) -> tuple[Path, ...] | None:
         """The Python files and notebooks of the project, sorted; ``None`` when it is too large."""

@@ -67,6 +67,7 @@ class Inference:
         self._provisional: dict[int, Value | None] = {}
         self._inner = InnerBindings(model)
         self._active: set[int] = set()
+        self._exporting: set[str] = set()
         self._depth = model.depth
         self._cut = False
         """Whether the value that is being derived left out a part because it is defined by itself or too deep."""
@@ -197,8 +198,18 @@ class Inference:
         """What ``from this_file import name`` gives."""
         scope = self.model.scope(self.model.tree.module)
         if name not in scope.bindings:
-            return self._builtin(name) if "*" in scope.bindings else None
+            return self._from_stars(name) if "*" in scope.bindings else None
         return self.joined(scope.reaching_end(name).bindings)
+
+    def _from_stars(self, name: str) -> Value | None:
+        """What a file hands on that it imports with ``*``; two files may import everything from each other."""
+        if name in self._exporting:
+            return None
+        self._exporting.add(name)
+        try:
+            return self._builtin(name)
+        finally:
+            self._exporting.discard(name)
 
     # -- bindings --------------------------------------------------------------------------------------------------
 

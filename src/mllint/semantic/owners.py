@@ -1,11 +1,13 @@
 """Whose parameters an expression gives, and what belongs together: optimizer and module, scheduler and optimizer."""
 
+from dataclasses import dataclass
+
 import libcst as cst
 
 from mllint.semantic.definitions import ClassInfo
 from mllint.semantic.scopes import Binding, BindingKind
 from mllint.semantic.things import Frame, Thing, is_nothing
-from mllint.semantic.values import Object
+from mllint.semantic.values import Function, Object
 from mllint.syntax.shape import argument, string_literal
 
 _PARAMETERS = frozenset({"parameters", "named_parameters", "trainable_parameters"})
@@ -96,17 +98,17 @@ def _of_attribute(frame: Frame, node: cst.Attribute, steps: int) -> list[Thing |
     return _owners(frame, values[0], steps - 1)
 
 
-def modules_of_optimizer(optimizer: Thing | None) -> tuple[Thing | None, ...]:
+def modules_of_optimizer(frame: Frame, optimizer: Thing | None) -> tuple[Thing | None, ...]:
     """The modules whose parameters an optimizer was given where it was made; ``None`` among them for what is not known.
 
-    The things are seen from the body in which it was made.
+    ``frame`` is a run that uses it: what the bodies that led there were given counts.
     """
     if optimizer is None or optimizer.path[1:]:
         return (None,)
     found: list[Thing | None] = []
     for root in optimizer.roots:
         for binding in _makers(root, optimizer.path):
-            found += _modules_given(binding)
+            found += _modules_given(frame, binding)
     return tuple(dict.fromkeys(found)) or (None,)
 
 
@@ -118,17 +120,51 @@ def _makers(root: Binding | ClassInfo, path: tuple[str, ...]) -> tuple[Binding, 
     return () if path else (root,)
 
 
-def _modules_given(binding: Binding) -> list[Thing | None]:
+def _modules_given(frame: Frame, binding: Binding) -> list[Thing | None]:
+    made = made_by(frame, binding)
+    if made is None:
+        return [None]
+    given = argument(made.call, 0, "params") or argument(made.call, None, "parameters")
+    if given is None:
+        given = argument(made.call, None, "parameter_list")
+    return [None] if given is None else list(owners_of_parameters(made.frame, given.value))
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """The constructor call that made a thing, and the run in which it stands."""
+
+    frame: Frame
+    call: cst.Call
+
+
+def made_by(frame: Frame, binding: Binding) -> Made | None:
+    """Where the library object was made that a binding binds, also by a function of the project that returns it."""
     model = binding.scope.model
     value = model.binding_value(binding)
     call = value.call if isinstance(value, Object) else None
     if call is None:
-        return [None]
-    given = argument(call, 0, "params") or argument(call, None, "parameters")
-    if given is None and model.framework == "paddle":
-        given = argument(call, None, "parameter_list")
-    function = model.enclosing_function(call)
-    frame = Frame(model, None if function is None else model.function_info(function))
-    if given is None or model.scope_of(call) is not binding.scope:
-        return [None]
-    return list(owners_of_parameters(frame, given.value))
+        return None
+    home = _run_of(frame, binding)
+    if model.tree.parent(call) is not None and model.scope_of(call) is binding.scope:
+        return Made(home, call)
+    if isinstance(binding.value, cst.Call):
+        called = home.value(binding.value.func)
+        if isinstance(called, Function) and called.definition.model.tree.parent(call) is not None:
+            inner = Frame(called.definition.model, called.definition, home, binding.value)
+            if called.definition.model.enclosing_function(call) is called.definition.node:
+                return Made(inner, call)
+    return None
+
+
+def _run_of(frame: Frame, binding: Binding) -> Frame:
+    """The run of the body in which a binding stands: one that led to ``frame``, or any."""
+    current: Frame | None = frame
+    while current is not None:
+        scope = None if current.function is None else current.function.scope
+        if scope is binding.scope or (scope is None and binding.scope.parent is None):
+            return current
+        current = current.captured or current.caller
+    function = binding.scope.node
+    model = binding.scope.model
+    return Frame(model, model.function_info(function) if isinstance(function, cst.FunctionDef) else None)

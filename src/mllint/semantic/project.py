@@ -70,6 +70,14 @@ class Project:
     def _mentions(self) -> Mentions:
         return Mentions(self.disk)
 
+    def importers(self, reader: Path, word: str) -> tuple[Path, ...]:
+        """The other files that import a file, by the look of it, and have a word; none in too large a project."""
+        home = self.disk.real(str(reader))
+        stem = home.parent.name if home.stem == "__init__" else home.stem
+        question = ("importers", stem, word)
+        self.reads.note(str(home), question)
+        return tuple(path for path in self.disk.importers(question) if path != home)
+
     def checkpoint_files(self, folder: Path, reader: Path) -> tuple[Path, ...]:
         """The Python files of a folder that save or load state dicts by the look of it, sorted."""
         self.reads.note(str(reader), ("scripts", str(folder)))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import libcst as cst
 
-from mllint.semantic.callers import roots_of
+from mllint.semantic.callers import is_same, roots_of
 from mllint.semantic.definitions import FunctionInfo
 from mllint.semantic.flow import is_managed
 from mllint.semantic.steps import Event, Step, events
@@ -73,9 +73,24 @@ class Runs:
         for root in roots_of(self.model, function):
             run = root.model.runs.run_of(root.function)
             for event in run.events:
-                if event.frame.function is function and event.frame.model is self.model:
-                    found.setdefault(id(event.node), []).append(Occurrence(run, event, root.is_open))
+                node = self._own_node(event, function)
+                if node is not None:
+                    found.setdefault(id(node), []).append(Occurrence(run, event, root.is_open))
         return {key: tuple(occurrences) for key, occurrences in found.items()}
+
+    def _own_node(self, event: Event, function: FunctionInfo | None) -> cst.CSTNode | None:
+        """The node of this file at which an event in a body of it comes about; ``None`` for an event elsewhere.
+
+        A run that comes from another file goes through the model that the project keeps of this one.
+        """
+        if event.frame.model is self.model:
+            return event.node if event.frame.function is function else None
+        inner = event.frame.function
+        if inner is None or function is None or not is_same(inner, function):
+            return None
+        kind = type(event.node)
+        nodes: list[cst.CSTNode] = self.model.tree.by_type[kind]
+        return nodes[event.frame.model.tree.by_type[kind].index(event.node)]
 
     def run_of(self, function: FunctionInfo | None) -> Run:
         """The run that begins with a function of this file, or with the file itself."""

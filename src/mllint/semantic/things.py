@@ -206,7 +206,11 @@ class Frame:
         if function is not None and is_receiver(function, binding) and function.owner is not None:
             return frame.receiver or Thing(frozenset({function.owner}))
         given = frame.given(binding)
-        return own if given is None else given[0].thing(given[1], steps - 1)
+        if given is None:
+            return own
+        thing = given[0].thing(given[1], steps - 1)
+        # What is made in the very call has no name but the parameter's.
+        return own if thing is None and isinstance(given[1], cst.Call) else thing
 
     def _published(self, binding: Binding) -> Thing | None:
         """The attribute that a method makes of what it binds: of ``net`` in ``self.net = net``."""

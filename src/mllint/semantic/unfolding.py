@@ -9,7 +9,7 @@ from mllint.semantic import flow
 from mllint.semantic.definitions import FunctionInfo
 from mllint.semantic.steps import Around, Attempt, Branches, Event, Helper, Kind, Leave, Loop, Step, Within
 from mllint.semantic.things import Frame, Thing
-from mllint.semantic.values import Function, Value
+from mllint.semantic.values import Function, Module, Value
 from mllint.syntax.shape import constant, dotted_path
 from mllint.syntax.walk import children, subtree
 
@@ -179,13 +179,21 @@ class _Unfolding:
         seen = flow.read(frame, call)
         if seen is not None:
             closures = self._closures(call, frame, around) if seen.kind in (Kind.STEP, Kind.MINIMIZE) else []
-            return [*closures, self._event(seen, call, frame, around)]
+            inside = self._forward(call, frame, around) if seen.kind is Kind.FORWARD else []
+            return [*closures, self._event(seen, call, frame, around), *inside]
         value = frame.value(call.func)
         if isinstance(value, Function):
             return self._helper(call, value, frame, around)
         if flow.does_nothing(frame, call, value):
             return []
         return self._unknown(call, frame, around)
+
+    def _forward(self, call: cst.Call, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
+        """The events of the project's ``forward`` method that the call of a module runs."""
+        value = frame.value(call.func)
+        definition = value.definition if isinstance(value, Module) else None
+        forward = None if definition is None else definition.method("forward")
+        return [] if forward is None else self._helper(call, Function(forward, value), frame, around)
 
     def _closures(self, call: cst.Call, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
         """The events of the function that an optimizer's ``step`` calls first."""
@@ -252,6 +260,8 @@ def _can_be_followed(function: FunctionInfo) -> bool:
 
 
 def _receiver_of(call: cst.Call, called: Function, frame: Frame) -> Thing | None:
+    if isinstance(called.receiver, Module) and frame.value(call.func) == called.receiver:
+        return frame.thing(call.func)  # the module itself is called
     if called.receiver is None or not isinstance(call.func, cst.Attribute):
         return None
     if isinstance(call.func.value, cst.Call):  # `super().method()`

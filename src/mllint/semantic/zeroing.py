@@ -8,8 +8,8 @@ import libcst as cst
 from mllint.semantic.owners import modules_of_optimizer
 from mllint.semantic.paths import Paths
 from mllint.semantic.runs import Occurrence, Run
+from mllint.semantic.scopes import Binding
 from mllint.semantic.steps import Event, Kind, Loop, events
-from mllint.semantic.things import Thing
 from mllint.semantic.values import Instance, Object
 from mllint.syntax.shape import integer_literal
 
@@ -31,7 +31,7 @@ def _is_never_zeroed(occurrence: Occurrence) -> bool:
     if loop is None or _is_made_inside(step, step.loops[0]) or _clears_by_itself(step):
         return False
     # What clears them once an epoch, in a loop further out, may be meant.
-    return not any(_may_clear(event, step.thing) for event in events(step.loops[0].body))
+    return not any(_may_clear(event, step) for event in events(step.loops[0].body))
 
 
 def _loop_of_backward(step: Event) -> Loop | None:
@@ -61,7 +61,7 @@ def _is_made_inside(step: Event, loop: Loop) -> bool:
     return any(
         item is loop.node
         for root in roots
-        if not isinstance(root, type) and hasattr(root, "scope")
+        if isinstance(root, Binding)
         for item in root.scope.model.tree.ancestors(root.node)
     )
 
@@ -73,20 +73,21 @@ def _clears_by_itself(step: Event) -> bool:
     return isinstance(value, Instance) and value.definition.method("step") is not None
 
 
-def _may_clear(event: Event, optimizer: Thing) -> bool:
-    """Whether an event may clear the gradients that an optimizer uses."""
+def _may_clear(event: Event, step: Event) -> bool:
+    """Whether an event may clear the gradients that an optimizer steps with."""
+    optimizer = step.thing
     if event.kind is Kind.UNKNOWN:
         return event.concerns(optimizer)
-    if event.kind is not Kind.ZERO:
+    if event.kind not in (Kind.ZERO, Kind.WRITE_GRADIENT):
         return False
-    if event.thing is None or event.thing.may_be(optimizer):
+    if event.thing is None or optimizer is None or event.thing.may_be(optimizer):
         return True
+    mine = modules_of_optimizer(step.frame, optimizer)
     callee = event.node.func if isinstance(event.node, cst.Call) else None
     value = event.frame.value(callee.value) if isinstance(callee, cst.Attribute) else None
     if event.is_proven and isinstance(value, Object) and value.kind == "optimizer":
-        mine, other = modules_of_optimizer(optimizer), modules_of_optimizer(event.thing)
+        other = modules_of_optimizer(event.frame, event.thing)
         return None in mine or None in other or bool(set(mine) & set(other))
-    mine = modules_of_optimizer(optimizer)
     return None in mine or any(module is not None and module.may_be(event.thing) for module in mine)
 
 
@@ -111,32 +112,32 @@ def clears_before_step(model: "Model", call: cst.Call) -> cst.CSTNode | None:
 
 def _starved_step(run: Run, zero: Event) -> Event | None:
     for step in run.events:
-        if step.kind is Kind.STEP and step.thing is not None and _clears(zero, step.thing):
-            paths = run.derived(("zeroing", step.thing), partial(_paths, run, step.thing))
+        if step.kind is Kind.STEP and step.thing is not None and _clears(zero, step):
+            paths = run.derived(("zeroing", step.thing), partial(_paths, run, step))
             states = paths.before(step) - {None}
             if states == {zero}:
                 return step
     return None
 
 
-def _paths(run: Run, optimizer: Thing) -> "Paths[_State]":
+def _paths(run: Run, step: Event) -> "Paths[_State]":
+    """The ways through a run, for the optimizer of a step."""
+
     def advance(state: _State, event: Event) -> _State:
         match event.kind:
             case Kind.BACKWARD | Kind.WRITE_GRADIENT | Kind.UNKNOWN | Kind.MINIMIZE:
                 return _FULL
-            case Kind.ZERO if state == _FULL and _clears(event, optimizer):
+            case Kind.ZERO if state == _FULL and _clears(event, step):
                 return event
-            case Kind.STEP if event.thing is None or event.thing.may_be(optimizer):
+            case Kind.STEP if event.concerns(step.thing):
                 return None
         return state
 
     return Paths(run.steps, None, advance)
 
 
-def _clears(event: Event, optimizer: Thing) -> bool:
-    """Whether an event surely clears the gradients of an optimizer, all of them."""
-    return (
-        event.kind is Kind.ZERO
-        and event.thing is not None
-        and (event.thing == optimizer or modules_of_optimizer(optimizer) == (event.thing,))
-    )
+def _clears(event: Event, step: Event) -> bool:
+    """Whether an event surely clears all gradients that an optimizer steps with."""
+    if event.kind is not Kind.ZERO or event.thing is None:
+        return False
+    return event.thing == step.thing or modules_of_optimizer(step.frame, step.thing) == (event.thing,)

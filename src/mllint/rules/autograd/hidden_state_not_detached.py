@@ -64,7 +64,7 @@ import libcst as cst
 
 from mllint.context import Context
 from mllint.diagnostics import Applicability
-from mllint.edits import NodeFix, delete_argument, insert_after
+from mllint.edits import NodeFix, delete_argument, insert_line_after
 from mllint.rule import Finding, Rule
 from mllint.semantic.hidden_state import Carried, carried_over
 from mllint.semantic.losses import retaining
@@ -114,7 +114,7 @@ def _fix(call: cst.Call, text: str | None, context: Context) -> NodeFix | None:
     line = context.parent(statement)
     if text is None or not isinstance(line, cst.SimpleStatementLine):
         return None
-    detach = insert_after(line.body[-1], context.line_break(statement) + text)
+    detach = insert_line_after(line, text, context.line_break(statement))
     kept = retaining(call)
     needless = None if kept is None else delete_argument(call, kept)  # with the history cut nothing needs the graph
     edits = (detach,) if needless is None else (needless, detach)

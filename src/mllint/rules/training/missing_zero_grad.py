@@ -64,7 +64,7 @@ import libcst as cst
 
 from mllint.context import Context
 from mllint.diagnostics import Applicability
-from mllint.edits import NodeFix, insert_after
+from mllint.edits import NodeFix, insert_line_after
 from mllint.rule import Finding, Rule
 from mllint.semantic.flow import optimizer_of
 from mllint.semantic.zeroing import accumulates_without_end
@@ -99,5 +99,5 @@ def _fix(call: cst.Call, text: str | None, context: Context) -> NodeFix | None:
     line = context.parent(statement)
     if text is None or not isinstance(line, cst.SimpleStatementLine):
         return None
-    edit = insert_after(line.body[-1], context.line_break(statement) + text)
+    edit = insert_line_after(line, text, context.line_break(statement))
     return NodeFix("clear the gradients after the step", (edit,), Applicability.UNSAFE)

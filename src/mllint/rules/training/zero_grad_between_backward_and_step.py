@@ -90,9 +90,10 @@ def _fix(call: cst.Call, step: cst.CSTNode, context: Context) -> NodeFix | None:
     if not isinstance(line, cst.SimpleStatementLine) or not isinstance(block, (cst.IndentedBlock, cst.Module)):
         return None
     position = block.body.index(line)
-    before, after = block.body[max(position - 1, 0)], block.body[position + 1]
-    if context.parent(context.statement(step)) is not after:
+    after = block.body[position + 1] if position + 1 < len(block.body) else None
+    if position == 0 or context.parent(context.statement(step)) is not after:
         return None
+    before = block.body[position - 1]
     match before, line:
         case (
             cst.SimpleStatementLine(

@@ -1,0 +1,43 @@
+"""ML302: a step after ``zero_grad()`` has no gradients to go by."""
+
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.evidence
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW", "RMSprop"])
+def test_torch_no_weight_moves(torch: Any, name: str) -> None:
+    weight = torch.ones(1, requires_grad=True)
+    optimizer = getattr(torch.optim, name)([weight], lr=1.0, weight_decay=0.1)
+    (2 * weight).sum().backward()
+    optimizer.zero_grad()
+    optimizer.step()
+    assert weight.grad is None
+    assert weight.item() == 1.0
+
+
+def test_paddle_only_decay_moves_the_weights(paddle: Any) -> None:
+    def moved(decay: float | None) -> float:
+        weight = paddle.create_parameter([1], "float32", default_initializer=paddle.nn.initializer.Constant(1.0))
+        optimizer = paddle.optimizer.SGD(0.5, parameters=[weight], weight_decay=decay)
+        (2 * weight).sum().backward()
+        optimizer.clear_grad()
+        optimizer.step()
+        return 1.0 - float(weight.item())
+
+    assert moved(None) == 0.0
+    assert moved(0.1) == pytest.approx(0.05)
+
+
+def test_paddle_momentum_moves_the_weights(paddle: Any) -> None:
+    weight = paddle.create_parameter([1], "float32", default_initializer=paddle.nn.initializer.Constant(1.0))
+    optimizer = paddle.optimizer.Momentum(0.5, 0.9, parameters=[weight])
+    (2 * weight).sum().backward()
+    optimizer.step()
+    before = weight.item()
+    (2 * weight).sum().backward()
+    optimizer.clear_grad()
+    optimizer.step()
+    assert weight.item() != before
