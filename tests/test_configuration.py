@@ -247,7 +247,10 @@ def test_the_library_and_flake8_know_severities_too() -> None:
     settings = Settings(severities=(("ML1", Severity.ERROR),), min_severity=Severity.ERROR)
     (only,) = lint_source(SOURCE, settings=settings).diagnostics
     assert (only.code, only.severity) == ("ML101", Severity.ERROR)
-    assert Settings(severities=()) == Settings()
+    for wrong in (Settings(severities=(("E501", Severity.INFO),)), Settings(unfixable=("no-such-rule",))):
+        (only,) = lint_source(SOURCE, settings=wrong).diagnostics
+        assert only.code == "ML000"
+        assert only.message.startswith("unknown rule selector `")
 
 
 # --- fixes ----------------------------------------------------------------------------------------

@@ -193,9 +193,9 @@ def check_selectors(selectors: Iterable[str], where: str, *, key: str = "") -> N
 
             known = [name for rule in registry.all_rules() for name in (rule.code, rule.name)]
             close = difflib.get_close_matches(selector, known, 1)
-            hint = f"; did you mean `{close[0]}`?" if close else ""
+            hint = f"did you mean `{close[0]}`?" if close else "`mllint rule --all` lists all rules"
             place = f"`{key}`: " if key else ""
-            raise ConfigurationError(where, f"{place}`{selector}` names no rule{hint}")
+            raise ConfigurationError(where, f"{place}`{selector}` names no rule; {hint}")
 
 
 def _selectors(values: Table) -> Iterator[tuple[str, tuple[str, ...]]]:

@@ -1,6 +1,7 @@
 """What the settings make of a rule's findings: how bad they are, and how far their fixes are trusted."""
 
 from functools import lru_cache
+from itertools import chain
 
 import msgspec
 
@@ -13,6 +14,7 @@ class Policy:
     """The part of some settings that is about findings, ready to be applied to many."""
 
     def __init__(self, settings: Settings) -> None:
+        """Raises ``UnknownSelectorError`` where a selector names no rule."""
         self._settings = settings
         self._is_plain = (
             settings.fixable == ("ALL",)
@@ -22,6 +24,8 @@ class Policy:
             and not settings.severities
             and settings.min_severity is Severity.INFO
         )
+        if not self._is_plain:
+            _check(settings)
 
     def judge(self, result: Result) -> Result:
         """The result with each finding as the settings have it; those below ``min_severity`` are gone.
@@ -75,7 +79,20 @@ class Policy:
         return Applicability.UNSAFE if unsafe else own
 
 
+def _check(settings: Settings) -> None:
+    from mllint.registry import UnknownSelectorError, is_selector
+
+    lists = (settings.fixable, settings.unfixable, settings.extend_safe_fixes, settings.extend_unsafe_fixes)
+    for selector in (*chain(*lists), *(selector for selector, _ in settings.severities)):
+        if not is_selector(selector):
+            raise UnknownSelectorError(selector)
+
+
 @lru_cache(maxsize=64)
 def policy_of(settings: Settings) -> Policy:
-    """The policy of some settings."""
+    """The policy of some settings.
+
+    Raises:
+        UnknownSelectorError: a selector names no rule.
+    """
     return Policy(settings)
