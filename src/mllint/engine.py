@@ -1,7 +1,7 @@
 """From one file's bytes to its findings: gate, decode, parse, dispatch, spans, suppressions."""
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import libcst as cst
@@ -140,15 +140,21 @@ def _rules_that_find(source: Source, model: Model, rules: RuleSet, targets: Targ
     """
     context = Context(source, model.tree, model, (targets.torch, targets.paddle))
     finding: dict[str, Rule] = {}
-    for rule, node, handler in _visits(model.tree, rules, context):
-        if rule.code not in finding:
-            try:
-                has_found = any(True for _ in handler(node, context))
-            except Exception:  # noqa: BLE001
-                has_found = True
-            if has_found:
-                finding[rule.code] = rule
+    for rule, handler, nodes in rules.dispatch.visits(model.tree, context):
+        if rule.code not in finding and _finds_something(handler, nodes, context):
+            finding[rule.code] = rule
     return RuleSet(finding.values())
+
+
+def _finds_something(handler: Handler, nodes: Iterable[cst.CSTNode], context: Context) -> bool:
+    """Whether a handler finds something in nodes without whitespace, or cannot do without it."""
+    for node in nodes:
+        try:
+            for _ in handler(node, context):
+                return True
+        except Exception:  # noqa: BLE001
+            return True
+    return False
 
 
 def _analyse(
@@ -163,15 +169,16 @@ def _analyse(
     found: list[_Found] = []
     failures: list[_Failure] = []
     failed: set[str] = set()
-    for rule, node, handler in _visits(tree, rules, context):
-        if rule.code in failed:
-            continue
-        try:
-            found += [_Found(rule, item, item.fix() if item.fix else None) for item in handler(node, context)]
-        # A rule that fails must not take the other rules' findings with it: it is named in an ML000 and left out.
-        except Exception as error:  # noqa: BLE001
-            failures.append(_Failure(rule, node, error))
-            failed.add(rule.code)
+    for rule, handler, nodes in rules.dispatch.visits(tree, context):
+        for node in nodes:
+            if rule.code in failed:
+                break
+            try:
+                found += [_Found(rule, item, item.fix() if item.fix else None) for item in handler(node, context)]
+            # A rule that fails must not take the other rules' findings with it: an ML000 names it, and it is left out.
+            except Exception as error:  # noqa: BLE001
+                failures.append(_Failure(rule, node, error))
+                failed.add(rule.code)
     if not found and not failures:
         return Result(source.path, Status.OK)
     diagnostics = _place(source, tree, found, failures)
@@ -182,35 +189,6 @@ def _analyse(
         (suppressed if silent else reported).append(diagnostic)
     status = Status.INTERNAL_ERROR if any(item.code == "ML000" for item in reported) else Status.OK
     return Result(source.path, status, tuple(reported), tuple(suppressed))
-
-
-def _visits(tree: Tree, rules: RuleSet, context: Context) -> Iterator[tuple[Rule, cst.CSTNode, Handler]]:
-    """Who visits which node, in document order per kind of subscription."""
-    dispatch = rules.dispatch
-    by_type = tree.by_type
-    for node_type, entries in dispatch.of_nodes(tree.count, context.source_text).items():
-        for node in by_type.get(node_type, ()):
-            for rule, handler in entries:
-                yield rule, node, handler
-    if not dispatch.by_method and not dispatch.by_callee:
-        return
-    by_method, by_callee = dispatch.by_method, dispatch.by_callee
-    aliased = dispatch.callee_words & context.imported_words
-    for call in tree.by_type.get(cst.Call, ()):
-        callee = call.func
-        if isinstance(callee, cst.Attribute):
-            word = callee.attr.value
-            for rule, handler in by_method.get(word, ()):
-                yield rule, call, handler
-        elif isinstance(callee, cst.Name):
-            word = callee.value
-        else:
-            continue
-        if by_callee and (word in dispatch.callee_words or aliased):
-            qualified = context.qualified_name(callee)
-            if qualified is not None:
-                for rule, handler in by_callee.get(qualified, ()):
-                    yield rule, call, handler
 
 
 def _place(source: Source, tree: Tree, found: list[_Found], failures: list[_Failure]) -> Iterable[Diagnostic]:

@@ -3,15 +3,13 @@
 import importlib
 import pkgutil
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import cache, cached_property
-from typing import NamedTuple, TypeAlias
-
-import libcst as cst
 
 import mllint.rules
 from mllint.diagnostics import OWN_CODES
-from mllint.rule import Handler, Rule, Subscription
+from mllint.dispatch import Dispatch
+from mllint.rule import Rule
 from mllint.selectors import best, is_broad, names
 
 UNUSED_SUPPRESSION = ("ML002", "unused-suppression")
@@ -34,39 +32,6 @@ def all_rules() -> tuple[Rule, ...]:
     return tuple(sorted(rules, key=lambda rule: rule.code))
 
 
-Visitors: TypeAlias = tuple[tuple[Rule, Handler], ...]
-
-
-class Dispatch(NamedTuple):
-    """Who visits what, derived from the subscriptions of the chosen rules."""
-
-    by_node_type: tuple[tuple[type[cst.CSTNode], Rule, Subscription], ...]
-    by_method: dict[str, Visitors]
-    by_callee: dict[str, Visitors]
-    callee_words: frozenset[str]
-    """The last segments of all names in ``by_callee``."""
-
-    def of_nodes(self, counts: Callable[[type[cst.CSTNode]], int], text: str) -> dict[type[cst.CSTNode], Visitors]:
-        """Who visits the nodes of each type in a file with this text: not those whose words are missing from it.
-
-        ``counts`` tells how many nodes of a type the file has: to visit a few costs less than to look for many words.
-        """
-        found: dict[type[cst.CSTNode], Visitors] = {}
-        known: dict[str, bool] = {}
-        for node_type, rule, subscription in self.by_node_type:
-            words = subscription.mentions
-            if words and counts(node_type) > len(words):
-                for word in words:
-                    if word not in known:
-                        known[word] = word in text
-                    if known[word]:
-                        break
-                else:
-                    continue
-            found[node_type] = (*found.get(node_type, ()), (rule, subscription.handler))
-        return found
-
-
 class RuleSet:
     """The chosen rules: dispatch tables and the gate, each built once."""
 
@@ -82,24 +47,8 @@ class RuleSet:
 
     @cached_property
     def dispatch(self) -> Dispatch:
-        """The dispatch tables."""
-        by_node_type: list[tuple[type[cst.CSTNode], Rule, Subscription]] = []
-        by_method: dict[str, list[tuple[Rule, Handler]]] = {}
-        by_callee: dict[str, list[tuple[Rule, Handler]]] = {}
-        for rule in self.rules:
-            for subscription in rule.subscriptions:
-                entry = (rule, subscription.handler)
-                by_node_type += [(node_type, rule, subscription) for node_type in subscription.node_types]
-                for method in sorted(subscription.methods):
-                    by_method.setdefault(method, []).append(entry)
-                for callee in sorted(subscription.callees):
-                    by_callee.setdefault(callee, []).append(entry)
-        return Dispatch(
-            tuple(by_node_type),
-            {key: tuple(entries) for key, entries in by_method.items()},
-            {key: tuple(entries) for key, entries in by_callee.items()},
-            frozenset(name.rpartition(".")[2] for name in by_callee),
-        )
+        """Who visits what."""
+        return Dispatch.of(self.rules)
 
     @cached_property
     def _gates(self) -> tuple[tuple[re.Pattern[bytes], re.Pattern[bytes] | None], ...]:

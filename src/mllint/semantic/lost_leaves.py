@@ -10,7 +10,7 @@ from mllint.semantic.receivers import method_of_receiver
 from mllint.semantic.scopes import Binding, BindingKind
 from mllint.semantic.uses import bound_by, reads, uses
 from mllint.semantic.values import Elements, Module, Number, Object, Symbol, Tensor, Text
-from mllint.syntax.shape import argument, constant, dotted_path, fingerprint
+from mllint.syntax.shape import argument, constant, dotted_path, fingerprint, last_word
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -35,8 +35,6 @@ class LostLeaf:
 def lost_leaf(model: "Model", statement: cst.Assign) -> LostLeaf | None:
     """The leaf that an assignment loses, where the thing that it keeps is surely meant to be one."""
     if len(statement.targets) != 1 or dotted_path(statement.targets[0].target) is None:
-        return None
-    if not any(isinstance(part, cst.Call) and _says_leaf(part) for part in subtree(statement.value)):
         return None
     found = _inside(model, statement.value)
     value = None if found is None else model.value(statement.value)
@@ -89,7 +87,7 @@ def _is_number(model: "Model", node: cst.BaseExpression) -> bool:
 
 
 def _makes_leaf(model: "Model", call: cst.Call) -> bool:
-    if not _says_leaf(call):
+    if not says_leaf(call):
         return False
     value = model.value(call)
     is_made_here = isinstance(model.value(call.func), Symbol)
@@ -98,12 +96,11 @@ def _makes_leaf(model: "Model", call: cst.Call) -> bool:
     return is_made_here and isinstance(value, Tensor) and value.leaf and value.framework == "torch"
 
 
-def _says_leaf(call: cst.Call) -> bool:
-    """Whether a call says by its words that it makes a leaf; it is asked of every call in every assignment."""
-    callee = call.func.attr if isinstance(call.func, cst.Attribute) else call.func
-    return (isinstance(callee, cst.Name) and callee.value in _LEAF_MAKERS) or any(
-        arg.keyword is not None and arg.keyword.value == "requires_grad" for arg in call.args
-    )
+def says_leaf(call: cst.Call) -> bool:
+    """Whether a call says by its words that it makes a leaf."""
+    if last_word(call.func) in _LEAF_MAKERS:
+        return True
+    return any(arg.keyword is not None and arg.keyword.value == "requires_grad" for arg in call.args)
 
 
 def _computes(model: "Model", call: cst.Call, name: str) -> bool:

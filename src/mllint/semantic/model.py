@@ -240,16 +240,10 @@ class Model:
 
     # -- calls of a definition ----------------------------------------------------------------------------------------
 
-    @cached_property
+    @property
     def calls_by_word(self) -> dict[str, list[cst.Call]]:
         """The calls of the file by the last word of what they call."""
-        found: dict[str, list[cst.Call]] = {}
-        for call in self.tree.by_type.get(cst.Call, ()):
-            if isinstance(call.func, cst.Name):
-                found.setdefault(call.func.value, []).append(call)
-            elif isinstance(call.func, cst.Attribute):
-                found.setdefault(call.func.attr.value, []).append(call)
-        return found
+        return self.tree.calls_by_word
 
     @cached_property
     def names_by_word(self) -> dict[str, list[cst.Name]]:
@@ -258,6 +252,20 @@ class Model:
         for name in self.tree.by_type.get(cst.Name, ()):
             found.setdefault(name.value, []).append(name)
         return found
+
+    @cached_property
+    def loop_variables(self) -> frozenset[str]:
+        """The names and dotted paths to which the loops of the file assign."""
+        pending: list[cst.CSTNode] = [loop.target for loop in self.tree.by_type.get(cst.For, ())]
+        found: set[str] = set()
+        while pending:
+            target = pending.pop()
+            path = dotted_path(target)
+            if path is not None:
+                found.add(path)
+            elif isinstance(target, (cst.Tuple, cst.List)):
+                pending += [element.value for element in target.elements]
+        return frozenset(found)
 
     @cached_property
     def function_names(self) -> frozenset[str]:

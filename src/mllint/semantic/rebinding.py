@@ -21,6 +21,13 @@ if TYPE_CHECKING:
 _REVIVING = frozenset({*FLAGS, "requires_grad_", "retain_grad", "retain_grads", "register_hook", "is_leaf"})
 
 
+_PATHS = frozenset({cst.Name, cst.Attribute})
+# What gives no tensor and computes with none.
+_LITERALS = frozenset({
+    cst.SimpleString, cst.Integer, cst.Float, cst.Dict, cst.DictComp, cst.FormattedString, cst.Lambda, cst.Set,
+})  # fmt: skip
+
+
 class Form(enum.Enum):
     """What becomes of the parameter."""
 
@@ -41,6 +48,14 @@ class Rebound:
     framework: Framework
 
 
+def may_rebind(statement: cst.Assign | cst.AugAssign) -> bool:
+    """Whether one name or attribute is assigned: where it is not, ``rebound`` gives nothing."""
+    if statement.__class__ is cst.AugAssign:
+        return statement.target.__class__ in _PATHS
+    targets = statement.targets  # type: ignore[union-attr]
+    return len(targets) == 1 and targets[0].target.__class__ in _PATHS and statement.value.__class__ not in _LITERALS
+
+
 def rebound(model: "Model", statement: cst.Assign | cst.AugAssign) -> Rebound | None:
     """What an assignment does to the parameter that its target names; ``None`` where that is nothing, or not known."""
     if isinstance(statement, cst.Assign):
@@ -53,9 +68,12 @@ def rebound(model: "Model", statement: cst.Assign | cst.AugAssign) -> Rebound | 
         return None
     if isinstance(statement, cst.AugAssign) and framework != "paddle":
         return None  # torch works in place
-    scope, computes = model.scope_of(statement), _computes_with(model, statement, path)
+    computes = _computes_with(model, statement, path)
+    if not computes and path not in model.loop_variables:
+        return None  # most assignments end here
+    scope = model.scope_of(statement)
     if not computes and not any(binding.kind is BindingKind.LOOP for binding in scope.bindings.get(path, ())):
-        return None  # neither a step nor the variable of a loop: most assignments end here
+        return None  # neither a step nor the variable of a loop
     made = next((item for item in scope.bindings.get(path, ()) if item.node is statement), None)
     if made is None or any(_is_effect(part) for part in subtree(statement.value)):
         return None

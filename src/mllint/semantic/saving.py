@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -11,7 +12,7 @@ from mllint.semantic.definitions import FunctionInfo
 from mllint.semantic.scopes import Binding, BindingKind
 from mllint.semantic.uses import uses
 from mllint.semantic.values import Function, Symbol
-from mllint.syntax.shape import argument, has_star_arguments, string_literal, subscript_index
+from mllint.syntax.shape import argument, has_star_arguments, last_word, string_literal, subscript_index
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -58,13 +59,22 @@ class Part:
     bindings: tuple[Binding, ...] = ()
 
 
+def may_save(call: cst.Call) -> bool:
+    """Whether a call has the name of something that saves: where it has not, ``saved`` gives nothing."""
+    word = last_word(call.func)
+    return word is not None and _is_said_by(word)
+
+
+@lru_cache(maxsize=4096)
+def _is_said_by(word: str) -> bool:
+    return _WORD.search(word) is not None
+
+
 def saved(model: "Model", call: cst.Call, depth: int = 0) -> Saved | None:
     """What a call writes to a file; ``None`` for every call that is not known to write anything."""
-    func = call.func
-    word = func.attr.value if isinstance(func, cst.Attribute) else func.value if isinstance(func, cst.Name) else ""
-    if not _WORD.search(word) or not call.args or depth > 2:
+    if not may_save(call) or not call.args or depth > 2:
         return None
-    match model.value(func):
+    match model.value(call.func):
         case Symbol(name=name) if name in _SAVERS:
             given = argument(call, 0, _SAVERS[name])
             return None if given is None else Saved(given.value, name)
@@ -76,7 +86,7 @@ def saved(model: "Model", call: cst.Call, depth: int = 0) -> Saved | None:
 def _handed_on(function: FunctionInfo, call: cst.Call, skipped: int, depth: int) -> Saved | None:
     """What a function of the project, called like this, saves of its arguments, unchanged."""
     model = function.model
-    calls = (inner for word, found in model.calls_by_word.items() if _WORD.search(word) for inner in found)
+    calls = (inner for word, found in model.calls_by_word.items() if _is_said_by(word) for inner in found)
     for inner in calls:
         if model.enclosing_function(inner) is not function.node:
             continue

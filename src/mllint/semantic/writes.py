@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge import lookup
-from mllint.syntax.shape import constant
+from mllint.syntax.shape import constant, last_word
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -28,9 +28,21 @@ class Write:
     by_initialiser: bool = False
 
 
+def may_write(statement: cst.BaseSmallStatement) -> bool:
+    """Whether a statement looks as if it wrote to something: where it does not, ``write`` gives nothing."""
+    kind = statement.__class__  # `isinstance` of an abstract class is slow, and asked of every statement
+    if kind is cst.Expr:
+        call = statement.value  # type: ignore[attr-defined]
+        return call.__class__ is cst.Call and (last_word(call.func) or "").endswith("_")
+    if kind is cst.Assign:
+        targets = statement.targets  # type: ignore[attr-defined]
+        return len(targets) == 1 and targets[0].target.__class__ is cst.Subscript
+    return True
+
+
 def write(model: "Model", statement: cst.BaseSmallStatement) -> Write | None:
     """What a statement writes to; ``None`` where that is nothing, or more than one thing."""
-    kind = statement.__class__  # `isinstance` of an abstract class is slow, and asked of every statement
+    kind = statement.__class__
     if kind is cst.Expr:
         call = statement.value  # type: ignore[attr-defined]
         return _called(model, call) if call.__class__ is cst.Call else None

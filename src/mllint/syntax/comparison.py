@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import libcst as cst
 
-_EQUALITY = (cst.Equal, cst.NotEqual, cst.Is, cst.IsNot)
-_MEMBERSHIP = (cst.In, cst.NotIn)
+_EQUALITY = frozenset({cst.Equal, cst.NotEqual, cst.Is, cst.IsNot})
+_MEMBERSHIP = frozenset({cst.In, cst.NotIn})
 _NEGATED = (cst.NotEqual, cst.IsNot, cst.NotIn)
 
 
@@ -25,7 +25,7 @@ class Comparand(NamedTuple):
     @property
     def is_membership(self) -> bool:
         """Whether it is ``in`` or ``not in``."""
-        return isinstance(self.operator, _MEMBERSHIP)
+        return self.operator.__class__ in _MEMBERSHIP
 
     @property
     def is_identity(self) -> bool:
@@ -38,10 +38,10 @@ def comparands(node: cst.Comparison) -> Iterator[Comparand]:
     if len(node.comparisons) != 1:
         return
     operator, right = node.comparisons[0].operator, node.comparisons[0].comparator
-    if isinstance(operator, _EQUALITY):
+    if operator.__class__ in _EQUALITY:
         yield Comparand(node.left, (right,), operator)
         yield Comparand(right, (node.left,), operator)
-    elif isinstance(operator, _MEMBERSHIP) and isinstance(right, (cst.Tuple, cst.List, cst.Set)):
+    elif operator.__class__ in _MEMBERSHIP and isinstance(right, (cst.Tuple, cst.List, cst.Set)):
         others = tuple(element.value for element in right.elements if isinstance(element, cst.Element))
         if others and len(others) == len(right.elements):
             yield Comparand(node.left, others, operator)

@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from functools import lru_cache
 
 import libcst as cst
 
@@ -36,7 +37,16 @@ def string_literal(node: cst.CSTNode | None) -> str | None:
     """The text of a plain or concatenated string literal; ``None`` for anything else, bytes included."""
     if not isinstance(node, (cst.SimpleString, cst.ConcatenatedString)):
         return None
+    if isinstance(node, cst.SimpleString):
+        return _text_of(node.value)
     value = node.evaluated_value
+    return value if isinstance(value, str) else None
+
+
+@lru_cache(maxsize=4096)
+def _text_of(literal: str) -> str | None:
+    """What a string literal stands for: the same few words are asked about again and again."""
+    value = ast.literal_eval(literal)
     return value if isinstance(value, str) else None
 
 
@@ -45,13 +55,13 @@ def integer_literal(node: cst.CSTNode | None) -> int | None:
     if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Minus):
         positive = integer_literal(node.expression)
         return None if positive is None else -positive
-    return ast.literal_eval(node.value) if isinstance(node, cst.Integer) else None
+    return int(node.value.replace("_", ""), 0) if isinstance(node, cst.Integer) else None
 
 
 def constant(node: cst.CSTNode | None) -> object:
     """The value of a literal constant (``True``, ``None``, number, string), else ``Ellipsis`` for "not a constant"."""
-    if isinstance(node, cst.Name) and node.value in _NAMED_CONSTANTS:
-        return _NAMED_CONSTANTS[node.value]
+    if node.__class__ is cst.Name:
+        return _NAMED_CONSTANTS.get(node.value, ...)
     text = string_literal(node)
     if text is not None:
         return text
@@ -70,6 +80,24 @@ def subscript_index(node: cst.Subscript) -> cst.BaseExpression | None:
         return None
     element = node.slice[0].slice
     return element.value if isinstance(element, cst.Index) and element.star is None else None
+
+
+def has_integer_index(node: cst.Subscript) -> bool:
+    """Whether a subscript is a literal integer, with a sign or without."""
+    return integer_literal(subscript_index(node)) is not None
+
+
+def assigns_attribute(statement: cst.Assign | cst.AnnAssign) -> bool:
+    """Whether something is assigned to an attribute of a name, first of all."""
+    target = statement.targets[0].target if isinstance(statement, cst.Assign) else statement.target
+    return target.__class__ is cst.Attribute and target.value.__class__ is cst.Name and statement.value is not None
+
+
+def last_word(node: cst.CSTNode) -> str | None:
+    """The name itself, or the last one of ``a.b.c``; ``None`` for anything else."""
+    if node.__class__ is cst.Attribute:
+        return node.attr.value
+    return node.value if node.__class__ is cst.Name else None
 
 
 def argument(call: cst.Call, position: int | None, name: str | None = None) -> cst.Arg | None:
@@ -99,6 +127,21 @@ def detaches(call: cst.BaseExpression) -> bool:
             return True
         call = call.func.value
     return False
+
+
+def is_call(statement: cst.Expr) -> bool:
+    """Whether a statement is nothing but a call."""
+    return statement.value.__class__ is cst.Call
+
+
+def may_discard(statement: cst.Expr) -> bool:
+    """Whether ``discarded_calls`` of the statement's expression may give any."""
+    return statement.value.__class__ in _MAY_DISCARD
+
+
+_MAY_DISCARD = frozenset({
+    cst.Call, cst.Tuple, cst.List, cst.IfExp, cst.BooleanOperation, cst.ListComp, cst.SetComp, cst.DictComp,
+})  # fmt: skip
 
 
 def discarded_calls(node: cst.BaseExpression) -> Iterator[cst.Call]:

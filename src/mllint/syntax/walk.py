@@ -81,13 +81,14 @@ class Tree:
     Nodes are keyed by ``id``; the tree keeps them alive, so an id stays valid as long as the tree does.
     """
 
-    __slots__ = ("__dict__", "by_type", "module", "node_count", "parents")
+    __slots__ = ("__dict__", "_shapes", "by_type", "module", "node_count", "parents")
 
     def __init__(self, module: cst.Module) -> None:
         self.module = module
         self.by_type: dict[type[cst.CSTNode], list[Any]] = defaultdict(list)
         self.parents: dict[int, cst.CSTNode] = {}
         self.node_count = 0
+        self._shapes: dict[tuple[type[cst.CSTNode], Callable[[Any], bool]], list[Any]] = {}
         self._index()
 
     def _index(self) -> None:
@@ -137,6 +138,27 @@ class Tree:
                     found[id(holder)].append(walrus)
                     break
         return found
+
+    @cached_property
+    def calls_by_word(self) -> dict[str, list[cst.Call]]:
+        """The calls of the file by the last word of what they call."""
+        found: dict[str, list[cst.Call]] = {}
+        for call in self.by_type.get(cst.Call, ()):
+            callee = call.func
+            if callee.__class__ is cst.Attribute:
+                found.setdefault(callee.attr.value, []).append(call)
+            elif callee.__class__ is cst.Name:
+                found.setdefault(callee.value, []).append(call)
+        return found
+
+    def of_shape(self, node_type: type[cst.CSTNode], shape: Callable[[Any], bool] | None) -> list[Any]:
+        """The nodes of a type of which a test of the node alone holds, in document order."""
+        if shape is None:
+            return self.by_type.get(node_type, [])
+        key = (node_type, shape)
+        if key not in self._shapes:
+            self._shapes[key] = [node for node in self.by_type.get(node_type, ()) if shape(node)]
+        return self._shapes[key]
 
     def ancestors(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
         """The holders of a node, from the nearest to the module."""

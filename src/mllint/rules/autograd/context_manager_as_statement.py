@@ -53,7 +53,7 @@ from mllint.knowledge import contexts
 from mllint.rule import Finding, Rule
 from mllint.semantic.placement import wants_no_result
 from mllint.semantic.values import Module
-from mllint.syntax.shape import constant, dotted_path
+from mllint.syntax.shape import constant, dotted_path, is_call
 
 rule = Rule(
     code="ML205",
@@ -77,7 +77,7 @@ _AT_ONCE = {
 }
 
 
-@rule.on(cst.Expr, mentions=(*contexts.WORDS, "no_sync"))
+@rule.on(cst.Expr, mentions=(*contexts.WORDS, "no_sync"), shape=is_call)
 def check(statement: cst.Expr, context: Context) -> Iterator[Finding]:
     """Report a statement that is nothing but a call that gives a context manager."""
     call = statement.value

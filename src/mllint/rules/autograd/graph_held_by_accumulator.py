@@ -77,7 +77,7 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, append_trailer, binds_trailers
 from mllint.rule import Finding, Rule
-from mllint.semantic.accumulation import Accumulator, appended, augmented
+from mllint.semantic.accumulation import Accumulator, appended, augmented, may_add
 from mllint.semantic.hints import is_called_loss
 from mllint.semantic.meters import fed
 from mllint.semantic.values import Output, Tensor, Value
@@ -92,7 +92,7 @@ rule = Rule(
 )
 
 
-@rule.on(cst.AugAssign, cst.Assign)
+@rule.on(cst.AugAssign, cst.Assign, shape=may_add)
 def check_total(node: cst.AugAssign | cst.Assign, context: Context) -> Iterator[Finding]:
     """Report ``total += loss`` and ``total = total + loss``."""
     accumulator = augmented(context.model, node)

@@ -55,7 +55,7 @@ from mllint.edits import NodeFix, insert_before
 from mllint.rule import Finding, Rule
 from mllint.semantic.leaves import is_changeable_leaf
 from mllint.semantic.values import Tensor
-from mllint.semantic.writes import Write, is_basic_index, write
+from mllint.semantic.writes import Write, is_basic_index, may_write, write
 
 rule = Rule(
     code="ML208",
@@ -75,6 +75,7 @@ _UNCHECKED = frozenset({"exponential_()", "copy_()", "reshape_()"})
     cst.AugAssign,
     cst.Expr,
     mentions=("requires_grad", "requires_grad_", "stop_gradient", "Parameter", "grad"),
+    shape=may_write,
 )
 def check(statement: cst.Assign | cst.AugAssign | cst.Expr, context: Context) -> Iterator[Finding]:
     """Report a statement that changes a leaf in place."""

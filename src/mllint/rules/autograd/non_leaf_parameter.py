@@ -50,7 +50,7 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeEdit, NodeFix, append_trailer, binds_trailers, insert_after, insert_before, replace_between
 from mllint.rule import Finding, Rule
-from mllint.semantic.lost_leaves import LostLeaf, lost_leaf
+from mllint.semantic.lost_leaves import LostLeaf, lost_leaf, says_leaf
 from mllint.syntax.shape import argument
 
 rule = Rule(
@@ -63,10 +63,11 @@ rule = Rule(
 )
 
 
-@rule.on(cst.Assign, mentions=("requires_grad", "Parameter", "requires_grad_"))
-def check(statement: cst.Assign, context: Context) -> Iterator[Finding]:
-    """Report the assignment that keeps a tensor in place of the leaf."""
-    found = lost_leaf(context.model, statement)
+@rule.on(cst.Call, mentions=("requires_grad", "Parameter", "requires_grad_"), shape=says_leaf)
+def check(call: cst.Call, context: Context) -> Iterator[Finding]:
+    """Report the assignment that keeps a tensor in place of the leaf that a call makes."""
+    statement = context.statement(call)
+    found = lost_leaf(context.model, statement) if isinstance(statement, cst.Assign) else None
     if found is None:
         return
     if found.is_parameter:

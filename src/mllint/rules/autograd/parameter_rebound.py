@@ -60,7 +60,7 @@ import libcst as cst
 
 from mllint.context import Context
 from mllint.rule import Finding, Rule
-from mllint.semantic.rebinding import Form, Rebound, rebound
+from mllint.semantic.rebinding import Form, Rebound, may_rebind, rebound
 
 rule = Rule(
     code="ML207",
@@ -71,7 +71,7 @@ rule = Rule(
 )
 
 
-@rule.on(cst.Assign, cst.AugAssign, mentions=("grad", "parameters", "named_parameters", "Parameter"))
+@rule.on(cst.Assign, cst.AugAssign, mentions=("grad", "parameters", "named_parameters", "Parameter"), shape=may_rebind)
 def check(statement: cst.Assign | cst.AugAssign, context: Context) -> Iterator[Finding]:
     """Report an assignment that should have changed a parameter."""
     found = rebound(context.model, statement)

@@ -53,7 +53,7 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, add_call_parentheses
 from mllint.rule import Finding, Rule
-from mllint.semantic.saving import Part, parts, saved
+from mllint.semantic.saving import Part, may_save, parts, saved
 from mllint.semantic.uses import reads, uses
 from mllint.semantic.values import Function, Method, Module, Object
 from mllint.syntax.shape import dotted_path, string_literal
@@ -76,7 +76,7 @@ _NAMES = frozenset({"model", "net", "network", "optimizer", "scheduler"})
 _STATEFUL = ("state_dict", "load_state_dict", "set_state_dict", "zero_grad", "clear_grad")
 
 
-@rule.on(cst.Call, mentions=("state_dict",))
+@rule.on(cst.Call, mentions=("state_dict",), shape=may_save)
 def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     """Report every part of what a call saves that is such a method."""
     what = saved(context.model, call)

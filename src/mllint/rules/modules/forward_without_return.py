@@ -78,11 +78,13 @@ _FRESH = (".empty", ".zeros", ".ones", ".full", ".rand", ".randn", "_like")
 _HARMLESS = frozenset({"builtins.print", "builtins.isinstance", "builtins.len", "torch.cuda.synchronize"})
 
 
-@rule.on(cst.FunctionDef, mentions=("forward",))
+def _is_forward(node: cst.FunctionDef) -> bool:
+    return node.name.value == "forward"
+
+
+@rule.on(cst.FunctionDef, mentions=("forward",), shape=_is_forward)
 def check(node: cst.FunctionDef, context: Context) -> Iterator[Finding]:
     """Report a ``forward`` of a module, or the branch of one, that computes something and gives it to nobody."""
-    if node.name.value != "forward":
-        return
     info = context.model.function_info(node)
     if info.owner is None or info.owner.framework is None or info.self_name is None or not info.is_plain:
         return

@@ -73,6 +73,7 @@ from mllint.edits import NodeEdit, NodeFix, replace, wrap
 from mllint.rule import Finding, Rule
 from mllint.semantic.containers import Container, Contents
 from mllint.semantic.receivers import method_of_receiver
+from mllint.syntax.shape import assigns_attribute
 
 rule = Rule(
     code="ML402",
@@ -93,7 +94,7 @@ _WRAPPERS = {
 _METHODS = frozenset({"append", "extend", "insert", "items", "keys", "values", "update", "pop"})
 
 
-@rule.on(cst.Assign, cst.AnnAssign)
+@rule.on(cst.Assign, cst.AnnAssign, shape=assigns_attribute)
 def check(statement: cst.Assign | cst.AnnAssign, context: Context) -> Iterator[Finding]:
     """Report the assignment of a container with fresh modules or parameters in it."""
     target = statement.targets[0].target if isinstance(statement, cst.Assign) else statement.target

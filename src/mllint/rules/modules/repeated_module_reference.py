@@ -64,14 +64,20 @@ rule = Rule(
     applicability=Applicability.UNSAFE,
 )
 
+_DISPLAYS = frozenset({cst.List, cst.Tuple})
 _MEANT = re.compile(r"shar(e|ed|ing)|(?<![a-z])tie[ds]?(?![a-z])|tying|recurren|clone|cop(y|ies)", re.IGNORECASE)
 
 
-@rule.on(cst.BinaryOperation)
+def _may_repeat(node: cst.BinaryOperation) -> bool:
+    """Whether a list or tuple is multiplied."""
+    if node.operator.__class__ is not cst.Multiply:
+        return False
+    return node.left.__class__ in _DISPLAYS or node.right.__class__ in _DISPLAYS
+
+
+@rule.on(cst.BinaryOperation, shape=_may_repeat)
 def check_product(node: cst.BinaryOperation, context: Context) -> Iterator[Finding]:
     """Report ``[layer] * n``."""
-    if not isinstance(node.operator, cst.Multiply):
-        return
     for display, times in ((node.left, node.right), (node.right, node.left)):
         if isinstance(display, (cst.List, cst.Tuple)) and constant(times) not in (0, 1):
             layers = [element.value for element in display.elements]

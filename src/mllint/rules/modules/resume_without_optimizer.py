@@ -76,7 +76,7 @@ rule = Rule(
 )
 
 
-@rule.on(cst.Call, mentions=saving.WORDS)
+@rule.on(cst.Call, mentions=saving.WORDS, shape=saving.may_save)
 def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     """Report the call that saves such a checkpoint."""
     if lacks_optimizer(context.model, call) is not None:

@@ -62,7 +62,7 @@ from mllint.rule import Finding, Rule
 from mllint.semantic.definitions import FunctionInfo
 from mllint.semantic.scopes import BindingKind
 from mllint.semantic.values import ClassObject, Function, Instance, Method, Module, Object, Other, Symbol, Tensor
-from mllint.syntax.shape import dotted_path
+from mllint.syntax.shape import dotted_path, last_word
 
 rule = Rule(
     code="ML407",
@@ -90,10 +90,18 @@ _CALLED_BY_HAND = frozenset({"type", "float", "double", "half", "bfloat16"})
 _IN_PADDLE_SINCE_3_3 = frozenset({"cuda", "cpu", "modules", "named_modules", "type", "double", "half"})
 # What holds the settings of a program: its attributes are flags, names and numbers.
 _SETTINGS = re.compile(r"(?i)(arg|opt|conf|cfg|param|flag|setting)[a-z]*\.")
-_WORDS = tuple(sorted(_CALLED["torch"] | _CALLED["paddle"] | _CALLED_BY_HAND))
+_ALL_WORDS = _CALLED["torch"] | _CALLED["paddle"] | _CALLED_BY_HAND
+_WORDS = tuple(sorted(_ALL_WORDS))
 
 
-@rule.on(cst.Assign, cst.AnnAssign, mentions=_WORDS)
+def _may_hide(statement: cst.Assign | cst.AnnAssign) -> bool:
+    """Whether a name or attribute that is assigned is called like a method of modules."""
+    if statement.__class__ is cst.Assign:
+        return any((last_word(item.target) or "") in _ALL_WORDS for item in statement.targets)
+    return (last_word(statement.target) or "") in _ALL_WORDS  # type: ignore[union-attr]
+
+
+@rule.on(cst.Assign, cst.AnnAssign, mentions=_WORDS, shape=_may_hide)
 def check(statement: cst.Assign | cst.AnnAssign, context: Context) -> Iterator[Finding]:
     """Report an attribute of a module that has the name of one of its methods."""
     if statement.value is None:
@@ -101,7 +109,7 @@ def check(statement: cst.Assign | cst.AnnAssign, context: Context) -> Iterator[F
     for target in (
         [item.target for item in statement.targets] if isinstance(statement, cst.Assign) else [statement.target]
     ):
-        name = _last_name(target)
+        name = last_word(target)
         module = _owner(target, statement, context) if name in _WORDS else None
         if name is None or module is None or not _is_method(module, name, context):
             continue
@@ -112,12 +120,6 @@ def check(statement: cst.Assign | cst.AnnAssign, context: Context) -> Iterator[F
             yield Finding(statement, f"`{name}` is a method of the module: a parameter of that name is refused")
         elif _is_plain(statement.value, context) and not _is_replaced(module, name, statement.value, context):
             yield Finding(statement, f"this hides the method `{name}` of the module")
-
-
-def _last_name(target: cst.BaseExpression) -> str | None:
-    if isinstance(target, cst.Attribute):
-        return target.attr.value
-    return target.value if isinstance(target, cst.Name) else None
 
 
 def _owner(target: cst.BaseExpression, statement: cst.CSTNode, context: Context) -> Module | None:

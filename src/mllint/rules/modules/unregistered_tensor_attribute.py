@@ -78,6 +78,7 @@ from mllint.semantic import plain_tensors
 from mllint.semantic.classes import Members
 from mllint.semantic.receivers import method_of_receiver
 from mllint.semantic.values import Tensor
+from mllint.syntax.shape import assigns_attribute
 
 rule = Rule(
     code="ML404",
@@ -91,7 +92,7 @@ rule = Rule(
 _EXPRESSIONS = (cst.Call, cst.BinaryOperation, cst.UnaryOperation, cst.Subscript, cst.Name)
 
 
-@rule.on(cst.Assign, cst.AnnAssign)
+@rule.on(cst.Assign, cst.AnnAssign, shape=assigns_attribute)
 def check(statement: cst.Assign | cst.AnnAssign, context: Context) -> Iterator[Finding]:
     """Report the assignment of a tensor that the module does not take up."""
     target = statement.targets[0].target if isinstance(statement, cst.Assign) else statement.target

@@ -77,7 +77,7 @@ _SELF_CONTAINED = ("jit", "quantiz", "export", "fx.", "onnx", "trace")
 _ALLOWING = ("add_safe_globals", "safe_globals")
 
 
-@rule.on(cst.Call, mentions=saving.WORDS)
+@rule.on(cst.Call, mentions=saving.WORDS, shape=saving.may_save)
 def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     """Report every part of what a call saves that is a whole module."""
     what = saving.saved(context.model, call)

@@ -61,7 +61,7 @@ from mllint.knowledge import lookup
 from mllint.rule import Finding, Rule
 from mllint.semantic.hints import may_name_layer
 from mllint.semantic.values import Batch, Elements, Module, Object, Output, Tensor, Value
-from mllint.syntax.shape import detaches, discarded_calls, writes_elsewhere
+from mllint.syntax.shape import detaches, discarded_calls, may_discard, writes_elsewhere
 
 rule = Rule(
     code="ML101",
@@ -93,7 +93,7 @@ class _Lost(NamedTuple):
     trust: Applicability | None = Applicability.SAFE
 
 
-@rule.on(cst.Expr)
+@rule.on(cst.Expr, shape=may_discard)
 def check(statement: cst.Expr, context: Context) -> Iterator[Finding]:
     """Report the calls whose results a statement throws away."""
     for call in discarded_calls(statement.value):

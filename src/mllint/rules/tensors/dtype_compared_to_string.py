@@ -56,7 +56,7 @@ from mllint.rule import Finding, Rule
 from mllint.semantic.hints import is_moved_to_itself
 from mllint.semantic.values import Batch, Object, Other, Output, Symbol, Tensor, Text
 from mllint.syntax.comparison import Comparand, comparands
-from mllint.syntax.shape import dotted_path, string_literal
+from mllint.syntax.shape import last_word, string_literal
 
 rule = Rule(
     code="ML104",
@@ -78,7 +78,12 @@ _ALIASES = {
 }  # fmt: skip
 
 
-@rule.on(cst.Comparison, mentions=("dtype", *sorted(_NAMES)))
+def _may_be_dtypes(node: cst.Comparison) -> bool:
+    """Whether a comparison looks as if it were about dtypes: what things are is asked of those only."""
+    return any(_may_be_dtype(pair) for pair in comparands(node))
+
+
+@rule.on(cst.Comparison, mentions=("dtype", *sorted(_NAMES)), shape=_may_be_dtypes)
 def check(node: cst.Comparison, context: Context) -> Iterator[Finding]:
     """Report the comparison when a dtype stands on one side and nothing but strings or NumPy dtypes on the other."""
     for pair in comparands(node):
@@ -91,11 +96,13 @@ def check(node: cst.Comparison, context: Context) -> Iterator[Finding]:
 
 
 def _may_be_dtype(pair: Comparand) -> bool:
-    """Whether a comparison looks as if it were about dtypes: what things are is asked of those only."""
-    if isinstance(pair.operand, cst.Attribute) and pair.operand.attr.value == "dtype":
+    if pair.operand.__class__ is cst.Attribute and pair.operand.attr.value == "dtype":
         return True
-    names = (string_literal(other) or (dotted_path(other) or "").rpartition(".")[2] for other in pair.others)
-    return any(_canonical(name) is not None for name in names)
+    for other in pair.others:
+        name = last_word(other) or string_literal(other)
+        if name is not None and _canonical(name) is not None:
+            return True
+    return False
 
 
 def _framework(node: cst.BaseExpression, context: Context) -> str | None:

@@ -64,7 +64,7 @@ from mllint.rule import Finding, Rule
 from mllint.semantic.hints import is_called_loss, is_for_one_version, is_scaled_scalar, is_spelled_as_reduction
 from mllint.semantic.scopes import BindingKind
 from mllint.semantic.values import Array, Output, Tensor, Value
-from mllint.syntax.shape import integer_literal, subscript_index
+from mllint.syntax.shape import has_integer_index
 
 rule = Rule(
     code="ML102",
@@ -79,10 +79,10 @@ rule = Rule(
 _STEPS = frozenset({"data", "cpu", "detach", "numpy", "clone"})
 
 
-@rule.on(cst.Subscript)
+@rule.on(cst.Subscript, shape=has_integer_index)
 def check(node: cst.Subscript, context: Context) -> Iterator[Finding]:
     """Report a subscript with an integer on what is certainly 0-d."""
-    if integer_literal(subscript_index(node)) is None or _is_written(node, context):
+    if _is_written(node, context):
         return
     if isinstance(node.value, cst.Attribute) and node.value.attr.value == "shape":
         return

@@ -52,6 +52,7 @@ from mllint.rule import Finding, Rule
 from mllint.semantic.indexing import copied
 from mllint.semantic.values import Array
 from mllint.semantic.writes import Write, write
+from mllint.syntax.shape import last_word
 
 rule = Rule(
     code="ML106",
@@ -61,10 +62,23 @@ rule = Rule(
     since="0.1.0",
 )
 
+_COPIES = frozenset({cst.Subscript, cst.Attribute, cst.Call})
 _OF_ARRAYS = frozenset({"fill", "sort", "put", "partition"})
 
 
-@rule.on(cst.Assign, cst.AugAssign, cst.Expr)
+def _may_write_to_copy(statement: cst.Assign | cst.AugAssign | cst.Expr) -> bool:
+    """Whether something may be written to what an index, an attribute or a method gives."""
+    kind = statement.__class__
+    if kind is cst.Expr:
+        word = last_word(statement.value.func) if statement.value.__class__ is cst.Call else None
+        return word is not None and (word.endswith("_") or word in _OF_ARRAYS)
+    target = statement.targets[0].target if kind is cst.Assign else statement.target  # type: ignore[union-attr]
+    if target.__class__ is cst.Subscript:
+        return target.value.__class__ in _COPIES
+    return kind is cst.AugAssign and target.__class__ in _COPIES
+
+
+@rule.on(cst.Assign, cst.AugAssign, cst.Expr, shape=_may_write_to_copy)
 def check(statement: cst.Assign | cst.AugAssign | cst.Expr, context: Context) -> Iterator[Finding]:
     """Report a statement that changes in place what an advanced index copied."""
     change = write(context.model, statement) or _of_array(statement, context)
