@@ -13,7 +13,7 @@ from harness.cases import all_cases
 from mllint import engine
 from mllint.registry import select
 from mllint.semantic.project import Project
-from mllint.syntax.bare import NotBareError, bare_module
+from mllint.syntax.bare import NotBareError, bare_tree
 from mllint.syntax.parse import parse
 from mllint.syntax.shape import fingerprint
 from mllint.syntax.source import Source
@@ -43,11 +43,24 @@ def test_both_parsers_make_the_same_nodes(path: Path) -> None:
     text = path.read_text("utf-8")
     if any(isinstance(node, ast.Match) for node in ast.walk(ast.parse(text))):
         with pytest.raises(NotBareError):
-            bare_module(text)  # left to the full parser
+            bare_tree(text)  # left to the full parser
         return
-    bare = Tree(bare_module(text))
+    bare = bare_tree(text)
     assert bare.node_count > 20
     assert shape_of(bare) == shape_of(Tree(parse(Source(text, path.name))))
+
+
+def test_types_and_parents_are_those_that_the_walk_finds() -> None:
+    texts = [path.read_text("utf-8") for path in standard_library(25)]
+    for text in (ONE_OF_EACH, *(text for text in texts if "match " not in text)):
+        bare = bare_tree(text)
+        walked = Tree(bare.module)
+        assert {kind: list(map(id, nodes)) for kind, nodes in bare.by_type.items()} == {
+            kind: list(map(id, nodes)) for kind, nodes in walked.by_type.items()
+        }
+        assert {key: id(parent) for key, parent in bare.parents.items() if parent} == {
+            key: id(parent) for key, parent in walked.parents.items()
+        }
 
 
 ONE_OF_EACH = """
@@ -115,7 +128,7 @@ def dn(*, do):
 
 
 def test_every_kind_of_node_comes_out_alike() -> None:
-    bare, full = Tree(bare_module(ONE_OF_EACH)), Tree(cst.parse_module(ONE_OF_EACH))
+    bare, full = bare_tree(ONE_OF_EACH), Tree(cst.parse_module(ONE_OF_EACH))
     assert shape_of(bare) == shape_of(full)
     for kind in (cst.Assign, cst.Expr, cst.Param, cst.For, cst.With, cst.ClassDef, cst.Subscript, cst.Comparison):
         seen = [[fingerprint(node) for node in tree.by_type[kind]] for tree in (bare, full)]
@@ -150,10 +163,10 @@ def test_what_the_full_tree_shows_the_bare_one_shows_too(case: Any, monkeypatch:
 )
 def test_what_cannot_be_read_this_way_is_said_so(text: str) -> None:
     with pytest.raises(NotBareError):
-        bare_module(text)
+        bare_tree(text)
 
 
 def test_a_tree_that_is_there_is_not_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
     tree = ast.parse("import torch\n")
     monkeypatch.setattr(ast, "parse", lambda *_: pytest.fail("parsed again"))
-    assert len(bare_module("import torch\n", tree).body) == 1
+    assert len(bare_tree("import torch\n", tree).module.body) == 1

@@ -14,7 +14,7 @@ from mllint.registry import RuleSet
 from mllint.rule import Finding, Handler, Rule
 from mllint.semantic.model import Model
 from mllint.semantic.project import Project
-from mllint.syntax.bare import NotBareError, bare_module
+from mllint.syntax.bare import NotBareError, bare_tree
 from mllint.syntax.gate import may_hold_suppressions
 from mllint.syntax.parse import ParseError, parse
 from mllint.syntax.source import DecodingError, Source
@@ -125,7 +125,7 @@ def _bare_model(source: Source, project: Project | None, python_tree: ast.AST | 
     if model is not None:
         return model
     try:
-        model = Model(Tree(bare_module(source.text, python_tree)), source, project)
+        model = Model(bare_tree(source.text, python_tree), source, project)
     except NotBareError:
         return None
     if project is not None:

@@ -394,15 +394,6 @@ def _comes_back_spent(model: "Model", node: cst.BaseExpression | None, path: tup
     return is_spent
 
 
-def may_add(node: cst.AugAssign | cst.Assign) -> bool:
-    """Whether an assignment looks as if it added to something: where it does not, ``augmented`` gives nothing."""
-    if node.__class__ is cst.AugAssign:
-        return node.operator.__class__ is cst.AddAssign
-    value = node.value
-    is_sum = value.__class__ is cst.BinaryOperation and value.operator.__class__ is cst.Add
-    return is_sum and len(node.targets) == 1  # type: ignore[union-attr]
-
-
 def augmented(model: "Model", node: cst.AugAssign | cst.Assign) -> Accumulator | None:
     """The accumulation that ``total += x`` or ``total = total + x`` is; ``None`` for every other assignment."""
     if isinstance(node, cst.AugAssign):

@@ -16,7 +16,7 @@ from mllint.semantic.disk import MAX_BYTES, Disk
 from mllint.semantic.mentions import Mentions
 from mllint.semantic.project_root import project_root
 from mllint.semantic.reads import Reads
-from mllint.syntax.bare import NotBareError, bare_module
+from mllint.syntax.bare import NotBareError, bare_tree
 from mllint.syntax.parse import ParseError, parse
 from mllint.syntax.source import DecodingError, Source
 from mllint.syntax.walk import Tree
@@ -165,7 +165,7 @@ class Project:
             return None
         try:
             source = Source.from_bytes(data, str(path))
-            return Model(Tree(bare_module(source.text)), source, self)
+            return Model(bare_tree(source.text), source, self)
         except DecodingError:
             return None
         except NotBareError:

@@ -2,109 +2,135 @@
 
 LibCST's parser makes a node of every blank and comma; most of its time goes there, and whether a file has a finding at
 all can be told without them. So a file is first read by ``ast``, which is seven times as fast, and turned into the
-nodes that the walk and the semantic model look at. Only a file in which something is found is parsed in full.
+nodes that the semantic model looks at. Only a file in which something is found is parsed in full.
 
 The nodes are real LibCST nodes of which only those fields are set that can hold other nodes; reading any other field
 raises ``AttributeError``. Two things look different from a full parse, neither to the model nor to the rules: adjacent
 string literals are one, and ``else: if`` is ``elif``.
+
+The tables below say field by field what each node of ``ast`` becomes. From an entry a function is made that builds the
+node and what is in it, from the top down, and notes on the way what a walk would: each node's type and parent.
 """
 
 import ast
 import dataclasses
 import warnings
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 import libcst as cst
 
-from mllint.syntax.walk import child_fields
+from mllint.syntax.walk import Tree, child_fields
 
-_FIXED: dict[str, object] = {"lpar": (), "rpar": ()}
+_Maker: TypeAlias = Callable[[Any, Any, dict[type, list[Any]], dict[int, Any]], Any]
+"""From a node of ``ast`` (or a part of one) to a node, given its parent, the nodes by type, and the parents by id."""
 
 
 class NotBareError(Exception):
     """The file cannot be read this way: it needs the full parser (or is no Python at all)."""
 
 
-def bare_module(text: str, tree: ast.AST | None = None) -> cst.Module:
+def bare_tree(text: str, tree: ast.AST | None = None) -> Tree:
     """The nodes of a file's text; ``tree`` is its syntax tree, where somebody has made it already.
 
     Raises:
         NotBareError: this Python cannot parse the text, or it nests too deep.
     """
+    nodes: dict[type, list[Any]] = {node_type: [] for node_type in _made_types}
+    parents: dict[int, Any] = {}
     try:
         if not isinstance(tree, ast.Module):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 tree = ast.parse(text)
-        module: cst.Module = _module(_statements(tree.body))
+        module = _module(tree, None, nodes, parents)
     except (SyntaxError, ValueError, RecursionError, MemoryError, KeyError) as error:
         raise NotBareError from error
-    return module
+    return Tree(module, defaultdict(list, {kind: found for kind, found in nodes.items() if found}), parents)
 
 
-def _maker(node_type: type[Any], *given: str) -> Callable[..., Any]:
-    """A function from the values of the named fields to a node; its other child fields are empty.
+_made_types: set[type] = set()
+
+
+def _node(node_type: type[Any], **fields: str) -> _Maker:
+    """A function that makes a node of a type of ``node``; each field is given by what computes it.
 
     The nodes are frozen and made by the thousand, so the function writes their slots, one line a field.
     """
-    fields = {field.name for field in dataclasses.fields(node_type)}
-    names = {*child_fields(node_type), *(fields & set(_FIXED))}
-    values = {name: f"given_{name}" for name in given}
-    values |= {name: repr(_FIXED.get(name)) for name in sorted(names - set(given))}
-    lines = [f"    put_{name}(node, {value})" for name, value in values.items()]
-    parameters = ", ".join(f"given_{name}" for name in given)
-    text = f"def make({parameters}):\n    node = new(node_type)\n" + "\n".join([*lines, "    return node"])
-    names_in_it: dict[str, Any] = {f"put_{name}": getattr(node_type, name).__set__ for name in values}
-    names_in_it |= {"new": object.__new__, "node_type": node_type}
-    exec(text, names_in_it)
-    make: Callable[..., Any] = names_in_it["make"]
+    _made_types.add(node_type)
+    every = [field.name for field in dataclasses.fields(node_type)]
+    empty = {name: "()" for name in ("lpar", "rpar") if name in every}
+    values = empty | dict.fromkeys(child_fields(node_type), "None") | fields
+    lines = [f"    put_{name}(made, {values[name]})" for name in sorted(values, key=every.index)]
+    setters = {f"put_{name}": _setter(node_type, name) for name in values}
+    text = "\n".join(
+        [
+            f"def factory(new, node_type, {', '.join(setters)}):",
+            "  def make(node, parent, nodes, parents):",
+            "    made = new(node_type)",
+            "    nodes[node_type].append(made)",
+            "    parents[id(made)] = parent",
+            *lines,
+            "    return made",
+            "  return make",
+        ]
+    )
+    defined: dict[str, Any] = {}
+    exec(text, globals(), defined)
+    make: _Maker = defined["factory"](object.__new__, node_type, **setters)
     return make
 
 
+def _setter(node_type: type[Any], name: str) -> Callable[[Any, Any], None]:
+    setter: Callable[[Any, Any], None] = getattr(node_type, name).__set__
+    return setter
+
+
+# What computes a field: text in which `node` is what a node is made of, and `made` the node itself.
+
+
+def _with(maker: str, source: str = "node") -> str:
+    """What a function of this module makes of the node, or of a part of it."""
+    return f"{maker}({source}, made, nodes, parents)"
+
+
+def _one(source: str = "node") -> str:
+    """An expression."""
+    return _with(f"_EXPRESSIONS[{source}.__class__]", source)
+
+
+def _any(source: str) -> str:
+    """An expression or nothing."""
+    return f"None if {source} is None else {_one(source)}"
+
+
+def _each(maker: str, source: str = "node") -> str:
+    """What a function of this module makes of each of several."""
+    return f"tuple([{maker}(item, made, nodes, parents) for item in {source}])"
+
+
+def _suite(source: str = "node.body") -> str:
+    return _with("_block", source)
+
+
+_ELSE = "_else(node.orelse, made, nodes, parents) if node.orelse else None"
+
 # -- expressions ---------------------------------------------------------------------------------------------------
 
-_name = _maker(cst.Name, "value")
-_integer = _maker(cst.Integer, "value")
-_float = _maker(cst.Float, "value")
-_imaginary = _maker(cst.Imaginary, "value")
-_string = _maker(cst.SimpleString, "value")
-_attribute = _maker(cst.Attribute, "value", "attr")
-_call = _maker(cst.Call, "func", "args")
-_arg = _maker(cst.Arg, "value", "keyword", "star")
-_subscript = _maker(cst.Subscript, "value", "slice")
-_subscript_element = _maker(cst.SubscriptElement, "slice")
-_index = _maker(cst.Index, "value", "star")
-_slice = _maker(cst.Slice, "lower", "upper", "step")
-_binary = _maker(cst.BinaryOperation, "left", "operator", "right")
-_boolean = _maker(cst.BooleanOperation, "left", "operator", "right")
-_unary = _maker(cst.UnaryOperation, "operator", "expression")
-_comparison = _maker(cst.Comparison, "left", "comparisons")
-_comparison_target = _maker(cst.ComparisonTarget, "operator", "comparator")
-_if_expression = _maker(cst.IfExp, "test", "body", "orelse")
-_lambda = _maker(cst.Lambda, "params", "body")
-_walrus = _maker(cst.NamedExpr, "target", "value")
-_element = _maker(cst.Element, "value")
-_starred_element = _maker(cst.StarredElement, "value")
-_tuple = _maker(cst.Tuple, "elements")
-_list = _maker(cst.List, "elements")
-_set = _maker(cst.Set, "elements")
-_dict = _maker(cst.Dict, "elements")
-_dict_element = _maker(cst.DictElement, "key", "value")
-_starred_dict_element = _maker(cst.StarredDictElement, "value")
-_list_comp = _maker(cst.ListComp, "elt", "for_in")
-_set_comp = _maker(cst.SetComp, "elt", "for_in")
-_generator = _maker(cst.GeneratorExp, "elt", "for_in")
-_dict_comp = _maker(cst.DictComp, "key", "value", "for_in")
-_comp_for = _maker(cst.CompFor, "target", "iter", "ifs", "inner_for_in", "asynchronous")
-_comp_if = _maker(cst.CompIf, "test")
-_await = _maker(cst.Await, "expression")
-_yield = _maker(cst.Yield, "value")
-_from = _maker(cst.From, "item")
-_formatted_string = _maker(cst.FormattedString, "parts")
-_formatted_text = _maker(cst.FormattedStringText, "value")
-_formatted_expression = _maker(cst.FormattedStringExpression, "expression", "format_spec")
-_ELLIPSIS = _maker(cst.Ellipsis)
+_word = _node(cst.Name, value="node")
+_string = _node(cst.SimpleString, value="repr(node.value)")
+_named_constant = _node(cst.Name, value="repr(node.value)")
+_CONSTANTS: dict[type, _Maker] = {
+    str: _string,
+    bytes: _string,
+    bool: _named_constant,
+    type(None): _named_constant,
+    int: _node(cst.Integer, value="repr(node.value)"),
+    float: _node(cst.Float, value="repr(node.value)"),
+    complex: _node(cst.Imaginary, value="repr(node.value)"),
+    type(...): _node(cst.Ellipsis),
+}
 
 _OPERATORS: dict[type[ast.AST], Any] = {
     python: getattr(cst, name)()
@@ -129,346 +155,339 @@ _ASSIGNING: dict[type[ast.AST], Any] = {
 }  # fmt: skip
 
 
-def _expression(node: ast.expr) -> Any:
-    return _EXPRESSIONS[type(node)](node)
+def _constant(node: ast.Constant, parent: Any, nodes: Any, parents: Any) -> Any:
+    return _CONSTANTS[node.value.__class__](node, parent, nodes, parents)
 
 
-def _optional(node: ast.expr | None) -> Any:
-    return None if node is None else _EXPRESSIONS[type(node)](node)
+_arg = _node(cst.Arg, value=_one(), star="''")
+_starred_arg = _node(cst.Arg, value=_one("node.value"), star="'*'")
+_keyword_arg = _node(cst.Arg, value=_one("node.value"), keyword=_with("_word", "node.arg"), star="''")
+_keywords_arg = _node(cst.Arg, value=_one("node.value"), star="'**'")
 
 
-def _constant(node: ast.Constant) -> Any:
-    value = node.value
-    if value.__class__ is str or value.__class__ is bytes:
-        return _string(repr(value))
-    if value is None or value.__class__ is bool:
-        return _name(repr(value))
-    if value.__class__ is int:
-        return _integer(repr(value))
-    if value.__class__ is float:
-        return _float(repr(value))
-    return _ELLIPSIS() if value is ... else _imaginary(repr(value))
-
-
-def _arguments(arguments: Iterable[ast.expr], keywords: Iterable[ast.keyword]) -> tuple[Any, ...]:
+def _arguments(
+    arguments: Sequence[ast.expr], keywords: Sequence[ast.keyword], parent: Any, nodes: Any, parents: Any
+) -> tuple[Any, ...]:
     found = [
-        _arg(_expression(item.value), None, "*") if item.__class__ is ast.Starred else _arg(_expression(item), None, "")
-        for item in arguments
+        (_starred_arg if item.__class__ is ast.Starred else _arg)(item, parent, nodes, parents) for item in arguments
     ]
-    for keyword in keywords:
-        if keyword.arg is None:
-            found.append(_arg(_expression(keyword.value), None, "**"))
-        else:
-            found.append(_arg(_expression(keyword.value), _name(keyword.arg), ""))
+    if keywords:
+        found += [
+            (_keywords_arg if item.arg is None else _keyword_arg)(item, parent, nodes, parents) for item in keywords
+        ]
     return tuple(found)
 
 
-def _subscripted(node: ast.Subscript) -> Any:
-    inner = node.slice
+_index = _node(cst.Index, value=_one())
+_starred_index = _node(cst.Index, value=_one("node.value"), star="'*'")
+_slice = _node(cst.Slice, lower=_any("node.lower"), upper=_any("node.upper"), step=_any("node.step"))
+_subscript_element = _node(
+    cst.SubscriptElement, slice="_INDEXES.get(node.__class__, _index)(node, made, nodes, parents)"
+)
+_INDEXES: dict[type[ast.AST], _Maker] = {ast.Slice: _slice, ast.Starred: _starred_index}
+
+
+def _subscripted(node: ast.expr, parent: Any, nodes: Any, parents: Any) -> tuple[Any, ...]:
     # Without parentheses `x[1, 2]` is two elements to LibCST; with them it is one tuple, which nobody writes.
-    parts = inner.elts if isinstance(inner, ast.Tuple) and inner.elts else [inner]
-    return _subscript(_expression(node.value), tuple(_subscript_element(_subscript_part(part)) for part in parts))
+    parts = node.elts if isinstance(node, ast.Tuple) and node.elts else [node]
+    return tuple([_subscript_element(part, parent, nodes, parents) for part in parts])
 
 
-def _subscript_part(node: ast.expr) -> Any:
-    if isinstance(node, ast.Slice):
-        return _slice(_optional(node.lower), _optional(node.upper), _optional(node.step))
-    if isinstance(node, ast.Starred):
-        return _index(_expression(node.value), "*")
-    return _index(_expression(node), None)
+_boolean = _node(cst.BooleanOperation, operator="_OPERATORS[node.op.__class__]")
+_put_left, _put_right = _setter(cst.BooleanOperation, "left"), _setter(cst.BooleanOperation, "right")
 
 
-def _boolean_operation(node: ast.BoolOp) -> Any:
-    result = _expression(node.values[0])
-    operator = _OPERATORS[type(node.op)]
-    for value in node.values[1:]:
-        result = _boolean(result, operator, _expression(value))
-    return result
+def _boolean_operation(node: ast.BoolOp, parent: Any, nodes: Any, parents: Any) -> Any:
+    """A node for each operator, the last one outermost; a loop, since thousands of them are no depth to ``ast``."""
+    chain = []
+    for _ in node.values[1:]:
+        parent = _boolean(node, parent, nodes, parents)
+        chain.append(parent)
+    inner = _EXPRESSIONS[node.values[0].__class__](node.values[0], parent, nodes, parents)
+    for operation, value in zip(reversed(chain), node.values[1:], strict=True):
+        _put_left(operation, inner)
+        _put_right(operation, _EXPRESSIONS[value.__class__](value, operation, nodes, parents))
+        inner = operation
+    return inner
 
 
-def _compared(node: ast.Compare) -> Any:
-    targets = zip(node.ops, node.comparators, strict=True)
-    return _comparison(
-        _expression(node.left),
-        tuple(_comparison_target(_OPERATORS[type(operator)], _expression(right)) for operator, right in targets),
-    )
+_comparison_target = _node(cst.ComparisonTarget, operator="_OPERATORS[node[0].__class__]", comparator=_one("node[1]"))
+_starred_element = _node(cst.StarredElement, value=_one("node.value"))
+_plain_element = _node(cst.Element, value=_one())
 
 
-def _elements(nodes: Iterable[ast.expr]) -> tuple[Any, ...]:
-    return tuple(
-        _starred_element(_expression(item.value)) if isinstance(item, ast.Starred) else _element(_expression(item))
-        for item in nodes
-    )
+def _element(node: ast.expr, parent: Any, nodes: Any, parents: Any) -> Any:
+    return (_starred_element if node.__class__ is ast.Starred else _plain_element)(node, parent, nodes, parents)
 
 
-def _dictionary(node: ast.Dict) -> Any:
-    pairs = zip(node.keys, map(_expression, node.values), strict=True)
-    return _dict(
-        tuple(
-            _starred_dict_element(value) if key is None else _dict_element(_expression(key), value)
-            for key, value in pairs
-        )
-    )
+_starred_dict_element = _node(cst.StarredDictElement, value=_one("node[1]"))
+_plain_dict_element = _node(cst.DictElement, key=_one("node[0]"), value=_one("node[1]"))
 
 
-def _clauses(generators: Sequence[ast.comprehension]) -> Any:
-    result = None
-    for clause in reversed(generators):
-        tests = tuple(_comp_if(_expression(test)) for test in clause.ifs)
-        result = _comp_for(_expression(clause.target), _expression(clause.iter), tests, result, clause.is_async or None)
-    return result
+def _dict_element(node: tuple[ast.expr | None, ast.expr], parent: Any, nodes: Any, parents: Any) -> Any:
+    return (_starred_dict_element if node[0] is None else _plain_dict_element)(node, parent, nodes, parents)
 
 
-def _formatted(node: ast.JoinedStr) -> Any:
-    return _formatted_string(tuple(_formatted_part(part) for part in node.values))
+_comp_if = _node(cst.CompIf, test=_one())
+_clauses = _node(
+    cst.CompFor,
+    target=_one("node[0].target"),
+    iter=_one("node[0].iter"),
+    ifs=_each("_comp_if", "node[0].ifs"),
+    inner_for_in=f"{_with('_clauses', 'node[1:]')} if len(node) > 1 else None",
+    asynchronous="node[0].is_async or None",
+)
+_IN = _with("_clauses", "node.generators")
+
+_formatted_text = _node(cst.FormattedStringText, value="str(node.value).replace('{', '{{').replace('}', '}}')")
+_formatted_expression = _node(
+    cst.FormattedStringExpression,
+    expression=_one("node.value"),
+    format_spec=_with("_specification", "node.format_spec"),
+)
 
 
-def _formatted_part(node: ast.expr) -> Any:
-    if isinstance(node, ast.Constant):
-        return _formatted_text(str(node.value).replace("{", "{{").replace("}", "}}"))
-    assert isinstance(node, ast.FormattedValue)
-    specification = node.format_spec
-    parts = tuple(map(_formatted_part, specification.values)) if isinstance(specification, ast.JoinedStr) else None
-    return _formatted_expression(_expression(node.value), parts)
+def _formatted_part(node: ast.expr, *place: Any) -> Any:
+    return (_formatted_text if isinstance(node, ast.Constant) else _formatted_expression)(node, *place)
 
 
-_EXPRESSIONS: dict[type[ast.AST], Callable[[Any], Any]] = {
-    ast.Name: lambda node: _name(node.id),
-    ast.Attribute: lambda node: _attribute(_expression(node.value), _name(node.attr)),
-    ast.Call: lambda node: _call(_expression(node.func), _arguments(node.args, node.keywords)),
+def _specification(node: ast.expr | None, *place: Any) -> Any:
+    return tuple([_formatted_part(part, *place) for part in node.values]) if isinstance(node, ast.JoinedStr) else None
+
+
+_from = _node(cst.From, item=_one())
+_EXPRESSIONS: dict[type[ast.AST], _Maker] = {
+    ast.Name: _node(cst.Name, value="node.id"),
+    ast.Attribute: _node(cst.Attribute, value=_one("node.value"), attr=_with("_word", "node.attr")),
+    ast.Call: _node(
+        cst.Call, func=_one("node.func"), args="_arguments(node.args, node.keywords, made, nodes, parents)"
+    ),
     ast.Constant: _constant,
-    ast.Subscript: _subscripted,
-    ast.BinOp: lambda node: _binary(_expression(node.left), _OPERATORS[type(node.op)], _expression(node.right)),
+    ast.Subscript: _node(cst.Subscript, value=_one("node.value"), slice=_with("_subscripted", "node.slice")),
+    ast.BinOp: _node(
+        cst.BinaryOperation,
+        left=_one("node.left"),
+        operator="_OPERATORS[node.op.__class__]",
+        right=_one("node.right"),
+    ),
     ast.BoolOp: _boolean_operation,
-    ast.UnaryOp: lambda node: _unary(_OPERATORS[type(node.op)], _expression(node.operand)),
-    ast.Compare: _compared,
-    ast.IfExp: lambda node: _if_expression(_expression(node.test), _expression(node.body), _expression(node.orelse)),
-    ast.Lambda: lambda node: _lambda(_parameters(node.args), _expression(node.body)),
-    ast.NamedExpr: lambda node: _walrus(_expression(node.target), _expression(node.value)),
-    ast.Tuple: lambda node: _tuple(_elements(node.elts)),
-    ast.List: lambda node: _list(_elements(node.elts)),
-    ast.Set: lambda node: _set(_elements(node.elts)),
-    ast.Dict: _dictionary,
-    ast.ListComp: lambda node: _list_comp(_expression(node.elt), _clauses(node.generators)),
-    ast.SetComp: lambda node: _set_comp(_expression(node.elt), _clauses(node.generators)),
-    ast.GeneratorExp: lambda node: _generator(_expression(node.elt), _clauses(node.generators)),
-    ast.DictComp: lambda node: _dict_comp(_expression(node.key), _expression(node.value), _clauses(node.generators)),
-    ast.Await: lambda node: _await(_expression(node.value)),
-    ast.Yield: lambda node: _yield(_optional(node.value)),
-    ast.YieldFrom: lambda node: _yield(_from(_expression(node.value))),
-    ast.JoinedStr: _formatted,
+    ast.UnaryOp: _node(cst.UnaryOperation, operator="_OPERATORS[node.op.__class__]", expression=_one("node.operand")),
+    ast.Compare: _node(
+        cst.Comparison,
+        left=_one("node.left"),
+        comparisons=_each("_comparison_target", "zip(node.ops, node.comparators)"),
+    ),
+    ast.IfExp: _node(cst.IfExp, test=_one("node.test"), body=_one("node.body"), orelse=_one("node.orelse")),
+    ast.Lambda: _node(cst.Lambda, params=_with("_parameters", "node.args"), body=_one("node.body")),
+    ast.NamedExpr: _node(cst.NamedExpr, target=_one("node.target"), value=_one("node.value")),
+    ast.Tuple: _node(cst.Tuple, elements=_each("_element", "node.elts")),
+    ast.List: _node(cst.List, elements=_each("_element", "node.elts")),
+    ast.Set: _node(cst.Set, elements=_each("_element", "node.elts")),
+    ast.Dict: _node(cst.Dict, elements=_each("_dict_element", "zip(node.keys, node.values)")),
+    ast.ListComp: _node(cst.ListComp, elt=_one("node.elt"), for_in=_IN),
+    ast.SetComp: _node(cst.SetComp, elt=_one("node.elt"), for_in=_IN),
+    ast.GeneratorExp: _node(cst.GeneratorExp, elt=_one("node.elt"), for_in=_IN),
+    ast.DictComp: _node(cst.DictComp, key=_one("node.key"), value=_one("node.value"), for_in=_IN),
+    ast.Await: _node(cst.Await, expression=_one("node.value")),
+    ast.Yield: _node(cst.Yield, value=_any("node.value")),
+    ast.YieldFrom: _node(cst.Yield, value=_with("_from", "node.value")),
+    ast.JoinedStr: _node(cst.FormattedString, parts=_each("_formatted_part", "node.values")),
     ast.FormattedValue: _formatted_part,
 }
 
-# -- statements ----------------------------------------------------------------------------------------------------
+# -- parts of statements -------------------------------------------------------------------------------------------
 
-_module = _maker(cst.Module, "body")
-_line = _maker(cst.SimpleStatementLine, "body")
-_block = _maker(cst.IndentedBlock, "body", "indent")
-_expression_statement = _maker(cst.Expr, "value")
-_assign = _maker(cst.Assign, "targets", "value")
-_assign_target = _maker(cst.AssignTarget, "target")
-_annotated = _maker(cst.AnnAssign, "target", "annotation", "value")
-_annotation = _maker(cst.Annotation, "annotation")
-_augmented = _maker(cst.AugAssign, "target", "operator", "value")
-_return = _maker(cst.Return, "value")
-_raise = _maker(cst.Raise, "exc", "cause")
-_raise_from = _maker(cst.From, "item")
-_pass = _maker(cst.Pass)
-_break = _maker(cst.Break)
-_continue = _maker(cst.Continue)
-_delete = _maker(cst.Del, "target")
-_assert = _maker(cst.Assert, "test", "msg")
-_global = _maker(cst.Global, "names")
-_nonlocal = _maker(cst.Nonlocal, "names")
-_name_item = _maker(cst.NameItem, "name")
-_import = _maker(cst.Import, "names")
-_import_from = _maker(cst.ImportFrom, "module", "names", "relative")
-_import_alias = _maker(cst.ImportAlias, "name", "asname")
-_as_name = _maker(cst.AsName, "name")
-_if = _maker(cst.If, "test", "body", "orelse")
-_else = _maker(cst.Else, "body")
-_for = _maker(cst.For, "target", "iter", "body", "orelse", "asynchronous")
-_while = _maker(cst.While, "test", "body", "orelse")
-_with = _maker(cst.With, "items", "body", "asynchronous")
-_with_item = _maker(cst.WithItem, "item", "asname")
-_try = _maker(cst.Try, "body", "handlers", "orelse", "finalbody")
-_handler = _maker(cst.ExceptHandler, "body", "type", "name")
-_try_star = _maker(cst.TryStar, "body", "handlers", "orelse", "finalbody")
-_handler_star = _maker(cst.ExceptStarHandler, "body", "type", "name")
-_finally = _maker(cst.Finally, "body")
-_function = _maker(cst.FunctionDef, "name", "params", "body", "decorators", "returns", "asynchronous")
-_class = _maker(cst.ClassDef, "name", "body", "bases", "keywords", "decorators")
-_decorator = _maker(cst.Decorator, "decorator")
-_parameter = _maker(cst.Param, "name", "annotation", "default", "star")
-_every_parameter = _maker(cst.Parameters, "params", "star_arg", "kwonly_params", "star_kwarg", "posonly_params")
+_block = _node(cst.IndentedBlock, body=_with("_statements"), indent="None")
+_else = _node(cst.Else, body=_suite("node"))
+_finally = _node(cst.Finally, body=_suite("node"))
+_assign_target = _node(cst.AssignTarget, target=_one())
+_annotation = _node(cst.Annotation, annotation=_one())
+_raise_from = _node(cst.From, item=_one())
+_name_item = _node(cst.NameItem, name=_with("_word"))
+_decorator = _node(cst.Decorator, decorator=_one())
+_as_word = _node(cst.AsName, name=_with("_word"))
+_as_target = _node(cst.AsName, name=_one())
+_import_alias = _node(
+    cst.ImportAlias,
+    name=_with("_dotted", "node.name"),
+    asname=f"None if node.asname is None else {_with('_as_word', 'node.asname')}",
+)
+_import_star = _node(cst.ImportStar)
+_with_item = _node(
+    cst.WithItem,
+    item=_one("node.context_expr"),
+    asname=f"None if node.optional_vars is None else {_with('_as_target', 'node.optional_vars')}",
+)
+_qualified = _node(cst.Attribute, value=_with("_dotted", "node[0]"), attr=_with("_word", "node[2]"))
 _DOT = cst.Dot()
-_STAR = cst.ImportStar()
 _ASYNCHRONOUS = cst.Asynchronous()
 
 
-def _statements(nodes: Iterable[ast.stmt]) -> tuple[Any, ...]:
-    found = []
-    for node in nodes:
-        compound = _COMPOUND.get(type(node))
-        found.append(_line((_SIMPLE[type(node)](node),)) if compound is None else compound(node))
-    return tuple(found)
+def _dotted(name: str, *place: Any) -> Any:
+    return _qualified(name.rpartition("."), *place) if "." in name else _word(name, *place)
 
 
-def _suite(nodes: Iterable[ast.stmt]) -> Any:
-    return _block(_statements(nodes), None)
+def _imported(node: Sequence[ast.alias], *place: Any) -> Any:
+    return _import_star(node, *place) if node[0].name == "*" else tuple([_import_alias(item, *place) for item in node])
 
 
-def _dotted(name: str) -> Any:
-    first, *rest = name.split(".")
-    result = _name(first)
-    for part in rest:
-        result = _attribute(result, _name(part))
-    return result
+_every_parameter = _node(
+    cst.Parameters,
+    params=_each("_parameter", "node[0]"),
+    star_arg=f"_DEFAULT if node[1] is None else {_with('_star_parameter', 'node[1]')}",
+    kwonly_params=_each("_parameter", "node[2]"),
+    star_kwarg=f"None if node[3] is None else {_with('_keywords_parameter', 'node[3]')}",
+    posonly_params=_each("_parameter", "node[4]"),
+)
+_DEFAULT = cst.MaybeSentinel.DEFAULT
+_WORD_OF, _ANNOTATION_OF = _with("_word", "node.arg"), _with("_annotated_with", "node.annotation")
+_parameter = _node(
+    cst.Param,
+    name=_with("_word", "node[0].arg"),
+    annotation=_with("_annotated_with", "node[0].annotation"),
+    default=_any("node[1]"),
+    star="''",
+)
+_star_parameter = _node(cst.Param, name=_WORD_OF, annotation=_ANNOTATION_OF, star="'*'")
+_keywords_parameter = _node(cst.Param, name=_WORD_OF, annotation=_ANNOTATION_OF, star="'**'")
 
 
-def _alias(node: ast.alias) -> Any:
-    return _import_alias(_dotted(node.name), None if node.asname is None else _as_name(_name(node.asname)))
-
-
-def _imported_from(node: ast.ImportFrom) -> Any:
-    names = _STAR if node.names[0].name == "*" else tuple(_alias(alias) for alias in node.names)
-    return _import_from(None if node.module is None else _dotted(node.module), names, (_DOT,) * node.level)
-
-
-def _deleted(node: ast.Delete) -> Any:
-    return _delete(_expression(node.targets[0]) if len(node.targets) == 1 else _tuple(_elements(node.targets)))
-
-
-def _raised(node: ast.Raise) -> Any:
-    return _raise(_optional(node.exc), None if node.cause is None else _raise_from(_expression(node.cause)))
-
-
-def _parameters(node: ast.arguments) -> Any:
+def _parameters(node: ast.arguments, *place: Any) -> Any:
     positional = [*node.posonlyargs, *node.args]
     defaults = [None] * (len(positional) - len(node.defaults)) + list(node.defaults)
-    made = [_one_parameter(item, default) for item, default in zip(positional, defaults, strict=True)]
-    keyword_only = zip(node.kwonlyargs, node.kw_defaults, strict=True)
-    return _every_parameter(
-        tuple(made[len(node.posonlyargs) :]),
-        cst.MaybeSentinel.DEFAULT if node.vararg is None else _one_parameter(node.vararg, None, "*"),
-        tuple(_one_parameter(item, default) for item, default in keyword_only),
-        None if node.kwarg is None else _one_parameter(node.kwarg, None, "**"),
-        tuple(made[: len(node.posonlyargs)]),
+    pairs = list(zip(positional, defaults, strict=True))
+    only = len(node.posonlyargs)
+    by_keyword = list(zip(node.kwonlyargs, node.kw_defaults, strict=True))
+    return _every_parameter((pairs[only:], node.vararg, by_keyword, node.kwarg, pairs[:only]), *place)
+
+
+def _annotated_with(node: ast.expr | None, *place: Any) -> Any:
+    return None if node is None else _annotation(node, *place)
+
+
+_one_branch = _node(cst.If, test=_one("node.test"), body=_suite())
+_put_otherwise = _setter(cst.If, "orelse")
+
+
+def _branched(node: ast.If, parent: Any, nodes: Any, parents: Any) -> Any:
+    """An ``if`` with its chain of ``elif``; a loop, since thousands of them are no depth to ``ast``."""
+    first = branch = _one_branch(node, parent, nodes, parents)
+    while len(node.orelse) == 1 and isinstance(node.orelse[0], ast.If):
+        node, above = node.orelse[0], branch
+        branch = _one_branch(node, above, nodes, parents)
+        _put_otherwise(above, branch)
+    if node.orelse:
+        _put_otherwise(branch, _else(node.orelse, branch, nodes, parents))
+    return first
+
+
+def _handler(node_type: type[Any]) -> _Maker:
+    name = f"None if node.name is None else {_with('_as_word', 'node.name')}"
+    return _node(node_type, body=_suite(), type=_any("node.type"), name=name)
+
+
+_except, _except_star = _handler(cst.ExceptHandler), _handler(cst.ExceptStarHandler)
+
+
+def _tried(node_type: type[Any], handler: str) -> _Maker:
+    return _node(
+        node_type,
+        body=_suite(),
+        handlers=_each(handler, "node.handlers"),
+        orelse=_ELSE,
+        finalbody=f"{_with('_finally', 'node.finalbody')} if node.finalbody else None",
     )
 
 
-def _one_parameter(node: ast.arg, default: ast.expr | None, star: str = "") -> Any:
-    return _parameter(_name(node.arg), _annotated_with(node.annotation), _optional(default), star)
-
-
-def _annotated_with(node: ast.expr | None) -> Any:
-    return None if node is None else _annotation(_expression(node))
-
-
-def _decorated(nodes: Iterable[ast.expr]) -> tuple[Any, ...]:
-    return tuple(_decorator(_expression(node)) for node in nodes)
-
-
-def _defined(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Any:
-    return _function(
-        _name(node.name),
-        _parameters(node.args),
-        _suite(node.body),
-        _decorated(node.decorator_list),
-        _annotated_with(node.returns),
-        _ASYNCHRONOUS if isinstance(node, ast.AsyncFunctionDef) else None,
+def _defined(waits: str) -> _Maker:
+    return _node(
+        cst.FunctionDef,
+        name=_with("_word", "node.name"),
+        params=_with("_parameters", "node.args"),
+        body=_suite(),
+        decorators=_each("_decorator", "node.decorator_list"),
+        returns=_ANNOTATION_OF.replace("node.annotation", "node.returns"),
+        asynchronous=waits,
     )
 
 
-def _class_defined(node: ast.ClassDef) -> Any:
-    arguments = _arguments(node.bases, node.keywords)
-    bases = len(node.bases)
-    return _class(
-        _name(node.name), _suite(node.body), arguments[:bases], arguments[bases:], _decorated(node.decorator_list)
-    )
+def _looped(waits: str) -> _Maker:
+    target, over = _one("node.target"), _one("node.iter")
+    return _node(cst.For, target=target, iter=over, body=_suite(), orelse=_ELSE, asynchronous=waits)
 
 
-def _branched(node: ast.If) -> Any:
-    """An ``if`` with its chain of ``elif``, built from the last branch to the first."""
-    chain = [node]
-    while len(chain[-1].orelse) == 1 and isinstance(chain[-1].orelse[0], ast.If):
-        chain.append(chain[-1].orelse[0])
-    otherwise = _otherwise(chain[-1].orelse)
-    for branch in reversed(chain):
-        otherwise = _if(_expression(branch.test), _suite(branch.body), otherwise)
-    return otherwise
+def _within(waits: str) -> _Maker:
+    return _node(cst.With, items=_each("_with_item", "node.items"), body=_suite(), asynchronous=waits)
 
 
-def _otherwise(nodes: Sequence[ast.stmt]) -> Any:
-    return _else(_suite(nodes)) if nodes else None
+# -- statements ----------------------------------------------------------------------------------------------------
+
+_module = _node(cst.Module, body=_with("_statements", "node.body"))
+_line = _node(cst.SimpleStatementLine, body=f"({_with('_SIMPLE[node.__class__]')},)")
 
 
-def _looped(node: ast.For | ast.AsyncFor) -> Any:
-    waits = _ASYNCHRONOUS if isinstance(node, ast.AsyncFor) else None
-    return _for(_expression(node.target), _expression(node.iter), _suite(node.body), _otherwise(node.orelse), waits)
+def _statements(body: Sequence[ast.stmt], parent: Any, nodes: Any, parents: Any) -> tuple[Any, ...]:
+    return tuple([_COMPOUND.get(node.__class__, _line)(node, parent, nodes, parents) for node in body])
 
 
-def _within(node: ast.With | ast.AsyncWith) -> Any:
-    items = tuple(
-        _with_item(
-            _expression(item.context_expr),
-            None if item.optional_vars is None else _as_name(_expression(item.optional_vars)),
-        )
-        for item in node.items
-    )
-    return _with(items, _suite(node.body), _ASYNCHRONOUS if isinstance(node, ast.AsyncWith) else None)
-
-
-def _tried(node: ast.Try | ast.TryStar) -> Any:
-    starred = isinstance(node, ast.TryStar)
-    make = _handler_star if starred else _handler
-    handlers = tuple(
-        make(
-            _suite(handler.body),
-            _optional(handler.type),
-            None if handler.name is None else _as_name(_name(handler.name)),
-        )
-        for handler in node.handlers
-    )
-    last = _finally(_suite(node.finalbody)) if node.finalbody else None
-    return (_try_star if starred else _try)(_suite(node.body), handlers, _otherwise(node.orelse), last)
-
-
-_SIMPLE: dict[type[ast.AST], Callable[[Any], Any]] = {
-    ast.Expr: lambda node: _expression_statement(_expression(node.value)),
-    ast.Assign: lambda node: _assign(
-        tuple(_assign_target(_expression(target)) for target in node.targets), _expression(node.value)
+_SIMPLE: dict[type[ast.AST], _Maker] = {
+    ast.Expr: _node(cst.Expr, value=_one("node.value")),
+    ast.Assign: _node(cst.Assign, targets=_each("_assign_target", "node.targets"), value=_one("node.value")),
+    ast.AnnAssign: _node(
+        cst.AnnAssign,
+        target=_one("node.target"),
+        annotation=_with("_annotation", "node.annotation"),
+        value=_any("node.value"),
     ),
-    ast.AnnAssign: lambda node: _annotated(
-        _expression(node.target), _annotation(_expression(node.annotation)), _optional(node.value)
+    ast.AugAssign: _node(
+        cst.AugAssign, target=_one("node.target"), operator="_ASSIGNING[node.op.__class__]", value=_one("node.value")
     ),
-    ast.AugAssign: lambda node: _augmented(
-        _expression(node.target), _ASSIGNING[type(node.op)], _expression(node.value)
+    ast.Return: _node(cst.Return, value=_any("node.value")),
+    ast.Raise: _node(
+        cst.Raise,
+        exc=_any("node.exc"),
+        cause=f"None if node.cause is None else {_with('_raise_from', 'node.cause')}",
     ),
-    ast.Return: lambda node: _return(_optional(node.value)),
-    ast.Raise: _raised,
-    ast.Pass: lambda _: _pass(),
-    ast.Break: lambda _: _break(),
-    ast.Continue: lambda _: _continue(),
-    ast.Delete: _deleted,
-    ast.Assert: lambda node: _assert(_expression(node.test), _optional(node.msg)),
-    ast.Global: lambda node: _global(tuple(_name_item(_name(name)) for name in node.names)),
-    ast.Nonlocal: lambda node: _nonlocal(tuple(_name_item(_name(name)) for name in node.names)),
-    ast.Import: lambda node: _import(tuple(_alias(alias) for alias in node.names)),
-    ast.ImportFrom: _imported_from,
+    ast.Pass: _node(cst.Pass),
+    ast.Break: _node(cst.Break),
+    ast.Continue: _node(cst.Continue),
+    ast.Delete: _node(cst.Del, target=_with("_deleted", "node.targets")),
+    ast.Assert: _node(cst.Assert, test=_one("node.test"), msg=_any("node.msg")),
+    ast.Global: _node(cst.Global, names=_each("_name_item", "node.names")),
+    ast.Nonlocal: _node(cst.Nonlocal, names=_each("_name_item", "node.names")),
+    ast.Import: _node(cst.Import, names=_each("_import_alias", "node.names")),
+    ast.ImportFrom: _node(
+        cst.ImportFrom,
+        module=f"None if node.module is None else {_with('_dotted', 'node.module')}",
+        names=_with("_imported", "node.names"),
+        relative="(_DOT,) * node.level",
+    ),
 }
+_several = _node(cst.Tuple, elements=_each("_element"))
+
+
+def _deleted(targets: Sequence[ast.expr], *place: Any) -> Any:
+    return _EXPRESSIONS[targets[0].__class__](targets[0], *place) if len(targets) == 1 else _several(targets, *place)
+
+
 # `match` and the `type` statement are left to the full parser: a KeyError says so.
-_COMPOUND: dict[type[ast.AST], Callable[[Any], Any]] = {
-    ast.FunctionDef: _defined,
-    ast.AsyncFunctionDef: _defined,
-    ast.ClassDef: _class_defined,
+_COMPOUND: dict[type[ast.AST], _Maker] = {
+    ast.FunctionDef: _defined("None"),
+    ast.AsyncFunctionDef: _defined("_ASYNCHRONOUS"),
+    ast.ClassDef: _node(
+        cst.ClassDef,
+        name=_with("_word", "node.name"),
+        body=_suite(),
+        bases="_arguments(node.bases, (), made, nodes, parents)",
+        keywords="_arguments((), node.keywords, made, nodes, parents)",
+        decorators=_each("_decorator", "node.decorator_list"),
+    ),
     ast.If: _branched,
-    ast.For: _looped,
-    ast.AsyncFor: _looped,
-    ast.While: lambda node: _while(_expression(node.test), _suite(node.body), _otherwise(node.orelse)),
-    ast.With: _within,
-    ast.AsyncWith: _within,
-    ast.Try: _tried,
-    ast.TryStar: _tried,
+    ast.For: _looped("None"),
+    ast.AsyncFor: _looped("_ASYNCHRONOUS"),
+    ast.While: _node(cst.While, test=_one("node.test"), body=_suite(), orelse=_ELSE),
+    ast.With: _within("None"),
+    ast.AsyncWith: _within("_ASYNCHRONOUS"),
+    ast.Try: _tried(cst.Try, "_except"),
+    ast.TryStar: _tried(cst.TryStar, "_except_star"),
 }

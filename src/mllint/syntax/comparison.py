@@ -7,6 +7,8 @@ import libcst as cst
 
 _EQUALITY = frozenset({cst.Equal, cst.NotEqual, cst.Is, cst.IsNot})
 _MEMBERSHIP = frozenset({cst.In, cst.NotIn})
+_NO_LITERALS = frozenset({cst.Name, cst.Attribute, cst.Call, cst.IfExp, cst.Subscript})
+_NEVER_TEXT = frozenset({cst.Integer, cst.Float, cst.Tuple, cst.List, cst.Dict, cst.Set, cst.Comparison})
 _NEGATED = (cst.NotEqual, cst.IsNot, cst.NotIn)
 
 
@@ -31,6 +33,28 @@ class Comparand(NamedTuple):
     def is_identity(self) -> bool:
         """Whether it is ``is`` or ``is not``."""
         return isinstance(self.operator, (cst.Is, cst.IsNot))
+
+
+def may_compare_text(node: cst.Comparison) -> bool:
+    """Whether one side may be text and the other is no literal: most comparisons are with numbers or ``None``."""
+    return any(
+        pair.operand.__class__ in _NO_LITERALS
+        and not _is_keyword(pair.operand)
+        and not any(other.__class__ in _NEVER_TEXT or _is_keyword(other) for other in pair.others)
+        for pair in comparands(node)
+    )
+
+
+def may_compare_numbers(node: cst.Comparison) -> bool:
+    """Whether neither side is text, ``None`` or a truth value; of a chain nothing is said."""
+    sides = (node.left, node.comparisons[0].comparator)
+    return len(node.comparisons) > 1 or not any(
+        side.__class__ is cst.SimpleString or _is_keyword(side) for side in sides
+    )
+
+
+def _is_keyword(node: cst.BaseExpression) -> bool:
+    return node.__class__ is cst.Name and node.value in ("None", "True", "False")
 
 
 def comparands(node: cst.Comparison) -> Iterator[Comparand]:

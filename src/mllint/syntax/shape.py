@@ -93,6 +93,14 @@ def assigns_attribute(statement: cst.Assign | cst.AnnAssign) -> bool:
     return target.__class__ is cst.Attribute and target.value.__class__ is cst.Name and statement.value is not None
 
 
+def adds(statement: cst.AugAssign | cst.Assign) -> bool:
+    """Whether an assignment adds something: ``x += y``, ``x = y + z``."""
+    if isinstance(statement, cst.AugAssign):
+        return isinstance(statement.operator, cst.AddAssign)
+    value = statement.value
+    return value.__class__ is cst.BinaryOperation and value.operator.__class__ is cst.Add
+
+
 def last_word(node: cst.CSTNode) -> str | None:
     """The name itself, or the last one of ``a.b.c``; ``None`` for anything else."""
     if node.__class__ is cst.Attribute:

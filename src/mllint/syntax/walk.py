@@ -81,15 +81,21 @@ class Tree:
     Nodes are keyed by ``id``; the tree keeps them alive, so an id stays valid as long as the tree does.
     """
 
-    __slots__ = ("__dict__", "_shapes", "by_type", "module", "node_count", "parents")
+    __slots__ = ("__dict__", "_shapes", "by_type", "module", "parents")
 
-    def __init__(self, module: cst.Module) -> None:
+    def __init__(
+        self,
+        module: cst.Module,
+        by_type: dict[type[cst.CSTNode], list[Any]] | None = None,
+        parents: dict[int, cst.CSTNode] | None = None,
+    ) -> None:
+        """Who made the nodes may know of each its type and parent; for who does not, the walk finds out."""
         self.module = module
-        self.by_type: dict[type[cst.CSTNode], list[Any]] = defaultdict(list)
-        self.parents: dict[int, cst.CSTNode] = {}
-        self.node_count = 0
+        self.by_type = defaultdict(list) if by_type is None else by_type
+        self.parents = {} if parents is None else parents
         self._shapes: dict[tuple[type[cst.CSTNode], Callable[[Any], bool]], list[Any]] = {}
-        self._index()
+        if by_type is None:
+            self._index()
 
     def _index(self) -> None:
         by_type, parents = self.by_type, self.parents
@@ -118,7 +124,11 @@ class Tree:
                     pending.append(value)
             pending.reverse()
             stack += pending
-        self.node_count = sum(map(len, by_type.values()))
+
+    @property
+    def node_count(self) -> int:
+        """How many nodes there are."""
+        return sum(map(len, self.by_type.values()))
 
     def count(self, node_type: type[cst.CSTNode]) -> int:
         """How many nodes of a type there are."""

@@ -77,10 +77,11 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, append_trailer, binds_trailers
 from mllint.rule import Finding, Rule
-from mllint.semantic.accumulation import Accumulator, appended, augmented, may_add
+from mllint.semantic.accumulation import Accumulator, appended, augmented
 from mllint.semantic.hints import is_called_loss
 from mllint.semantic.meters import fed
 from mllint.semantic.values import Output, Tensor, Value
+from mllint.syntax.shape import adds
 
 rule = Rule(
     code="ML201",
@@ -92,7 +93,7 @@ rule = Rule(
 )
 
 
-@rule.on(cst.AugAssign, cst.Assign, shape=may_add)
+@rule.on(cst.AugAssign, cst.Assign, shape=adds)
 def check_total(node: cst.AugAssign | cst.Assign, context: Context) -> Iterator[Finding]:
     """Report ``total += loss`` and ``total = total + loss``."""
     accumulator = augmented(context.model, node)

@@ -78,11 +78,7 @@ _FRESH = (".empty", ".zeros", ".ones", ".full", ".rand", ".randn", "_like")
 _HARMLESS = frozenset({"builtins.print", "builtins.isinstance", "builtins.len", "torch.cuda.synchronize"})
 
 
-def _is_forward(node: cst.FunctionDef) -> bool:
-    return node.name.value == "forward"
-
-
-@rule.on(cst.FunctionDef, mentions=("forward",), shape=_is_forward)
+@rule.on(cst.FunctionDef, mentions=("forward",), shape=lambda node: node.name.value == "forward")
 def check(node: cst.FunctionDef, context: Context) -> Iterator[Finding]:
     """Report a ``forward`` of a module, or the branch of one, that computes something and gives it to nobody."""
     info = context.model.function_info(node)

@@ -58,7 +58,8 @@ from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, keep_only
 from mllint.rule import Finding, Rule
 from mllint.semantic.values import Array, Number, Tensor
-from mllint.syntax.shape import constant, last_word
+from mllint.syntax.comparison import may_compare_numbers
+from mllint.syntax.shape import last_word
 
 rule = Rule(
     code="ML501",
@@ -94,17 +95,7 @@ class _Test(NamedTuple):
     can_fix: bool = True
 
 
-def _may_be_about_nan(node: cst.Comparison) -> bool:
-    """Whether no side of a comparison is text or `None`, as in most."""
-    right = node.comparisons[0].comparator
-    return len(node.comparisons) > 1 or not (_is_no_number(node.left) or _is_no_number(right))
-
-
-def _is_no_number(node: _Operand) -> bool:
-    return node.__class__ is cst.SimpleString or (node.__class__ is cst.Name and constant(node) is None)
-
-
-@rule.on(cst.Comparison, mentions=_SPELLINGS, shape=_may_be_about_nan)
+@rule.on(cst.Comparison, mentions=_SPELLINGS, shape=may_compare_numbers)
 def check(node: cst.Comparison, context: Context) -> Iterator[Finding]:
     """Report the comparison when a NaN stands on either side of one of its operators."""
     left = node.left
@@ -121,11 +112,7 @@ def check(node: cst.Comparison, context: Context) -> Iterator[Finding]:
         left = part.comparator
 
 
-def _may_compare(call: cst.Call) -> bool:
-    return last_word(call.func) in _FUNCTIONS
-
-
-@rule.on(cst.Call, mentions=_SPELLINGS, shape=_may_compare)
+@rule.on(cst.Call, mentions=_SPELLINGS, shape=lambda call: last_word(call.func) in _FUNCTIONS)
 def check_call(call: cst.Call, context: Context) -> Iterator[Finding]:
     """Report ``torch.eq(x, nan)``, ``x.ne(nan)`` and their like."""
     name = call.func.attr if isinstance(call.func, cst.Attribute) else call.func

@@ -59,8 +59,8 @@ from mllint.edits import NodeEdit, NodeFix, append_trailer, delete_before, inser
 from mllint.rule import Finding, Rule
 from mllint.semantic.hints import is_moved_to_itself
 from mllint.semantic.values import Object, Other, Text
-from mllint.syntax.comparison import Comparand, comparands
-from mllint.syntax.shape import constant, dotted_path, string_literal
+from mllint.syntax.comparison import Comparand, comparands, may_compare_text
+from mllint.syntax.shape import dotted_path, string_literal
 
 rule = Rule(
     code="ML103",
@@ -73,27 +73,11 @@ rule = Rule(
 
 _TYPES = frozenset({"cpu", "cuda", "mps", "xpu", "meta", "npu", "hpu", "mlu", "ipu", "xla", "mtia", "vulkan", "musa"})
 _LIKE_DEVICE = re.compile(r"dev|gpu|cuda|place", re.IGNORECASE)
-_MAY_BE_DEVICE = frozenset({cst.Name, cst.Attribute, cst.Call, cst.IfExp})
-_NEVER_STRINGS = frozenset({cst.Integer, cst.Float, cst.Tuple, cst.List, cst.Dict, cst.Set, cst.Comparison})
 _MAX_DEPTH = 4
 _PLACES = {"cpu": "is_cpu_place", "gpu": "is_gpu_place", "cuda": "is_gpu_place", "xpu": "is_xpu_place"}
 
 
-def _may_compare(node: cst.Comparison) -> bool:
-    """Whether a device may stand on one side and a string on the other."""
-    return any(
-        pair.operand.__class__ in _MAY_BE_DEVICE
-        and constant(pair.operand) is ...
-        and all(other.__class__ not in _NEVER_STRINGS and not _is_other_constant(other) for other in pair.others)
-        for pair in comparands(node)
-    )
-
-
-def _is_other_constant(node: cst.BaseExpression) -> bool:
-    return node.__class__ is cst.Name and constant(node) is not ...
-
-
-@rule.on(cst.Comparison, mentions=("device", "place"), shape=_may_compare)
+@rule.on(cst.Comparison, mentions=("device", "place"), shape=may_compare_text)
 def check(node: cst.Comparison, context: Context) -> Iterator[Finding]:
     """Report the comparison when a device stands on one side and nothing but strings on the other."""
     for pair in comparands(node):
