@@ -46,7 +46,7 @@ class Subscription:
     with these names), ``callees`` (calls whose callee resolves to one of these qualified names).
 
     ``mentions`` are words of which at least one stands in the source wherever the handler can yield anything; they
-    feed the gate. Empty means that no such word is known. ``shape`` is false of nodes that the handler need not see.
+    feed the gate. Empty means that no such word is known. The handler sees only nodes of which ``shape`` holds.
     """
 
     handler: Handler

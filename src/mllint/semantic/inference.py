@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
 _UNFINISHED = Unfinished()
+_NOTHING_UNFINISHED = 1 << 30
 MAX_DEPTH = 50
 """How many expressions, bindings and calls a value may be derived through before it counts as unknown."""
 
@@ -64,13 +65,14 @@ class Inference:
         self._values: dict[int, Value | None] = {}
         self._bindings: dict[int, Value | None] = {}
         self._returned: dict[int, Value | None] = {}
-        self._provisional: dict[int, Value | None] = {}
+        self._provisional: dict[int, tuple[Value | None, int]] = {}
         self._inner = InnerBindings(model)
-        self._active: set[int] = set()
+        self._active: dict[int, int] = {}
+        """What is being derived, and how many things that asked for it are."""
         self._exporting: set[str] = set()
         self._depth = model.depth
-        self._cut = False
-        """Whether the value that is being derived left out a part because it is defined by itself or too deep."""
+        self._needs = _NOTHING_UNFINISHED
+        """The first of the things being derived that the present one took as unfinished; -1 where it went too deep."""
 
     # -- expressions -----------------------------------------------------------------------------------------------
 
@@ -87,38 +89,41 @@ class Inference:
         """Derive once.
 
         A thing that is defined by itself (a loop variable, a recursive function) adds nothing of its own to what it
-        is. What was derived without such a part is kept only until the outermost question is answered.
+        is. What was derived while something that it needs was unfinished is kept only until that is finished.
         """
         key = id(thing)
         if key in memo:
             return memo[key]
         if key in self._provisional:
-            self._cut = True
-            return self._provisional[key]
+            value, needs = self._provisional[key]
+            self._needs = min(self._needs, needs)
+            return value
         if key in self._active:
-            self._cut = True
+            self._needs = min(self._needs, self._active[key])
             return _UNFINISHED
         if self._depth.value >= MAX_DEPTH:
-            self._cut = True
+            self._needs = -1
             return None
-        outer_cut, self._cut = self._cut, False
-        self._active.add(key)
+        needed_before, self._needs = self._needs, _NOTHING_UNFINISHED
+        position, provisional = len(self._active), len(self._provisional)
+        self._active[key] = position
         self._depth.value += 1
         try:
             result = derive()
         finally:
-            self._active.discard(key)
+            del self._active[key]
             self._depth.value -= 1
-        outermost = not self._active
-        if outermost and isinstance(result, Unfinished):
+        if position == 0 and isinstance(result, Unfinished):
             result = None
-        if outermost or not self._cut:
+        if position == 0 or (self._needs >= position and not isinstance(result, Unfinished)):
             memo[key] = result
+            # What needed this one, and nothing before it, can be derived anew now that it is known.
+            while len(self._provisional) > provisional:
+                self._provisional.popitem()
+            self._needs = needed_before
         else:
-            self._provisional[key] = result
-        if outermost:
-            self._provisional.clear()
-        self._cut = outer_cut or (self._cut and not outermost)
+            self._provisional[key] = (result, self._needs)
+            self._needs = min(self._needs, needed_before)
         return result
 
     def _evaluate(self, node: cst.CSTNode) -> Value | None:

@@ -115,9 +115,8 @@ def check(node: cst.Comparison, context: Context) -> Iterator[Finding]:
 @rule.on(cst.Call, mentions=_SPELLINGS, shape=lambda call: last_word(call.func) in _FUNCTIONS)
 def check_call(call: cst.Call, context: Context) -> Iterator[Finding]:
     """Report ``torch.eq(x, nan)``, ``x.ne(nan)`` and their like."""
-    name = call.func.attr if isinstance(call.func, cst.Attribute) else call.func
-    negated = _FUNCTIONS.get(name.value) if isinstance(name, cst.Name) else None
-    if negated is None or any(arg.star for arg in call.args):
+    negated = _FUNCTIONS[last_word(call.func) or ""]
+    if any(arg.star for arg in call.args):
         return
     qualified = context.library_name(call.func)
     if qualified is None and isinstance(call.func, cst.Attribute) and len(call.args) == 1:
