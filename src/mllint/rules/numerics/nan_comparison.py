@@ -115,7 +115,6 @@ def check(node: cst.Comparison, context: Context) -> Iterator[Finding]:
 @rule.on(cst.Call, mentions=_SPELLINGS, shape=lambda call: last_word(call.func) in _FUNCTIONS)
 def check_call(call: cst.Call, context: Context) -> Iterator[Finding]:
     """Report ``torch.eq(x, nan)``, ``x.ne(nan)`` and their like."""
-    negated = _FUNCTIONS[last_word(call.func) or ""]
     if any(arg.star for arg in call.args):
         return
     qualified = context.library_name(call.func)
@@ -129,7 +128,7 @@ def check_call(call: cst.Call, context: Context) -> Iterator[Finding]:
     for operand, other in operands:
         library = context.library_of_nan(other)
         if library is not None:
-            yield _finding(_Test(call, operand, library, negated), context)
+            yield _finding(_Test(call, operand, library, _FUNCTIONS[last_word(call.func) or ""]), context)
             return
 
 
