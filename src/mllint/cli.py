@@ -13,9 +13,10 @@ import traceback
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
 from mllint import __version__
-from mllint.checking import check_paths, check_stdin
+from mllint.checking import Request, check_paths, check_stdin
 from mllint.option_values import Failure
 from mllint.options import CACHE_FOLDER, COLOUR, check_options, request_of, resolver_of
 from mllint.output.style import Style, wants_colour
@@ -113,6 +114,8 @@ def check(paths: tuple[str, ...], stdin_filename: str | None, **options: Any) ->
     if "-" in paths and not from_stdin:
         raise click.UsageError("`-` (standard input) cannot be combined with other paths")
     request = request_of(options, _style(options["color"]))
+    if from_stdin and options["watch"]:
+        raise click.UsageError("standard input cannot be watched")
     if from_stdin and (request.suppress or request.prune or request.annotation):
         raise click.UsageError("what is on the standard input can be neither accepted nor given comments")
     try:
@@ -126,6 +129,8 @@ def check(paths: tuple[str, ...], stdin_filename: str | None, **options: Any) ->
         code = shown((stdin_filename or ".",) if from_stdin else paths or (".",), resolver)
     elif from_stdin:
         code = check_stdin(stdin_filename, resolver, request)
+    elif options["watch"]:
+        code = _watch(paths or (".",), options, request)
     else:
         code = check_paths(paths or (".",), resolver, request)
     click.get_current_context().exit(code)
@@ -137,6 +142,33 @@ def _rules(context: click.Context, parameter: click.Parameter, incomplete: str) 
 
     known = (text for rule in registry.all_rules() for text in (rule.code, rule.name))
     return [text for text in known if text.startswith(incomplete)]
+
+
+def _watch(paths: tuple[str, ...], options: dict[str, Any], request: Request) -> int:
+    """Check whenever something changes; configuration is read anew each time."""
+    import tempfile
+
+    from mllint.watch import WatchError, watch
+
+    if request.fixes or request.suppress or request.prune or request.annotation:
+        raise click.UsageError("--watch only shows findings: it writes no file")
+
+    def check() -> int:
+        try:
+            return check_paths(paths, resolver_of(options), request)
+        except ConfigurationError as error:
+            Failure(str(error)).show()
+            return Failure.exit_code
+
+    # What has not changed is not checked again: with --no-cache that is remembered as long as the watch lasts.
+    with tempfile.TemporaryDirectory(prefix="mllint-") as folder:
+        if not request.uses_cache:
+            request = msgspec.structs.replace(request, uses_cache=True, cache_folder=folder)
+        try:
+            watch(paths, check)
+        except WatchError as error:
+            raise Failure(str(error)) from None
+    return 0
 
 
 @cli.command()

@@ -162,6 +162,7 @@ _FILES = (
 )
 
 _WORK = (
+    _flag("-w", "--watch", text="Go on, and check again what changes. (Needs the extra `watch`.)"),
     click.option(
         "-j",
         "--jobs",

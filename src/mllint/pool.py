@@ -248,8 +248,11 @@ def _work(
 
 
 def _context() -> "ForkContext | SpawnContext":
-    """Forked processes start in no time and have the rules already; but a fork copies locks that other threads hold."""
-    if sys.platform == "linux" and threading.active_count() == 1:
+    """Forked processes start in no time and have the rules already; but a fork copies locks that other threads hold.
+
+    Those that watch files are not Python's, and so not counted.
+    """
+    if sys.platform == "linux" and threading.active_count() == 1 and "watchfiles" not in sys.modules:
         _load_rules()
         return multiprocessing.get_context("fork")
     return multiprocessing.get_context("spawn")
