@@ -34,6 +34,12 @@ LIBRARY = "import torch\n\n\ndef make():\n    return torch.zeros({number})\n"
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals and process groups as on Unix")
 
 
+@pytest.fixture(autouse=True)
+def _processes_are_forked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a test changes is changed in the processes too, whatever ran before in this one."""
+    monkeypatch.delitem(sys.modules, "watchfiles", raising=False)
+
+
 def make_tree(root: Path, projects: int = 3, files: int = 4) -> list[str]:
     """Projects whose files have findings of their own and findings that their siblings decide."""
     for project in range(projects):

@@ -1,5 +1,6 @@
 """``--watch``, driven as a user does: edit a file, read what is said."""
 
+import importlib.util
 import os
 import queue
 import signal
@@ -15,8 +16,10 @@ from click.testing import CliRunner
 from mllint import watch
 from mllint.cli import cli
 
-pytest.importorskip("watchfiles")
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="ends the process with a signal")
+pytestmark = pytest.mark.skipif(
+    sys.platform == "win32" or importlib.util.find_spec("watchfiles") is None,
+    reason="ends the process with a signal; needs watchfiles",
+)
 
 LIBRARY = "import torch\n\n\ndef make():\n    return torch.zeros(3)\n"
 USER = "from net import make\n\n# torch\nx = make()\nx.cuda()\nprint(x)\n"
