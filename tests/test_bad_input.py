@@ -163,7 +163,7 @@ def test_a_folder_without_python() -> None:
     [
         ("[tool.mllint\n", "is not valid TOML"),
         ("[tool.mllint]\nselct = []\n", "unknown key `tool.mllint.selct` (did you mean `select`?"),
-        ("[tool.mllint]\nselect = ['ML777']\n", "`ML777` names no rule"),
+        ("[tool.mllint]\nselect = ['ML777']\n", "`tool.mllint.select`: `ML777` names no rule"),
         ("[tool.mllint]\nselect = 'ML1'\n", "`tool.mllint.select`: expected `array`, got `str`"),
     ],
 )
