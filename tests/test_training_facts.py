@@ -6,12 +6,15 @@ import libcst as cst
 import pytest
 
 from mllint.knowledge import lookup
+from mllint.semantic.batches import batch_of_one
 from mllint.semantic.consumers import consumer
+from mllint.semantic.last_mode import surely_trains
 from mllint.semantic.made_in_forward import made_in_forward
 from mllint.semantic.model import Model
 from mllint.semantic.modes import is_same_in_all_modes, runs_in_one_mode
 from mllint.semantic.named_methods import named_method
 from mllint.semantic.schedulers import never_stepped
+from mllint.semantic.single_values import starved_norm
 from mllint.semantic.used_up import used_up
 from mllint.syntax.parse import parse
 from mllint.syntax.source import Source
@@ -244,3 +247,61 @@ def test_classes_of_kind() -> None:
     schedulers = lookup.classes_of_kind("scheduler")
     assert {"torch.optim.lr_scheduler.StepLR", "paddle.optimizer.lr.StepDecay"} <= schedulers
     assert "torch.nn.Linear" not in schedulers
+
+
+# -- batches of one ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("expression", "rank"),
+    [
+        ("torch.randn(1, 8)", 2),
+        ("torch.zeros((1, 3, 4, 4)).cuda()", 4),
+        ("torch.randn(2, 8)", None),
+        ("torch.randn(n, 8)", None),
+        ("torch.randn(1)", None),
+        ("x", 2),
+    ],
+)
+def test_batches_of_one(expression: str, rank: int | None) -> None:
+    model = model_of(f"def f(n):\n    x = torch.ones(1, 4).to(n)\n    {expression}")
+    found = batch_of_one(model, last(model))
+    assert (None if found is None else found.rank) == rank
+
+
+@pytest.mark.parametrize(
+    ("layers", "rank", "norm"),
+    [
+        ("nn.Linear(8, 4), nn.BatchNorm1d(4)", 2, "BatchNorm1d"),
+        ("nn.Linear(8, 4), nn.ReLU(), nn.BatchNorm1d(4)", 2, "BatchNorm1d"),
+        ("nn.Linear(8, 4), nn.BatchNorm1d(4)", 3, None),
+        ("nn.Flatten(), nn.Linear(8, 4), nn.BatchNorm1d(4)", None, "BatchNorm1d"),
+        ("nn.AdaptiveAvgPool2d(1), nn.BatchNorm2d(4)", None, "BatchNorm2d"),
+        ("nn.AdaptiveAvgPool2d(2), nn.BatchNorm2d(4)", None, None),
+        ("nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4)", 4, None),
+        ("*rest, nn.BatchNorm1d(4)", 2, None),
+    ],
+)
+def test_norms_with_one_value_per_channel(layers: str, rank: int | None, norm: str | None) -> None:
+    model = model_of(f"nn.Sequential({layers})")
+    assert starved_norm(model, last(model), rank) == norm
+
+
+@pytest.mark.parametrize(
+    ("before", "trains"),
+    [
+        ("", True),
+        ("net.train()", True),
+        ("net.eval()", False),
+        ("net.train(flag)", False),
+        ("use(net)", True),
+        ("use(net)\nother.eval()", False),
+        ("other.eval()", True),
+    ],
+)
+def test_modules_that_surely_train(before: str, trains: bool) -> None:
+    body = textwrap.indent(f"net = nn.Linear(2, 2)\n{before}\nnet(1)", "    ")
+    model = model_of(f"def f(flag, use, other):\n{body}")
+    call = last(model)
+    assert isinstance(call, cst.Call)
+    assert surely_trains(model, call.func, call) is trains
