@@ -3,8 +3,8 @@
 Everything that is known of the vocabulary of training is on this page:
 
 - a call of a method or function that is an event: a reader in ``_READERS``, by the word that is called; it names the
-  kind (``steps.Kind``) and the thing. What the called thing is decides (``kind_of``), its name only where nothing else
-  is known of it, and then the event says so (``is_proven``).
+  kind (``steps.Kind``) and the thing. What the called thing is decides (``kind_of``), how it is used or named only
+  where nothing else is known of it, and then the event says so (``is_proven``).
 - a trainer of another framework, which does the order itself: ``TRAINERS``.
 - calls of which it is known that they do nothing to what they are given: ``_HARMLESS``.
 
@@ -26,6 +26,7 @@ from mllint.semantic.owners import owner_of_parameters
 from mllint.semantic.scopes import BindingKind
 from mllint.semantic.steps import Kind
 from mllint.semantic.things import Frame, Thing
+from mllint.semantic.used_as import used_as
 from mllint.semantic.values import (
     Elements,
     Function,
@@ -75,7 +76,7 @@ _STATEFUL = frozenset({"optimizer", "scheduler", "scaler"})
 class Called:
     """What kind of thing an expression is: ``optimizer``, ``scheduler``, ``scaler``, ``module`` or ``other``.
 
-    ``is_proven`` is false where only its name says so.
+    ``is_proven`` is false where only what is done with it, or its name, says so.
     """
 
     kind: str
@@ -88,8 +89,11 @@ def kind_of(frame: Frame, node: cst.BaseExpression) -> Called | None:
     if known is not None:
         return Called(known)
     word = _last_word(node)
-    if word is None or not _may_go_by_name(frame, node):
+    if word is None or not _is_given(frame, node):
         return None
+    used = used_as(frame.model, node)
+    if used is not None:
+        return Called(used, is_proven=False)
     kinds = [kind for kind, pattern in _NAMES.items() if pattern.search(word)]
     return Called(kinds[0], is_proven=False) if len(kinds) == 1 else None
 
@@ -117,8 +121,8 @@ def _last_word(node: cst.BaseExpression) -> str | None:
     return None if path is None else path.rpartition(".")[2].lower()
 
 
-def _may_go_by_name(frame: Frame, node: cst.BaseExpression) -> bool:
-    """Whether a name may say what a thing is: a parameter, or an attribute, of which nothing else is known."""
+def _is_given(frame: Frame, node: cst.BaseExpression) -> bool:
+    """Whether a thing came in from outside: its uses and its name may say what it is then, for nothing else does."""
     thing = frame.thing(node)
     return thing is not None and all(
         isinstance(root, ClassInfo) or root.kind is BindingKind.PARAMETER for root in thing.roots
@@ -409,11 +413,12 @@ def may_name_thing(name: str) -> bool:
     return any(pattern.search(name.lower()) for pattern in _NAMES.values())
 
 
-def is_managed(model: "Model", owner: "ClassInfo | None") -> bool:
-    """Whether a trainer of another framework runs the methods of a class, or the loops of a file."""
+def is_managed(frame: Frame) -> bool:
+    """Whether a trainer of another framework runs a body: the methods of a class, or the loops of a file."""
+    owner = None if frame.function is None else frame.function.owner
     if owner is not None and any(name.partition(".")[0] in TRAINERS for name in owner.library_bases):
         return True
-    return any(model.imports(package) for package in _ENGINES)
+    return any(frame.model.imports(package) for package in _ENGINES)
 
 
 _ENGINES = ("accelerate", "deepspeed", "colossalai", "lightning.fabric", "lightning_fabric", "horovod", "apex")

@@ -67,11 +67,11 @@ class Runs:
         return self._of_bodies[key].get(id(node), ())
 
     def _of_body(self, function: FunctionInfo | None) -> dict[int, tuple[Occurrence, ...]]:
-        if is_managed(self.model, None if function is None else function.owner):
-            return {}
         found: dict[int, list[Occurrence]] = {}
         for root in roots_of(self.model, function):
             run = root.model.runs.run_of(root.function)
+            if is_managed(run.frame):
+                return {}
             for event in run.events:
                 node = self._own_node(event, function)
                 if node is not None:

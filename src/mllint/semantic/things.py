@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge import lookup
+from mllint.semantic.attributes import attribute
 from mllint.semantic.definitions import ClassInfo, FunctionInfo, is_receiver
 from mllint.semantic.scopes import Binding, BindingKind, Scope
 from mllint.semantic.values import Value
@@ -82,10 +83,14 @@ class Frame:
     def value(self, node: cst.BaseExpression) -> Value | None:
         """What an expression is, as far as its own file or the callers tell."""
         value = self.model.value(node)
-        if value is not None or not isinstance(node, cst.Name):
+        if value is not None:
             return value
-        given = self._given(node)
-        return None if given is None else given[0].value(given[1])
+        if isinstance(node, cst.Name):
+            given = self._given(node)
+            return None if given is None else given[0].value(given[1])
+        if isinstance(node, cst.Attribute) and self.model.value(node.value) is None:
+            return attribute(self.model, self.value(node.value), node.attr.value)
+        return None
 
     def _given(self, node: cst.Name) -> "tuple[Frame, cst.BaseExpression] | None":
         """What the caller gives for the parameter that a name stands for."""

@@ -8,8 +8,8 @@ import libcst as cst
 from mllint.semantic.owners import modules_of_optimizer
 from mllint.semantic.paths import Paths
 from mllint.semantic.runs import Occurrence, Run
-from mllint.semantic.scopes import Binding
-from mllint.semantic.steps import Event, Kind, Loop, events
+from mllint.semantic.scopes import Binding, BindingKind
+from mllint.semantic.steps import Event, Helper, Kind, Loop, events
 from mllint.semantic.values import Instance, Object
 from mllint.syntax.shape import integer_literal
 
@@ -57,12 +57,14 @@ def _runs_once(loop: Loop) -> bool:
 
 def _is_made_inside(step: Event, loop: Loop) -> bool:
     """Whether every round makes an optimizer of its own, and with it, most often, a model."""
-    roots = () if step.thing is None else step.thing.roots
+    roots = [root for root in step.thing.roots if isinstance(root, Binding)] if step.thing is not None else []
+    steps = [around.step for around in step.around]
+    inside = [item.frame.function for item in steps[steps.index(loop) :] if isinstance(item, Helper)]
+    called = [function.scope for function in inside if function is not None]
     return any(
-        item is loop.node
+        root.scope in called or any(item is loop.node for item in root.scope.model.tree.ancestors(root.node))
         for root in roots
-        if isinstance(root, Binding)
-        for item in root.scope.model.tree.ancestors(root.node)
+        if root.kind is not BindingKind.PARAMETER
     )
 
 

@@ -1,0 +1,59 @@
+"""What the rules about the order of a training find does not depend on how the training is written down."""
+
+import re
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from harness.cases import Case, all_cases, observed, read_markers
+from harness.metamorphic import REWRITINGS, SIBLING, has_distant_markers
+from mllint.engine import lint
+from mllint.semantic.project import Project
+
+_ORDER = re.compile(r"ML3(0[1-9]|1\d)")
+_OFF = re.compile(r"#\s*metamorphic: off, because \S+|#\s*metamorphic\[([\w-]+)\]: off, because \S+")
+
+_cases = [case for case in all_cases() if _ORDER.fullmatch(case.rule.code)]
+
+
+def _text(case: Case) -> str:
+    return case.data.decode()
+
+
+def _is_off(text: str, rewriting: str) -> bool:
+    """Whether a fixture says why a rewriting would make another program of it."""
+    return has_distant_markers(text) or any(match[1] in (None, rewriting) for match in _OFF.finditer(text))
+
+
+@pytest.mark.parametrize("rewriting", REWRITINGS)
+@pytest.mark.parametrize("case", _cases, ids=lambda case: case.id)
+def test_findings_stay_the_same(case: Case, rewriting: str, tmp_path: Path) -> None:
+    text = _text(case)
+    rewritten = None if _is_off(text, rewriting) else REWRITINGS[rewriting](text)
+    if rewritten is None:
+        return
+    root = tmp_path / case.root.name
+    shutil.copytree(case.root, root, ignore=shutil.ignore_patterns("__pycache__"))
+    path = root / case.path.relative_to(case.root)
+    files = {path: rewritten.text}
+    if rewritten.sibling is not None:
+        files[path.with_name(f"{SIBLING}.py")] = rewritten.sibling
+    for file, content in files.items():
+        file.write_text(content)
+    for file, content in files.items():
+        markers = read_markers(content.encode(), str(file))
+        result = lint(content.encode(), str(file), case.rules, targets=case.targets, project=Project(root))
+        assert observed(result.diagnostics) == [(m.row, m.code) for m in markers.expected], content
+
+
+def test_every_rewriting_moves_expectations() -> None:
+    """No rewriting passes because it has nothing to do."""
+    done: Counter[str] = Counter()
+    for case in _cases:
+        for name, rewrite in REWRITINGS.items():
+            text = _text(case)
+            if case.markers.expected and not _is_off(text, name) and rewrite(text) is not None:
+                done[name] += 1
+    assert all(done[name] >= 5 for name in REWRITINGS), done
