@@ -193,6 +193,8 @@ def between(text: str) -> Rewritten | None:
     for row, column in sorted(rows, reverse=True):
         if lines[row][:column].strip() or lines[row].lstrip().startswith("elif"):
             continue
+        while row and lines[row - 1].lstrip().startswith("#"):
+            row -= 1  # the comments above a statement belong to it
         lines.insert(row, f'{lines[row][:column]}unrelated = len("between")\n')
     return Rewritten("".join(lines)) if rows else None
 
@@ -234,6 +236,7 @@ def _split(text: str) -> tuple[str, str] | None:
     return "".join(lines), script
 
 
+MOVES = frozenset({"into-function", "into-method", "into-sibling"})
 REWRITINGS: dict[str, Callable[[str], Rewritten | None]] = {
     "into-function": into_function,
     "into-method": into_method,
