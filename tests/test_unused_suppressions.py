@@ -10,15 +10,29 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mllint import engine, fixer
 from mllint.cli import cli
-from mllint.diagnostics import Applicability, Diagnostic, Status
-from mllint.engine import lint
-from mllint.fixer import fix
+from mllint.diagnostics import Applicability, Diagnostic, Result, Status
+from mllint.fixer import FixResult
 from mllint.output.explain import OWN_PAGES
-from mllint.registry import select
+from mllint.registry import RuleSet, select
+from mllint.semantic.project import Project
 
 RULES = select(("ML", "ML002"), ())
 HEAD = "import torch\nx = torch.zeros(3)\n"
+
+
+NOWHERE = Path(__file__).parent / "no such folder"
+
+
+def lint(data: bytes, path: str, rules: RuleSet, *, noqa: bool = True) -> Result:
+    """What is found in a file of a project."""
+    return engine.lint(data, path, rules, noqa=noqa, project=Project(NOWHERE))
+
+
+def fix(data: bytes, path: str, rules: RuleSet) -> FixResult:
+    """A file of a project, mended."""
+    return fixer.fix(data, path, rules, project=Project(NOWHERE))
 
 
 def unused(text: str, *selected: str, noqa: bool = True) -> list[Diagnostic]:
@@ -130,6 +144,13 @@ def test_what_cannot_be_judged_is_left_alone(text: str) -> None:
 
 def test_a_file_that_cannot_be_decoded_is_left_alone() -> None:
     assert lint(b"y = '\xff'  # mllint: ignore[ML101]\n", "a.py", RULES).status is Status.SKIPPED
+
+
+def test_nothing_is_said_about_source_that_stands_alone() -> None:
+    for text in (f"{HEAD}y = 1  # noqa: ML501\n", "y = 1  # mllint: ignore[ML501]\n"):
+        assert engine.lint(text.encode(), "a.py", RULES).diagnostics == ()
+        piped = CliRunner().invoke(cli, ["--extend-select", "ML002", "--fix", "-"], input=text)
+        assert (piped.exit_code, piped.stdout) == (0, text)
 
 
 def test_it_can_be_silenced_itself() -> None:

@@ -66,7 +66,9 @@ def lint(
     ``python_tree`` is the file's ``ast``, where the caller has it already.
     """
     may_fire = rules.may_fire(data)
-    if not may_fire and not (rules.checks_suppressions and may_hold_suppressions(data)):
+    # Without its siblings a file may lack findings that a comment is there for.
+    checks_suppressions = rules.checks_suppressions and project is not None
+    if not may_fire and not (checks_suppressions and may_hold_suppressions(data)):
         return Result(path, Status.SKIPPED)
     try:
         source = Source.from_bytes(data, path)
@@ -79,7 +81,7 @@ def lint(
         result = _lint(source, suppressions, rules, targets or Targets(), project, python_tree)
     else:
         result = Result(path, Status.OK if is_python(source.text) else Status.SKIPPED)
-    if rules.checks_suppressions and result.status is Status.OK:
+    if checks_suppressions and result.status is Status.OK:
         return with_unused_suppressions(result, source, suppressions, rules)
     return result
 

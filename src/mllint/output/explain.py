@@ -101,8 +101,10 @@ x = x.cuda()  # noqa: E501
 It runs only if it is selected by name (`--extend-select ML002`): what a rule finds may change with
 every version of mllint, and a comment that one version needs would be a finding of the next. It
 says nothing about a code unless every rule that the code names was run on the file: a run with
-`--select ML1,ML002` says nothing about `# noqa: ML501`. Codes of other tools, a `# noqa` without codes,
-comments in files that cannot be parsed, and the codes ML000 to ML003 are left alone.
+`--select ML1,ML002` says nothing about `# noqa: ML501`. It says nothing about source that
+stands alone, such as that on standard input without a file name: a finding may need the files
+beside it. Codes of other tools, a `# noqa` without codes, comments in files that cannot be parsed,
+and the codes ML000 to ML003 are left alone.
 
 flake8 does not show its `noqa` comments to plugins, so there only mllint's own comments are judged.
 
