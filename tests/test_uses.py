@@ -117,3 +117,12 @@ def test_comparison_with_a_bool(text: str, compared: bool) -> None:
     model = _model(text + "\n")
     node = next(name for name in model.tree.by_type[cst.Name] if name.value == "it")
     assert (compared_to_bool(model, node) is not None) is compared
+
+
+def test_tests_in_a_loop_hold_before_themselves() -> None:
+    model = _model(
+        "x = f()\nfor i in y:\n    if isinstance(x, A):\n        x.a()\n    if isinstance(x, B):\n        x.b()\n"
+    )
+    (assigned,) = model.tree.by_type[cst.Assign]
+    (binding,) = bound_by(model, assigned)
+    assert len(list(uses(model, binding))) == 4

@@ -7,6 +7,7 @@ import libcst as cst
 
 from mllint.semantic.accumulation import augmented
 from mllint.semantic.scopes import Binding, BindingKind
+from mllint.semantic.uses import without_narrowing
 from mllint.semantic.values import Batch, ClassObject, Elements, Instance, Module, Repeated, Symbol, Tensor, Text
 from mllint.syntax.shape import dotted_path
 from mllint.syntax.walk import children
@@ -184,7 +185,7 @@ _BINDING = (cst.AssignTarget, cst.AnnAssign, cst.For, cst.CompFor, cst.NamedExpr
 def can_be_rebound(model: "Model", target: cst.BaseExpression, statement: cst.CSTNode) -> bool:
     """Whether ``target = ...`` in place of a statement rebinds the very thing that the code below reads."""
     if isinstance(target, cst.Name):
-        bindings = _without_narrowing(model.reaching(target))
+        bindings = without_narrowing(model.reaching(target))
         return bool(bindings) and all(_keeps(model, binding, target, statement) for binding in bindings)
     if isinstance(target, cst.Subscript):
         held = model.value(target.value)
@@ -197,19 +198,6 @@ def can_be_rebound(model: "Model", target: cst.BaseExpression, statement: cst.CS
     if isinstance(owner, (Instance, Module)) and not _lets_assign(owner, target.attr.value):
         return False
     return isinstance(value, Module) or (isinstance(value, Tensor) and not value.parameter and not value.or_number)
-
-
-def _without_narrowing(bindings: tuple[Binding, ...]) -> list[Binding]:
-    """The bindings behind those that only say ``isinstance``."""
-    found: list[Binding] = []
-    pending = list(bindings)
-    while pending:
-        binding = pending.pop()
-        if binding.kind is BindingKind.NARROWED:
-            pending += binding.scope.reaching(binding.key, binding.node).bindings
-        else:
-            found.append(binding)
-    return found
 
 
 def _keeps(model: "Model", binding: Binding, target: cst.BaseExpression, statement: cst.CSTNode) -> bool:

@@ -1,6 +1,6 @@
 """Where the thing that a binding binds is read again."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -59,23 +59,28 @@ def uses(model: "Model", binding: Binding) -> Iterator[cst.BaseExpression]:
     for node in reads(model, binding.key):
         scope = model.scope_of(node)
         if scope is binding.scope:
-            if binding in _behind_narrowing(scope, binding.key, node):
+            if binding in without_narrowing(scope.reaching(binding.key, node).bindings):
                 yield node
         elif _is_seen_from(scope, binding):
             yield node
 
 
-def _behind_narrowing(scope: Scope, key: str, node: cst.CSTNode) -> list[Binding]:
-    """The bindings that reach a place; in place of an ``isinstance`` those that hold before it."""
-    found: list[Binding] = []
-    pending = list(scope.reaching(key, node).bindings)
+def without_narrowing(bindings: Iterable[Binding]) -> list[Binding]:
+    """The bindings behind those that only say ``isinstance``.
+
+    In a loop such a test holds before itself, and two of them before each other.
+    """
+    found: dict[Binding, None] = {}
+    passed: set[Binding] = set()
+    pending = list(bindings)
     while pending:
         binding = pending.pop()
-        if binding.kind is BindingKind.NARROWED:
-            pending += scope.reaching(key, binding.node).bindings
-        else:
-            found.append(binding)
-    return found
+        if binding.kind is not BindingKind.NARROWED:
+            found[binding] = None
+        elif binding not in passed:
+            passed.add(binding)
+            pending += binding.scope.reaching(binding.key, binding.node).bindings
+    return list(found)
 
 
 def _is_seen_from(scope: Scope, binding: Binding) -> bool:
