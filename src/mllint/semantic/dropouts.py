@@ -5,8 +5,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import libcst as cst
 
 from mllint.knowledge.dropouts import Dropout
+from mllint.semantic.conditions import conditions
 from mllint.semantic.modes import is_same_in_all_modes, mentions_mode, runs_in_one_mode
 from mllint.semantic.receivers import method_of_receiver
+from mllint.semantic.scopes import BindingKind
 from mllint.syntax.shape import argument, constant, dotted_path, has_star_arguments
 from mllint.syntax.walk import subtree
 
@@ -45,7 +47,11 @@ def always_on(model: "Model", call: cst.Call, function: Dropout) -> AlwaysOn | N
         return None
     if probability is not None and not is_same_in_all_modes(model, probability):
         return None
-    if runs_in_one_mode(model, call) or (probability is not None and _is_zero_here(model, call, probability)):
+    if (
+        _is_asked_for(model, call)
+        or runs_in_one_mode(model, call)
+        or (probability is not None and _is_zero_here(model, call, probability))
+    ):
         return None
     return AlwaysOn(method.self_name, probability, function)
 
@@ -61,6 +67,19 @@ def _method_around(model: "Model", node: cst.CSTNode) -> "FunctionInfo | None":
         elif isinstance(ancestor, cst.ClassDef):
             return None
     return None
+
+
+def _is_asked_for(model: "Model", call: cst.Call) -> bool:
+    """Whether a flag that comes in as an argument, or as a part of one, says whether to drop: the caller decides."""
+    for test in conditions(model, call):
+        flag = test.expression if isinstance(test, cst.UnaryOperation) else test
+        for binding in model.reaching(flag) if isinstance(flag, cst.Name) else ():
+            given = (
+                model.reaching(binding.value) if binding.path and isinstance(binding.value, cst.Name) else (binding,)
+            )
+            if any(item.kind is BindingKind.PARAMETER for item in given):
+                return True
+    return False
 
 
 def _is_by_design(method: "FunctionInfo") -> bool:

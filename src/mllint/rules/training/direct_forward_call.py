@@ -122,7 +122,10 @@ def _is_plain_module(receiver: cst.BaseExpression, context: Context) -> bool:
         # Of what a function of a library builds only that is known; of what is annotated `Module` nothing is.
         is_built = value.name is None and value.call is not None
         return is_built or (value.name not in _OF_ANY_CLASS and _is_callable(value.name))
-    if definition.has_unknown_base or not all(map(_is_called_plainly, definition.library_bases)):
+    # `torch.jit.interface` asks for calls of the method; whatever else decorates a class may change how it is called.
+    if definition.has_unknown_base or any(item.node.decorators for item in definition.lineage):
+        return False
+    if not all(map(_is_called_plainly, definition.library_bases)):
         return False
     return definition.method("__call__") is None and definition.method("forward") is not None
 
