@@ -73,3 +73,13 @@ def test_paddle_what_clears_too(paddle: Any) -> None:
         assert layer.weight.grad.abs().sum().item() > 0
         clear()
         assert layer.weight.grad is None or layer.weight.grad.abs().sum().item() == 0
+
+
+def test_paddle_minimize_clears_nothing(paddle: Any) -> None:
+    weight = paddle.create_parameter([1], "float32", default_initializer=paddle.nn.initializer.Constant(0.0))
+    optimizer = paddle.optimizer.SGD(1.0, parameters=[weight])
+    for _ in range(2):
+        loss = (2 * weight).sum()
+        loss.backward()
+        optimizer.minimize(loss)
+    assert weight.item() == -6

@@ -23,7 +23,7 @@ import libcst as cst
 
 from mllint.semantic.definitions import ClassInfo
 from mllint.semantic.owners import owner_of_parameters
-from mllint.semantic.scopes import BindingKind
+from mllint.semantic.scopes import Binding, BindingKind
 from mllint.semantic.steps import Kind
 from mllint.semantic.things import Frame, Thing
 from mllint.semantic.used_as import used_as
@@ -88,10 +88,14 @@ def kind_of(frame: Frame, node: cst.BaseExpression) -> Called | None:
     known = _kind_of_value(frame.value(node))
     if known is not None:
         return Called(known)
-    word = _last_word(node)
-    if word is None or not _is_given(frame, node):
+    word, thing = _last_word(node), frame.thing(node)
+    if word is None or thing is None:
         return None
-    used = used_as(frame.model, node)
+    is_made = all(isinstance(root, Binding) and _is_made_of_parameters(root) for root in thing.roots)
+    if not is_made and not all(isinstance(root, ClassInfo) or _is_parameter(root) for root in thing.roots):
+        return None
+    # It came in from outside, or something unknown made it: its uses and its name may say what nothing else does.
+    used = "optimizer" if is_made else used_as(frame.model, node)
     if used is not None:
         return Called(used, is_proven=False)
     kinds = [kind for kind, pattern in _NAMES.items() if pattern.search(word)]
@@ -121,11 +125,22 @@ def _last_word(node: cst.BaseExpression) -> str | None:
     return None if path is None else path.rpartition(".")[2].lower()
 
 
-def _is_given(frame: Frame, node: cst.BaseExpression) -> bool:
-    """Whether a thing came in from outside: its uses and its name may say what it is then, for nothing else does."""
-    thing = frame.thing(node)
-    return thing is not None and all(
-        isinstance(root, ClassInfo) or root.kind is BindingKind.PARAMETER for root in thing.roots
+def _is_parameter(binding: Binding) -> bool:
+    return binding.kind is BindingKind.PARAMETER
+
+
+def _is_made_of_parameters(binding: Binding) -> bool:
+    """Whether a thing is what a call made of ``net.parameters()``: an optimizer."""
+    made = binding.value
+    return (
+        isinstance(made, cst.Call)
+        and not binding.path
+        and any(
+            isinstance(arg.value, cst.Call)
+            and isinstance(arg.value.func, cst.Attribute)
+            and arg.value.func.attr.value == "parameters"
+            for arg in made.args
+        )
     )
 
 

@@ -1,5 +1,6 @@
 """What kind of thing a parameter or attribute is, by what its body does with it, where nothing else is known of it."""
 
+import re
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -19,6 +20,8 @@ _OF_MODULES = frozenset({
 })  # fmt: skip
 _OF_ENGINES = frozenset({"backward", "forward", "prepare"})
 """What has these beside ``step`` does more than an optimizer."""
+_STEPS_TOO = re.compile(r"prof|sched|env|timer|progress|pbar|counter|logger|tracker|meter|warm|ema", re.IGNORECASE)
+"""Names of other things that step."""
 
 
 def used_as(model: "Model", node: cst.BaseExpression) -> str | None:
@@ -67,4 +70,4 @@ def _is_only_one_to_step(model: "Model", key: str, node: cst.BaseExpression) -> 
         for call in model.calls_by_word.get("step", ())
     )
     computes = any(model.enclosing_function(call) is body for call in model.calls_by_word.get("backward", ()))
-    return computes and not given and stepping == {key}
+    return computes and not given and stepping == {key} and _STEPS_TOO.search(key) is None

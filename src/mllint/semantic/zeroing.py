@@ -25,7 +25,7 @@ def accumulates_without_end(model: "Model", step: cst.Call) -> bool:
 
 def _is_never_zeroed(occurrence: Occurrence) -> bool:
     run, step = occurrence.run, occurrence.event
-    if run.is_cut or step.kind is not Kind.STEP or step.thing is None:
+    if run.is_cut or step.kind not in (Kind.STEP, Kind.MINIMIZE) or step.thing is None:
         return False
     loop = _loop_of_backward(step)
     if loop is None or _is_made_inside(step, step.loops[0]) or _clears_by_itself(step):

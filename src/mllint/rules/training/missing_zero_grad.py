@@ -79,7 +79,7 @@ rule = Rule(
 )
 
 
-@rule.on_method("step")
+@rule.on_method("step", "minimize")
 def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     """Report the step of the optimizer."""
     if not accumulates_without_end(context.model, call):
