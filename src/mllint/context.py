@@ -12,6 +12,7 @@ from mllint.semantic.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.model import Model
 from mllint.semantic.scopes import Binding
 from mllint.semantic.values import Value
+from mllint.syntax.python_places import FullTreeNeededError, PythonPlaces
 from mllint.syntax.source import Source
 from mllint.syntax.walk import Tree
 
@@ -22,8 +23,17 @@ NodeT = TypeVar("NodeT", bound=cst.CSTNode)
 class Context:
     """One file as a rule sees it."""
 
-    def __init__(self, source: Source, tree: Tree, model: Model, versions: tuple[Version, Version]) -> None:
+    def __init__(
+        self,
+        source: Source,
+        tree: Tree,
+        model: Model,
+        versions: tuple[Version, Version],
+        places: PythonPlaces | None = None,
+    ) -> None:
+        """``places`` tell what nodes without whitespace cannot, where their findings are to be final."""
         self._source = source
+        self._places = places
         self._tree = tree
         self.model = model
         self.torch_version, self.paddle_version = versions
@@ -56,11 +66,17 @@ class Context:
 
     def text(self, node: cst.CSTNode) -> str:
         """The node's source text, outer parentheses included."""
-        return self._tree.module.code_for_node(node)
+        return self._tree.module.code_for_node(node) if self._places is None else self._places.text(node)
 
     def comments(self, node: cst.CSTNode) -> "list[str]":
-        """The comments right above the line of a simple statement and behind it; none where whitespace is not read."""
+        """The comments right above the line of a simple statement and behind it; none where whitespace is not read.
+
+        Raises:
+            FullTreeNeededError: whitespace is not read, and the answer is to be final.
+        """
         line = next((item for item in self._tree.ancestors(node) if isinstance(item, cst.SimpleStatementLine)), None)
+        if line is not None and self._places is not None:
+            raise FullTreeNeededError
         if line is None or not hasattr(line, "leading_lines"):
             return []
         above = itertools.takewhile(lambda empty: empty.comment is not None, reversed(line.leading_lines))

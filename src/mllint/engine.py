@@ -17,6 +17,7 @@ from mllint.semantic.project import Project
 from mllint.syntax.bare import NotBareError, bare_tree
 from mllint.syntax.gate import may_hold_suppressions
 from mllint.syntax.parse import ParseError, parse
+from mllint.syntax.python_places import PythonPlaces
 from mllint.syntax.source import DecodingError, Source
 from mllint.syntax.spans import RoundTripError, spans_of
 from mllint.syntax.suppressions import Suppressions
@@ -63,7 +64,8 @@ def lint(
 
     ``project`` is where sibling files are looked up; without it only this file is read. Without
     ``noqa`` only mllint's own suppression comments count (flake8 reads the others itself).
-    ``python_tree`` is the file's ``ast``, where the caller has it already.
+    ``python_tree`` is the file's ``ast``, where the caller has it already; who hands it over is given
+    findings without fixes.
     """
     may_fire = rules.may_fire(data)
     # Without its siblings a file may lack findings that a comment is there for.
@@ -101,6 +103,9 @@ def _lint(
         rules = _rules_that_find(source, bare, rules, targets)
         if not rules.rules:
             return Result(path, Status.OK)
+        result = _placed_by_python(source, bare, rules, suppressions, targets, python_tree)
+        if result is not None:
+            return result
     try:
         model = Model(Tree(parse(source)), source, project)
     except ParseError as error:
@@ -183,7 +188,40 @@ def _analyse(
                 failed.add(rule.code)
     if not found and not failures:
         return Result(source.path, Status.OK)
-    diagnostics = _place(source, tree, found, failures)
+    return _sorted_out(source, _place(source, tree, found, failures), suppressions)
+
+
+def _placed_by_python(
+    source: Source,
+    model: Model,
+    rules: RuleSet,
+    suppressions: Suppressions,
+    targets: Targets,
+    python_tree: ast.AST | None,
+) -> Result | None:
+    """The findings in nodes without whitespace, placed by Python's syntax tree and without fixes.
+
+    ``None`` where there is no such tree, or where it does not say enough.
+    """
+    if not isinstance(python_tree, ast.Module):
+        return None
+    try:
+        places = PythonPlaces(source, model.tree, python_tree)
+        context = Context(source, model.tree, model, (targets.torch, targets.paddle), places)
+        diagnostics = [
+            _diagnostic(source, _Found(rule, item, None), {id(item.node): places.span(item.node)})
+            for rule, handler, nodes in rules.dispatch.visits(model.tree, context)
+            for node in nodes
+            for item in handler(node, context)
+        ]
+    # Whatever is missing in these nodes, the full tree has it; and what is a mistake is found out there.
+    except Exception:  # noqa: BLE001
+        return None
+    return _sorted_out(source, diagnostics, suppressions)
+
+
+def _sorted_out(source: Source, diagnostics: Iterable[Diagnostic], suppressions: Suppressions) -> Result:
+    """The result of a file with these diagnostics: those that are reported and those that comments silence."""
     reported: list[Diagnostic] = []
     suppressed: list[Diagnostic] = []
     for diagnostic in sorted(set(diagnostics), key=lambda diagnostic: diagnostic.sort_key):

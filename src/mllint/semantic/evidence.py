@@ -72,13 +72,15 @@ def from_use(model: "Model", binding: Binding, calls: int = 0) -> Value | None:
         return None
     found: Value | None = None
     for node in model.uses.of(binding):
+        # Where it is bound is known at once; what a use proves may lead through other files.
+        if binding not in model.reaching(node):
+            continue
         proof = _proof(model, framework, node, calls)
         if proof is None or (found is not None and not _has_one_element(proof)) or _is_guarded(model, node):
             continue
-        if binding in model.reaching(node):
-            if _has_one_element(proof):
-                return proof
-            found = proof
+        if _has_one_element(proof):
+            return proof
+        found = proof
     return found
 
 

@@ -37,17 +37,22 @@ def bare_tree(text: str, tree: ast.AST | None = None) -> Tree:
     Raises:
         NotBareError: this Python cannot parse the text, or it nests too deep.
     """
-    nodes: dict[type, list[Any]] = {node_type: [] for node_type in _made_types}
-    parents: dict[int, Any] = {}
     try:
         if not isinstance(tree, ast.Module):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 tree = ast.parse(text)
-        module = _module(tree, None, nodes, parents)
+        module, nodes, parents = made_of(tree)
     except (SyntaxError, ValueError, RecursionError, MemoryError, KeyError) as error:
         raise NotBareError from error
-    return Tree(module, defaultdict(list, {kind: found for kind, found in nodes.items() if found}), parents)
+    return Tree(module, defaultdict(list, {kind: found[::2] for kind, found in nodes.items() if found}), parents)
+
+
+def made_of(tree: ast.Module) -> tuple[Any, dict[type, list[Any]], dict[int, Any]]:
+    """The module, each node of a type followed by what it was made of, and the parents by the ids of the nodes."""
+    nodes: dict[type, list[Any]] = {node_type: [] for node_type in _made_types}
+    parents: dict[int, Any] = {}
+    return _module(tree, None, nodes, parents), nodes, parents
 
 
 _made_types: set[type] = set()
@@ -69,7 +74,9 @@ def _node(node_type: type[Any], **fields: str) -> _Maker:
             f"def factory(new, node_type, {', '.join(setters)}):",
             "  def make(node, parent, nodes, parents):",
             "    made = new(node_type)",
-            "    nodes[node_type].append(made)",
+            "    alike = nodes[node_type]",
+            "    alike.append(made)",
+            "    alike.append(node)",
             "    parents[id(made)] = parent",
             *lines,
             "    return made",
@@ -82,9 +89,8 @@ def _node(node_type: type[Any], **fields: str) -> _Maker:
     return make
 
 
-def _setter(node_type: type[Any], name: str) -> Callable[[Any, Any], None]:
-    setter: Callable[[Any, Any], None] = getattr(node_type, name).__set__
-    return setter
+def _setter(node_type: Any, name: str) -> Any:
+    return getattr(node_type, name).__set__
 
 
 # What computes a field: text in which `node` is what a node is made of, and `made` the node itself.
