@@ -201,7 +201,7 @@ class Cache:
         """Go on without the cache when it cannot be used; make an end of one that is damaged."""
         try:
             yield
-        except (sqlite3.Error, OSError) as error:
+        except (sqlite3.Error, UnicodeDecodeError, OSError) as error:
             self._is_usable = False
             self.pause()
             if _is_damage(error):
@@ -296,7 +296,7 @@ def _opened(path: str) -> sqlite3.Connection:
             _make_folder(folder)
     try:
         return _connected(path)
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         if not _is_damage(error):
             raise
     clean(folder)
@@ -308,7 +308,8 @@ def _is_damage(error: Exception) -> bool:
     """Whether the database itself is to blame, and not that somebody else has it, or the disk is full."""
     if isinstance(error, sqlite3.OperationalError):
         return str(error).startswith("no such ")
-    return isinstance(error, sqlite3.DatabaseError)
+    # What sqlite says of a damaged database may quote it, and then is no text.
+    return isinstance(error, sqlite3.DatabaseError | UnicodeDecodeError)
 
 
 def _connected(path: str) -> sqlite3.Connection:
