@@ -201,6 +201,18 @@ def delete_line(line: cst.SimpleStatementLine, before: cst.CSTNode) -> NodeEdit 
     return NodeEdit(start, Side.END, line.trailing_whitespace.newline, Side.END, "")
 
 
+def delete_statement(line: cst.SimpleStatementLine, body: Sequence[cst.CSTNode]) -> NodeEdit | None:
+    """Delete a line of a body together with the comment at its end; ``None`` where it is the only one."""
+    position = next(index for index, item in enumerate(body) if item is line)
+    if position > 0:
+        return delete_line(line, body[position - 1])
+    if len(body) < 2:
+        return None
+    following = body[1]
+    start = following.body[0] if isinstance(following, cst.SimpleStatementLine) else following
+    return NodeEdit(line.body[0], Side.START, start, Side.START, "")
+
+
 def assign_result(statement: cst.Expr, target: str) -> NodeEdit:
     """Turn the statement ``x.cuda()`` into ``target = x.cuda()``."""
     return insert_before(statement, f"{target} = ")

@@ -60,6 +60,14 @@ _HARMLESS = frozenset({
 })  # fmt: skip
 """Packages whose functions do nothing to an optimizer, a scheduler or the mode of a module that they are given."""
 
+_READING = frozenset({
+    "parameters", "named_parameters", "trainable_parameters", "modules", "named_modules", "children",
+    "named_children", "buffers", "named_buffers", "state_dict", "sublayers", "named_sublayers", "keys", "values",
+    "items", "get", "item", "size", "dim", "numel", "numpy", "tolist", "get_lr", "get_last_lr", "get_scale",
+    "is_enabled",
+})  # fmt: skip
+"""Methods that change nothing, whatever they are called on."""
+
 _NAMES = {
     "optimizer": re.compile(r"(?:^|_)(?:optim|optimizer|optimiser|opt|optimizers|optims|opts)(?:_|\d|$)"),
     "scheduler": re.compile(r"(?:^|_)(?:scheduler|schedulers|sched|lr_sched)(?:_|\d|$)"),
@@ -235,6 +243,9 @@ def scaler_of(frame: Frame, loss: cst.BaseExpression) -> Thing | None:
     """The scaler that made a loss: of ``scaler.scale(loss)``, or of the name that this was bound to."""
     if isinstance(loss, cst.Name):
         bindings = frame.model.reaching(loss)
+        given = frame.given(bindings[0]) if len(bindings) == 1 else None
+        if given is not None:
+            return scaler_of(*given)
         values = [binding.value for binding in bindings if binding.kind is BindingKind.ASSIGN and not binding.path]
         if len(values) != 1 or len(bindings) != 1 or values[0] is None:
             return None
@@ -295,6 +306,8 @@ def _on_gradient(kind: Kind) -> Reader:
 
 
 _CLIPPING = ("clip_grad_norm_", "clip_grad_value_", "clip_grad_norm", "clip_grads_with_norm_")
+CLIPPING_WORDS = (*_CLIPPING, "clamp_", "clip_")
+"""What a call that clips gradients can be spelled as."""
 
 
 def _clip(frame: Frame, call: cst.Call) -> Seen | None:
@@ -382,6 +395,8 @@ _READERS: dict[str, Reader] = {
     "zero_": _on_gradient(Kind.ZERO),
     "copy_": _on_gradient(Kind.WRITE_GRADIENT),
     "add_": _on_gradient(Kind.WRITE_GRADIENT),
+    "div_": _on_gradient(Kind.WRITE_GRADIENT),
+    "mul_": _on_gradient(Kind.WRITE_GRADIENT),
     "clamp_": _on_gradient(Kind.CLIP),
     "clip_": _on_gradient(Kind.CLIP),
     "scale": _scale,
@@ -397,7 +412,7 @@ _READERS: dict[str, Reader] = {
     **dict.fromkeys(_CLIPPING, _clip),
 }
 
-WORDS = frozenset({*_READERS, "grad"}) - {"update", "save", "scale", "train", "eval", "copy_", "add_"}
+WORDS = frozenset({*_READERS, "grad"}) - {"update", "save", "scale", "train", "eval", "copy_", "add_", "div_", "mul_"}
 """Words of which a body that matters to the order of a training has at least one."""
 MODE_WORDS = frozenset({"train", "eval"})
 
@@ -414,6 +429,8 @@ def does_nothing(frame: Frame, call: cst.Call, value: Value | None) -> bool:
         return not isinstance(value, Symbol) or value.name.partition(".")[0] in _HARMLESS
     if not isinstance(call.func, cst.Attribute):
         return False
+    if call.func.attr.value in _READING:
+        return True
     receiver = frame.value(call.func.value)
     return receiver is not None and not isinstance(receiver, (Symbol, Instance))
 

@@ -7,7 +7,7 @@ import libcst as cst
 from mllint.semantic.definitions import ClassInfo
 from mllint.semantic.scopes import Binding, BindingKind
 from mllint.semantic.things import Frame, Thing, is_nothing
-from mllint.semantic.values import Function, Object
+from mllint.semantic.values import Function, Instance, Module, Object
 from mllint.syntax.shape import argument, string_literal
 
 _PARAMETERS = frozenset({"parameters", "named_parameters", "trainable_parameters"})
@@ -108,8 +108,43 @@ def modules_of_optimizer(frame: Frame, optimizer: Thing | None) -> tuple[Thing |
     found: list[Thing | None] = []
     for root in optimizer.roots:
         for binding in _makers(root, optimizer.path):
-            found += _modules_given(frame, binding)
+            found += [_seen_from(root, module) for module in _modules_given(frame, binding)]
     return tuple(dict.fromkeys(found)) or (None,)
+
+
+def updates(frame: Frame, optimizer: Thing | None, target: Thing | None) -> bool | None:
+    """Whether an optimizer updates parameters of a module, or the same ones as another optimizer.
+
+    ``None`` when that cannot be told.
+    """
+    if optimizer is None or target is None or optimizer.may_be(target):
+        return True if optimizer is not None and optimizer == target else None
+    modules, others = modules_of_optimizer(frame, optimizer), modules_of_optimizer(frame, target)
+    theirs = (target,) if others == (None,) else others
+    for module in modules:
+        if module is not None and any(other is not None and module.may_be(other) for other in theirs):
+            return True
+    if None in theirs or any(module is None or _may_have_other_names(module) for module in (*modules, *theirs)):
+        return None
+    return None if others == (None,) and _is_optimizer(target) else False
+
+
+def maker(frame: Frame, thing: Thing | None) -> cst.Call | None:
+    """The one call of a library by which a thing was made; ``None``: several, or not known."""
+    if thing is None or thing.path[1:]:
+        return None
+    made = [made_by(frame, binding) for root in thing.roots for binding in _makers(root, thing.path)]
+    return made[0].call if len(made) == 1 and made[0] is not None else None
+
+
+def _is_optimizer(thing: Thing) -> bool:
+    bindings = [binding for root in thing.roots for binding in _makers(root, thing.path[:1])]
+    return any(isinstance(binding.scope.model.binding_value(binding), Object) for binding in bindings)
+
+
+def _may_have_other_names(thing: Thing) -> bool:
+    """Whether a thing came in from outside, where it may be known otherwise."""
+    return any(isinstance(root, Binding) and root.kind is BindingKind.PARAMETER for root in thing.roots)
 
 
 def _makers(root: Binding | ClassInfo, path: tuple[str, ...]) -> tuple[Binding, ...]:
@@ -117,7 +152,18 @@ def _makers(root: Binding | ClassInfo, path: tuple[str, ...]) -> tuple[Binding, 
     if isinstance(root, ClassInfo):
         bindings = root.assignments(path[0].removeprefix(".")) if path else ()
         return tuple(binding for binding in bindings if not is_nothing(binding))
-    return () if path else (root,)
+    if not path:
+        return (root,)
+    value = root.scope.model.binding_value(root)
+    definition = value.definition if isinstance(value, (Instance, Module)) else None
+    return () if definition is None else _makers(definition, path)
+
+
+def _seen_from(root: Binding | ClassInfo, thing: Thing | None) -> Thing | None:
+    """What a method of a class calls ``self.net``, as it is known where the instance is."""
+    if thing is None or not all(isinstance(item, ClassInfo) for item in thing.roots):
+        return thing
+    return Thing(frozenset({root}), thing.path)
 
 
 def _modules_given(frame: Frame, binding: Binding) -> list[Thing | None]:

@@ -225,8 +225,8 @@ class Frame:
             return None
         prefix = f"{function.self_name}."
         for key, bindings in scope.bindings.items():
-            value = bindings[0].value
-            if not key.startswith(prefix) or len(bindings) != 1 or bindings[0].path or not isinstance(value, cst.Name):
+            value = None if len(bindings) != 1 else _unpacked(bindings[0])
+            if not key.startswith(prefix) or not isinstance(value, cst.Name):
                 continue
             if value.value == binding.key and scope.reaching(binding.key, value).bindings == (binding,):
                 holder = frame.receiver or Thing(frozenset({function.owner}))
@@ -294,6 +294,16 @@ class Frame:
             return None
         holder = self.thing(collection, steps - 1)
         return None if holder is None else holder.part(_EVERY)
+
+
+def _unpacked(binding: Binding) -> cst.BaseExpression | None:
+    """The expression that a binding binds, also of ``self.net, self.rate = net, rate``."""
+    value, path = binding.value, binding.path
+    if not path:
+        return value
+    if len(path) != 1 or path[0] is None or not isinstance(value, (cst.Tuple, cst.List)):
+        return None
+    return value.elements[path[0]].value if path[0] < len(value.elements) else None
 
 
 def is_nothing(binding: Binding) -> bool:

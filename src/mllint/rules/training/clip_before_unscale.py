@@ -1,0 +1,128 @@
+"""## What it does
+
+Finds gradients that are clipped between `scaler.scale(loss).backward()` and `scaler.step(optimizer)` without
+`scaler.unscale_(optimizer)` in between.
+
+## Why is this bad?
+
+The gradients are still multiplied by the scaler's factor, 65536 in the beginning. Their norm is far above any limit, so
+they are always cut down to the limit; `scaler.step()` then divides them by the factor all the same. What is left is a
+step that is tens of thousands of times too small, and the model hardly learns. Nothing is raised.
+
+## Example
+
+```python
+import torch
+from torch import nn
+
+network = nn.Linear(3, 1).cuda()
+optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
+scaler = torch.amp.GradScaler("cuda")
+for _ in range(100):
+    optimizer.zero_grad()
+    with torch.autocast("cuda"):
+        loss = network(torch.rand(8, 3, device="cuda")).square().mean()
+    scaler.scale(loss).backward()
+    nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+    scaler.step(optimizer)
+    scaler.update()
+```
+
+## Use instead
+
+```python
+import torch
+from torch import nn
+
+network = nn.Linear(3, 1).cuda()
+optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
+scaler = torch.amp.GradScaler("cuda")
+for _ in range(100):
+    optimizer.zero_grad()
+    with torch.autocast("cuda"):
+        loss = network(torch.rand(8, 3, device="cuda")).square().mean()
+    scaler.scale(loss).backward()
+    scaler.unscale_(optimizer)
+    nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+    scaler.step(optimizer)
+    scaler.update()
+```
+
+## What it leaves alone
+
+A clip before which, on any way to it, the scaler unscales the gradients of an optimizer that may be the one, also in a
+function or method of the project; gradients that are divided by hand (`parameter.grad.div_(...)`); a limit that is
+multiplied by the factor (`max_norm * scaler.get_scale()`), and one that is infinite, which only measures; a scaler that
+is made with `enabled=False`, and files that compute in bfloat16 only. Paddle's `grad_clip=` of the optimizer clips
+inside the step, behind the scaler: that is right. Whether the scaler is switched on by an argument makes no difference:
+the code is wrong where it is.
+
+A scaler that is only known by its name, because it is a parameter of a function that nobody in the file calls, counts
+as one.
+
+## Fix safety
+
+Unsafe: what the training does changes with the line that is added. No fix is offered where the loss is scaled only on
+some of the ways to the clip, or is unscaled behind it: there `unscale_()` has to be moved.
+
+## References
+
+- [PyTorch: working with scaled gradients](https://docs.pytorch.org/docs/stable/notes/amp_examples.html#gradient-clipping)
+- [paddle.amp.GradScaler](https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/amp/GradScaler_en.html)
+"""
+
+from collections.abc import Iterator
+from functools import partial
+
+import libcst as cst
+
+from mllint.context import Context
+from mllint.diagnostics import Applicability
+from mllint.edits import NodeFix, insert_before
+from mllint.rule import Finding, Rule
+from mllint.semantic.flow import CLIPPING_WORDS
+from mllint.semantic.scaling import can_be_unscaled_at, step_after_scaled_clip
+from mllint.semantic.steps import Event
+
+rule = Rule(
+    code="ML306",
+    message="the gradients are still scaled when they are clipped: the steps become far too small",
+    help="call `scaler.unscale_(optimizer)` before the gradients are clipped",
+    frameworks=frozenset({"torch", "paddle"}),
+    since="0.1.0",
+    applicability=Applicability.UNSAFE,
+)
+
+
+@rule.on(cst.Module, mentions=("scaler", "Scaler"))
+def check(module: cst.Module, context: Context) -> Iterator[Finding]:
+    """Report the calls that clip."""
+    for word in CLIPPING_WORDS:
+        for call in context.model.calls_by_word.get(word, ()):
+            step = step_after_scaled_clip(context.model, call)
+            if step is not None:
+                text = _unscaling(call, step, context)
+                yield Finding(
+                    call,
+                    help=None if text is None else f"write `{text}` before the gradients are clipped",
+                    fix=partial(_fix, call, step, text, context),
+                )
+
+
+def _unscaling(clip: cst.Call, step: Event, context: Context) -> str | None:
+    """The missing call as it is written beside the clip; ``None`` where the step stands in another body."""
+    if not isinstance(step.node, cst.Call) or not isinstance(step.node.func, cst.Attribute) or not step.node.args:
+        return None
+    if step.frame.model is not context.model or context.function(step.node) != context.function(clip):
+        return None
+    return f"{context.text(step.node.func.value)}.unscale_({context.text(step.node.args[0].value)})"
+
+
+def _fix(clip: cst.Call, step: Event, text: str | None, context: Context) -> NodeFix | None:
+    statement = context.statement(clip)
+    if text is None or not isinstance(context.parent(statement), cst.SimpleStatementLine):
+        return None
+    if not can_be_unscaled_at(context.model, clip, step):
+        return None
+    edit = insert_before(statement, text + context.line_break(statement))
+    return NodeFix(f"insert `{text}`", (edit,), Applicability.UNSAFE)

@@ -1,0 +1,173 @@
+"""## What it does
+
+Finds four ways in which the calls of a loss scaler do not belong together:
+
+- `scaler.scale(loss).backward()`, and then `optimizer.step()` instead of `scaler.step(optimizer)`;
+- `scaler.step(optimizer)` in a training loop without `scaler.update()`;
+- `scaler.step(optimizer)` after `backward()` of a loss that the scaler did not scale;
+- `scaler.unscale_(optimizer)` twice, or after the step, without `scaler.update()` in between.
+
+## Why is this bad?
+
+The first step is as many times too large as the scaler's factor says, 65536 times in the beginning: the weights are
+lost, and nothing is raised. Without `update()` the second `step()` raises a `RuntimeError`, as the second `unscale_()`
+does. A loss that was not scaled raises an `AssertionError` in PyTorch if the scaler has scaled nothing yet; otherwise,
+and always in Paddle, its gradients are divided by the factor, and the model hardly learns.
+
+## Example
+
+```python
+import torch
+from torch import nn
+
+network = nn.Linear(3, 1).cuda()
+optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
+scaler = torch.amp.GradScaler("cuda")
+for _ in range(100):
+    optimizer.zero_grad()
+    with torch.autocast("cuda"):
+        loss = network(torch.rand(8, 3, device="cuda")).square().mean()
+    scaler.scale(loss).backward()
+    optimizer.step()
+```
+
+## Use instead
+
+```python
+import torch
+from torch import nn
+
+network = nn.Linear(3, 1).cuda()
+optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
+scaler = torch.amp.GradScaler("cuda")
+for _ in range(100):
+    optimizer.zero_grad()
+    with torch.autocast("cuda"):
+        loss = network(torch.rand(8, 3, device="cuda")).square().mean()
+    scaler.scale(loss).backward()
+    scaler.step(optimizer)
+    scaler.update()
+```
+
+## What it leaves alone
+
+`optimizer.step()` after `scaler.unscale_(optimizer)`, and in the branch that does not scale; optimizers of a class of
+the project; `update()` in a function or method of the project that is called in the loop; Paddle's
+`scaler.minimize(optimizer, scaled)`, which steps and updates, and its scalers with `use_dynamic_loss_scaling=False`,
+which need no update; losses that a function gives which cannot be looked into; scalers made with `enabled=False`, files
+that compute in bfloat16 only, and everything behind a call that is given the scaler or the optimizer and cannot be
+looked into.
+
+A scaler or an optimizer that is only known by its name, because it is a parameter of a function that nobody in the file
+calls, counts as one.
+
+## Fix safety
+
+Unsafe: what the training does changes. The step goes through the scaler, `update()` is put behind the step, or the
+loss is scaled where `backward()` is called. For `unscale_()` there is no fix: which of the calls is meant cannot be
+told.
+
+## References
+
+- [PyTorch: automatic mixed precision examples](https://docs.pytorch.org/docs/stable/notes/amp_examples.html)
+- [paddle.amp.GradScaler](https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/amp/GradScaler_en.html)
+"""
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from mllint.context import Context
+from mllint.diagnostics import Applicability
+from mllint.edits import NodeFix, insert_after, replace, wrap
+from mllint.rule import Finding, Rule
+from mllint.semantic import scaling
+
+rule = Rule(
+    code="ML317",
+    message="the calls of the loss scaler do not belong together",
+    help="call `scaler.scale(loss).backward()`, `scaler.step(optimizer)` and `scaler.update()`, in this order",
+    frameworks=frozenset({"torch", "paddle"}),
+    since="0.1.0",
+    applicability=Applicability.UNSAFE,
+)
+
+
+@rule.on_method("step", "minimize")
+def check(call: cst.Call, context: Context) -> Iterator[Finding]:
+    """Report the step that is taken with the wrong gradients, or without an update behind it."""
+    model = context.model
+    if not model.calls_by_word.get("scale") and not model.calls_by_word.get("GradScaler"):
+        return
+    if scaling.steps_past_scaler(model, call):
+        yield Finding(
+            call,
+            "the gradients are still scaled: this step is thousands of times too large",
+            "write `scaler.step(optimizer)` and `scaler.update()` instead",
+            fix=lambda: _step_through_scaler(call, context),
+        )
+    elif scaling.steps_unscaled_loss(model, call):
+        yield Finding(
+            call,
+            "the scaler did not scale the loss of this step: it raises, or divides the gradients",
+            "write `scaler.scale(loss).backward()`",
+            fix=lambda: _scale_loss(call, context),
+        )
+    elif scaling.is_never_updated(model, call):
+        yield Finding(
+            call,
+            "the scaler's `update()` is never called: the second `step()` raises",
+            "call `scaler.update()` after the step",
+            fix=lambda: _update(call, context),
+        )
+
+
+@rule.on_method("unscale_")
+def check_unscaling(call: cst.Call, context: Context) -> Iterator[Finding]:
+    """Report the second of two calls."""
+    if scaling.unscales_twice(context.model, call):
+        yield Finding(
+            call,
+            "`unscale_()` is called again, or after the step, before `update()`: it raises",
+            "call `unscale_()` once for an optimizer, right before its gradients are used",
+        )
+
+
+def _step_through_scaler(step: cst.Call, context: Context) -> NodeFix | None:
+    statement = context.statement(step)
+    backward = scaling.backward_of(context.model, step)
+    if (
+        backward is None
+        or step.args
+        or not isinstance(step.func, cst.Attribute)
+        or statement is not context.parent(step)
+    ):
+        return None
+    match backward.func:
+        case cst.Attribute(value=cst.Call(func=cst.Attribute(value=scaler))):
+            text, optimizer = context.text(scaler), context.text(step.func.value)
+        case _:
+            return None
+    line_break = context.line_break(statement)
+    update = "" if scaling.is_updated(context.model, step) else f"{line_break}{text}.update()"
+    edit = replace(step, f"{text}.step({optimizer}){update}")
+    return NodeFix(f"step through `{text}`", (edit,), Applicability.UNSAFE)
+
+
+def _scale_loss(step: cst.Call, context: Context) -> NodeFix | None:
+    backward = scaling.backward_of(context.model, step)
+    if backward is None or not isinstance(step.func, cst.Attribute) or step.func.attr.value != "step":
+        return None
+    if not isinstance(backward.func, cst.Attribute):
+        return None
+    edits = wrap(backward.func.value, f"{context.text(step.func.value)}.scale(", ")")
+    return NodeFix("scale the loss", edits, Applicability.UNSAFE)
+
+
+def _update(step: cst.Call, context: Context) -> NodeFix | None:
+    statement = context.statement(step)
+    if not isinstance(step.func, cst.Attribute) or not isinstance(context.parent(statement), cst.SimpleStatementLine):
+        return None
+    text = f"{context.text(step.func.value)}.update()"
+    edit = insert_after(statement, context.line_break(statement) + text)
+    return NodeFix(f"insert `{text}`", (edit,), Applicability.UNSAFE)

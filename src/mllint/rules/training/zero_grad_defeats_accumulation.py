@@ -1,0 +1,108 @@
+"""## What it does
+
+Finds training loops that step the optimizer only in every n-th round, so that the gradients of n batches add up, but
+clear the gradients in every round.
+
+## Why is this bad?
+
+What was accumulated is thrown away. Each step uses the gradient of the last batch alone; the work for the other n - 1
+batches is lost, and where the loss is divided by n, the step is n times too small. Nothing is raised.
+
+## Example
+
+```python
+import torch
+from torch import nn
+
+network = nn.Linear(3, 1)
+optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
+for number in range(100):
+    optimizer.zero_grad()
+    loss = network(torch.rand(8, 3)).square().mean() / 4
+    loss.backward()
+    if (number + 1) % 4 == 0:
+        optimizer.step()
+```
+
+## Use instead
+
+```python
+import torch
+from torch import nn
+
+network = nn.Linear(3, 1)
+optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
+for number in range(100):
+    loss = network(torch.rand(8, 3)).square().mean() / 4
+    loss.backward()
+    if (number + 1) % 4 == 0:
+        optimizer.step()
+        optimizer.zero_grad()
+```
+
+## What it leaves alone
+
+Loops in which gradients are cleared only in some rounds, or in which a step is also taken in the others; loops with
+several optimizers, which may take turns; steps under a test that does not count rounds, such as one for finite losses;
+`backward()` under the same test as the step; a test on the number of a loop further out (`if epoch % 2`); and loops
+that a trainer of another framework runs (Lightning, Accelerate, DeepSpeed and their like).
+
+A test counts rounds if it holds `%` of something that is not the number of another loop, or compares what is added to
+somewhere (`rounds += 1`); it may be a variable, an argument, or a function of the project.
+
+## Fix safety
+
+Unsafe: the call is moved behind the step, and what the training does changes with that.
+
+## References
+
+- [PyTorch: gradient accumulation](https://docs.pytorch.org/docs/stable/notes/amp_examples.html#gradient-accumulation)
+- [paddle.optimizer.Optimizer.clear_grad](https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/optimizer/Optimizer_en.html)
+"""
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from mllint.context import Context
+from mllint.diagnostics import Applicability
+from mllint.edits import NodeFix, delete_statement, insert_after
+from mllint.rule import Finding, Rule
+from mllint.semantic.gradient_rounds import step_in_some_rounds
+from mllint.semantic.steps import Event
+
+rule = Rule(
+    code="ML303",
+    message="the gradients are cleared in every round, the step is taken in some: nothing adds up",
+    help="clear the gradients after the step, under the same condition",
+    frameworks=frozenset({"torch", "paddle"}),
+    since="0.1.0",
+    applicability=Applicability.UNSAFE,
+)
+
+
+@rule.on_method("zero_grad", "clear_grad", "clear_gradients")
+def check(call: cst.Call, context: Context) -> Iterator[Finding]:
+    """Report the call that clears the gradients."""
+    step = step_in_some_rounds(context.model, call)
+    if step is not None:
+        yield Finding(call, fix=lambda: _fix(call, step, context))
+
+
+def _fix(call: cst.Call, step: Event, context: Context) -> NodeFix | None:
+    """Move the statement behind the step."""
+    statement, place = context.statement(call), context.statement(step.node)
+    line = context.parent(statement)
+    block = None if line is None else context.parent(line)
+    if not isinstance(line, cst.SimpleStatementLine) or not isinstance(statement, cst.Expr) or len(line.body) != 1:
+        return None
+    if block is None or not isinstance(context.parent(place), cst.SimpleStatementLine):
+        return None
+    if context.function(place) != context.function(statement):
+        return None
+    deleted = delete_statement(line, getattr(block, "body", ()))
+    if deleted is None:
+        return None
+    text = context.text(statement)
+    moved = insert_after(place, context.line_break(place) + text)
+    return NodeFix(f"move `{text}` behind the step", (deleted, moved), Applicability.UNSAFE)

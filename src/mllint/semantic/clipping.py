@@ -1,0 +1,96 @@
+"""Gradients that are clipped when nobody will use them: after the step, or before they have been computed."""
+
+from functools import partial
+from typing import TYPE_CHECKING, Literal
+
+import libcst as cst
+
+from mllint.semantic.guards import exclude_each_other
+from mllint.semantic.owners import updates
+from mllint.semantic.participants import is_given, is_given_optimizer, losses_of
+from mllint.semantic.paths import Paths
+from mllint.semantic.runs import Occurrence, Run
+from mllint.semantic.steps import Event, Kind, events
+from mllint.semantic.things import Thing
+from mllint.syntax.shape import argument, string_literal
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+_FULL = "full"
+"""Gradients are there, or may be, that no step has used."""
+_State = Event | str | None
+"""What gradients are: nothing in particular, full, or what the event (a step, or one that clears) left."""
+When = Literal["after the step", "before backward"]
+
+
+def misplaced_clip(model: "Model", clip: cst.CSTNode) -> tuple[When, Event] | None:
+    """When a call clips gradients that nobody will use, and the step or the ``backward()`` that is meant."""
+    found: tuple[When, Event] | None = None
+    for occurrence in model.runs.at(clip):
+        here = None if occurrence.event.kind is not Kind.CLIP else _misplaced(occurrence)
+        if here is None or (found is not None and here[0] != found[0]):
+            return None
+        found = here
+    return found
+
+
+def _misplaced(occurrence: Occurrence) -> tuple[When, Event] | None:
+    run, clip = occurrence.run, occurrence.event
+    if run.is_cut or clip.thing is None or _only_measures(clip):
+        return None
+    paths = run.derived(("clipping", clip.thing), partial(_paths, run, clip.thing))
+    states = {
+        state for state in paths.before(clip) if not isinstance(state, Event) or not exclude_each_other(state, clip)
+    }
+    before = [state for state in states if isinstance(state, Event)]
+    if not before or _FULL in states:
+        return None
+    inside = events(clip.loops[-1].body) if clip.loops else iter(run.events)
+    ahead = [event for event in inside if event.kind is Kind.BACKWARD]
+    if None not in states and all(state.kind is not Kind.ZERO for state in before):
+        return "after the step", next((state for state in before if state.frame is clip.frame), before[0])
+    later = [event for event in ahead if not exclude_each_other(event, clip)]
+    return ("before backward", later[0]) if later else None
+
+
+def _only_measures(clip: Event) -> bool:
+    """Whether the limit is infinite: the call gives the norm, and changes nothing."""
+    limit = argument(clip.node, 1, "max_norm") if isinstance(clip.node, cst.Call) else None
+    return limit is not None and is_infinite(limit.value)
+
+
+def _paths(run: Run, target: Thing) -> Paths[_State]:
+    stepped = {event.thing for event in run.events if event.kind in (Kind.STEP, Kind.MINIMIZE)}
+    losses = [loss for event in run.events if event.kind is Kind.BACKWARD for loss in losses_of(event)]
+    is_only_one = len(stepped) == 1 and None not in stepped
+
+    def is_used_by(event: Event) -> bool:
+        owned = updates(event.frame, event.thing, target)
+        return owned is True or (owned is None and is_only_one and event.thing in stepped)
+
+    def advance(state: _State, event: Event) -> _State:
+        match event.kind:
+            case Kind.BACKWARD | Kind.WRITE_GRADIENT:
+                return _FULL
+            case Kind.STEP | Kind.MINIMIZE if is_used_by(event):
+                return event
+            case Kind.ZERO if event.thing is not None and (event.thing == target or is_used_by(event)):
+                return event
+            case Kind.UNKNOWN if event.concerns(target) or is_given_optimizer(event) or is_given(event, losses):
+                return _FULL
+        return state
+
+    return Paths(run.steps, None, advance)
+
+
+def is_infinite(node: cst.BaseExpression) -> bool:
+    """Whether an expression is written as infinity: ``float("inf")``, ``math.inf``, ``np.inf``."""
+    match node:
+        case cst.Call(func=cst.Name(value="float"), args=[cst.Arg(value=given)]):
+            return (string_literal(given) or "").lower().lstrip("+") in ("inf", "infinity")
+        case cst.Attribute(attr=cst.Name(value="inf" | "Inf" | "infty")):
+            return True
+        case cst.Name(value="inf"):
+            return True
+    return False

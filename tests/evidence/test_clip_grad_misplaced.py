@@ -1,0 +1,48 @@
+"""ML305: gradients that are clipped after the step, or before they have been computed."""
+
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.evidence
+
+
+def test_torch(torch: Any) -> None:
+    model = torch.nn.Linear(1, 1, bias=False)
+    torch.nn.init.ones_(model.weight)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    clip = torch.nn.utils.clip_grad_norm_
+    # Before any gradient has been computed.
+    assert float(clip(model.parameters(), 1.0)) == 0
+    with pytest.raises(RuntimeError):
+        torch.nn.utils.clip_grad_value_(model.parameters(), 1.0)
+    (100 * model(torch.ones(1, 1)).sum()).backward()
+    optimizer.step()
+    assert 1 - model.weight.item() == pytest.approx(10)  # the whole gradient
+    assert float(clip(model.parameters(), 1.0)) == pytest.approx(100)
+    assert 1 - model.weight.item() == pytest.approx(10)  # and clipping it now moves nothing
+    optimizer.zero_grad()
+    assert float(clip(model.parameters(), 1.0)) == 0
+    (100 * model(torch.ones(1, 1)).sum()).backward()
+    clip(model.parameters(), 1.0)
+    optimizer.step()
+    assert 1 - model.weight.item() == pytest.approx(10.1)
+
+
+def test_paddle(paddle: Any) -> None:
+    layer = paddle.nn.Linear(1, 1, bias_attr=False)
+    layer.weight.set_value(paddle.ones([1, 1]))
+    optimizer = paddle.optimizer.SGD(learning_rate=0.1, parameters=layer.parameters())
+    clip = paddle.nn.utils.clip_grad_norm_
+    assert float(clip(layer.parameters(), 1.0)) == 0
+    paddle.nn.utils.clip_grad_value_(layer.parameters(), 1.0)  # raises nothing here
+    (100 * layer(paddle.ones([1, 1])).sum()).backward()
+    optimizer.step()
+    clip(layer.parameters(), 1.0)
+    assert float(1 - layer.weight.sum()) == pytest.approx(10)
+    optimizer.clear_grad()
+    assert float(clip(layer.parameters(), 1.0)) == 0
+    (100 * layer(paddle.ones([1, 1])).sum()).backward()
+    clip(layer.parameters(), 1.0)
+    optimizer.step()
+    assert float(1 - layer.weight.sum()) == pytest.approx(10.1)
