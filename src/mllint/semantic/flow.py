@@ -100,14 +100,16 @@ def kind_of(frame: Frame, node: cst.BaseExpression) -> Called | None:
     if word is None or thing is None:
         return None
     is_made = all(isinstance(root, Binding) and _is_made_of_parameters(root) for root in thing.roots)
-    if not is_made and not all(isinstance(root, ClassInfo) or _is_parameter(root) for root in thing.roots):
-        return None
+    is_given = is_made or all(isinstance(root, ClassInfo) or _is_parameter(root) for root in thing.roots)
     # It came in from outside, or something unknown made it: its uses and its name may say what nothing else does.
+    # What is done to a scaler is done to nothing else, wherever it comes from.
     used = "optimizer" if is_made else used_as(frame.model, node)
-    if used is not None:
+    if used is not None and (is_given or used == "scaler"):
         return Called(used, is_proven=False)
     kinds = [kind for kind, pattern in _NAMES.items() if pattern.search(word)]
-    return Called(kinds[0], is_proven=False) if len(kinds) == 1 else None
+    if len(kinds) != 1 or not (is_given or kinds == ["scaler"]):
+        return None
+    return Called(kinds[0], is_proven=False)
 
 
 def _kind_of_value(value: Value | None) -> str | None:

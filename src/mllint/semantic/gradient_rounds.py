@@ -4,8 +4,10 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.semantic.flow import kind_of
 from mllint.semantic.guards import counts_rounds
 from mllint.semantic.owners import updates
+from mllint.semantic.paths import Paths
 from mllint.semantic.runs import Occurrence
 from mllint.semantic.steps import Around, Branches, Event, Kind, Leave, Loop, Step, events
 from mllint.semantic.zeroing import clears_before_step
@@ -36,18 +38,44 @@ def _step_in_some_rounds(occurrence: Occurrence) -> Event | None:
         return None
     inside = tuple(events(loop.body))
     steps = [event for event in inside if event.kind in _STEPS]
-    optimizers = {event.thing for event in steps}
-    if len(optimizers) != 1 or None in optimizers:
+    mine = [event for event in steps if event.thing == zero.thing or _may_update(zero, event)]
+    if not mine or any(event.thing is None for event in steps) or _take_turns(steps):
         return None
-    optimizer = steps[0].thing
-    if zero.thing != optimizer and updates(zero.frame, optimizer, zero.thing) is False:
+    if len({event.thing for event in mine}) != 1:
         return None
-    if any(event.kind is Kind.UNKNOWN and event.concerns(optimizer) for event in inside):
+    if any(event.kind is Kind.UNKNOWN and event.concerns(mine[0].thing) for event in inside):
         return None
-    computed = [event for event in inside if event.kind is Kind.BACKWARD and event.happens_in_every_round(loop)]
-    if not computed or any(event.loops[-1] is not loop for event in steps):
+    if not _computes_in_every_round(loop) or any(event.loops[-1] is not loop for event in steps):
         return None
-    return steps[0] if all(happens_in_some_rounds(event, loop) for event in steps) else None
+    return mine[0] if all(happens_in_some_rounds(event, loop) for event in steps) else None
+
+
+def _computes_in_every_round(loop: Loop) -> bool:
+    """Whether no way through a round leads past a ``backward()``."""
+    paths = Paths(loop.body, start=False, advance=lambda state, event: state or event.kind is Kind.BACKWARD)
+    return paths.end == {True}
+
+
+def _may_update(zero: Event, step: Event) -> bool:
+    """Whether the gradients that are cleared are those that a step uses."""
+    owned = updates(zero.frame, step.thing, zero.thing)
+    return owned is True or (owned is None and not _is_optimizer(zero))
+
+
+def _is_optimizer(zero: Event) -> bool:
+    callee = zero.node.func if isinstance(zero.node, cst.Call) else None
+    receiver = callee.value if isinstance(callee, cst.Attribute) else None
+    called = None if receiver is None else kind_of(zero.frame, receiver)
+    return called is not None and called.kind == "optimizer"
+
+
+def _take_turns(steps: list[Event]) -> bool:
+    """Whether several optimizers step in different rounds, or one of them more often than another."""
+    ways = {
+        tuple((id(around.step), around.arm) for around in event.around if isinstance(around.step, Branches))
+        for event in steps
+    }
+    return len({event.thing for event in steps}) > 1 and len(ways) > 1
 
 
 def happens_in_some_rounds(event: Event, loop: Loop) -> bool:

@@ -87,7 +87,7 @@ rule = Rule(
 )
 
 _MESSAGES: dict[When, str] = {
-    "after the step": "the gradients are clipped after `step()` has used them: nothing is clipped",
+    "after the step": "the gradients are clipped too late: `step()` has used them already",
     "before backward": "the gradients are clipped before `backward()` computes them: nothing is clipped",
 }
 
