@@ -130,11 +130,15 @@ def updates(frame: Frame, optimizer: Thing | None, target: Thing | None) -> bool
 
 
 def maker(frame: Frame, thing: Thing | None) -> cst.Call | None:
-    """The one call of a library by which a thing was made; ``None``: several, or not known."""
+    """The one call by which a thing was made; ``None``: several, or not known."""
     if thing is None or thing.path[1:]:
         return None
-    made = [made_by(frame, binding) for root in thing.roots for binding in _makers(root, thing.path)]
-    return made[0].call if len(made) == 1 and made[0] is not None else None
+    bindings = [binding for root in thing.roots for binding in _makers(root, thing.path)]
+    if len(bindings) != 1:
+        return None
+    made = made_by(frame, bindings[0])
+    value = bindings[0].value
+    return made.call if made is not None else value if isinstance(value, cst.Call) and not bindings[0].path else None
 
 
 def _is_optimizer(thing: Thing) -> bool:

@@ -56,7 +56,7 @@ the project; `update()` in a function or method of the project that is called in
 `scaler.minimize(optimizer, scaled)`, which steps and updates, and its scalers with `use_dynamic_loss_scaling=False`,
 which need no update; losses that a function gives which cannot be looked into; scalers made with `enabled=False`, files
 that compute in bfloat16 only, and everything behind a call that is given the scaler or the optimizer and cannot be
-looked into.
+looked into; and tests of what raises (`with pytest.raises(...)`).
 
 A scaler or an optimizer that is only known by its name, because it is a parameter of a function that nobody in the file
 calls, counts as one.
@@ -99,6 +99,8 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     model = context.model
     if not model.calls_by_word.get("scale") and not model.calls_by_word.get("GradScaler"):
         return
+    if _wants_error(call, context):
+        return
     if scaling.steps_past_scaler(model, call):
         yield Finding(
             call,
@@ -125,12 +127,18 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
 @rule.on_method("unscale_")
 def check_unscaling(call: cst.Call, context: Context) -> Iterator[Finding]:
     """Report the second of two calls."""
-    if scaling.unscales_twice(context.model, call):
+    if scaling.unscales_twice(context.model, call) and not _wants_error(call, context):
         yield Finding(
             call,
             "`unscale_()` is called again, or after the step, before `update()`: it raises",
             "call `unscale_()` once for an optimizer, right before its gradients are used",
         )
+
+
+def _wants_error(call: cst.Call, context: Context) -> bool:
+    """Whether a test shows that the call raises."""
+    statement = context.statement(call)
+    return isinstance(statement, cst.BaseSmallStatement) and context.wants_no_result(statement)
 
 
 def _step_through_scaler(step: cst.Call, context: Context) -> NodeFix | None:
