@@ -252,9 +252,13 @@ def scaler_of(frame: Frame, loss: cst.BaseExpression) -> Thing | None:
         if len(values) != 1 or len(bindings) != 1 or values[0] is None:
             return None
         loss = values[0]
-    if isinstance(loss, cst.Call) and isinstance(loss.func, cst.Attribute) and loss.func.attr.value == "scale":
-        called = kind_of(frame, loss.func.value)
-        return frame.thing(loss.func.value) if called is not None and called.kind == "scaler" else None
+    match loss:
+        case cst.Call(func=cst.Attribute(value=receiver, attr=cst.Name(value="scale")), args=[_]):
+            called = kind_of(frame, receiver)
+            is_scaler = called is not None and called.kind == "scaler"
+            # What scales something of which `backward()` is called is a scaler, whatever its name.
+            is_unknown = called is None and frame.value(receiver) is None and frame.value(loss.func) is None
+            return frame.thing(receiver) if is_scaler or is_unknown else None
     return None
 
 

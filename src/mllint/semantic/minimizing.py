@@ -42,11 +42,11 @@ def _loss_without_backward(occurrence: Occurrence, call: cst.Call) -> cst.BaseEx
     run, event = occurrence.run, occurrence.event
     if run.is_cut or event.kind is not Kind.MINIMIZE or not _is_dynamic(run, event):
         return None
-    loss = minimized_loss(call, event)
+    loss = minimized_loss(event.node, event) if isinstance(event.node, cst.Call) else None
     if loss is None or not is_computed(event.frame, loss, through_functions=True):
         return None
     paths = run.derived("minimizing", partial(_paths, run))
-    return loss if paths.before(event) == {False} else None
+    return minimized_loss(call, event) if paths.before(event) == {False} else None
 
 
 def _is_dynamic(run: Run, event: Event) -> bool:

@@ -92,6 +92,18 @@ class Runs:
         nodes: list[cst.CSTNode] = self.model.tree.by_type[kind]
         return nodes[event.frame.model.tree.by_type[kind].index(event.node)]
 
+    def node_here(self, event: Event) -> cst.CSTNode | None:
+        """The node of this file at which an event comes about; ``None`` for one that comes about in another file."""
+        function = event.frame.function
+        if event.frame.model is self.model or function is None:
+            return event.node if event.frame.model is self.model else None
+        kind = type(event.node)
+        nodes: list[cst.CSTNode] = self.model.tree.by_type.get(kind, [])
+        position = event.frame.model.tree.by_type[kind].index(event.node)
+        node = nodes[position] if position < len(nodes) else None
+        here = None if node is None else self.model.enclosing_function(node)
+        return node if here is not None and is_same(function, self.model.function_info(here)) else None
+
     def run_of(self, function: FunctionInfo | None) -> Run:
         """The run that begins with a function of this file, or with the file itself."""
         key = 0 if function is None else id(function.node)

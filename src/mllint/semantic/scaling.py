@@ -110,6 +110,15 @@ def _tested(event: Event) -> set[str]:
 # -- the protocol ------------------------------------------------------------------------------------------------------
 
 
+def has_scaler(model: "Model", step: cst.CSTNode) -> bool:
+    """Whether a scaler takes part in a run of a step."""
+    return any(item.run.derived("has scaler", partial(_has_scaler, item.run)) for item in model.runs.at(step))
+
+
+def _has_scaler(run: Run) -> bool:
+    return any(event.kind is Kind.SCALE or event.other is not None for event in run.events)
+
+
 def steps_past_scaler(model: "Model", step: cst.CSTNode) -> bool:
     """Whether an optimizer uses scaled gradients as they are: its own ``step`` is called, not the scaler's."""
     occurrences = model.runs.at(step)
@@ -142,9 +151,12 @@ def backward_of(model: "Model", step: cst.CSTNode) -> cst.Call | None:
         for state in _states(item.run, item.event):
             if not isinstance(state, Event) or state.frame is not item.event.frame:
                 return None
-            found[id(state.node)] = state.node
-    node = next(iter(found.values())) if len(found) == 1 else None
-    return node if isinstance(node, cst.Call) else None
+            node = model.runs.node_here(state)
+            if node is None:
+                return None
+            found[id(node)] = node
+    only = next(iter(found.values())) if len(found) == 1 else None
+    return only if isinstance(only, cst.Call) else None
 
 
 def is_updated(model: "Model", step: cst.CSTNode) -> bool:

@@ -111,11 +111,12 @@ def check(module: cst.Module, context: Context) -> Iterator[Finding]:
 
 def _unscaling(clip: cst.Call, step: Event, context: Context) -> str | None:
     """The missing call as it is written beside the clip; ``None`` where the step stands in another body."""
-    if not isinstance(step.node, cst.Call) or not isinstance(step.node.func, cst.Attribute) or not step.node.args:
+    node = context.model.runs.node_here(step)
+    if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Attribute) or not node.args:
         return None
-    if step.frame.model is not context.model or context.function(step.node) != context.function(clip):
+    if context.function(node) != context.function(clip):
         return None
-    return f"{context.text(step.node.func.value)}.unscale_({context.text(step.node.args[0].value)})"
+    return f"{context.text(node.func.value)}.unscale_({context.text(node.args[0].value)})"
 
 
 def _fix(clip: cst.Call, step: Event, text: str | None, context: Context) -> NodeFix | None:

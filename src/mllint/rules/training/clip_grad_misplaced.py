@@ -105,7 +105,10 @@ def check(module: cst.Module, context: Context) -> Iterator[Finding]:
 
 def _fix(clip: cst.Call, when: When, event: Event, context: Context) -> NodeFix | None:
     """Move the statement that clips to the one at which it belongs."""
-    statement, place = context.statement(clip), context.statement(event.node)
+    node = context.model.runs.node_here(event)
+    if node is None:
+        return None
+    statement, place = context.statement(clip), context.statement(node)
     line, other = context.parent(statement), context.parent(place)
     block = None if line is None else context.parent(line)
     if not isinstance(line, cst.SimpleStatementLine) or not isinstance(other, cst.SimpleStatementLine):

@@ -97,9 +97,7 @@ rule = Rule(
 def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     """Report the step that is taken with the wrong gradients, or without an update behind it."""
     model = context.model
-    if not model.calls_by_word.get("scale") and not model.calls_by_word.get("GradScaler"):
-        return
-    if _wants_error(call, context):
+    if not scaling.has_scaler(model, call) or _wants_error(call, context):
         return
     if scaling.steps_past_scaler(model, call):
         yield Finding(

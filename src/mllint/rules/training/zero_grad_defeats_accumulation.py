@@ -91,7 +91,10 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
 
 def _fix(call: cst.Call, step: Event, context: Context) -> NodeFix | None:
     """Move the statement behind the step."""
-    statement, place = context.statement(call), context.statement(step.node)
+    node = context.model.runs.node_here(step)
+    if node is None:
+        return None
+    statement, place = context.statement(call), context.statement(node)
     line = context.parent(statement)
     block = None if line is None else context.parent(line)
     if not isinstance(line, cst.SimpleStatementLine) or not isinstance(statement, cst.Expr) or len(line.body) != 1:
