@@ -6,6 +6,7 @@ import libcst as cst
 
 from mllint.semantic.scopes import BindingKind
 from mllint.semantic.values import Array, Batch, Elements, Number, Output, Repeated, Symbol, Tensor
+from mllint.semantic.writes import is_basic_index
 from mllint.syntax.shape import argument, dotted_path, subscript_index
 
 if TYPE_CHECKING:
@@ -77,6 +78,8 @@ def is_advanced(model: "Model", node: cst.Subscript, is_tensor: bool = False) ->
 
     ``is_tensor``: what the index gives is a tensor, so that the base is one if nothing is known of it.
     """
+    if is_basic_index(node):
+        return False
     base = model.value(node.value)
     if is_tensor and isinstance(base, (Output, type(None))):
         index = subscript_index(node)

@@ -85,14 +85,15 @@ def is_changeable_leaf(model: "Model", node: cst.BaseExpression, statement: cst.
     """
     if isinstance(node, cst.Name) and _is_updated_by_gradient(model, node, statement):
         return not _may_run_otherwise(model, statement) and _is_called_here(model, statement)
-    if not is_leaf(model, node) or _may_run_otherwise(model, statement):
-        return False
     root = node
     while isinstance(root, cst.Attribute):
         root = root.value
+    # What things are costs more than where they come from, and is asked last.
     bindings = model.reaching(root)
     is_own = bool(bindings) and all(item.kind is not BindingKind.PARAMETER for item in bindings)
-    return is_own or _is_called_here(model, statement)
+    if not is_own and not _is_called_here(model, statement):
+        return False
+    return is_leaf(model, node) and not _may_run_otherwise(model, statement)
 
 
 def _may_run_otherwise(model: "Model", node: cst.CSTNode) -> bool:

@@ -11,6 +11,7 @@ what was known of ``self.optimizer``.
 import enum
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -119,12 +120,13 @@ class Scope:
 
     def place_of(self, node: cst.CSTNode) -> tuple[Block, int] | None:
         """The block and the order number at which an expression or statement of this scope is evaluated."""
+        places, parents = self.places, self.tree.parents
         current: cst.CSTNode | None = node
         while current is not None:
-            place = self.places.get(id(current))
+            place = places.get(id(current))
             if place is not None:
                 return place
-            current = self.tree.parent(current)
+            current = parents.get(id(current))
         return None
 
     def reaching(self, key: str, node: cst.CSTNode) -> Reaching:
@@ -198,12 +200,11 @@ class Scope:
 _NOTHING = Reaching((), True)
 
 
-def _with_prefixes(key: str) -> Iterator[str]:
+@lru_cache(maxsize=4096)
+def _with_prefixes(key: str) -> tuple[str, ...]:
     """``a.b.c`` -> ``a.b.c``, ``a.b``, ``a``."""
-    yield key
-    while "." in key:
-        key = key.rpartition(".")[0]
-        yield key
+    parts = key.split(".")
+    return tuple(".".join(parts[:count]) for count in range(len(parts), 0, -1))
 
 
 def narrowing(test: cst.BaseExpression) -> tuple[str, cst.BaseExpression] | None:
