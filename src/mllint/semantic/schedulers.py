@@ -12,11 +12,14 @@ from mllint.semantic.classes import PLAIN_BASES
 from mllint.semantic.receivers import method_of_receiver
 from mllint.semantic.scopes import Binding
 from mllint.semantic.uses import bound_by, uses
-from mllint.semantic.values import Function, Symbol
-from mllint.syntax.shape import argument
+from mllint.semantic.values import Function, Method, Symbol, Text
+from mllint.syntax.shape import argument, has_star_arguments
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
+
+MAX_STEPS = 2
+"""Into how many functions of the project a scheduler is followed."""
 
 # https://huggingface.co/docs/transformers/main_classes/optimizer_schedules: each gives a LambdaLR or its like.
 _FROM_TRANSFORMERS = re.compile(r"transformers\.(?:\w+\.)*get_\w*(?:schedule|scheduler)\w*")
@@ -135,7 +138,7 @@ def _is_read_of_others(model: "Model", name: str, known: list[cst.BaseExpression
     return False
 
 
-def _is_harmless(model: "Model", node: cst.BaseExpression, framework: str) -> bool:
+def _is_harmless(model: "Model", node: cst.BaseExpression, framework: str, steps: int = MAX_STEPS) -> bool:
     """Whether a place that reads a scheduler surely does not step it, and hands it to nobody who may."""
     parent = model.tree.parent(node)
     match parent:
@@ -148,13 +151,31 @@ def _is_harmless(model: "Model", node: cst.BaseExpression, framework: str) -> bo
             if framework == "paddle" and _is_rate_of_idle_optimizer(model, parent):
                 return True
             callee = model.value(call.func)
-            return isinstance(callee, Symbol) and callee.name in _SHOWING
+            if isinstance(callee, Function):
+                return steps > 0 and _is_left_alone_by(callee, call, parent, framework, steps - 1)
+            is_formatted = isinstance(callee, Method) and isinstance(callee.receiver, Text) and callee.name == "format"
+            return is_formatted or (isinstance(callee, Symbol) and callee.name in _SHOWING)
         case cst.Comparison() | cst.ComparisonTarget() | cst.FormattedStringExpression() | cst.Expr():
             return True
         case cst.If() | cst.While() | cst.IfExp():
             return parent.test is node
         case cst.UnaryOperation():
             return isinstance(parent.operator, cst.Not)
+    return False
+
+
+def _is_left_alone_by(callee: Function, call: cst.Call, arg: cst.Arg, framework: str, steps: int) -> bool:
+    """Whether a function of the project that is given a scheduler never steps it."""
+    info = callee.definition
+    if not info.is_transparent or has_star_arguments(call):
+        return False
+    position = call.args.index(arg) + (0 if callee.receiver is None else 1)
+    for index, parameter in enumerate((*info.parameters, *info.node.params.kwonly_params)):
+        name = parameter.name.value
+        if name == arg.keyword.value if arg.keyword is not None else index == position:
+            (binding, *others) = info.scope.bindings.get(name, [])
+            read = uses(info.model, binding)
+            return not others and all(_is_harmless(info.model, node, framework, steps) for node in read)
     return False
 
 
