@@ -48,6 +48,8 @@ class _Unfolding:
             if isinstance(statement, cst.SimpleStatementLine):
                 for small in statement.body:
                     steps += self._small(small, frame, around)
+            elif isinstance(statement, cst.BaseSmallStatement):  # of `if test: statement`
+                steps += self._small(statement, frame, around)
             else:
                 steps += self._compound(statement, frame, around)
             if steps and isinstance(steps[-1], Leave):
