@@ -20,7 +20,7 @@ import msgspec
 from mllint.diagnostics import Applicability, Fix
 from mllint.syntax.shape import dotted_path
 from mllint.syntax.source import Source
-from mllint.syntax.walk import Tree
+from mllint.syntax.walk import Tree, subtree
 
 Statement: TypeAlias = cst.SimpleStatementLine | cst.BaseCompoundStatement
 
@@ -285,14 +285,8 @@ def _last(node: cst.CSTNode) -> cst.CSTNode:
 
 
 def _holds(node: cst.CSTNode, inner: cst.CSTNode) -> bool:
-    """Whether ``inner`` is a part of the node."""
-    stack = list(node.children)
-    while stack:
-        part = stack.pop()
-        if part is inner:
-            return True
-        stack += part.children
-    return False
+    """Whether ``inner`` is an expression in the node."""
+    return any(part is inner for part in subtree(node) if part is not node)
 
 
 # --- Comments -------------------------------------------------------------------------------------
