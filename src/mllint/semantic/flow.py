@@ -431,6 +431,8 @@ def does_nothing(frame: Frame, call: cst.Call, value: Value | None) -> bool:
 
     ``value`` is what is called.
     """
+    if isinstance(value, Instance):
+        return False  # a call of an object of the project
     if value is not None:
         return not isinstance(value, Symbol) or value.name.partition(".")[0] in _HARMLESS
     if not isinstance(call.func, cst.Attribute):

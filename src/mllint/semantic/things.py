@@ -139,19 +139,17 @@ class Frame:
         return None
 
     def _named(self, node: cst.Name, steps: int) -> Thing | None:
-        inner = self.model.reaching(node)
-        scope: Scope | None = self.model.scope_of(node)
-        if not inner:
-            scope, inner = self._outer_bindings(scope, node.value)
-        return self._of_bindings(inner, steps)
+        return self._of_bindings(self._bindings_of(node), steps)
 
-    def _outer_bindings(self, scope: Scope | None, key: str) -> tuple[Scope | None, tuple[Binding, ...]]:
-        """What binds a name that its own scope does not bind: the scopes around it, at any time."""
-        while scope is not None:
+    def _bindings_of(self, node: cst.Name) -> tuple[Binding, ...]:
+        """What binds a name: in its own scope what reaches it, otherwise the scopes around it, at any time."""
+        bindings = self.model.reaching(node)
+        scope: Scope | None = self.model.scope_of(node)
+        while not bindings and scope is not None:
             scope = scope.parent
-            if scope is not None and not scope.is_class and key in scope.bindings:
-                return scope, tuple(scope.bindings[key])
-        return None, ()
+            if scope is not None and not scope.is_class and node.value in scope.bindings:
+                bindings = tuple(scope.bindings[node.value])
+        return bindings
 
     def _of_bindings(self, bindings: tuple[Binding, ...], steps: int) -> Thing | None:
         things = [
@@ -187,7 +185,7 @@ class Frame:
             case BindingKind.NARROWED:
                 return self._of_bindings(binding.scope.reaching(binding.key, binding.node).bindings, steps - 1)
             case BindingKind.LOOP if value is not None:
-                return self._element(value, binding.path, steps) or own
+                return self._element(value, binding.path, steps)
             case BindingKind.ASSIGN | BindingKind.ANNOTATED | BindingKind.WITH if value is not None:
                 if isinstance(value, (cst.Tuple, cst.List)) and binding.path and binding.path[0] is not None:
                     parts = [element.value for element in value.elements]
@@ -290,10 +288,13 @@ class Frame:
         return None if path else self._each(iterable, steps)
 
     def _each(self, collection: cst.BaseExpression, steps: int) -> Thing | None:
-        if isinstance(collection, (cst.List, cst.Tuple)):
-            return None
         holder = self.thing(collection, steps - 1)
-        return None if holder is None else holder.part(_EVERY)
+        if holder is None or isinstance(collection, (cst.List, cst.Tuple)):
+            return None
+        made = [root.value for root in holder.roots if isinstance(root, Binding)]
+        if not holder.path and any(isinstance(value, (cst.List, cst.Tuple)) for value in made):
+            return None  # of things that have names of their own
+        return holder.part(_EVERY)
 
 
 def _unpacked(binding: Binding) -> cst.BaseExpression | None:

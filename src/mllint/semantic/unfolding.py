@@ -9,7 +9,7 @@ from mllint.semantic import flow
 from mllint.semantic.definitions import FunctionInfo
 from mllint.semantic.steps import Around, Attempt, Branches, Event, Helper, Kind, Leave, Loop, Step, Within
 from mllint.semantic.things import Frame, Thing
-from mllint.semantic.values import Function, Module, Value
+from mllint.semantic.values import Function, Instance, Module, Value
 from mllint.syntax.shape import constant, dotted_path
 from mllint.syntax.walk import children, subtree
 
@@ -234,6 +234,8 @@ class _Unfolding:
                     thing = frame.thing(node)
                     if thing is not None and not _is_plainly_data(frame.value(node)):
                         touched.append(thing)
+        if isinstance(frame.value(call.func), Instance):
+            touched.append(None)  # an object of the project is called: what it holds cannot be told
         if not touched:
             return []
         self._events += 1
