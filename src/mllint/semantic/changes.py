@@ -70,10 +70,10 @@ def _places(model: "Model", node: cst.BaseExpression) -> Iterator[cst.BaseExpres
     if key is None:
         return
     scope = model.scope_of(node)
-    for name in model.names_by_word.get(key.rpartition(".")[2], ()):
+    for name in model.names_in(key.rpartition(".")[2], scope):
         parent = model.tree.parent(name)
         whole: cst.BaseExpression = name
         if isinstance(parent, cst.Attribute) and parent.attr is name:
             whole = parent
-        if dotted_path(whole) == key and model.scope_of(whole) is scope:
+        if dotted_path(whole) == key:
             yield whole

@@ -269,11 +269,14 @@ class Cuts:
 
     def _is_leaf_of_interest(self, path: str) -> bool:
         """Whether somebody asks for the gradient of the thing itself."""
-        for node in reads(self.model, path):
-            parent = self.model.tree.parent(node)
-            if isinstance(parent, cst.Attribute) and parent.value is node and parent.attr.value in _LEAF_USES:
-                return True
-        return False
+        asked = ("leaf of interest", path)
+        if asked not in self.model.remembered:
+            self.model.remembered[asked] = any(map(self._asks_for_gradient, reads(self.model, path)))
+        return bool(self.model.remembered[asked])
+
+    def _asks_for_gradient(self, node: cst.BaseExpression) -> bool:
+        parent = self.model.tree.parent(node)
+        return isinstance(parent, cst.Attribute) and parent.value is node and parent.attr.value in _LEAF_USES
 
 
 def is_guarded(model: "Model", node: cst.CSTNode, key: str) -> bool:

@@ -93,9 +93,8 @@ def _steps(model: "Model", loop: _Loop) -> bool:
 
 def _assignments(model: "Model", loop: _Loop) -> Iterator[cst.Assign]:
     """The statements of a loop that bind what a recurrent module gives."""
-    scope = model.scope_of(loop)
-    for statement in model.tree.by_type.get(cst.Assign, ()):
-        if not isinstance(statement.value, cst.Call) or model.scope_of(statement) is not scope:
+    for statement in model.assignments_by_scope.get(id(model.scope_of(loop)), ()):
+        if not isinstance(statement.value, cst.Call):
             continue
         if not any(ancestor is loop for ancestor in model.tree.ancestors(statement)):
             continue

@@ -1,7 +1,7 @@
 """Whether ``__init__`` of a module reaches the ``__init__`` of the framework's own class, and when."""
 
 import enum
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
@@ -61,14 +61,18 @@ def mentions(definition: "ClassInfo") -> list[Mention]:
     return [Mention(attribute, _form(definition, attribute)) for attribute in _attributes(definition)]
 
 
-def _attributes(definition: "ClassInfo") -> Iterator[cst.Attribute]:
+def _attributes(definition: "ClassInfo") -> list[cst.Attribute]:
     model = definition.model
-    for name in model.names_by_word.get("__init__", ()):
-        attribute = model.tree.parent(name)
-        if isinstance(attribute, cst.Attribute) and attribute.attr is name:
-            holder = next((item for item in model.tree.ancestors(name) if isinstance(item, cst.ClassDef)), None)
-            if holder is definition.node:
-                yield attribute
+    asked = ("initializers by class", "__init__")
+    found: dict[int, list[cst.Attribute]] | None = model.remembered.get(asked)
+    if found is None:
+        found = model.remembered[asked] = {}
+        for name in model.names_by_word.get("__init__", ()):
+            attribute = model.tree.parent(name)
+            if isinstance(attribute, cst.Attribute) and attribute.attr is name:
+                holder = next((item for item in model.tree.ancestors(name) if isinstance(item, cst.ClassDef)), None)
+                found.setdefault(id(holder), []).append(attribute)
+    return found.get(id(definition.node), [])
 
 
 def _form(definition: "ClassInfo", attribute: cst.Attribute) -> Form:

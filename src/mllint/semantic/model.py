@@ -3,7 +3,7 @@
 from collections.abc import MutableMapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 import libcst as cst
@@ -266,6 +266,34 @@ class Model:
             elif isinstance(target, (cst.Tuple, cst.List)):
                 pending += [element.value for element in target.elements]
         return frozenset(found)
+
+    def names_in(self, word: str, scope: Scope) -> list[cst.Name]:
+        """The names with this text in a scope itself, in document order: of a large file a small part."""
+        by_scope = self._names_by_scope.get(word)
+        if by_scope is None:
+            by_scope = self._names_by_scope[word] = {}
+            for name in self.names_by_word.get(word, ()):
+                by_scope.setdefault(id(self.scope_of(name)), []).append(name)
+        return by_scope.get(id(scope), [])
+
+    @cached_property
+    def _names_by_scope(self) -> dict[str, dict[int, list[cst.Name]]]:
+        return {}
+
+    @cached_property
+    def remembered(self) -> dict[tuple[str, str], Any]:
+        """Answers about the whole file, by who gives them and about which word: each place that asks would else look
+        through all of it.
+        """
+        return {}
+
+    @cached_property
+    def assignments_by_scope(self) -> dict[int, list[cst.Assign]]:
+        """The assignments of the file by the ``id`` of the scope in which they stand."""
+        found: dict[int, list[cst.Assign]] = {}
+        for statement in self.tree.by_type.get(cst.Assign, ()):
+            found.setdefault(id(self.scope_of(statement)), []).append(statement)
+        return found
 
     @cached_property
     def function_names(self) -> frozenset[str]:

@@ -60,14 +60,18 @@ def _unused(definition: "ClassInfo") -> Iterator[tuple[str, Assignment]]:
 def _is_read_here(definition: "ClassInfo", name: str) -> bool:
     """Whether the class itself calls the attribute: the common case, which costs little to see."""
     model = definition.model
-    for word in model.names_by_word.get(name, ()):
-        attribute = model.tree.parent(word)
-        above = None if attribute is None else model.tree.parent(attribute)
-        if isinstance(above, cst.Call) and above.func is attribute and isinstance(attribute, cst.Attribute):
-            method = method_of_receiver(model, attribute.value)
-            if method is not None and method.owner is definition:
-                return True
-    return False
+    asked = ("classes that call", name)
+    owners: set[int] | None = model.remembered.get(asked)
+    if owners is None:
+        owners = model.remembered[asked] = set()
+        for word in model.names_by_word.get(name, ()):
+            attribute = model.tree.parent(word)
+            above = None if attribute is None else model.tree.parent(attribute)
+            if isinstance(above, cst.Call) and above.func is attribute and isinstance(attribute, cst.Attribute):
+                method = method_of_receiver(model, attribute.value)
+                if method is not None and method.owner is not None:
+                    owners.add(id(method.owner.node))
+    return id(definition.node) in owners
 
 
 def _is_complete(definition: "ClassInfo") -> bool:
