@@ -1,5 +1,6 @@
 """How much work the engine does, counted; seconds are the benchmark's business."""
 
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,13 @@ import pytest
 
 from harness.cases import all_cases
 from mllint import engine
+from mllint._dev.scaling import make_folder, source
 from mllint.registry import all_rules, select
+from mllint.runner import Mode, Runner, Task
+from mllint.semantic.inference import Inference
+from mllint.semantic.model import Model
 from mllint.semantic.project import Project
+from mllint.settings import Settings
 from mllint.syntax.walk import Tree
 
 CLEAN = b"""\
@@ -92,6 +98,58 @@ def test_work_grows_as_the_file_does(counts: dict[str, int]) -> None:
     for copies in (1, 50):
         engine.lint(CLEAN * copies, "clean.py", rules)
     assert counts == {"parses": 0, "trees": 2, "walks": 0, "spans": 0}
+
+
+def _asked(rows: int, monkeypatch: pytest.MonkeyPatch, *, mistakes: bool) -> Counter[str]:
+    """How often the model of a file of so many rows is asked for each thing, and how much it steps through the tree."""
+    found: Counter[str] = Counter()
+
+    def count(owner: type, name: str) -> None:
+        real = getattr(owner, name)
+
+        def call(*arguments: Any, **named: Any) -> Any:
+            found[name] += 1
+            return real(*arguments, **named)
+
+        monkeypatch.setattr(owner, name, call)
+
+    with monkeypatch.context() as monkeypatch:
+        for name in ("value", "qualified_name", "scope_of"):
+            count(Model, name)
+        count(Inference, "_evaluate")
+        count(Tree, "parent")
+        result = engine.lint(source(rows, mistakes=mistakes).encode(), "made.py", select(["ML"], []))
+    assert bool(result.diagnostics) is mistakes
+    return found
+
+
+@pytest.mark.parametrize("mistakes", [False, True])
+def test_what_is_asked_of_the_model_grows_as_the_file_does(monkeypatch: pytest.MonkeyPatch, mistakes: bool) -> None:
+    small, large = (_asked(rows, monkeypatch, mistakes=mistakes) for rows in (520, 2_080))
+    for name, count in large.items():
+        assert count <= 4.3 * small[name], f"{name}: {small[name]} for 520 rows, {count} for four times as many"
+    # A row of made-up training code: what it may cost at most. Less is better; write the new figure down.
+    per_row = {name: count / 2_080 for name, count in large.items()}
+    budget = {"value": 6.5, "_evaluate": 4.5, "qualified_name": 0.8, "scope_of": 10.5, "parent": 26}
+    assert {name: per_row[name] for name in budget if per_row[name] > budget[name]} == {}
+
+
+def test_places_are_found_in_one_pass_however_many_there_are(counts: dict[str, int]) -> None:
+    result = engine.lint(source(520, mistakes=True).encode(), "made.py", select(["ML"], []))
+    assert len(result.diagnostics) == 20
+    # The nodes without whitespace are indexed as they are made, or walked; then once more in full.
+    assert (counts["parses"], counts["spans"]) == (1, 1)
+    assert counts["walks"] <= 2
+
+
+def test_a_sibling_is_read_once_for_all_who_import_it(tmp_path: Path, counts: dict[str, int]) -> None:
+    make_folder(tmp_path, 10)
+    paths = sorted(str(path) for path in tmp_path.rglob("part*.py"))
+    outcomes = list(Runner(Mode()).run(Task(path, Settings()) for path in paths))
+    assert sum(len(outcome.result.diagnostics) for outcome in outcomes) == 1
+    # One tree each, one of the package's empty `__init__.py`, and the full one of the file with a finding.
+    assert counts["trees"] <= len(paths) + 2
+    assert counts["parses"] == 1
 
 
 def test_files_that_cannot_have_the_name_are_not_read(tmp_path: Path, counts: dict[str, int]) -> None:

@@ -646,7 +646,8 @@ def test_a_warm_run_loads_neither_parser_nor_rules(folder: Folder) -> None:
     code = (
         "import sys\n"
         "from mllint.cli import main\n"
-        f"sys.argv = ['mllint', '--cache-dir', {str(folder.store)!r}, '-j2', {str(folder.root)!r}]\n"
+        f"sys.argv = ['mllint', '--cache-dir', {str(folder.store)!r}, '-j2', {str(folder.root)!r},\n"
+        "    '--select', 'ML101,nan-comparison', '--extend-ignore', 'ML102']\n"
         "try:\n"
         "    main()\n"
         "except SystemExit as end:\n"

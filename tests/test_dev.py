@@ -1,5 +1,6 @@
 """The tools for those who work on mllint do what they say."""
 
+import json
 import os
 import shutil
 import signal
@@ -10,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from mllint import engine, fixer
-from mllint._dev import bench, corpus, new_rule
+from mllint import engine, fixer, lint_source
+from mllint._dev import bench, corpus, new_rule, scaling
 from mllint._dev.__main__ import COMMANDS, main
 from mllint._dev.corpus import examine, is_broken
 from mllint._dev.files import python_files
@@ -249,3 +250,51 @@ def test_stopwatch_counts_each_second_once(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_benchmark_needs_what_it_compares_with(tmp_path: Path) -> None:
     assert bench.main([str(tmp_path), "--against", "no-such-linter"]) == 2
+
+
+# -- bench: growth --------------------------------------------------------------------------------
+
+
+def test_made_up_source_has_the_findings_that_it_should_have(tmp_path: Path) -> None:
+    for mistakes in (False, True):
+        text = scaling.source(300, mistakes=mistakes)
+        assert 250 < text.count("\n") <= 310
+        result = lint_source(text)
+        assert {item.code for item in result.diagnostics} == ({"ML201"} if mistakes else set())
+    scaling.make_folder(tmp_path, 45)
+    assert len(list(tmp_path.rglob("part*.py"))) == 45
+    assert {path.name for path in tmp_path.iterdir()} == {"setup.py", "package0", "package1", "package2"}
+
+
+def test_tables_of_growth(monkeypatch: pytest.MonkeyPatch) -> None:
+    measured = scaling.Measured(2.0, 100.0, 7)
+    monkeypatch.setattr(scaling, "of_file", lambda rows, mistakes: measured)
+    titles = ("cold", "warm", "one file changed")
+    monkeypatch.setattr(scaling, "of_folder", lambda files: dict.fromkeys(titles, measured))
+    lines = list(scaling.table((1_000,), (100,)))
+    assert "| 1,000 rows | 2.00 s | 2000 | 100 MiB | 2.00 s | 2000 | 100 MiB | 7 |" in lines
+    assert "| 100 files | 2.00 s | 20.0 | 100 MiB | 2.00 s | 100 MiB | 2.00 s | 7 |" in lines
+    rows = [line.count("|") for line in lines if line]
+    assert rows == [9] * len(rows)
+
+
+def test_ratios_are_compared_with_those_that_were_written_down(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = {"a": 1.0, "b": 2.0}
+    monkeypatch.setattr(scaling, "ratios", lambda: dict(found))
+    baseline = tmp_path / "baseline.json"
+    assert bench.main(["--write", str(baseline)]) == 0
+    assert bench.main(["--check", str(baseline)]) == 0
+    found.update(a=1.4, c=9.0)
+    assert bench.main(["--check", str(baseline)]) == 0
+    assert "(baseline new)  c" in capsys.readouterr().out
+    assert bench.main(["--check", str(baseline), "--tolerance", "0.3"]) == 1
+    assert "WORSE    1.400  (baseline 1.000)  a" in capsys.readouterr().out
+
+
+def test_what_is_written_down_is_what_is_measured() -> None:
+    titles = json.loads((ROOT / "tests" / "benchmark.json").read_text("utf-8"))
+    code = (ROOT / "src" / "mllint" / "_dev" / "scaling.py").read_text("utf-8")
+    assert titles
+    assert all(f'"{title}"' in code for title in titles)

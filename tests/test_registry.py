@@ -13,6 +13,7 @@ from mllint._dev.rule_page import RulePage
 from mllint._dev.topics import TOPICS, topic_of
 from mllint.registry import RuleSet, UnknownSelectorError, all_rules, select
 from mllint.rule import Rule
+from mllint.selectors import listed_rules
 
 TESTS = Path(__file__).parent
 FRAMEWORKS = {"torch", "paddle", "numpy", "transformers"}
@@ -150,3 +151,7 @@ def test_gate_opens_for_the_rules_own_example(rule: Rule) -> None:
 def test_gate_stays_shut_for_other_code() -> None:
     assert not RuleSet(all_rules()).may_fire(b"import os\n\nprint(os.getcwd())\n")
     assert not RuleSet([]).may_fire(b"import torch\nx = torch.zeros(1)\nx.cuda()\n")
+
+
+def test_rules_are_listed_without_importing_them() -> None:
+    assert listed_rules() == tuple((rule.code, rule.name) for rule in all_rules())

@@ -12,6 +12,7 @@ import msgspec
 
 from mllint.diagnostics import Severity
 from mllint.patterns import Patterns
+from mllint.selectors import listed_rules, names
 from mllint.settings import ConfigurationError, parse_version
 
 _BLOCK = re.compile(r"ML\d?|ALL")
@@ -177,14 +178,14 @@ def _wrong_value(error: str, prefix: str) -> str:
 def check_selectors(selectors: Iterable[str], where: str, *, key: str = "") -> None:
     """See that each selector names a rule, one of mllint's own codes or a block of codes.
 
-    The rules are imported for this only where a selector is more than the name of a block. ``where`` is the file or
+    The rules are imported for this only where a selector is none that their files show. ``where`` is the file or
     option that the selectors stand in, ``key`` the key there.
 
     Raises:
         ConfigurationError: one does not.
     """
     for selector in selectors:
-        if _BLOCK.fullmatch(selector):
+        if _BLOCK.fullmatch(selector) or any(names(selector, *rule) for rule in listed_rules()):
             continue
         from mllint import registry
 

@@ -253,12 +253,12 @@ def _context() -> "ForkContext | SpawnContext":
     Those that watch files are not Python's, and so not counted.
     """
     if sys.platform == "linux" and threading.active_count() == 1 and "watchfiles" not in sys.modules:
-        _load_rules()
+        load_rules()
         return multiprocessing.get_context("fork")
     return multiprocessing.get_context("spawn")
 
 
-def _load_rules() -> None:
+def load_rules() -> None:
     """Import what every process will need, once for all of them."""
     from mllint import engine, registry
 

@@ -1,6 +1,22 @@
 """Selectors: how rules are named in options and settings (code, prefix of codes, name, ``ALL``)."""
 
+import re
 from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+
+_CODE = re.compile(r'^    code="(ML\d{3})",$', re.MULTILINE)
+
+
+@cache
+def listed_rules() -> tuple[tuple[str, str], ...]:
+    """Code and name of each rule by the look of its file: nothing is imported, and with the rules no parser."""
+    found = []
+    for path in sorted(Path(__file__).with_name("rules").glob("*/*.py")):
+        code = _CODE.search(path.read_text("utf-8"))
+        if code is not None:
+            found.append((code[1], path.stem.replace("_", "-")))
+    return tuple(sorted(found))
 
 
 def names(selector: str, code: str, name: str) -> bool:

@@ -67,7 +67,12 @@ class Row:
 
 def main(arguments: list[str]) -> int:
     """Print the table; 2 when a tool to compare with is not there."""
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if options.scaling or options.check or options.write:
+        return _growth(options)
+    if not options.path:
+        parser.error("name folders to measure over, or say --scaling")
     try:
         commands = [command for tool in options.against for command in _commands(tool)]
     except FileNotFoundError as error:
@@ -80,6 +85,22 @@ def main(arguments: list[str]) -> int:
     own = Command("`mllint` from the shell", _own_command(select))
     rows += _command_rows([own, *commands], paths, [str(p) for p in options.path], options.repeat)
     print("\n".join(_table(paths, phases, rows)))
+    return 0
+
+
+def _growth(options: argparse.Namespace) -> int:
+    """The part of the benchmark that makes its own source."""
+    from mllint._dev import scaling
+
+    if options.check:
+        return scaling.check(options.check, options.tolerance)
+    if options.write:
+        scaling.write(options.write)
+        return 0
+    print(_machine())
+    print()
+    for line in scaling.table():
+        print(line, flush=True)
     return 0
 
 
@@ -214,11 +235,7 @@ def _parse_with_ast(paths: list[str]) -> float:
 
 
 def _table(paths: Sequence[str], phases: "Phases", rows: Sequence[Row]) -> Iterator[str]:
-    yield (
-        f"flake8-mllint {version('flake8-mllint')}, libcst {version('libcst')}, "
-        f"Python {platform.python_version()}, {os.cpu_count()} cores; "
-        f"{len(paths):,} files, {_rows_of(paths):,} rows"
-    )
+    yield f"{_machine()}; {len(paths):,} files, {_rows_of(paths):,} rows"
     yield ""
     yield "| what | seconds | µs a row | of | |"
     yield "|---|--:|--:|--:|---|"
@@ -227,6 +244,13 @@ def _table(paths: Sequence[str], phases: "Phases", rows: Sequence[Row]) -> Itera
         yield f"| {row.title} | {row.seconds:.2f} | {micro} | {row.rows:,} | {row.note} |"
     yield ""
     yield from _ratios(phases, rows)
+
+
+def _machine() -> str:
+    return (
+        f"flake8-mllint {version('flake8-mllint')}, libcst {version('libcst')}, "
+        f"Python {platform.python_version()}, {os.cpu_count()} cores"
+    )
 
 
 def _ratios(phases: "Phases", rows: Sequence[Row]) -> Iterator[str]:
@@ -272,7 +296,7 @@ def _rows_of(paths: Sequence[str]) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m mllint._dev bench", description=__doc__)
-    parser.add_argument("path", nargs="+", type=Path)
+    parser.add_argument("path", nargs="*", type=Path)
     parser.add_argument("--select", action="append", help="run these rules (default: ML)")
     parser.add_argument(
         "--against",
@@ -281,5 +305,9 @@ def _parser() -> argparse.ArgumentParser:
         metavar="TOOL[=EXECUTABLE]",
         help="torchfix, flake8, ruff or any command that takes paths; repeatable",
     )
+    parser.add_argument("--scaling", action="store_true", help="how cost grows with size, over source made for it")
+    parser.add_argument("--check", type=Path, metavar="FILE", help="compare ratios with those in FILE; 1 if worse")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="write the ratios to FILE")
+    parser.add_argument("--tolerance", type=float, default=0.5, help="how much worse a ratio may be (0.5: half)")
     parser.add_argument("--repeat", type=int, default=1, help="take the best of so many runs (1)")
     return parser

@@ -79,10 +79,11 @@ class Accumulator:
         word = self.key.rpartition(".")[2]
         scope = self.model.scope_of(self.node)
         found = []
-        for name in self.model.names_by_word.get(word, ()):
+        is_path = "." in self.key
+        for name in self.model.names_by_word.get(word, ()) if is_path else self.model.names_in(word, scope):
             node: cst.BaseExpression = name
             parent = self.model.tree.parent(name)
-            if "." in self.key:
+            if is_path:
                 if not isinstance(parent, cst.Attribute) or parent.attr is not name or dotted_path(parent) != self.key:
                     continue
                 node, parent = parent, self.model.tree.parent(parent)
@@ -92,8 +93,7 @@ class Accumulator:
                 continue
             if isinstance(parent, cst.AssignTarget) or self._is_inside_own_statement(node):
                 continue
-            if "." in self.key or self.model.scope_of(node) is scope:
-                found.append(_Use(node, parent))
+            found.append(_Use(node, parent))
         return tuple(found)
 
     def _is_inside_own_statement(self, node: cst.CSTNode) -> bool:
@@ -227,7 +227,7 @@ class Accumulator:
 
     @cached_property
     def _backward_calls(self) -> list[cst.Call]:
-        return [call for call in self.model.backward.calls if self._is_in_loop(call)]
+        return self.model.backward.calls_in(self.loop)
 
     def _is_in_loop(self, node: cst.CSTNode) -> bool:
         return any(ancestor is self.loop for ancestor in self.model.tree.ancestors(node))
@@ -276,7 +276,7 @@ class Accumulator:
     def evaluates(self) -> bool:
         """Whether a module was switched to evaluation before the loop, in a function that calls no ``backward()``."""
         function = self.model.enclosing_function(self.node)
-        if any(self.model.enclosing_function(call) is function for call in self.model.backward.calls):
+        if id(function) in self.model.backward.functions:
             return False
         return any(
             self._stands_before_loop(call)

@@ -59,6 +59,23 @@ class Backward:
         """The calls that run a backward pass, however they are given their tensor."""
         return tuple(call for word in _CALLS for call in self.model.calls_by_word.get(word, ()))
 
+    def calls_in(self, node: cst.CSTNode) -> list[cst.Call]:
+        """Those of the calls that stand in a loop, a function or any other part of the file."""
+        return self._calls_by_holder.get(id(node), [])
+
+    @cached_property
+    def _calls_by_holder(self) -> dict[int, list[cst.Call]]:
+        found: dict[int, list[cst.Call]] = {}
+        for call in self.calls:
+            for holder in self.model.tree.ancestors(call):
+                found.setdefault(id(holder), []).append(call)
+        return found
+
+    @cached_property
+    def functions(self) -> frozenset[int]:
+        """The functions in which the calls stand, by ``id``; that of ``None`` for the module."""
+        return frozenset(id(self.model.enclosing_function(call)) for call in self.calls)
+
     @cached_property
     def _by_key(self) -> dict[str, list[Spent]]:
         found: dict[str, list[Spent]] = {}

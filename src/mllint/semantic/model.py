@@ -269,11 +269,18 @@ class Model:
 
     def names_in(self, word: str, scope: Scope) -> list[cst.Name]:
         """The names with this text in a scope itself, in document order: of a large file a small part."""
+        return [name for name in self.names_within(word, scope) if self.scope_of(name) is scope]
+
+    def names_within(self, word: str, scope: Scope) -> list[cst.Name]:
+        """The names with this text in a scope and in those inside it, in document order."""
         by_scope = self._names_by_scope.get(word)
         if by_scope is None:
             by_scope = self._names_by_scope[word] = {}
             for name in self.names_by_word.get(word, ()):
-                by_scope.setdefault(id(self.scope_of(name)), []).append(name)
+                holder: Scope | None = self.scope_of(name)
+                while holder is not None:
+                    by_scope.setdefault(id(holder), []).append(name)
+                    holder = holder.parent
         return by_scope.get(id(scope), [])
 
     @cached_property

@@ -13,9 +13,10 @@ if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
 
-def reads(model: "Model", key: str) -> Iterator[cst.BaseExpression]:
-    """The places of the file that read a name or dotted path of this text, in document order."""
-    for name in model.names_by_word.get(key.rpartition(".")[2], ()):
+def reads(model: "Model", key: str, within: Scope | None = None) -> Iterator[cst.BaseExpression]:
+    """The places of the file, or of a scope, that read a name or dotted path of this text, in document order."""
+    word = key.rpartition(".")[2]
+    for name in model.names_by_word.get(word, ()) if within is None else model.names_within(word, within):
         parent = model.tree.parent(name)
         node: cst.BaseExpression = name
         if isinstance(parent, cst.Attribute) and parent.attr is name:
@@ -56,7 +57,9 @@ def bound_by(model: "Model", statement: cst.CSTNode) -> tuple[Binding, ...]:
 
 def uses(model: "Model", binding: Binding) -> Iterator[cst.BaseExpression]:
     """The places of the file that may read what a binding of the file bound, in document order."""
-    for node in reads(model, binding.key):
+    # A name is seen where it is bound and further in; a path may be read in another method.
+    within = None if "." in binding.key or binding.scope.model is not model else binding.scope
+    for node in reads(model, binding.key, within):
         scope = model.scope_of(node)
         if scope is binding.scope:
             if binding in without_narrowing(scope.reaching(binding.key, node).bindings):
