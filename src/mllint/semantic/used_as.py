@@ -48,13 +48,15 @@ def used_as(model: "Model", node: cst.BaseExpression) -> str | None:
 
 def _words(model: "Model", key: str, node: cst.BaseExpression) -> frozenset[str]:
     """The attributes that the body around a node reads of a name or path."""
-    body = model.enclosing_function(node)
-    found = set()
-    for place in reads(model, key):
-        parent = model.tree.parent(place)
-        if isinstance(parent, cst.Attribute) and parent.value is place and model.enclosing_function(place) is body:
-            found.add(parent.attr.value)
-    return frozenset(found)
+    asked = ("attributes read by function", key)
+    by_function: dict[int, set[str]] | None = model.remembered.get(asked)
+    if by_function is None:
+        by_function = model.remembered[asked] = {}
+        for place in reads(model, key):
+            parent = model.tree.parent(place)
+            if isinstance(parent, cst.Attribute) and parent.value is place:
+                by_function.setdefault(id(model.enclosing_function(place)), set()).add(parent.attr.value)
+    return frozenset(by_function.get(id(model.enclosing_function(node)), ()))
 
 
 def _is_only_one_to_step(model: "Model", key: str, node: cst.BaseExpression) -> bool:
