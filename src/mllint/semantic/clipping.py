@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
 _FULL = "full"
 """Gradients are there, or may be, that no step has used."""
-_State = Event | str | None
-"""What gradients are: nothing in particular, full, or what the event (a step, or one that clears) left."""
+_State = Event | str | frozenset[Thing | None] | None
+"""What gradients are: nothing in particular, full, what the event (a step, or one that clears) left, or used by some of
+the optimizers to which they may belong."""
 When = Literal["after the step", "before backward"]
 
 
@@ -44,7 +45,7 @@ def _misplaced(occurrence: Occurrence) -> tuple[When, Event] | None:
         state for state in paths.before(clip) if not isinstance(state, Event) or not exclude_each_other(state, clip)
     }
     before = [state for state in states if isinstance(state, Event)]
-    if not before or _FULL in states:
+    if not before or len(before) + (None in states) < len(states):
         return None
     inside = events(clip.loops[-1].body) if clip.loops else iter(run.events)
     ahead = [event for event in inside if event.kind is Kind.BACKWARD]
@@ -61,13 +62,18 @@ def _only_measures(clip: Event) -> bool:
 
 
 def _paths(run: Run, target: Thing) -> Paths[_State]:
-    stepped = {event.thing for event in run.events if event.kind in (Kind.STEP, Kind.MINIMIZE)}
+    steps = [event for event in run.events if event.kind in (Kind.STEP, Kind.MINIMIZE)]
+    owners = {event.thing for event in steps if updates(event.frame, event.thing, target) is not False}
     losses = [loss for event in run.events if event.kind is Kind.BACKWARD for loss in losses_of(event)]
-    is_only_one = len(stepped) == 1 and None not in stepped
 
     def is_used_by(event: Event) -> bool:
-        owned = updates(event.frame, event.thing, target)
-        return owned is True or (owned is None and is_only_one and event.thing in stepped)
+        is_only_one = owners == {event.thing} and len({step.thing for step in steps}) == 1
+        return updates(event.frame, event.thing, target) is True or is_only_one
+
+    def stepped(state: _State, event: Event) -> _State:
+        """Which of the optimizers that may be the one have stepped; when all have, it has."""
+        done = state | {event.thing} if isinstance(state, frozenset) else frozenset({event.thing})
+        return event if done >= owners else done
 
     def advance(state: _State, event: Event) -> _State:
         match event.kind:
@@ -75,6 +81,8 @@ def _paths(run: Run, target: Thing) -> Paths[_State]:
                 return _FULL
             case Kind.STEP | Kind.MINIMIZE if is_used_by(event):
                 return event
+            case Kind.STEP | Kind.MINIMIZE if event.thing is not None and event.thing in owners:
+                return state if state is None or isinstance(state, Event) else stepped(state, event)
             case Kind.ZERO if event.thing is not None and (event.thing == target or is_used_by(event)):
                 return event
             case Kind.UNKNOWN if event.concerns(target) or is_given_optimizer(event) or is_given(event, losses):

@@ -131,10 +131,12 @@ def _steps_past_scaler(occurrence: Occurrence) -> bool:
         return False
     if _has_own_step(step):
         return False
-    states = _states(run, step)
-    return bool(states) and all(
-        isinstance(state, Event) and _is_scaled(state) and not _is_idle(run, state.other) for state in states
-    )
+    states = [state for state in _states(run, step) if isinstance(state, Event) and state.kind is Kind.BACKWARD]
+    scaled = [state for state in states if _is_scaled(state)]
+    if not scaled or len(states) < len(_states(run, step)) or any(_is_idle(run, state.other) for state in scaled):
+        return False
+    # Where the loss is scaled in one branch only, the other may be the way to this step.
+    return len(scaled) == len(states) or not any(_uses_scaled(event, step) for event in run.events)
 
 
 def _has_own_step(step: Event) -> bool:
