@@ -106,6 +106,8 @@ def kind_of(frame: Frame, node: cst.BaseExpression) -> Called | None:
     used = "optimizer" if is_made else used_as(frame.model, node)
     if used is not None and (is_given or used == "scaler"):
         return Called(used, is_proven=False)
+    if used is None and dotted_path(node) in frame.model.runs.used_as_modules:
+        return Called("module", is_proven=False)
     kinds = [kind for kind, pattern in _NAMES.items() if pattern.search(word)]
     if len(kinds) != 1 or not (is_given or kinds == ["scaler"]):
         return None
@@ -209,12 +211,10 @@ def read_statement(frame: Frame, statement: cst.BaseSmallStatement) -> Seen | No
             return Seen(Kind.WRITE_GRADIENT, owner_of_parameters(frame, target.value))
         case cst.Del(target=cst.Attribute(attr=cst.Name(value="grad")) as target):
             return Seen(Kind.ZERO, owner_of_parameters(frame, target.value))
-        case cst.Assign(targets=[cst.AssignTarget(target=cst.Attribute(attr=cst.Name(value=flag)))]) if flag in (
-            "requires_grad",
-            "stop_gradient",
-            "trainable",
-        ):
-            return Seen(Kind.FREEZE)
+        case cst.Assign(
+            targets=[cst.AssignTarget(target=cst.Attribute(attr=cst.Name(value=flag)) as target)]
+        ) if flag in ("requires_grad", "stop_gradient", "trainable"):
+            return Seen(Kind.FREEZE, owner_of_parameters(frame, target.value))
         case cst.Assign(targets=[cst.AssignTarget(target=cst.Attribute(attr=cst.Name(value="training")) as target)]):
             return Seen(Kind.SET_MODE, frame.thing(target.value))
     return None
@@ -373,6 +373,16 @@ def _mode(word: str) -> Reader:
     return reader
 
 
+def _forward(frame: Frame, call: cst.Call) -> Seen | None:
+    """``network.forward(inputs)`` from outside of the module."""
+    receiver = _receiver(call)
+    called = None if receiver is None else kind_of(frame, receiver)
+    if receiver is None or called is None or called.kind != "module":
+        return None
+    thing = frame.thing(receiver)
+    return None if thing is None else Seen(Kind.FORWARD, thing, is_proven=called.is_proven)
+
+
 def _freeze(frame: Frame, call: cst.Call) -> Seen | None:
     receiver = _receiver(call)
     return None if receiver is None else Seen(Kind.FREEZE, frame.thing(receiver))
@@ -408,6 +418,7 @@ _READERS: dict[str, Reader] = {
     "scale": _scale,
     "unscale_": _unscale,
     "update": _update,
+    "forward": _forward,
     "train": _mode("train"),
     "eval": _mode("eval"),
     "requires_grad_": _freeze,
@@ -418,7 +429,9 @@ _READERS: dict[str, Reader] = {
     **dict.fromkeys(_CLIPPING, _clip),
 }
 
-WORDS = frozenset({*_READERS, "grad"}) - {"update", "save", "scale", "train", "eval", "copy_", "add_", "div_", "mul_"}
+WORDS = frozenset({*_READERS, "grad"}) - {
+    "update", "save", "scale", "train", "eval", "copy_", "add_", "div_", "mul_", "forward",
+}  # fmt: skip
 """Words of which a body that matters to the order of a training has at least one."""
 MODE_WORDS = frozenset({"train", "eval"})
 
@@ -451,6 +464,11 @@ def is_data(value: Value) -> bool:
 def may_name_thing(name: str) -> bool:
     """Whether a name is one that an optimizer, a scheduler, a scaler or a module would have."""
     return any(pattern.search(name.lower()) for pattern in _NAMES.values())
+
+
+def may_name_module(name: str) -> bool:
+    """Whether a name is one that a module would have."""
+    return _NAMES["module"].search(name.lower()) is not None
 
 
 def is_managed(frame: Frame) -> bool:

@@ -7,6 +7,7 @@ import libcst as cst
 from mllint.knowledge import lookup
 from mllint.semantic.values import Function
 from mllint.syntax.shape import constant
+from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -16,6 +17,7 @@ _SWITCHES = frozenset({
     "paddle.set_grad_enabled", "torch._C._set_grad_enabled",
 })  # fmt: skip
 _ON = frozenset({"torch.enable_grad", "torch.autograd.enable_grad", "paddle.enable_grad"})
+_WORDS = frozenset({"no_grad", "inference_mode", "set_grad_enabled", "enable_grad", "no_grad_"})
 # Trainers of other frameworks call these under no_grad themselves.
 _HOOKS_WITHOUT_GRADIENTS = frozenset({
     "validation_step", "test_step", "predict_step", "validation_epoch_end", "test_epoch_end",
@@ -43,6 +45,46 @@ class Gradients:
                 assert isinstance(ancestor, cst.FunctionDef)
                 return self._function(ancestor)
         return self._switched(self.model.tree.module)
+
+    def inside(self, node: cst.CSTNode) -> str:
+        """What its own function, or file, does to gradients at a place: ``off``, ``on``, ``unknown`` or ``untouched``.
+
+        Unlike ``off`` it does not ask who calls the function, and takes no context that it cannot look into for one
+        that leaves gradients alone.
+        """
+        for ancestor in self.model.tree.ancestors(node):
+            if isinstance(ancestor, cst.With):
+                for item in reversed(ancestor.items):
+                    state = "untouched" if item.item is node else self._looked_into(item.item)
+                    if state != "untouched":
+                        return state
+            elif isinstance(ancestor, cst.FunctionDef):
+                for decorator in ancestor.decorators:
+                    state = self._looked_into(decorator.decorator, is_decorator=True)
+                    if state != "untouched":
+                        return state
+                return "unknown" if self._switched(ancestor) else "untouched"
+        return "off" if self._switched(self.model.tree.module) else "untouched"
+
+    def _looked_into(self, context: cst.BaseExpression, is_decorator: bool = False) -> str:
+        """What a context, or decorator, does to gradients, its function or the name it is bound to looked into."""
+        state = self._context(context)
+        if state != "untouched":
+            return state
+        target = context.func if isinstance(context, cst.Call) else context
+        value = self.model.value(target)
+        if isinstance(value, Function):
+            words = {node.value for node in subtree(value.definition.node) if isinstance(node, cst.Name)}
+            return "unknown" if words & _WORDS else "untouched"
+        if value is not None:
+            return "untouched"
+        if isinstance(context, cst.Name):
+            bindings = self.model.reaching(context)
+            made = [binding.value for binding in bindings if binding.value is not None and not binding.path]
+            states = {self._looked_into(item) if isinstance(item, cst.Call) else "unknown" for item in made}
+            return states.pop() if len(states) == 1 and len(made) == len(bindings) else "unknown"
+        # `@app.command()` registers a function; `with self.context():` may do anything.
+        return "untouched" if is_decorator and isinstance(target, cst.Attribute) else "unknown"
 
     def _with(self, statement: cst.With, node: cst.CSTNode) -> str:
         for item in reversed(statement.items):

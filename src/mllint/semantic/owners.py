@@ -107,7 +107,7 @@ def modules_of_optimizer(frame: Frame, optimizer: Thing | None) -> tuple[Thing |
         return (None,)
     found: list[Thing | None] = []
     for root in optimizer.roots:
-        for binding in _makers(root, optimizer.path):
+        for binding in makers_of(root, optimizer.path):
             found += [_seen_from(root, module) for module in _modules_given(frame, binding)]
     return tuple(dict.fromkeys(found)) or (None,)
 
@@ -133,7 +133,7 @@ def maker(frame: Frame, thing: Thing | None) -> cst.Call | None:
     """The one call by which a thing was made; ``None``: several, or not known."""
     if thing is None or thing.path[1:]:
         return None
-    bindings = [binding for root in thing.roots for binding in _makers(root, thing.path)]
+    bindings = [binding for root in thing.roots for binding in makers_of(root, thing.path)]
     if len(bindings) != 1:
         return None
     made = made_by(frame, bindings[0])
@@ -142,7 +142,7 @@ def maker(frame: Frame, thing: Thing | None) -> cst.Call | None:
 
 
 def _is_optimizer(thing: Thing) -> bool:
-    bindings = [binding for root in thing.roots for binding in _makers(root, thing.path[:1])]
+    bindings = [binding for root in thing.roots for binding in makers_of(root, thing.path[:1])]
     return any(isinstance(binding.scope.model.binding_value(binding), Object) for binding in bindings)
 
 
@@ -151,7 +151,7 @@ def _may_have_other_names(thing: Thing) -> bool:
     return any(isinstance(root, Binding) and root.kind is BindingKind.PARAMETER for root in thing.roots)
 
 
-def _makers(root: Binding | ClassInfo, path: tuple[str, ...]) -> tuple[Binding, ...]:
+def makers_of(root: Binding | ClassInfo, path: tuple[str, ...]) -> tuple[Binding, ...]:
     """The bindings that make a thing: its own, or those of the attribute."""
     if isinstance(root, ClassInfo):
         bindings = root.assignments(path[0].removeprefix(".")) if path else ()
@@ -160,7 +160,7 @@ def _makers(root: Binding | ClassInfo, path: tuple[str, ...]) -> tuple[Binding, 
         return (root,)
     value = root.scope.model.binding_value(root)
     definition = value.definition if isinstance(value, (Instance, Module)) else None
-    return () if definition is None else _makers(definition, path)
+    return () if definition is None else makers_of(definition, path)
 
 
 def _seen_from(root: Binding | ClassInfo, thing: Thing | None) -> Thing | None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, TypeVar
 
 import libcst as cst
@@ -10,9 +10,10 @@ import libcst as cst
 from mllint.semantic.callers import is_same, roots_of
 from mllint.semantic.definitions import FunctionInfo
 from mllint.semantic.flow import is_managed
-from mllint.semantic.steps import Event, Step, events
+from mllint.semantic.steps import Event, Loop, Step, events
 from mllint.semantic.things import Frame
 from mllint.semantic.unfolding import unfold
+from mllint.syntax.shape import dotted_path
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -45,6 +46,15 @@ class Occurrence:
     run: Run
     event: Event
     is_open: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LoopRun:
+    """One time that a loop of a file comes about. ``is_root``: nobody in sight calls its function."""
+
+    run: Run
+    loop: Loop
+    is_root: bool
 
 
 class Runs:
@@ -88,9 +98,34 @@ class Runs:
         inner = event.frame.function
         if inner is None or function is None or not is_same(inner, function):
             return None
-        kind = type(event.node)
+        return self._own(event.node, event.frame)
+
+    def loops_at(self, node: cst.For) -> tuple[LoopRun, ...]:
+        """Every time that a loop of this file comes about in which something happens."""
+        function = self.model.enclosing_function(node)
+        info = None if function is None else self.model.function_info(function)
+        found: list[LoopRun] = []
+        for root in roots_of(self.model, info):
+            run = root.model.runs.run_of(root.function)
+            if is_managed(run.frame):
+                return ()
+            is_root = info is not None and root.function is not None and is_same(root.function, info)
+            for loop in run.derived("loops", partial(_loops_of, run)):
+                frame = loop.frame
+                is_here = frame.model is self.model or (
+                    info is not None and frame.function is not None and is_same(frame.function, info)
+                )
+                if is_here and self._own(loop.node, frame) is node:
+                    found.append(LoopRun(run, loop, is_root))
+        return tuple(found)
+
+    def _own(self, node: cst.CSTNode, frame: Frame) -> cst.CSTNode:
+        """The node of this file that stands where a node stands in another model of it."""
+        if frame.model is self.model:
+            return node
+        kind = type(node)
         nodes: list[cst.CSTNode] = self.model.tree.by_type[kind]
-        return nodes[event.frame.model.tree.by_type[kind].index(event.node)]
+        return nodes[frame.model.tree.by_type[kind].index(node)]
 
     def node_here(self, event: Event) -> cst.CSTNode | None:
         """The node of this file at which an event comes about; ``None`` for one that comes about in another file."""
@@ -120,6 +155,27 @@ class Runs:
                 event.around = ()
 
     @cached_property
+    def used_as_modules(self) -> frozenset[str]:
+        """The dotted paths of which the file takes ``parameters()``, or that it switches to another mode."""
+        calls = [
+            call
+            for word in _METHODS_OF_MODULES
+            for call in self.model.calls_by_word.get(word, ())
+            if word != "eval" or not call.args
+        ]
+        paths = (dotted_path(call.func.value) for call in calls if isinstance(call.func, cst.Attribute))
+        return frozenset(path for path in paths if path is not None and path != "self")
+
+    @cached_property
     def relevance(self) -> dict[int, bool]:
         """For functions of this file (by the id of the ``def``): whether anything in them matters. Filled as asked."""
         return {}
+
+
+_METHODS_OF_MODULES = ("parameters", "named_parameters", "eval")
+"""What of all things with a step, a mode or a state only modules have."""
+
+
+def _loops_of(run: Run) -> tuple[Loop, ...]:
+    """The loops of a run in which events happen."""
+    return tuple({id(loop): loop for event in run.events for loop in event.loops}.values())

@@ -324,6 +324,8 @@ def _has_event(function: FunctionInfo) -> bool:
             if node.attr.value in flow.WORDS or node.attr.value in flow.MODE_WORDS:
                 return True
         elif isinstance(node, cst.Call):
+            if _may_be_forward(model, node.func):
+                return True
             if any(isinstance(arg.value, cst.Name) and arg.value.value in own for arg in node.args):
                 value = model.value(node.func)
                 if value is None and not _is_method_of_data(model, node):
@@ -331,6 +333,14 @@ def _has_event(function: FunctionInfo) -> bool:
             if isinstance(node.func, cst.Name) and node.func.value in flow.WORDS:
                 return True
     return False
+
+
+def _may_be_forward(model: "Model", callee: cst.BaseExpression) -> bool:
+    """Whether what is called may be a module, by its name or by what else the file does with it."""
+    path = dotted_path(callee)
+    return path is not None and (
+        path in model.runs.used_as_modules or flow.may_name_module(path.rpartition(".")[2]) or path.endswith("forward")
+    )
 
 
 def _is_method_of_data(model: "Model", call: cst.Call) -> bool:
