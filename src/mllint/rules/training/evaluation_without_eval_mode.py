@@ -1,0 +1,110 @@
+"""## What it does
+
+Finds loops that evaluate a model which is in training mode on every way there.
+
+A loop evaluates when nothing in it, or in the functions of the project that it calls, computes, clears or clips
+gradients or steps an optimizer, and when one of these holds: it runs under `no_grad()`; the dataset of its loader was
+made for evaluation (`train=False`, `split="test"`); the loader is called test or validation data, and nothing in the
+loop is unknown. The model counts as one in training mode when its own training goes on before, or when its class is
+seen to have dropout or batch normalization and nothing has switched it since it was made.
+
+## Why is this bad?
+
+In training mode dropout goes on dropping, so that the numbers are worse than the model and change from run to run, and
+batch normalization uses the statistics of each validation batch, and **puts them into its running statistics**: the
+validation data goes into the model that is saved. `no_grad()` changes none of that, it only stops autograd.
+
+## Example
+
+```python
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+
+
+def train(network: nn.Module, optimizer: torch.optim.Optimizer, training: DataLoader, validation: DataLoader) -> None:
+    for _ in range(10):
+        network.train()
+        for inputs, labels in training:
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(network(inputs), labels).backward()
+            optimizer.step()
+        with torch.no_grad():
+            for inputs, labels in validation:
+                print(nn.functional.cross_entropy(network(inputs), labels))
+```
+
+## Use instead
+
+```python
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+
+
+def train(network: nn.Module, optimizer: torch.optim.Optimizer, training: DataLoader, validation: DataLoader) -> None:
+    for _ in range(10):
+        network.train()
+        for inputs, labels in training:
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(network(inputs), labels).backward()
+            optimizer.step()
+        network.eval()
+        with torch.no_grad():
+            for inputs, labels in validation:
+                print(nn.functional.cross_entropy(network(inputs), labels))
+```
+
+## What it leaves alone
+
+Loops before which the model may be switched to evaluation mode, also by those who call the function, in other files of
+the project too; functions that nobody in the project calls. Models without any layer that asks for its mode, models
+that `from_pretrained` of transformers gave, and models that were switched to training mode right before the loop: to
+recompute the statistics of batch normalization, or to sample with dropout, is done like that. Loops that drop the
+output.
+
+## Fix safety
+
+Unsafe: `eval()` is called before the loop and `train()` after it, and the numbers are others from then on.
+
+## References
+
+- [torch.nn.Module.eval](https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.eval)
+- [Locally disabling gradient computation](https://docs.pytorch.org/docs/stable/notes/autograd.html#evaluation-mode-nn-module-eval)
+- [paddle.nn.Layer](https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/nn/Layer_en.html)
+"""
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from mllint.context import Context
+from mllint.diagnostics import Applicability
+from mllint.edits import NodeFix, insert_after, insert_before
+from mllint.rule import Finding, Rule
+from mllint.semantic.evaluation import evaluated_module, evaluates_in_training_mode
+
+rule = Rule(
+    code="ML310",
+    message="the model is evaluated in training mode",
+    help="call `eval()` of the model before this loop, and `train()` before the training goes on",
+    frameworks=frozenset({"torch", "paddle"}),
+    since="0.1.0",
+    applicability=Applicability.UNSAFE,
+)
+
+
+@rule.on(cst.For)
+def check(loop: cst.For, context: Context) -> Iterator[Finding]:
+    """Report the loop over the data."""
+    if evaluates_in_training_mode(context.model, loop):
+        yield Finding(loop, fix=lambda: _fix(loop, context))
+
+
+def _fix(loop: cst.For, context: Context) -> NodeFix | None:
+    module = evaluated_module(context.model, loop)
+    if module is None:
+        return None
+    line_break = context.line_break(loop)
+    edits = (insert_before(loop, f"{module}.eval()" + line_break), insert_after(loop, f"{line_break}{module}.train()"))
+    return NodeFix("switch to evaluation mode for this loop", edits, Applicability.UNSAFE)

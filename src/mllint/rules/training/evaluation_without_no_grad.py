@@ -1,0 +1,107 @@
+"""## What it does
+
+Finds loops that evaluate a model over a loader and record a graph of every forward pass, though nobody computes
+gradients from it.
+
+A loop evaluates when nothing in it, or in the functions of the project that it calls, computes, clears or clips
+gradients or steps an optimizer, and when one of these holds: the model is in evaluation mode on every way there; the
+dataset of the loader was made for evaluation (`train=False`, `split="test"`); the loader is called test or validation
+data and the same model is trained in another loop. A name alone is never enough.
+
+## Why is this bad?
+
+`eval()` switches layers to another behaviour; it does not stop autograd. Without `no_grad()` every forward pass keeps
+all activations until its output is gone. That takes a multiple of the memory, so that an evaluation runs out of memory
+with a batch size that would fit, and what is collected from the outputs keeps the graphs of all batches.
+
+## Example
+
+```python
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+
+
+def evaluate(network: nn.Module, loader: DataLoader) -> float:
+    network.eval()
+    correct = 0
+    for inputs, labels in loader:
+        correct += (network(inputs).argmax(1) == labels).sum().item()
+    return correct / len(loader)
+```
+
+## Use instead
+
+```python
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+
+
+@torch.no_grad()
+def evaluate(network: nn.Module, loader: DataLoader) -> float:
+    network.eval()
+    correct = 0
+    for inputs, labels in loader:
+        correct += (network(inputs).argmax(1) == labels).sum().item()
+    return correct / len(loader)
+```
+
+## What it leaves alone
+
+Loops that are under `no_grad()` or `inference_mode()`, also in all of the functions that call them, in other files too,
+or under something that cannot be looked into. Loops with a word of gradients in them (`grad`, `autograd`,
+`requires_grad`, hooks): attacks, saliency maps, Fisher information. Loops whose results go into a `backward()` later.
+Models whose parameters are frozen. Trainings that a trainer of another framework runs.
+
+## Fix safety
+
+Safe: the decorator is put on the function where nothing else in it wants gradients.
+
+## References
+
+- [torch.no_grad](https://docs.pytorch.org/docs/stable/generated/torch.no_grad.html)
+- [paddle.no_grad](https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/no_grad_en.html)
+"""
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from mllint.context import Context
+from mllint.diagnostics import Applicability
+from mllint.edits import NodeFix, insert_before
+from mllint.rule import Finding, Rule
+from mllint.semantic.evaluation import evaluates_with_graph, wants_no_gradients
+
+rule = Rule(
+    code="ML311",
+    message="this loop evaluates, but records a graph of every forward pass",
+    help="run it under `no_grad()`",
+    frameworks=frozenset({"torch", "paddle"}),
+    since="0.1.0",
+    applicability=Applicability.SAFE,
+)
+
+
+@rule.on(cst.For)
+def check(loop: cst.For, context: Context) -> Iterator[Finding]:
+    """Report the loop over the data."""
+    if context.model.gradients.off(loop) is not True and evaluates_with_graph(context.model, loop):
+        framework = context.model.framework or "torch"
+        yield Finding(
+            loop,
+            help=f"put `@{framework}.no_grad()` on the function, or the loop under `with {framework}.no_grad():`",
+            fix=lambda: _fix(loop, context),
+        )
+
+
+def _fix(loop: cst.For, context: Context) -> NodeFix | None:
+    function = context.model.enclosing_function(loop)
+    framework = context.model.framework
+    if function is None or framework is None or not wants_no_gradients(context.model, function):
+        return None
+    name, edit = context.need_import(framework)
+    text = f"@{name}.no_grad()" + context.line_break(function)
+    edits = (insert_before(function, text),) if edit is None else (edit, insert_before(function, text))
+    return NodeFix("run the function under `no_grad()`", edits)

@@ -1,0 +1,102 @@
+"""## What it does
+
+Finds schedulers that step before their optimizer has stepped for the first time, in every round of the training loop.
+
+## Why is this bad?
+
+A scheduler sets the first learning rate when it is made. Its first `step()` already goes on to the second one. Called
+at the beginning of the round, it takes away the first value of the schedule, and the whole schedule is one round early.
+PyTorch warns once; Paddle says nothing.
+
+## Example
+
+```python
+import torch
+from torch import nn
+
+network = nn.Linear(3, 1)
+optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
+scheduler = torch.optim.lr_scheduler.StepLR(optimizer, step_size=30)
+for epoch in range(90):
+    scheduler.step()
+    optimizer.zero_grad()
+    network(torch.rand(8, 3)).square().mean().backward()
+    optimizer.step()
+```
+
+## Use instead
+
+```python
+import torch
+from torch import nn
+
+network = nn.Linear(3, 1)
+optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
+scheduler = torch.optim.lr_scheduler.StepLR(optimizer, step_size=30)
+for epoch in range(90):
+    optimizer.zero_grad()
+    network(torch.rand(8, 3)).square().mean().backward()
+    optimizer.step()
+    scheduler.step()
+```
+
+## What it leaves alone
+
+A step that is told the epoch or a metric (`scheduler.step(epoch)`), and one in a branch. Schedulers of which it is not
+known how they are made, whose optimizer does not step in the same loop, or that are made for a resumed training
+(`last_epoch=`) or for a warm-up that begins at zero (`LambdaLR`, `LinearWarmup`). Loops of their own that only bring a
+scheduler to where it was. Optimizers and schedulers that are given to something that cannot be looked into before.
+
+## Fix safety
+
+Unsafe: the step goes to the end of the round, and the learning rates change with that.
+
+## References
+
+- [How to adjust learning rate](https://docs.pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate)
+- [paddle.optimizer.lr.LRScheduler](https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/optimizer/lr/LRScheduler_en.html)
+"""
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from mllint.context import Context
+from mllint.diagnostics import Applicability
+from mllint.edits import NodeFix, delete_before, insert_after
+from mllint.rule import Finding, Rule
+from mllint.semantic.schedules import steps_before_optimizer
+
+rule = Rule(
+    code="ML307",
+    message="the scheduler steps before its optimizer: the first learning rate is skipped",
+    help="call the scheduler's `step()` after the optimizer's",
+    frameworks=frozenset({"torch", "paddle"}),
+    since="0.1.0",
+    applicability=Applicability.UNSAFE,
+)
+
+
+@rule.on_method("step")
+def check(call: cst.Call, context: Context) -> Iterator[Finding]:
+    """Report the step of the scheduler."""
+    if not call.args and steps_before_optimizer(context.model, call) is not None:
+        yield Finding(call, fix=lambda: _fix(call, context))
+
+
+def _fix(call: cst.Call, context: Context) -> NodeFix | None:
+    """Move the statement to the end of the loop's body."""
+    statement = context.statement(call)
+    line = context.parent(statement)
+    block = None if line is None else context.parent(line)
+    loop = None if block is None else context.parent(block)
+    if not isinstance(block, cst.IndentedBlock) or not isinstance(loop, (cst.For, cst.While)):
+        return None
+    if not isinstance(line, cst.SimpleStatementLine) or len(line.body) != 1 or line is block.body[-1]:
+        return None
+    following = block.body[block.body.index(line) + 1]
+    first = following.body[0] if isinstance(following, cst.SimpleStatementLine) else following
+    last = block.body[-1]
+    end = last.body[-1] if isinstance(last, cst.SimpleStatementLine) else last
+    edits = (delete_before(statement, first), insert_after(end, context.line_break(statement) + context.text(call)))
+    return NodeFix("step the scheduler at the end of the round", edits, Applicability.UNSAFE)

@@ -1,0 +1,107 @@
+"""## What it does
+
+Finds schedulers that were made to count epochs and step for every batch, and schedulers that were made to count batches
+and step once an epoch.
+
+How the scheduler is made. It counts epochs when its numbers are (shares of) the very number of rounds of the loop over
+the epochs, literal numbers that all lie within a literal number of epochs, or a factor of at most 0.99 for each step.
+It counts batches when the length of something (`len(loader)`) goes into its numbers, or `steps_per_epoch` is given.
+
+## Why is this bad?
+
+A scheduler counts its steps, and knows neither batches nor epochs. `StepLR(optimizer, step_size=30)` that steps for
+every batch divides the learning rate by ten every thirty batches: after the first epoch nothing is learned any more.
+`CosineAnnealingLR(optimizer, T_max=epochs)` swings up and down within each epoch. `OneCycleLR` that was made for
+`epochs * len(loader)` steps and gets one an epoch never leaves its warm-up. Nothing is raised.
+
+## Example
+
+```python
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+
+
+def train(network: nn.Module, loader: DataLoader, epochs: int) -> None:
+    optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
+    scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=epochs)
+    for _ in range(epochs):
+        for inputs, labels in loader:
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(network(inputs), labels).backward()
+            optimizer.step()
+            scheduler.step()
+```
+
+## Use instead
+
+```python
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+
+
+def train(network: nn.Module, loader: DataLoader, epochs: int) -> None:
+    optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
+    scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=epochs)
+    for _ in range(epochs):
+        for inputs, labels in loader:
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(network(inputs), labels).backward()
+            optimizer.step()
+        scheduler.step()
+```
+
+## What it leaves alone
+
+Everything that these facts do not settle: numbers from a configuration, steps in a branch (`if step % 100 == 0:`),
+loops over batches that are left early, schedulers that are made in a way that cannot be seen.
+
+## Fix safety
+
+There is no fix: where the step belongs is seen in the loops, not at the step.
+
+## References
+
+- [How to adjust learning rate](https://docs.pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate)
+- [torch.optim.lr_scheduler.OneCycleLR](https://docs.pytorch.org/docs/stable/generated/torch.optim.lr_scheduler.OneCycleLR.html)
+- [paddle.optimizer.lr.LRScheduler](https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/optimizer/lr/LRScheduler_en.html)
+"""
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from mllint.context import Context
+from mllint.rule import Finding, Rule
+from mllint.semantic.rates import stepped_too_often, stepped_too_seldom
+
+rule = Rule(
+    code="ML308",
+    message="the scheduler is stepped at another rate than it was made for",
+    help="step it once for what its arguments count: an epoch or a batch",
+    frameworks=frozenset({"torch", "paddle"}),
+    since="0.1.0",
+)
+
+
+@rule.on_method("step")
+def check(call: cst.Call, context: Context) -> Iterator[Finding]:
+    """Report the step of the scheduler."""
+    if call.args:
+        return
+    counted = stepped_too_often(context.model, call)
+    if counted is not None:
+        yield Finding(
+            call,
+            "the scheduler counts epochs, but is stepped for every batch",
+            f"`{counted}` counts epochs: step the scheduler once an epoch, behind the loop over the batches",
+        )
+        return
+    counted = stepped_too_seldom(context.model, call)
+    if counted is not None:
+        yield Finding(
+            call,
+            "the scheduler counts batches, but is stepped once an epoch",
+            f"`{counted}` counts batches: step the scheduler in the loop over the batches",
+        )

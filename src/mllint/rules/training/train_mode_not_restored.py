@@ -1,0 +1,140 @@
+"""## What it does
+
+Finds models that are switched to evaluation mode in a training loop and never back, so that the rest of the training
+runs in evaluation mode, and models of transformers that are trained in the evaluation mode in which `from_pretrained`
+leaves them.
+
+## Why is this bad?
+
+In evaluation mode dropout does nothing, and batch normalization uses its running statistics and no longer updates
+them. The first epoch trains the network that was meant, all others a different one. Nothing is raised, and the loss
+even looks better.
+
+## Example
+
+```python
+import torch
+from torch import nn
+
+network = nn.Sequential(nn.Linear(3, 3), nn.Dropout(), nn.Linear(3, 1))
+optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
+for epoch in range(10):
+    optimizer.zero_grad()
+    network(torch.rand(8, 3)).square().mean().backward()
+    optimizer.step()
+    network.eval()
+    with torch.no_grad():
+        print(network(torch.rand(8, 3)).square().mean())
+```
+
+## Use instead
+
+```python
+import torch
+from torch import nn
+
+network = nn.Sequential(nn.Linear(3, 3), nn.Dropout(), nn.Linear(3, 1))
+optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
+for epoch in range(10):
+    network.train()
+    optimizer.zero_grad()
+    network(torch.rand(8, 3)).square().mean().backward()
+    optimizer.step()
+    network.eval()
+    with torch.no_grad():
+        print(network(torch.rand(8, 3)).square().mean())
+```
+
+## What it leaves alone
+
+Loops in which the model may be switched back at any place, also in a function or method of the project that is called
+there, or in a call that is given the model and cannot be looked into. Models that are in evaluation mode before the
+loop begins, or are switched right before they are trained, with no evaluation between: to fine-tune with frozen batch
+normalization is done like that. Models without a layer that asks for its mode. Models that no optimizer in the loop
+updates (teachers, averaged copies, target networks), parts of a model, models that every round makes anew, and
+trainings that a trainer of another framework runs (Lightning, Accelerate, DeepSpeed and their like).
+
+What is only called `model` or `net`, because it is a parameter of a function that nobody in the file calls, counts as a
+module where it is switched and called.
+
+## Fix safety
+
+Unsafe: `train()` is called at the beginning of every round of the loop, and the training is another one from then on.
+
+## References
+
+- [torch.nn.Module.eval](https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.eval)
+- [PreTrainedModel.from_pretrained](https://huggingface.co/docs/transformers/main_classes/model)
+- [paddle.nn.Layer](https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/nn/Layer_en.html)
+"""
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from mllint.context import Context
+from mllint.diagnostics import Applicability
+from mllint.edits import NodeFix, insert_before
+from mllint.rule import Finding, Rule
+from mllint.semantic.steps import Event, Kind
+from mllint.semantic.training_modes import is_as_loaded, is_trained_as_loaded, trained_in_evaluation_mode
+from mllint.semantic.values import Module
+from mllint.syntax.shape import dotted_path
+
+rule = Rule(
+    code="ML312",
+    message="the model stays in evaluation mode while the loop goes on training it",
+    help="call `train()` of the model at the beginning of every round",
+    frameworks=frozenset({"torch", "paddle", "transformers"}),
+    since="0.1.0",
+    applicability=Applicability.UNSAFE,
+)
+
+
+@rule.on_method("eval", "train")
+def check(call: cst.Call, context: Context) -> Iterator[Finding]:
+    """Report the call that switches to evaluation mode."""
+    occurrences = context.model.runs.at(call)
+    if not any(item.event.kind is Kind.EVAL for item in occurrences):
+        return
+    if not any(item.event.loops for item in occurrences):
+        occurrences = context.model.runs.at(call, everywhere=True)
+    found = (trained_in_evaluation_mode(item.run, item.event) for item in occurrences)
+    trained = next((event for event in found if event is not None), None)
+    if trained is not None:
+        yield Finding(call, fix=lambda: _fix(call, trained, context))
+
+
+@rule.on(cst.Call, mentions=("from_pretrained",))
+def check_loaded(call: cst.Call, context: Context) -> Iterator[Finding]:
+    """Report the forward pass that trains a model as `from_pretrained` gave it."""
+    if not isinstance(context.value(call.func), Module):
+        return
+    occurrences = context.model.runs.at(call)
+    events = [item.event for item in occurrences if item.event.kind is Kind.FORWARD]
+    if not events or len(events) != len(occurrences) or not all(is_as_loaded(event) for event in events):
+        return
+    if all(is_trained_as_loaded(item.run, item.event) for item in occurrences):
+        yield Finding(
+            call,
+            "the model is trained in evaluation mode, in which `from_pretrained` leaves it",
+            "call `train()` of the model before the training loop",
+        )
+
+
+def _fix(call: cst.Call, trained: Event, context: Context) -> NodeFix | None:
+    """Switch back at the beginning of the loop, if that stands in the same function as both calls."""
+    function = context.model.enclosing_function(call)
+    assert isinstance(call.func, cst.Attribute)
+    path = dotted_path(call.func.value)
+    loop = next((item for item in context.ancestors(call) if isinstance(item, (cst.For, cst.While))), None)
+    if path is None or loop is None or not isinstance(loop.body, cst.IndentedBlock):
+        return None
+    if trained.frame.model is not context.model or loop not in context.ancestors(trained.node):
+        return None
+    if context.model.enclosing_function(trained.node) is not function:
+        return None
+    first = loop.body.body[0]
+    target = first.body[0] if isinstance(first, cst.SimpleStatementLine) else first
+    text = f"{path}.train()" + context.line_break(target)
+    return NodeFix("switch back to training in every round", (insert_before(target, text),), Applicability.UNSAFE)

@@ -1,0 +1,317 @@
+"""Loops that evaluate a model: what is called in them, in which mode, with or without a graph."""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.semantic.data_sources import yields_data
+from mllint.semantic.definitions import ClassInfo
+from mllint.semantic.loaders import EVALUATION, role_of
+from mllint.semantic.mode_layers import depends_on_mode
+from mllint.semantic.runs import LoopRun
+from mllint.semantic.scopes import Binding
+from mllint.semantic.steps import Event, Kind, events
+from mllint.semantic.things import Frame
+from mllint.semantic.training_modes import (
+    EVAL,
+    FRESH,
+    TRAINED,
+    is_as_loaded,
+    is_made_in,
+    is_made_within,
+    is_one,
+    is_trained,
+    modes_before,
+    records_graph,
+)
+from mllint.semantic.values import Module, Object
+from mllint.syntax.shape import constant, dotted_path
+from mllint.syntax.walk import subtree
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+_TRAINING = frozenset({
+    Kind.BACKWARD, Kind.STEP, Kind.MINIMIZE, Kind.WRITE_GRADIENT, Kind.ZERO, Kind.CLIP, Kind.SCALE, Kind.UNSCALE,
+    Kind.FREEZE,
+})  # fmt: skip
+_GRADIENT_WORDS = frozenset({
+    "grad", "backward", "requires_grad", "requires_grad_", "enable_grad", "retain_grad", "stop_gradient",
+    "jacobian", "hessian", "jvp", "vjp", "volatile", "register_hook", "register_backward_hook", "set_grad_enabled",
+    "register_full_backward_hook", "functional_call",
+})  # fmt: skip
+"""Words of code that wants gradients of something."""
+_STEPPING = frozenset({"step", "minimize", "zero_grad", "train_step", "optimizer", "fit"})
+_NAMED_EVALUATION = re.compile(
+    r"(?:^|_)(?:test|tst|val|valid|validate|validation|eval|evaluate|evaluation|dev)(?:_|\d|$)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Round:
+    """One time that a loop runs, and the forward passes in it of which it is the loop over the data."""
+
+    found: LoopRun
+    forwards: tuple[Event, ...]
+
+
+# -- with a graph ------------------------------------------------------------------------------------------------------
+
+
+def evaluates_with_graph(model: "Model", node: cst.For) -> bool:
+    """Whether a loop surely evaluates and records a graph of every forward pass in it, for nothing."""
+    return _all_rounds(model, node, _records_for_nothing)
+
+
+def _records_for_nothing(found: _Round) -> bool:
+    return (
+        any(_is_evaluation(found, forward) for forward in found.forwards)
+        and all(records_graph(forward) for forward in found.forwards)
+        and not _is_frozen(found)
+        and not _wants_gradients(found)
+        and not _is_used_for_backward(found.found)
+    )
+
+
+def _is_evaluation(found: _Round, forward: Event) -> bool:
+    """Whether a forward pass evaluates: by its mode, the data, or the data's name where it is trained elsewhere."""
+    run, module = found.found.run, forward.thing
+    assert module is not None
+    if modes_before(run, module, forward) == {EVAL}:
+        return True
+    loop = found.found.loop
+    assert isinstance(loop.node, cst.For)
+    if role_of(loop.frame, loop.node.iter) == EVALUATION:
+        return True
+    return _is_called_evaluation(found.found) and is_trained(run, module)
+
+
+def _is_called_evaluation(found: LoopRun) -> bool:
+    """Whether the data of a loop is called test or validation data. Only a hint: who asks must know more."""
+    node = found.loop.node
+    assert isinstance(node, cst.For)
+    names = [item.value for item in subtree(node.iter) if isinstance(item, cst.Name)]
+    return any(_NAMED_EVALUATION.search(_snake(name)) for name in names)
+
+
+def _snake(name: str) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower().replace("testloader", "test").replace("valloader", "val")
+
+
+# -- in training mode --------------------------------------------------------------------------------------------------
+
+
+def evaluates_in_training_mode(model: "Model", node: cst.For) -> bool:
+    """Whether a loop surely evaluates a model that is in training mode, on every way there."""
+    return _all_rounds(model, node, _is_in_training_mode)
+
+
+def _is_in_training_mode(found: _Round) -> bool:
+    if found.found.run.is_cut or _wants_gradients(found):
+        return False
+    return all(_trains_while_it_evaluates(found, forward) for forward in found.forwards)
+
+
+def _trains_while_it_evaluates(found: _Round, forward: Event) -> bool:
+    run, module, loop = found.found.run, forward.thing, found.found.loop
+    assert module is not None
+    assert isinstance(loop.node, cst.For)
+    is_evaluation = (
+        role_of(loop.frame, loop.node.iter) == EVALUATION
+        or records_graph(forward) is False
+        or (_is_called_evaluation(found.found) and not _hands_on(found))
+    )
+    if not is_evaluation or _is_discarded(forward) or is_as_loaded(forward):
+        return False
+    value = forward.frame.value(forward.node.func) if isinstance(forward.node, cst.Call) else None
+    depends = depends_on_mode(value)
+    modes = modes_before(run, module, forward)
+    if not modes or not modes <= {FRESH, TRAINED} or depends is False:
+        return False
+    if TRAINED in modes:
+        return is_trained(run, module)
+    if depends is not True or not isinstance(value, Module) or value.call is None or not is_made_within(run, module):
+        return False
+    return value.definition is None or not _switches_itself(value.definition)
+
+
+def _switches_itself(definition: ClassInfo) -> bool:
+    """Whether a module may be put into evaluation mode by its own constructor."""
+    constructors = [info.methods["__init__"] for info in definition.lineage if "__init__" in info.methods]
+    words = {item.value for method in constructors for item in subtree(method.node.body) if isinstance(item, cst.Name)}
+    return bool(words & {"eval", "train"})
+
+
+def _hands_on(found: _Round) -> bool:
+    """Whether something in the loop that cannot be looked into may train."""
+    return any(event.kind is Kind.UNKNOWN for event in events(found.found.loop.body))
+
+
+def _is_discarded(forward: Event) -> bool:
+    """Whether nobody wants the output: the statistics of batch normalization are being collected."""
+    return isinstance(forward.frame.model.tree.parent(forward.node), cst.Expr)
+
+
+def evaluated_module(model: "Model", node: cst.For) -> str | None:
+    """The one module that a loop of a file calls, as it is written in the function of the loop."""
+    written = {
+        None if forward.frame is not item.found.loop.frame else dotted_path(getattr(forward.node, "func", forward.node))
+        for item in _rounds(model, model.runs.loops_at(node))
+        for forward in item.forwards
+    }
+    return written.pop() if len(written) == 1 else None
+
+
+def wants_no_gradients(model: "Model", function: cst.FunctionDef) -> bool:
+    """Whether nothing in a function, nor in what it returns to its callers here, is used for gradients."""
+    if not model.function_info(function).is_plain:
+        return False
+    return not any(
+        isinstance(item, cst.Name) and item.value in _GRADIENT_WORDS | _STEPPING for item in subtree(function.body)
+    )
+
+
+# -- which loops and which forward passes ------------------------------------------------------------------------------
+
+
+def _all_rounds(model: "Model", node: cst.For, judge: Callable[[_Round], bool]) -> bool:
+    """Whether every run of a loop that evaluates something is judged to be wrong.
+
+    Of a function that nobody in its file calls, those in other files are asked for, too.
+    """
+    rounds = list(_rounds(model, model.runs.loops_at(node)))
+    if rounds and any(item.found.is_root for item in rounds):
+        rounds = list(_rounds(model, model.runs.loops_at(node, everywhere=True)))
+    return bool(rounds) and all(judge(item) for item in rounds)
+
+
+def _rounds(model: "Model", found: tuple[LoopRun, ...]) -> Iterator[_Round]:
+    for item in found:
+        inside = list(events(item.loop.body))
+        if any(event.kind in _TRAINING for event in inside) or not isinstance(item.loop.node, cst.For):
+            continue
+        forwards = tuple(
+            event
+            for event in inside
+            if event.kind is Kind.FORWARD
+            and event.thing is not None
+            and _loop_over_data(event) is item.loop
+            and not is_made_in(item.loop, event, event.thing)
+        )
+        if forwards:
+            yield _Round(item, forwards)
+
+
+def _loop_over_data(forward: Event) -> object:
+    """The innermost loop around a forward pass that gives it its data."""
+    for loop in reversed(forward.loops):
+        if isinstance(loop.node, cst.For) and (
+            _is_over_loader(loop.frame, loop.node.iter) or _feeds(loop.frame, loop.node, forward)
+        ):
+            return loop
+    return None
+
+
+def _is_over_loader(frame: Frame, iterable: cst.BaseExpression) -> bool:
+    value = frame.value(iterable)
+    return (isinstance(value, Object) and value.kind == "loader") or yields_data(iterable)
+
+
+def _feeds(frame: Frame, node: cst.For, forward: Event) -> bool:
+    """Whether what a loop binds, or takes from an iterator, is what a forward pass in the same function is given."""
+    if forward.frame is not frame or not isinstance(forward.node, cst.Call):
+        return False
+    bound = set() if _counts(node.iter) else _names(node.target)
+    for statement in subtree(node.body):
+        if isinstance(statement, cst.Assign) and (_is_next(statement.value) or bound & _names(statement.value)):
+            bound |= {name for target in statement.targets for name in _names(target.target)}
+    return any(bound & _names(arg.value) for arg in forward.node.args)
+
+
+def _is_next(node: cst.BaseExpression) -> bool:
+    """``next(batches)``, ``batches.next()``."""
+    return isinstance(node, cst.Call) and (dotted_path(node.func) or "").rpartition(".")[2] in ("next", "__next__")
+
+
+def _counts(iterable: cst.BaseExpression) -> bool:
+    """``range(n)``: numbers, and no data."""
+    callee = iterable.func if isinstance(iterable, cst.Call) else None
+    name = (dotted_path(callee) or "").rpartition(".")[2] if callee is not None else ""
+    if name in ("range", "trange", "xrange", "count"):
+        return True
+    first = iterable.args[0] if isinstance(iterable, cst.Call) and iterable.args else None
+    return name in ("tqdm", "enumerate") and first is not None and _counts(first.value)
+
+
+def _names(node: cst.CSTNode) -> set[str]:
+    return {item.value for item in subtree(node) if isinstance(item, cst.Name)}
+
+
+# -- what is wanted of the gradients -----------------------------------------------------------------------------------
+
+
+def _is_frozen(found: _Round) -> bool:
+    """Whether the parameters of the model may ask for no gradients at all."""
+    return any(
+        event.kind is Kind.FREEZE
+        and (event.thing is None or any(is_one(event.thing, item.thing) for item in found.forwards))
+        for event in found.found.run.events
+    )
+
+
+def _wants_gradients(found: _Round) -> bool:
+    """Whether a word of gradients stands in the loop, or in a function of the project that is called from it."""
+    loop = found.found.loop
+    bodies: dict[int, cst.CSTNode] = {id(loop.node): loop.node}
+    for event in events(loop.body):
+        if event.frame is not loop.frame and event.frame.function is not None:
+            bodies[id(event.frame.function.node)] = event.frame.function.node
+    return any(_says_gradients(body) for body in bodies.values())
+
+
+def _says_gradients(body: cst.CSTNode) -> bool:
+    """Whether a word of gradients stands in some code, but not in ``requires_grad=False``."""
+    words = [item for item in subtree(body) if isinstance(item, cst.Name) and item.value in _GRADIENT_WORDS]
+    if not words:
+        return False
+    refused = {
+        id(item.keyword) for item in subtree(body) if isinstance(item, cst.Arg) and constant(item.value) is False
+    }
+    return any(id(word) not in refused for word in words)
+
+
+def _is_used_for_backward(found: LoopRun) -> bool:
+    """Whether gradients may be computed of something that a loop made, in its function or in those that called it."""
+    frame = found.loop.frame
+    node: cst.CSTNode = found.loop.node
+    while True:
+        for event in found.run.events:
+            is_here = event.kind is Kind.BACKWARD and event.frame is frame
+            if is_here and _comes_from(frame, event.node, node, set()):
+                return True
+        if frame.caller is None or frame.call is None:
+            return False
+        node, frame = frame.call, frame.caller
+
+
+def _comes_from(frame: Frame, expression: cst.CSTNode, source: cst.CSTNode, seen: set[Binding]) -> bool:
+    """Whether something in an expression was bound in, or by, a piece of code."""
+    for name in subtree(expression):
+        if not isinstance(name, cst.Name):
+            continue
+        for binding in frame.model.reaching(name):
+            if binding in seen:
+                continue
+            seen.add(binding)
+            holders = (binding.node, *frame.model.tree.ancestors(binding.node))
+            if any(item is source for item in holders):
+                return True
+            if binding.value is not None:
+                if any(item is source for item in subtree(binding.value)):
+                    return True
+                if _comes_from(frame, binding.value, source, seen):
+                    return True
+    return False

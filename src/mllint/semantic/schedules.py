@@ -1,0 +1,155 @@
+"""Schedulers: whose learning rate they set, and whether they step before their optimizer."""
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.knowledge import lookup
+from mllint.semantic.owners import makers_of
+from mllint.semantic.paths import Paths
+from mllint.semantic.runs import Occurrence, Run
+from mllint.semantic.scopes import Binding
+from mllint.semantic.steps import Event, Kind
+from mllint.semantic.things import Frame, Thing
+from mllint.semantic.values import Object
+from mllint.syntax.shape import argument
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+_UPDATES = (Kind.STEP, Kind.MINIMIZE)
+
+
+# -- whose learning rate -----------------------------------------------------------------------------------------------
+
+
+def construction_of(scheduler: Thing | None) -> tuple[Binding, Object, cst.Call] | None:
+    """Where the one scheduler that a thing may be is made: the binding, what it is, and the call."""
+    if scheduler is None or len(scheduler.path) > 1:
+        return None
+    makers = [maker for root in scheduler.roots for maker in makers_of(root, scheduler.path)]
+    if len(makers) != 1:
+        return None
+    value = makers[0].scope.model.binding_value(makers[0])
+    if not isinstance(value, Object) or value.kind != "scheduler" or value.call is None:
+        return None
+    return makers[0], value, value.call
+
+
+def steps_of_optimizer(run: Run, scheduler: Thing) -> tuple[Event, ...]:
+    """The steps in a run of the optimizer whose learning rate a scheduler sets."""
+    return run.derived(("steps of", scheduler), partial(_steps_of_optimizer, run, scheduler))
+
+
+def _steps_of_optimizer(run: Run, scheduler: Thing) -> tuple[Event, ...]:
+    made = construction_of(scheduler)
+    if made is None:
+        return ()
+    binding, value, call = made
+    updates = [event for event in run.events if event.kind in _UPDATES and event.thing is not None]
+    if value.framework == "paddle":
+        return tuple(event for event in updates if _learns_by(event, scheduler))
+    given = argument(call, 0, "optimizer")
+    optimizer = None if given is None else seen_from_maker(run, binding, given.value)
+    if optimizer is None:
+        return ()
+    return tuple(event for event in updates if event.thing is not None and event.thing.may_be(optimizer))
+
+
+def seen_from_maker(run: Run, binding: Binding, node: cst.BaseExpression) -> Thing | None:
+    """What an expression stands for where a thing is made: in the body of the run itself, where it was made there."""
+    model = binding.scope.model
+    for event in run.events:
+        frame: Frame | None = event.frame
+        while frame is not None:
+            if frame.model is model and _scope_of(frame) is binding.scope:
+                return frame.thing(node)
+            frame = frame.caller
+    function = model.enclosing_function(node)
+    return Frame(model, None if function is None else model.function_info(function)).thing(node)
+
+
+def _scope_of(frame: Frame) -> object:
+    return frame.model.scope(frame.model.tree.module) if frame.function is None else frame.function.scope
+
+
+def _learns_by(update: Event, scheduler: Thing) -> bool:
+    """Whether a Paddle optimizer was given a scheduler for its learning rate."""
+    assert update.thing is not None
+    for root in update.thing.roots:
+        for maker in makers_of(root, update.thing.path):
+            model = maker.scope.model
+            value = model.binding_value(maker)
+            call = value.call if isinstance(value, Object) else None
+            if call is None:
+                continue
+            names = lookup.parameters(value.name) if isinstance(value, Object) else ()
+            position = names.index("learning_rate") if "learning_rate" in names else None
+            given = argument(call, position, "learning_rate")
+            function = model.enclosing_function(call)
+            frame = Frame(model, None if function is None else model.function_info(function))
+            thing = None if given is None else frame.thing(given.value)
+            if thing is not None and thing.may_be(scheduler):
+                return True
+    return False
+
+
+# -- before the optimizer ----------------------------------------------------------------------------------------------
+
+_FRESH, _UPDATED, _PASSED = "fresh", "updated", "passed"
+
+
+def steps_before_optimizer(model: "Model", call: cst.Call) -> cst.CSTNode | None:
+    """The optimizer's step that follows a scheduler's in every round, where that one surely comes first."""
+    found: cst.CSTNode | None = None
+    for occurrence in model.runs.at(call):
+        step = _update_behind(occurrence)
+        if step is None:
+            return None
+        found = step.node
+    return found
+
+
+def _update_behind(occurrence: Occurrence) -> Event | None:
+    run, schedule = occurrence.run, occurrence.event
+    if schedule.kind is not Kind.SCHEDULE or schedule.thing is None or run.is_cut or not schedule.loops:
+        return None
+    if not isinstance(schedule.node, cst.Call) or schedule.node.args:
+        return None  # told the epoch, or a metric, it sets the learning rate for that
+    loop = schedule.loops[-1]
+    behind = [step for step in steps_of_optimizer(run, schedule.thing) if loop in step.loops]
+    if not behind or not schedule.happens_in_every_round(loop) or _is_chained(schedule.thing):
+        return None
+    optimizer = behind[0].thing
+    assert optimizer is not None
+    key = ("schedule", schedule, optimizer)
+    paths: Paths[str] = run.derived(key, partial(_paths, run, schedule, optimizer))
+    return behind[0] if paths.before(schedule) - {_PASSED} == {_FRESH} else None
+
+
+def _paths(run: Run, schedule: Event, optimizer: Thing) -> Paths[str]:
+    def advance(state: str, event: Event) -> str:
+        if event is schedule:
+            return _PASSED
+        if state == _FRESH and event.kind in (*_UPDATES, Kind.UNKNOWN, Kind.LOAD) and event.concerns(optimizer):
+            return _UPDATED
+        if state == _FRESH and event.kind in (Kind.LOAD, Kind.SCHEDULE) and event.concerns(schedule.thing):
+            return _UPDATED
+        return state
+
+    return Paths(run.steps, _FRESH, advance)
+
+
+def _is_chained(scheduler: Thing) -> bool:
+    """Whether a scheduler is one of warm-up: its first value may be meant to be skipped."""
+    made = construction_of(scheduler)
+    if made is None:
+        return True
+    last = argument(made[2], None, "last_epoch")
+    return last is not None or made[1].name.rpartition(".")[2] in (
+        "LambdaLR",
+        "LambdaDecay",
+        "LinearWarmup",
+        "SequentialLR",
+    )

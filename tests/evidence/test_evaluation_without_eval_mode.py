@@ -1,0 +1,52 @@
+"""ML310: in training mode an evaluation is random, and writes into the statistics, under ``no_grad()`` too."""
+
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.evidence
+
+
+def test_torch_statistics_take_in_validation_data(torch: Any) -> None:
+    norm = torch.nn.BatchNorm1d(2)
+    before = norm.running_mean.clone()
+    for context in (torch.no_grad, torch.inference_mode):
+        with context():
+            norm(torch.randn(8, 2) + 5)
+        assert not torch.equal(norm.running_mean, before)
+        before = norm.running_mean.clone()
+    norm.eval()
+    norm(torch.randn(8, 2) + 5)
+    assert torch.equal(norm.running_mean, before)
+
+
+def test_torch_dropout_goes_on(torch: Any) -> None:
+    dropout = torch.nn.Dropout(0.5)
+    with torch.no_grad():
+        assert (dropout(torch.ones(1000)) == 0).any()
+
+
+def test_torch_modules_begin_in_training_mode(torch: Any) -> None:
+    network = torch.nn.Linear(2, 2)
+    assert network.training
+    network.load_state_dict(torch.nn.Linear(2, 2).eval().state_dict())
+    assert network.training, "a state dict says nothing of the mode"
+
+
+def test_paddle_statistics_take_in_validation_data(paddle: Any) -> None:
+    norm = paddle.nn.BatchNorm1D(2)
+    before = norm._mean.numpy().copy()
+    with paddle.no_grad():
+        norm(paddle.randn([8, 2]) + 5)
+    after = norm._mean.numpy().copy()
+    assert (after != before).any()
+    norm.eval()
+    norm(paddle.randn([8, 2]) + 5)
+    assert (norm._mean.numpy() == after).all()
+
+
+def test_paddle_dropout_goes_on(paddle: Any) -> None:
+    dropout = paddle.nn.Dropout(0.5)
+    assert dropout.training
+    with paddle.no_grad():
+        assert (dropout(paddle.ones([1000])).numpy() == 0).any()

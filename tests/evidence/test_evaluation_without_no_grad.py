@@ -1,0 +1,52 @@
+"""ML311: ``eval()`` does not stop autograd; the decorator does, of functions and of generators."""
+
+import inspect
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.evidence
+
+
+def test_torch_eval_records(torch: Any) -> None:
+    network = torch.nn.Linear(2, 2).eval()
+    assert network(torch.ones(1, 2)).grad_fn is not None
+    for context in (torch.no_grad, torch.inference_mode):
+
+        @context()
+        def evaluate() -> Any:
+            return network(torch.ones(1, 2))
+
+        assert evaluate().grad_fn is None
+        assert torch.is_grad_enabled()
+
+
+def test_torch_activations_are_kept(torch: Any) -> None:
+    network = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Sigmoid(), torch.nn.Linear(2, 2)).eval()
+    kept: list[Any] = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda item: kept.append(item) or item, lambda item: item):
+        network(torch.ones(1, 2))
+        assert kept
+        kept.clear()
+        with torch.no_grad():
+            network(torch.ones(1, 2))
+        assert not kept
+
+
+def test_torch_frozen_parameters_record_nothing(torch: Any) -> None:
+    network = torch.nn.Linear(2, 2).requires_grad_(False)
+    assert network(torch.ones(1, 2)).grad_fn is None
+
+
+def test_paddle_eval_records(paddle: Any) -> None:
+    network = paddle.nn.Linear(2, 2)
+    network.eval()
+    assert not network(paddle.ones([1, 2])).stop_gradient
+
+    @paddle.no_grad()
+    def evaluate() -> Any:
+        return network(paddle.ones([1, 2]))
+
+    assert not inspect.isgeneratorfunction(evaluate)
+    assert evaluate().stop_gradient
+    assert not network(paddle.ones([1, 2])).stop_gradient
