@@ -9,6 +9,7 @@ import libcst as cst
 
 from mllint.semantic.data_sources import yields_data
 from mllint.semantic.definitions import ClassInfo
+from mllint.semantic.flow import may_name_module
 from mllint.semantic.loaders import EVALUATION, role_of
 from mllint.semantic.mode_layers import depends_on_mode
 from mllint.semantic.runs import LoopRun
@@ -27,7 +28,7 @@ from mllint.semantic.training_modes import (
     modes_before,
     records_graph,
 )
-from mllint.semantic.values import Module, Object
+from mllint.semantic.values import Function, Module, Object
 from mllint.syntax.shape import constant, dotted_path
 from mllint.syntax.walk import subtree
 
@@ -58,12 +59,39 @@ class _Round:
     forwards: tuple[Event, ...]
 
 
+# -- at a glance -------------------------------------------------------------------------------------------------------
+
+_TELLING = ("eval", "train", "backward", "no_grad", "inference_mode", "minimize")
+"""What a file calls in which anything is known of the modes of models, or of gradients."""
+
+
+def may_evaluate(model: "Model", node: cst.For) -> bool:
+    """Whether a loop may call a model, to go by its text: what this denies need not be followed."""
+    if not any(word in model.calls_by_word for word in _TELLING):
+        return False
+    return any(isinstance(item, cst.Call) and _may_be_model(model, item.func) for item in subtree(node.body))
+
+
+def _may_be_model(model: "Model", callee: cst.BaseExpression) -> bool:
+    path = dotted_path(callee)
+    if path is None:
+        return isinstance(callee, cst.Subscript)
+    last = path.rpartition(".")[2]
+    if last in model.function_names or last == "forward" or may_name_module(last) or path in model.runs.used_as_modules:
+        return True
+    return isinstance(model.value(callee), (Module, Function))
+
+
 # -- with a graph ------------------------------------------------------------------------------------------------------
 
 
 def evaluates_with_graph(model: "Model", node: cst.For) -> bool:
     """Whether a loop surely evaluates and records a graph of every forward pass in it, for nothing."""
-    return _all_rounds(model, node, _records_for_nothing)
+    return _all_rounds(model, node, _records_for_nothing, _may_record)
+
+
+def _may_record(found: _Round) -> bool:
+    return all(records_graph(forward) is not False for forward in found.forwards) and not _wants_gradients(found)
 
 
 def _records_for_nothing(found: _Round) -> bool:
@@ -106,7 +134,15 @@ def _snake(name: str) -> str:
 
 def evaluates_in_training_mode(model: "Model", node: cst.For) -> bool:
     """Whether a loop surely evaluates a model that is in training mode, on every way there."""
-    return _all_rounds(model, node, _is_in_training_mode)
+    return _all_rounds(model, node, _is_in_training_mode, _may_train)
+
+
+def _may_train(found: _Round) -> bool:
+    run = found.found.run
+    return all(
+        forward.thing is not None and modes_before(run, forward.thing, forward) <= {FRESH, TRAINED}
+        for forward in found.forwards
+    ) and not _wants_gradients(found)
 
 
 def _is_in_training_mode(found: _Round) -> bool:
@@ -177,13 +213,17 @@ def wants_no_gradients(model: "Model", function: cst.FunctionDef) -> bool:
 # -- which loops and which forward passes ------------------------------------------------------------------------------
 
 
-def _all_rounds(model: "Model", node: cst.For, judge: Callable[[_Round], bool]) -> bool:
+def _all_rounds(
+    model: "Model", node: cst.For, judge: Callable[[_Round], bool], may_be: Callable[[_Round], bool]
+) -> bool:
     """Whether every run of a loop that evaluates something is judged to be wrong.
 
-    Of a function that nobody in its file calls, those in other files are asked for, too.
+    Of a function that nobody in its file calls, those in other files are asked for, too, if it ``may_be`` wrong.
     """
     rounds = list(_rounds(model, model.runs.loops_at(node)))
-    if rounds and any(item.found.is_root for item in rounds):
+    if not rounds or not all(may_be(item) for item in rounds):
+        return False
+    if any(item.found.is_root for item in rounds):
         rounds = list(_rounds(model, model.runs.loops_at(node, everywhere=True)))
     return bool(rounds) and all(judge(item) for item in rounds)
 

@@ -82,7 +82,7 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, insert_after, insert_before
 from mllint.rule import Finding, Rule
-from mllint.semantic.evaluation import evaluated_module, evaluates_in_training_mode
+from mllint.semantic.evaluation import evaluated_module, evaluates_in_training_mode, may_evaluate
 
 rule = Rule(
     code="ML310",
@@ -97,7 +97,7 @@ rule = Rule(
 @rule.on(cst.For)
 def check(loop: cst.For, context: Context) -> Iterator[Finding]:
     """Report the loop over the data."""
-    if evaluates_in_training_mode(context.model, loop):
+    if may_evaluate(context.model, loop) and evaluates_in_training_mode(context.model, loop):
         yield Finding(loop, fix=lambda: _fix(loop, context))
 
 

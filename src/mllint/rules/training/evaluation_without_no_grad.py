@@ -72,7 +72,7 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, insert_before
 from mllint.rule import Finding, Rule
-from mllint.semantic.evaluation import evaluates_with_graph, wants_no_gradients
+from mllint.semantic.evaluation import evaluates_with_graph, may_evaluate, wants_no_gradients
 
 rule = Rule(
     code="ML311",
@@ -87,7 +87,8 @@ rule = Rule(
 @rule.on(cst.For)
 def check(loop: cst.For, context: Context) -> Iterator[Finding]:
     """Report the loop over the data."""
-    if context.model.gradients.off(loop) is not True and evaluates_with_graph(context.model, loop):
+    model = context.model
+    if may_evaluate(model, loop) and model.gradients.off(loop) is not True and evaluates_with_graph(model, loop):
         framework = context.model.framework or "torch"
         yield Finding(
             loop,
