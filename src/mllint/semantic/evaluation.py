@@ -216,16 +216,11 @@ def wants_no_gradients(model: "Model", function: cst.FunctionDef) -> bool:
 def _all_rounds(
     model: "Model", node: cst.For, judge: Callable[[_Round], bool], may_be: Callable[[_Round], bool]
 ) -> bool:
-    """Whether every run of a loop that evaluates something is judged to be wrong.
-
-    Of a function that nobody in its file calls, those in other files are asked for, too, if it ``may_be`` wrong.
-    """
+    """Whether every run of a loop that evaluates something may be wrong, and is judged to be."""
     rounds = list(_rounds(model, model.runs.loops_at(node)))
     if not rounds or not all(may_be(item) for item in rounds):
         return False
-    if any(item.found.is_root for item in rounds):
-        rounds = list(_rounds(model, model.runs.loops_at(node, everywhere=True)))
-    return bool(rounds) and all(judge(item) for item in rounds)
+    return all(judge(item) for item in rounds)
 
 
 def _rounds(model: "Model", found: tuple[LoopRun, ...]) -> Iterator[_Round]:

@@ -119,7 +119,7 @@ def is_updated_in(loop: Loop, module: Thing) -> bool:
     """Whether an optimizer steps in a loop that may have the module's parameters."""
     for event in events(loop.body):
         if event.kind in _UPDATES:
-            owned = modules_of_optimizer(event.thing)
+            owned = modules_of_optimizer(event.frame, event.thing)
             if None in owned or any(is_one(item, module) for item in owned):
                 return True
     return False

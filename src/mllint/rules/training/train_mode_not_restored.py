@@ -97,8 +97,6 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     occurrences = context.model.runs.at(call)
     if not any(item.event.kind is Kind.EVAL for item in occurrences):
         return
-    if not any(item.event.loops for item in occurrences):
-        occurrences = context.model.runs.at(call, everywhere=True)
     found = (trained_in_evaluation_mode(item.run, item.event) for item in occurrences)
     trained = next((event for event in found if event is not None), None)
     if trained is not None:
