@@ -211,9 +211,9 @@ def read_statement(frame: Frame, statement: cst.BaseSmallStatement) -> Seen | No
             return Seen(Kind.WRITE_GRADIENT, owner_of_parameters(frame, target.value))
         case cst.Del(target=cst.Attribute(attr=cst.Name(value="grad")) as target):
             return Seen(Kind.ZERO, owner_of_parameters(frame, target.value))
-        case cst.Assign(
-            targets=[cst.AssignTarget(target=cst.Attribute(attr=cst.Name(value=flag)) as target)]
-        ) if flag in ("requires_grad", "stop_gradient", "trainable"):
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Attribute(attr=cst.Name(value=flag)) as target)]) if (
+            flag in ("requires_grad", "stop_gradient", "trainable")
+        ):
             return Seen(Kind.FREEZE, owner_of_parameters(frame, target.value))
         case cst.Assign(targets=[cst.AssignTarget(target=cst.Attribute(attr=cst.Name(value="training")) as target)]):
             return Seen(Kind.SET_MODE, frame.thing(target.value))

@@ -108,7 +108,8 @@ def modules_of_optimizer(frame: Frame, optimizer: Thing | None) -> tuple[Thing |
     found: list[Thing | None] = []
     for root in optimizer.roots:
         for binding in makers_of(root, optimizer.path):
-            found += [_seen_from(root, module) for module in _modules_given(frame, binding)]
+            given = _modules_given(frame, binding)
+            found += [_seen_from(root, module) for module in given] if optimizer.path else given
     return tuple(dict.fromkeys(found)) or (None,)
 
 
