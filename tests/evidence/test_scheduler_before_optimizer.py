@@ -19,6 +19,7 @@ def torch_rates(torch: Any, *told: bool) -> tuple[list[float], list[str]]:
         warnings.simplefilter("always")
         for epoch in range(2):
             scheduler.step(*([epoch] if told else []))
+            optimizer.zero_grad()
             network(torch.ones(1, 1)).sum().backward()
             rates.append(optimizer.param_groups[0]["lr"])
             optimizer.step()
