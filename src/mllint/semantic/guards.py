@@ -22,15 +22,20 @@ def conditions(event: Event) -> dict[str, bool]:
     """
     known: dict[str, bool] = {}
     for around in event.around:
-        step = around.step
-        if not isinstance(step, Branches):
-            continue
-        match step.node:
-            case cst.If(test=test) | cst.IfExp(test=test) if _stays(step.frame, test):
-                known.update(_facts(test, around.arm == 0))
-            case cst.BooleanOperation(left=left, operator=operator):
-                known.update(_facts(left, isinstance(operator, cst.And)))
+        if isinstance(around.step, Branches):
+            is_first = around.arm == 0
+            if is_first not in around.step.facts:
+                around.step.facts[is_first] = tuple(_facts_of(around.step, is_first))
+            known.update(around.step.facts[is_first])
     return known
+
+
+def _facts_of(branches: Branches, is_first: bool) -> Iterator[tuple[str, bool]]:
+    match branches.node:
+        case cst.If(test=test) | cst.IfExp(test=test) if _stays(branches.frame, test):
+            yield from _facts(test, is_first)
+        case cst.BooleanOperation(left=left, operator=operator):
+            yield from _facts(left, isinstance(operator, cst.And))
 
 
 def _stays(frame: Frame, test: cst.BaseExpression) -> bool:

@@ -100,6 +100,8 @@ class Branches:
     node: cst.CSTNode
     frame: Frame
     arms: tuple["list[Step]", ...] = ()
+    facts: dict[bool, tuple[tuple[str, bool], ...]] = field(default_factory=dict)
+    """What is known in the first arm, and in the others: kept here by ``guards.py``."""
 
 
 @dataclass(eq=False, slots=True)
