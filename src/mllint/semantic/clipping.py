@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal
 import libcst as cst
 
 from mllint.semantic.guards import exclude_each_other
+from mllint.semantic.nearby import word_before, word_behind
 from mllint.semantic.owners import updates
 from mllint.semantic.participants import is_given, is_given_optimizer, losses_of
 from mllint.semantic.paths import Paths
@@ -27,6 +28,8 @@ When = Literal["after the step", "before backward"]
 
 def misplaced_clip(model: "Model", clip: cst.CSTNode) -> tuple[When, Event] | None:
     """When a call clips gradients that nobody will use, and the step or the ``backward()`` that is meant."""
+    if word_before(model, clip) == "backward" and word_behind(model, clip) == "step":
+        return None
     found: tuple[When, Event] | None = None
     for occurrence in model.runs.at(clip):
         here = None if occurrence.event.kind is not Kind.CLIP else _misplaced(occurrence)

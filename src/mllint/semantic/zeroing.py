@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.semantic.nearby import clears_beside, word_before, word_behind
 from mllint.semantic.owners import modules_of_optimizer
 from mllint.semantic.paths import Paths
 from mllint.semantic.runs import Occurrence, Run
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 def accumulates_without_end(model: "Model", step: cst.Call) -> bool:
     """Whether gradients are added up over all rounds of a training loop: nothing in it ever clears them."""
+    if clears_beside(model, step):
+        return False
     occurrences = [item for item in model.runs.at(step) if item.event.loops]
     return bool(occurrences) and all(_is_never_zeroed(item) for item in occurrences)
 
@@ -103,6 +106,9 @@ _State = Event | str | None
 
 def clears_before_step(model: "Model", call: cst.Call) -> cst.CSTNode | None:
     """The step that a call of ``zero_grad`` leaves without gradients, though they had been computed for it."""
+    behind = word_behind(model, call)
+    if behind == "backward" or (behind is None and word_before(model, call) == "step"):
+        return None
     found: cst.CSTNode | None = None
     for occurrence in model.runs.at(call):
         step = None if occurrence.event.kind is not Kind.ZERO else _starved_step(occurrence.run, occurrence.event)
