@@ -160,7 +160,12 @@ def _trains_while_it_evaluates(found: _Round, forward: Event) -> bool:
         or records_graph(forward) is False
         or (_is_called_evaluation(found.found) and not _hands_on(found))
     )
-    if not is_evaluation or _is_discarded(forward) or is_as_loaded(forward):
+    if (
+        not is_evaluation
+        or not _is_over_evaluation_data(found.found)
+        or _is_discarded(forward)
+        or is_as_loaded(forward)
+    ):
         return False
     value = forward.frame.value(forward.node.func) if isinstance(forward.node, cst.Call) else None
     depends = depends_on_mode(value)
@@ -172,6 +177,17 @@ def _trains_while_it_evaluates(found: _Round, forward: Event) -> bool:
     if depends is not True or not isinstance(value, Module) or value.call is None or not is_made_within(run, module):
         return False
     return value.definition is None or not _switches_itself(value.definition)
+
+
+def _is_over_evaluation_data(found: LoopRun) -> bool:
+    """Whether a loop runs over a loader, or what is called test data: no list of samples."""
+    loop = found.loop
+    assert isinstance(loop.node, cst.For)
+    return (
+        _is_over_loader(loop.frame, loop.node.iter)
+        or _is_called_evaluation(found)
+        or role_of(loop.frame, loop.node.iter) == EVALUATION
+    )
 
 
 def _switches_itself(definition: ClassInfo) -> bool:

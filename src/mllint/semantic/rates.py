@@ -193,6 +193,12 @@ def _bound(loop: Loop) -> cst.BaseExpression | None:
     return last
 
 
+def rounds_of(loop: Loop) -> int | None:
+    """The literal number of rounds of a loop, also where a name is bound to it."""
+    bound = _bound(loop)
+    return None if bound is None else _number(loop.frame, bound)
+
+
 def _is_bound_of(loop: Loop, binding: Binding, node: cst.BaseExpression, run: Run) -> bool:
     """Whether a number, or each of a list of them, is made of the number of rounds of a loop, and of literals."""
     bound = _bound(loop)
@@ -229,8 +235,7 @@ def _is_share_of(node: cst.BaseExpression, named: Thing, binding: Binding, run: 
 
 def _is_within(loop: Loop, binding: Binding, node: cst.BaseExpression, run: Run) -> bool:
     """Whether literal numbers lie within the literal number of rounds of the loop over the epochs."""
-    bound = _bound(loop)
-    rounds = None if bound is None else _number(loop.frame, bound)
+    rounds = rounds_of(loop)
     if rounds is None or not 2 <= rounds <= _MOST_EPOCHS:
         return False
     parts = [element.value for element in node.elements] if isinstance(node, (cst.List, cst.Tuple)) else [node]

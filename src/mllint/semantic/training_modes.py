@@ -7,6 +7,7 @@ import libcst as cst
 from mllint.semantic.mode_layers import depends_on_mode
 from mllint.semantic.owners import makers_of, modules_of_optimizer
 from mllint.semantic.paths import Paths
+from mllint.semantic.rates import rounds_of
 from mllint.semantic.runs import Run
 from mllint.semantic.scopes import Binding, BindingKind
 from mllint.semantic.steps import Event, Helper, Kind, Loop, events
@@ -162,7 +163,7 @@ def trained_in_evaluation_mode(run: Run, switch: Event) -> Event | None:
     loop, inside = _common_loop(switch, trained)
     if loop is None or not is_updated_in(loop, module) or _may_be_switched_back(loop, module):
         return None
-    if is_made_in(loop, switch, module) or all(_is_indifferent(event) for event in inside):
+    if rounds_of(loop) == 1 or is_made_in(loop, switch, module) or all(_is_indifferent(event) for event in inside):
         return None
     paths: Paths[_State] = run.derived(("left in evaluation", module), partial(_left_paths, run, module))
     for event in inside:
