@@ -162,6 +162,12 @@ def parameters(name: str) -> tuple[str, ...]:
 
 
 @cache
+def tensor_methods(framework: str) -> frozenset[str]:
+    """The names of the methods of a framework's tensors."""
+    return frozenset(table(framework, "TENSOR_METHODS"))
+
+
+@cache
 def tensor_only_methods() -> frozenset[str]:
     """Methods that only tensors have and that leave their receiver alone.
 

@@ -9,7 +9,7 @@ import libcst as cst
 
 from mllint.semantic.data_sources import yields_data
 from mllint.semantic.definitions import ClassInfo
-from mllint.semantic.flow import may_name_module
+from mllint.semantic.kinds import may_name_module
 from mllint.semantic.loaders import EVALUATION, role_of
 from mllint.semantic.mode_layers import depends_on_mode
 from mllint.semantic.runs import LoopRun

@@ -3,7 +3,7 @@
 Everything that is known of the vocabulary of training is on this page:
 
 - a call of a method or function that is an event: a reader in ``_READERS``, by the word that is called; it names the
-  kind (``steps.Kind``) and the thing. What the called thing is decides (``kind_of``), how it is used or named only
+  kind (``steps.Kind``) and the thing. What the called thing is decides (``kinds.py``), how it is used or named only
   where nothing else is known of it, and then the event says so (``is_proven``).
 - a trainer of another framework, which does the order itself: ``TRAINERS``.
 - calls of which it is known that they do nothing to what they are given: ``_HARMLESS``.
@@ -13,20 +13,20 @@ optimizer is meant and ``owners.py`` whose parameters it has, ``paths.py`` answe
 every way to it, and ``runs.py``, where rules begin to ask, knows with ``callers.py`` the bodies where the ways begin.
 """
 
-import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.semantic.definitions import ClassInfo
+from mllint.knowledge import lookup
+from mllint.semantic.kinds import kind_of
 from mllint.semantic.owners import owner_of_parameters
-from mllint.semantic.scopes import Binding, BindingKind
+from mllint.semantic.scopes import BindingKind
 from mllint.semantic.steps import Kind
 from mllint.semantic.things import Frame, Thing
-from mllint.semantic.used_as import used_as
 from mllint.semantic.values import (
     Elements,
     Function,
@@ -40,7 +40,7 @@ from mllint.semantic.values import (
     Unfinished,
     Value,
 )
-from mllint.syntax.shape import argument, constant, dotted_path
+from mllint.syntax.shape import argument, constant
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -67,93 +67,6 @@ _READING = frozenset({
     "is_enabled",
 })  # fmt: skip
 """Methods that change nothing, whatever they are called on."""
-
-_NAMES = {
-    "optimizer": re.compile(r"(?:^|_)(?:optim|optimizer|optimiser|opt|optimizers|optims|opts)(?:_|\d|$)"),
-    "scheduler": re.compile(r"(?:^|_)(?:scheduler|schedulers|sched|lr_sched)(?:_|\d|$)"),
-    "scaler": re.compile(r"(?:^|_)(?:scaler|grad_scaler|gradscaler)(?:_|\d|$)"),
-    "module": re.compile(r"(?:^|_)(?:model|models|net|network|module)(?:_|\d|$)"),
-}
-_STATEFUL = frozenset({"optimizer", "scheduler", "scaler"})
-
-
-# -- what is called ----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Called:
-    """What kind of thing an expression is: ``optimizer``, ``scheduler``, ``scaler``, ``module`` or ``other``.
-
-    ``is_proven`` is false where only what is done with it, or its name, says so.
-    """
-
-    kind: str
-    is_proven: bool = True
-
-
-def kind_of(frame: Frame, node: cst.BaseExpression) -> Called | None:
-    """What kind of thing an expression is; ``None`` when nothing says."""
-    known = _kind_of_value(frame.value(node))
-    if known is not None:
-        return Called(known)
-    word, thing = _last_word(node), frame.thing(node)
-    if word is None or thing is None:
-        return None
-    is_made = all(isinstance(root, Binding) and _is_made_of_parameters(root) for root in thing.roots)
-    is_given = is_made or all(isinstance(root, ClassInfo) or _is_parameter(root) for root in thing.roots)
-    # It came in from outside, or something unknown made it: its uses and its name may say what nothing else does.
-    # What is done to a scaler is done to nothing else, wherever it comes from.
-    used = "optimizer" if is_made else used_as(frame.model, node)
-    if used is not None and (is_given or used == "scaler"):
-        return Called(used, is_proven=False)
-    if used is None and dotted_path(node) in frame.model.runs.used_as_modules:
-        return Called("module", is_proven=False)
-    kinds = [kind for kind, pattern in _NAMES.items() if pattern.search(word)]
-    if len(kinds) != 1 or not (is_given or kinds == ["scaler"]):
-        return None
-    return Called(kinds[0], is_proven=False)
-
-
-def _kind_of_value(value: Value | None) -> str | None:
-    match value:
-        case None | Symbol():
-            return None
-        case Object(kind=kind):
-            return kind if kind in _STATEFUL else "other"
-        case Module():
-            return "module"
-        case Instance(definition=definition):
-            if definition.kind in _STATEFUL:
-                return definition.kind
-            # With a base that is not known it may be anything.
-            return None if definition.has_unknown_base or definition.library_bases else "other"
-    return "other"
-
-
-def _last_word(node: cst.BaseExpression) -> str | None:
-    while isinstance(node, cst.Subscript):
-        node = node.value
-    path = dotted_path(node)
-    return None if path is None else path.rpartition(".")[2].lower()
-
-
-def _is_parameter(binding: Binding) -> bool:
-    return binding.kind is BindingKind.PARAMETER
-
-
-def _is_made_of_parameters(binding: Binding) -> bool:
-    """Whether a thing is what a call made of ``net.parameters()``: an optimizer."""
-    made = binding.value
-    return (
-        isinstance(made, cst.Call)
-        and not binding.path
-        and any(
-            isinstance(arg.value, cst.Call)
-            and isinstance(arg.value.func, cst.Attribute)
-            and arg.value.func.attr.value == "parameters"
-            for arg in made.args
-        )
-    )
 
 
 # -- the words of training ---------------------------------------------------------------------------------------------
@@ -456,19 +369,37 @@ def does_nothing(frame: Frame, call: cst.Call, value: Value | None) -> bool:
     return receiver is not None and not isinstance(receiver, (Symbol, Instance))
 
 
+_BUILTINS = frozenset({
+    "abs", "all", "any", "bool", "dict", "enumerate", "float", "format", "getattr", "hasattr", "id", "int",
+    "isinstance", "len", "list", "max", "min", "open", "print", "range", "repr", "reversed", "round", "set", "sorted",
+    "str", "sum", "super", "tuple", "type", "zip",
+})  # fmt: skip
+
+
+def is_about_data(model: "Model", call: cst.Call) -> bool:
+    """Whether a call is one of a method of tensors, texts or containers, or of a built-in function, by its word alone.
+
+    Most calls of a training are; what they are called on need not be asked then.
+    """
+    word = called_word(call)
+    if word is None or word in _READERS or word in model.function_names:
+        return False
+    if isinstance(call.func, cst.Attribute):
+        return word in _methods_of_data() and not (
+            isinstance(call.func.value, cst.Name) and call.func.value.value == "self"
+        )
+    return word in _BUILTINS
+
+
+@cache
+def _methods_of_data() -> frozenset[str]:
+    names = {name for kind in (list, dict, str) for name in dir(kind)} - {"clear"}
+    return frozenset(names.union(*(lookup.tensor_methods(framework) for framework in ("torch", "paddle"))))
+
+
 def is_data(value: Value) -> bool:
     """Whether a value cannot be, or hold, an optimizer, a scheduler or a module."""
     return not isinstance(value, (Object, Module, Instance, Elements, Repeated, Mapping, Unfinished, Function, Symbol))
-
-
-def may_name_thing(name: str) -> bool:
-    """Whether a name is one that an optimizer, a scheduler, a scaler or a module would have."""
-    return any(pattern.search(name.lower()) for pattern in _NAMES.values())
-
-
-def may_name_module(name: str) -> bool:
-    """Whether a name is one that a module would have."""
-    return _NAMES["module"].search(name.lower()) is not None
 
 
 def is_managed(frame: Frame) -> bool:

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.semantic.flow import kind_of
 from mllint.semantic.guards import counts_rounds
+from mllint.semantic.kinds import kind_of
 from mllint.semantic.owners import updates
 from mllint.semantic.paths import Paths
 from mllint.semantic.runs import Occurrence

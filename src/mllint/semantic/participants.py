@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import libcst as cst
 
-from mllint.semantic.flow import kind_of
+from mllint.semantic.kinds import kind_of
 from mllint.semantic.steps import Event
 from mllint.semantic.things import Thing
 

@@ -1,7 +1,7 @@
 """The steps of a run: events, and the branches, loops, contexts and helper functions in which they stand."""
 
 import enum
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -62,8 +62,8 @@ class Event:
     """Something that happens at a node.
 
     ``thing`` is what it happens to (``None``: cannot be told, or nothing in particular). ``is_proven``: the model knows
-    what is called; otherwise only its name says so. ``touched`` are the things given to something unknown; ``around``
-    are the steps that hold the event, outermost first.
+    what is called; otherwise only its name says so. ``around`` are the steps that hold the event, outermost first.
+    ``touching`` tells which things something unknown is given; few are ever asked.
     """
 
     kind: Kind
@@ -72,8 +72,16 @@ class Event:
     thing: Thing | None = None
     other: Thing | None = None
     is_proven: bool = True
-    touched: tuple[Thing | None, ...] = ()
     around: tuple[Around, ...] = ()
+    touching: "Callable[[], tuple[Thing | None, ...]]" = tuple
+    _touched: tuple[Thing | None, ...] | None = None
+
+    @property
+    def touched(self) -> tuple[Thing | None, ...]:
+        """The things that something unknown is given; ``None`` among them for what cannot be told."""
+        if self._touched is None:
+            self._touched = self.touching()
+        return self._touched
 
     def concerns(self, thing: Thing | None) -> bool:
         """Whether it may have to do with a thing: with that very one, or with something that cannot be told."""

@@ -1,12 +1,14 @@
 """From statements to steps: the events of a body in the order in which they happen, calls of the project followed."""
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from mllint.semantic import flow
 from mllint.semantic.definitions import FunctionInfo
+from mllint.semantic.kinds import may_name_module, may_name_thing
 from mllint.semantic.steps import Around, Attempt, Branches, Event, Helper, Kind, Leave, Loop, Step, Within
 from mllint.semantic.things import Frame, Thing
 from mllint.semantic.values import Function, Instance, Module, Value
@@ -178,6 +180,8 @@ class _Unfolding:
     # -- calls ---------------------------------------------------------------------------------------------------------
 
     def _call(self, call: cst.Call, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
+        if flow.is_about_data(frame.model, call):
+            return []
         seen = flow.read(frame, call)
         if seen is not None:
             closures = self._closures(call, frame, around) if seen.kind in (Kind.STEP, Kind.MINIMIZE) else []
@@ -223,27 +227,16 @@ class _Unfolding:
         return [helper] if helper.body else []
 
     def _unknown(self, call: cst.Call, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
-        touched: list[Thing | None] = []
-        parts = [arg.value for arg in call.args]
-        if isinstance(call.func, cst.Attribute):
-            parts.append(call.func.value)
-        for part in parts:
-            named = part.elements if isinstance(part, (cst.Tuple, cst.List)) else ()
-            for node in (part, *(element.value for element in named)):
-                if dotted_path(node) is not None or isinstance(node, cst.Subscript):
-                    thing = frame.thing(node)
-                    if thing is not None and not _is_plainly_data(frame.value(node)):
-                        touched.append(thing)
-        if isinstance(frame.value(call.func), Instance):
-            touched.append(None)  # an object of the project is called: what it holds cannot be told
-        if not touched:
+        if not call.args and not isinstance(call.func, cst.Attribute):
             return []
         self._events += 1
-        return [Event(Kind.UNKNOWN, call, frame, None, None, False, tuple(touched), around)]
+        event = Event(Kind.UNKNOWN, call, frame, None, None, False, around)
+        event.touching = partial(_touched, call, frame)
+        return [event]
 
     def _event(self, seen: "flow.Seen", node: cst.CSTNode, frame: Frame, around: tuple[Around, ...]) -> Event:
         self._events += 1
-        return Event(seen.kind, node, frame, seen.thing, seen.other, seen.is_proven, (), around)
+        return Event(seen.kind, node, frame, seen.thing, seen.other, seen.is_proven, around)
 
 
 _LEAVING = {cst.Return: "return", cst.Break: "break", cst.Continue: "continue", cst.Raise: "raise"}
@@ -281,6 +274,24 @@ def _captured(function: FunctionInfo, frame: Frame) -> Frame | None:
             return outer
         outer = outer.captured or outer.caller
     return None
+
+
+def _touched(call: cst.Call, frame: Frame) -> tuple[Thing | None, ...]:
+    """The things that are given to something unknown; ``None`` among them for what it may hold itself."""
+    touched: list[Thing | None] = []
+    parts = [arg.value for arg in call.args]
+    if isinstance(call.func, cst.Attribute):
+        parts.append(call.func.value)
+    for part in parts:
+        named = part.elements if isinstance(part, (cst.Tuple, cst.List)) else ()
+        for node in (part, *(element.value for element in named)):
+            if dotted_path(node) is not None or isinstance(node, cst.Subscript):
+                thing = frame.thing(node)
+                if thing is not None and not _is_plainly_data(frame.value(node)):
+                    touched.append(thing)
+    if isinstance(frame.value(call.func), Instance):
+        touched.append(None)  # an object of the project is called: what it holds cannot be told
+    return tuple(touched)
 
 
 def _is_plainly_data(value: Value | None) -> bool:
@@ -339,7 +350,7 @@ def _may_be_forward(model: "Model", callee: cst.BaseExpression) -> bool:
     """Whether what is called may be a module, by its name or by what else the file does with it."""
     path = dotted_path(callee)
     return path is not None and (
-        path in model.runs.used_as_modules or flow.may_name_module(path.rpartition(".")[2]) or path.endswith("forward")
+        path in model.runs.used_as_modules or may_name_module(path.rpartition(".")[2]) or path.endswith("forward")
     )
 
 
@@ -352,14 +363,14 @@ def _own_words(function: FunctionInfo) -> frozenset[str]:
     return frozenset(
         parameter.name.value
         for parameter in (*function.parameters, *function.node.params.kwonly_params)
-        if flow.may_name_thing(parameter.name.value)
+        if may_name_thing(parameter.name.value)
     )
 
 
 def _called(function: FunctionInfo) -> Iterable[FunctionInfo]:
     """The functions of the project that a function calls."""
     for node in subtree(function.node.body):
-        if isinstance(node, cst.Call):
+        if isinstance(node, cst.Call) and not flow.is_about_data(function.model, node):
             value = function.model.value(node.func)
             if isinstance(value, Function):
                 yield value.definition

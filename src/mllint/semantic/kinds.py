@@ -1,0 +1,110 @@
+"""What kind of thing takes part in a training: an optimizer, a scheduler, a gradient scaler, a module.
+
+What the model knows of a thing decides; how it is used or named only where nothing else is known of it.
+"""
+
+import re
+from dataclasses import dataclass
+
+import libcst as cst
+
+from mllint.semantic.definitions import ClassInfo
+from mllint.semantic.scopes import Binding, BindingKind
+from mllint.semantic.things import Frame
+from mllint.semantic.used_as import used_as
+from mllint.semantic.values import Instance, Module, Object, Symbol, Value
+from mllint.syntax.shape import dotted_path
+
+_NAMES = {
+    "optimizer": re.compile(r"(?:^|_)(?:optim|optimizer|optimiser|opt|optimizers|optims|opts)(?:_|\d|$)"),
+    "scheduler": re.compile(r"(?:^|_)(?:scheduler|schedulers|sched|lr_sched)(?:_|\d|$)"),
+    "scaler": re.compile(r"(?:^|_)(?:scaler|grad_scaler|gradscaler)(?:_|\d|$)"),
+    "module": re.compile(r"(?:^|_)(?:model|models|net|network|module)(?:_|\d|$)"),
+}
+_STATEFUL = frozenset({"optimizer", "scheduler", "scaler"})
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """What kind of thing an expression is: ``optimizer``, ``scheduler``, ``scaler``, ``module`` or ``other``.
+
+    ``is_proven`` is false where only what is done with it, or its name, says so.
+    """
+
+    kind: str
+    is_proven: bool = True
+
+
+def kind_of(frame: Frame, node: cst.BaseExpression) -> Called | None:
+    """What kind of thing an expression is; ``None`` when nothing says."""
+    known = _kind_of_value(frame.value(node))
+    if known is not None:
+        return Called(known)
+    word, thing = _last_word(node), frame.thing(node)
+    if word is None or thing is None:
+        return None
+    is_made = all(isinstance(root, Binding) and _is_made_of_parameters(root) for root in thing.roots)
+    is_given = is_made or all(isinstance(root, ClassInfo) or _is_parameter(root) for root in thing.roots)
+    # It came in from outside, or something unknown made it: its uses and its name may say what nothing else does.
+    # What is done to a scaler is done to nothing else, wherever it comes from.
+    used = "optimizer" if is_made else used_as(frame.model, node)
+    if used is not None and (is_given or used == "scaler"):
+        return Called(used, is_proven=False)
+    if used is None and dotted_path(node) in frame.model.runs.used_as_modules:
+        return Called("module", is_proven=False)
+    kinds = [kind for kind, pattern in _NAMES.items() if pattern.search(word)]
+    if len(kinds) != 1 or not (is_given or kinds == ["scaler"]):
+        return None
+    return Called(kinds[0], is_proven=False)
+
+
+def _kind_of_value(value: Value | None) -> str | None:
+    match value:
+        case None | Symbol():
+            return None
+        case Object(kind=kind):
+            return kind if kind in _STATEFUL else "other"
+        case Module():
+            return "module"
+        case Instance(definition=definition):
+            if definition.kind in _STATEFUL:
+                return definition.kind
+            # With a base that is not known it may be anything.
+            return None if definition.has_unknown_base or definition.library_bases else "other"
+    return "other"
+
+
+def _last_word(node: cst.BaseExpression) -> str | None:
+    while isinstance(node, cst.Subscript):
+        node = node.value
+    path = dotted_path(node)
+    return None if path is None else path.rpartition(".")[2].lower()
+
+
+def _is_parameter(binding: Binding) -> bool:
+    return binding.kind is BindingKind.PARAMETER
+
+
+def _is_made_of_parameters(binding: Binding) -> bool:
+    """Whether a thing is what a call made of ``net.parameters()``: an optimizer."""
+    made = binding.value
+    return (
+        isinstance(made, cst.Call)
+        and not binding.path
+        and any(
+            isinstance(arg.value, cst.Call)
+            and isinstance(arg.value.func, cst.Attribute)
+            and arg.value.func.attr.value == "parameters"
+            for arg in made.args
+        )
+    )
+
+
+def may_name_thing(name: str) -> bool:
+    """Whether a name is one that an optimizer, a scheduler, a scaler or a module would have."""
+    return any(pattern.search(name.lower()) for pattern in _NAMES.values())
+
+
+def may_name_module(name: str) -> bool:
+    """Whether a name is one that a module would have."""
+    return _NAMES["module"].search(name.lower()) is not None
