@@ -186,7 +186,7 @@ def between(text: str) -> Rewritten | None:
         for node in ast.walk(tree)
         if not isinstance(node, (ast.Module, ast.ClassDef))
         for block in (getattr(node, "body", None), getattr(node, "orelse", None), getattr(node, "finalbody", None))
-        if isinstance(block, list)
+        if isinstance(block, list) and not any(isinstance(statement, ast.Pass) for statement in block)
         for statement in block
         if not _is_docstring(statement)
     }
