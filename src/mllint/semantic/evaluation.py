@@ -13,7 +13,7 @@ from mllint.semantic.kinds import may_name_module
 from mllint.semantic.loaders import EVALUATION, role_of
 from mllint.semantic.mode_layers import depends_on_mode
 from mllint.semantic.runs import LoopRun
-from mllint.semantic.scopes import Binding
+from mllint.semantic.scopes import Binding, BindingKind
 from mllint.semantic.steps import Event, Kind, events
 from mllint.semantic.things import Frame
 from mllint.semantic.training_modes import (
@@ -59,6 +59,10 @@ class _Round:
     forwards: tuple[Event, ...]
 
 
+_MAX_STEPS = 6
+"""How many names, functions' parameters among them, are followed from a forward pass to the loop that feeds it."""
+
+
 # -- at a glance -------------------------------------------------------------------------------------------------------
 
 _TELLING = ("eval", "train", "backward", "no_grad", "inference_mode", "minimize")
@@ -75,7 +79,8 @@ def may_evaluate(model: "Model", node: cst.For) -> bool:
 def _may_be_model(model: "Model", callee: cst.BaseExpression) -> bool:
     path = dotted_path(callee)
     if path is None:
-        return isinstance(callee, cst.Subscript)
+        is_own = isinstance(callee, cst.Attribute) and callee.attr.value in model.function_names
+        return is_own or isinstance(callee, cst.Subscript)
     last = path.rpartition(".")[2]
     if last in model.function_names or last == "forward" or may_name_module(last) or path in model.runs.used_as_modules:
         return True
@@ -272,14 +277,32 @@ def _is_over_loader(frame: Frame, iterable: cst.BaseExpression) -> bool:
 
 
 def _feeds(frame: Frame, node: cst.For, forward: Event) -> bool:
-    """Whether what a loop binds, or takes from an iterator, is what a forward pass in the same function is given."""
-    if forward.frame is not frame or not isinstance(forward.node, cst.Call):
+    """Whether what a loop binds, or takes from an iterator, is what a forward pass is given."""
+    if not isinstance(forward.node, cst.Call):
         return False
+    given = [part for arg in forward.node.args for part in _as_given(forward.frame, arg.value, frame)]
     bound = set() if _counts(node.iter) else _names(node.target)
     for statement in subtree(node.body):
         if isinstance(statement, cst.Assign) and (_is_next(statement.value) or bound & _names(statement.value)):
             bound |= {name for target in statement.targets for name in _names(target.target)}
-    return any(bound & _names(arg.value) for arg in forward.node.args)
+    return any(bound & _names(part) for part in given) or any(_is_next(part) for part in given)
+
+
+def _as_given(
+    frame: Frame, expression: cst.BaseExpression, outer: Frame, steps: int = _MAX_STEPS
+) -> list[cst.BaseExpression]:
+    """What an expression is made of in the body of an outer run, from which functions of the project lead to it."""
+    if frame is outer or steps == 0 or _is_next(expression):
+        return [expression]
+    found: list[cst.BaseExpression] = []
+    for name in subtree(expression):
+        for binding in frame.model.reaching(name) if isinstance(name, cst.Name) else ():
+            given = frame.given(binding)
+            if given is not None:
+                found += _as_given(*given, outer, steps - 1)
+            elif binding.value is not None and binding.kind is BindingKind.ASSIGN:
+                found += _as_given(frame, binding.value, outer, steps - 1)
+    return found
 
 
 def _is_next(node: cst.BaseExpression) -> bool:

@@ -342,7 +342,7 @@ _READERS: dict[str, Reader] = {
     **dict.fromkeys(_CLIPPING, _clip),
 }
 
-WORDS = frozenset({*_READERS, "grad"}) - {
+WORDS = frozenset({*_READERS, "grad", "requires_grad", "stop_gradient", "trainable"}) - {
     "update", "save", "scale", "train", "eval", "copy_", "add_", "div_", "mul_", "forward",
 }  # fmt: skip
 """Words of which a body that matters to the order of a training has at least one."""

@@ -4,6 +4,7 @@ Two expressions that stand for one ``Thing`` stand for one object. A value (``va
 that is; a thing says which one.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -76,9 +77,17 @@ class Frame:
         """How many calls led here."""
         return 0 if self.caller is None else self.caller.depth + 1
 
+    def running(self) -> Iterator[FunctionInfo]:
+        """The function and those that called it."""
+        frame: Frame | None = self
+        while frame is not None:
+            if frame.function is not None:
+                yield frame.function
+            frame = frame.caller
+
     def runs(self, function: FunctionInfo) -> bool:
         """Whether the function is running already: it calls itself."""
-        return self.function is function or (self.caller is not None and self.caller.runs(function))
+        return any(item is function for item in self.running())
 
     def value(self, node: cst.BaseExpression) -> Value | None:
         """What an expression is, as far as its own file or the callers tell."""

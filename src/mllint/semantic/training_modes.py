@@ -208,7 +208,8 @@ def is_made_in(loop: Loop, event: Event, module: Thing) -> bool:
 
 def is_made_within(run: Run, module: Thing) -> bool:
     """Whether a module is made in the run itself: by the file, or in one of the functions that run."""
-    scopes = {id(event.frame.function.scope) for event in run.events if event.frame.function is not None}
+    running = {function for event in run.events for function in event.frame.running()}
+    scopes = {id(function.scope) for function in running}
     return not module.path and all(
         isinstance(root, Binding)
         and root.kind is BindingKind.ASSIGN

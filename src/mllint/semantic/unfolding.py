@@ -350,7 +350,10 @@ def _may_be_forward(model: "Model", callee: cst.BaseExpression) -> bool:
     """Whether what is called may be a module, by its name or by what else the file does with it."""
     path = dotted_path(callee)
     return path is not None and (
-        path in model.runs.used_as_modules or may_name_module(path.rpartition(".")[2]) or path.endswith("forward")
+        path in model.runs.used_as_modules
+        or path == "self"
+        or path.endswith("forward")
+        or may_name_module(path.rpartition(".")[2])
     )
 
 
