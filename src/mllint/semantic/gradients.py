@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge import lookup
-from mllint.semantic.values import Function
+from mllint.semantic.values import ClassObject, Function
 from mllint.syntax.shape import constant
 from mllint.syntax.walk import subtree
 
@@ -18,6 +18,7 @@ _SWITCHES = frozenset({
 })  # fmt: skip
 _ON = frozenset({"torch.enable_grad", "torch.autograd.enable_grad", "paddle.enable_grad"})
 _WORDS = frozenset({"no_grad", "inference_mode", "set_grad_enabled", "enable_grad", "no_grad_"})
+_WORDS = frozenset({"no_grad", "inference_mode", "set_grad_enabled", "enable_grad"})
 # Trainers of other frameworks call these under no_grad themselves.
 _HOOKS_WITHOUT_GRADIENTS = frozenset({
     "validation_step", "test_step", "predict_step", "validation_epoch_end", "test_epoch_end",
@@ -101,14 +102,23 @@ class Gradients:
         target = context.func if isinstance(context, cst.Call) else context
         name = self.model.qualified_name(target)
         if name is None:
-            # A conditional or hand-made context may switch anything; a plain project object is taken to leave it.
-            return "unknown" if isinstance(context, (cst.IfExp, cst.BooleanOperation)) else "untouched"
+            # A conditional context may switch anything; one of the project does where it speaks of gradients.
+            is_open = isinstance(context, (cst.IfExp, cst.BooleanOperation)) or self._may_switch(target)
+            return "unknown" if is_open else "untouched"
         if name in _SWITCHES and isinstance(context, cst.Call) and context.args:
             value = constant(context.args[0].value)
             return "off" if value is False else "on" if value is True else "unknown"
         if name in _ON:
             return "on"
         return "off" if lookup.is_grad_off_context(name) else "untouched"
+
+    def _may_switch(self, target: cst.BaseExpression) -> bool:
+        """Whether a function or class of the project says something of gradients: it may switch them as a context."""
+        value = self.model.value(target)
+        if isinstance(value, (Function, ClassObject)):
+            words = (item.value for item in subtree(value.definition.node.body) if isinstance(item, cst.Name))
+            return any(word in _WORDS for word in words)
+        return False
 
     def _function(self, function: cst.FunctionDef) -> bool | None:
         key = id(function)
