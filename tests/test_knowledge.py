@@ -7,7 +7,7 @@ from typing import get_args
 import pytest
 
 from mllint.knowledge import facts, lookup, neighbour_tables, torchvision_facts
-from mllint.knowledge.rows import FRAMEWORKS, read_class, read_function, read_layer_state, table
+from mllint.knowledge.rows import FRAMEWORKS, read_class, read_function, read_layer_state, sections, table
 from mllint.knowledge.schema import Class, Function, Kind, LayerState, Returns
 
 every_framework = pytest.mark.parametrize("framework", FRAMEWORKS)
@@ -59,12 +59,12 @@ def test_layer_states_are_well_formed(framework: str) -> None:
 
 @every_framework
 def test_rows_are_sorted_and_unique(framework: str) -> None:
-    module = __import__(f"mllint.knowledge.{framework}_tables", fromlist=["*"])
-    for name, text in vars(module).items():
-        if name.isupper() and name != "VERSION":
-            rows = text.strip("\n").split("\n")
-            assert rows == sorted(rows), name
-            assert len({row.partition(" ")[0] for row in rows}) == len(rows), name
+    found = sections(framework)
+    assert len(found) == 9
+    for name, text in found.items():
+        rows = text.split("\n")
+        assert rows == sorted(rows), name
+        assert len({row.partition(" ")[0] for row in rows}) == len(rows), name
 
 
 @every_framework
@@ -476,12 +476,11 @@ def test_written_facts_are_about_tabled_names() -> None:
 
 def test_asking_loads_no_more_than_is_asked_for() -> None:
     code = (
-        "import sys; from mllint.knowledge import lookup; lookup.class_('paddle.nn.Linear');"
-        "print(*sorted({'libcst', 'msgspec', 'torch', 'paddle', 'mllint.knowledge.torch_tables',"
-        "'mllint.knowledge.paddle_tables'} & set(sys.modules)))"
+        "import sys; from mllint.knowledge import lookup, rows; lookup.class_('paddle.nn.Linear');"
+        "print(rows.sections.cache_info().misses, *{'libcst', 'msgspec', 'torch', 'paddle'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["mllint.knowledge.paddle_tables"]
+    assert done.stdout.split() == ["1"]
 
 
 def test_unknown_table_raises() -> None:

@@ -294,13 +294,13 @@ def test_command_writes_and_checks(
     monkeypatch.setattr(knowledge, "_KNOWLEDGE", tmp_path)
     monkeypatch.setattr(knowledge, "_render", lambda what: f"{what} 1\n")
     assert knowledge.main(["torch"]) == 0
-    assert (tmp_path / "torch_tables.py").read_text("utf-8") == "torch 1\n"
+    assert (tmp_path / "torch.txt").read_text("utf-8") == "torch 1\n"
     assert knowledge.main(["torch", "--check"]) == 0
     assert capsys.readouterr().out == ""
     monkeypatch.setattr(knowledge, "_render", lambda what: f"{what} 2\n")
     assert knowledge.main(["torch", "--check"]) == 1
     assert "-torch 1\n+torch 2\n" in capsys.readouterr().out
-    assert (tmp_path / "torch_tables.py").read_text("utf-8") == "torch 1\n"
+    assert (tmp_path / "torch.txt").read_text("utf-8") == "torch 1\n"
     assert knowledge.main(["neighbours"]) == 0
     assert (tmp_path / "neighbour_tables.py").exists()
 

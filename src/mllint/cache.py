@@ -258,7 +258,7 @@ def version_digest() -> bytes:
     for folder, folders, names in os.walk(package):
         folders[:] = sorted(name for name in folders if name not in ("__pycache__", "_dev"))
         for name in sorted(names):
-            if name.endswith((".py", ".json")):
+            if name.endswith((".py", ".json", ".txt")):
                 found.update(f"\0{name}\0".encode())
                 found.update(Path(folder, name).read_bytes())
     found.update(_libcst_version())

@@ -1,10 +1,12 @@
 """Reading the generated tables: text with one row a line, turned into values only where somebody asks.
 
-The tables are text because a module of a few thousand calls costs ten times as much to import.
+``torch.txt`` and ``paddle.txt`` have one section for each table, under its name in brackets. They are text because a
+module of a few thousand calls costs ten times as much to import.
 """
 
-import importlib
+import re
 from functools import cache
+from pathlib import Path
 from typing import cast
 
 from mllint.knowledge.schema import Class, Function, Kind, LayerState, Returns
@@ -21,13 +23,19 @@ def table(framework: str, name: str) -> dict[str, str]:
     """
     if framework not in FRAMEWORKS:
         raise KeyError(framework)
-    text: str = vars(importlib.import_module(f"mllint.knowledge.{framework}_tables"))[name]
     rows = {}
-    for line in text.splitlines():
+    for line in sections(framework)[name].splitlines():
         key, _, rest = line.partition(" ")
         rows[key] = rest
-    rows.pop("", None)
     return rows
+
+
+@cache
+def sections(framework: str) -> dict[str, str]:
+    """The text of each table of a framework, and the ``VERSION`` that they are about."""
+    text = Path(__file__).with_name(f"{framework}.txt").read_text("utf-8")
+    _, *parts = re.split(r"^\[([A-Z_]+)\]$", text, flags=re.MULTILINE)
+    return {name: body.strip("\n") for name, body in zip(parts[::2], parts[1::2], strict=True)}
 
 
 def read_function(rest: str) -> Function:

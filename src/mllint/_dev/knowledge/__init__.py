@@ -1,4 +1,4 @@
-"""Collect the facts about an installed framework into ``mllint/knowledge/<framework>_tables.py``.
+"""Collect the facts about an installed framework into ``mllint/knowledge/<framework>.txt``.
 
 ``python -m mllint._dev knowledge torch|paddle [--check]`` runs in an interpreter that has the framework; it imports
 nothing else but the standard library and ``mllint.knowledge.schema``, so that mllint's own dependencies need not be
@@ -20,7 +20,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("framework", choices=("torch", "paddle", "neighbours"))
     parser.add_argument("--check", action="store_true", help="compare, write nothing")
     options = parser.parse_args(arguments)
-    path = _KNOWLEDGE / f"{options.framework.removesuffix('s')}_tables.py"
+    path = _KNOWLEDGE / ("neighbour_tables.py" if options.framework == "neighbours" else f"{options.framework}.txt")
     text = _render(options.framework)
     if not options.check:
         path.write_text(text, encoding="utf-8")
