@@ -89,6 +89,10 @@ def read(frame: Frame, call: cst.Call) -> Seen | None:
     """The event that a call is; ``None`` when it is none, or may be looked into."""
     word = called_word(call)
     reader = None if word is None else _READERS.get(word)
+    if reader is None and isinstance(call.func, cst.Name):
+        kept = _kept_method(frame, call.func)
+        if kept is not None:
+            reader, call = _READERS[kept.attr.value], cst.Call(kept, call.args)
     if reader is not None:
         seen = reader(frame, call)
         if seen is not None:
@@ -101,6 +105,15 @@ def read(frame: Frame, call: cst.Call) -> Seen | None:
         if called is not None and called.kind == "module":
             return Seen(Kind.FORWARD, frame.thing(call.func), is_proven=False)
     return None
+
+
+def _kept_method(frame: Frame, name: cst.Name) -> cst.Attribute | None:
+    """The method that a name was bound to without a call: ``step = optimizer.step``."""
+    if name.value not in frame.model.runs.kept_methods:
+        return None
+    bindings = frame.model.reaching(name)
+    method = bindings[0].value if len(bindings) == 1 and not bindings[0].path else None
+    return method if isinstance(method, cst.Attribute) and method.attr.value in _READERS else None
 
 
 def called_word(call: cst.Call) -> str | None:
@@ -342,6 +355,8 @@ _READERS: dict[str, Reader] = {
     **dict.fromkeys(_CLIPPING, _clip),
 }
 
+EVENT_WORDS = frozenset(_READERS)
+"""The last words of the calls that may be events."""
 WORDS = frozenset({*_READERS, "grad", "requires_grad", "stop_gradient", "trainable"}) - {
     "update", "save", "scale", "train", "eval", "copy_", "add_", "div_", "mul_", "forward",
 }  # fmt: skip

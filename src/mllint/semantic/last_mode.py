@@ -43,6 +43,8 @@ def _is_new(model: "Model", module: cst.BaseExpression, order: int) -> bool:
     bindings = model.reaching(module)
     if len(bindings) != 1 or bindings[0].value is None or bindings[0].scope is not model.scope_of(module):
         return False
+    if _is_switched(bindings[0].value):
+        return False
     made, scope = model.value(bindings[0].value), bindings[0].scope
     if not isinstance(made, Module) or made.call is None or id(made.call) not in model.tree.parents:
         return False
@@ -54,6 +56,15 @@ def _is_new(model: "Model", module: cst.BaseExpression, order: int) -> bool:
         if is_before and isinstance(model.tree.parent(use), (cst.Arg, cst.BaseElement, cst.Assign)):
             return False
     return True
+
+
+def _is_switched(node: cst.BaseExpression) -> bool:
+    """Whether a module is switched off training in the very expression that makes it: ``Net().eval()``."""
+    while isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
+        if node.func.attr.value in ("train", "eval") and _mode(node) is not True:
+            return True
+        node = node.func.value
+    return False
 
 
 def _mode(call: cst.Call) -> bool | None:

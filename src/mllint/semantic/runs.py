@@ -9,7 +9,7 @@ import libcst as cst
 
 from mllint.semantic.callers import is_same, roots_of
 from mllint.semantic.definitions import FunctionInfo
-from mllint.semantic.flow import is_managed
+from mllint.semantic.flow import EVENT_WORDS, is_managed
 from mllint.semantic.steps import Event, Loop, Step, events
 from mllint.semantic.things import Frame
 from mllint.semantic.unfolding import unfold
@@ -165,6 +165,17 @@ class Runs:
         ]
         paths = (dotted_path(call.func.value) for call in calls if isinstance(call.func, cst.Attribute))
         return frozenset(path for path in paths if path is not None and path != "self")
+
+    @cached_property
+    def kept_methods(self) -> frozenset[str]:
+        """The names to which the file binds a method that would be an event, without calling it."""
+        return frozenset(
+            target.target.value
+            for statement in self.model.tree.by_type.get(cst.Assign, ())
+            if isinstance(statement.value, cst.Attribute) and statement.value.attr.value in EVENT_WORDS
+            for target in statement.targets
+            if isinstance(target.target, cst.Name)
+        )
 
     @cached_property
     def relevance(self) -> dict[int, bool]:

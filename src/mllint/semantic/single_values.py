@@ -27,6 +27,8 @@ class Shape(enum.Enum):
     """Two dimensions: the batch and the features."""
     POOLED = "pooled"
     """Every dimension behind the channels is one."""
+    BATCH = "batch"
+    """What a loader gives, of however many dimensions."""
     UNKNOWN = "unknown"
 
 
@@ -49,8 +51,9 @@ _NORMS = {"BatchNorm1d": Shape.FLAT, "BatchNorm2d": Shape.POOLED}
 
 def starved_norm(model: "Model", module: cst.BaseExpression, rank: int | None) -> str | None:
     """The class of a ``BatchNorm`` in a module that gets one value per channel from each sample of an input."""
+    shape = Shape.BATCH if rank is None else Shape.FLAT if rank == 2 else Shape.UNKNOWN
     try:
-        _through(model, model.value(module), Shape.FLAT if rank == 2 else Shape.UNKNOWN, MAX_STEPS)
+        _through(model, model.value(module), shape, MAX_STEPS)
     except SingleValueError as found:
         return str(found)
     return None
@@ -72,7 +75,8 @@ def _through(model: "Model", value: object, shape: Shape, steps: int) -> Shape:
     if name == "Sequential":
         return _through_sequence(model, call, shape, steps - 1)
     if name == "Linear":
-        return shape if shape is Shape.FLAT else Shape.UNKNOWN
+        # A `BatchNorm1d` takes what a `Linear` makes of a batch if that has two dimensions, or as many rows as columns.
+        return Shape.FLAT if shape in (Shape.FLAT, Shape.BATCH) else Shape.UNKNOWN
     if name == "Flatten":
         return Shape.UNKNOWN if call.args else Shape.FLAT
     if name in _POOLS:
@@ -112,8 +116,16 @@ class _Line:
         self.steps = steps
 
     def run(self, body: cst.IndentedBlock) -> Shape:
-        """The shape that is returned. What stands in branches and loops is not followed, nor anything after them."""
+        """The shape that is returned. What stands in branches is not followed, nor anything after them.
+
+        A loop over the module's own layers is: its body is taken once.
+        """
         for line in body.body:
+            if isinstance(line, cst.For) and self._is_over_layers(line) and isinstance(line.body, cst.IndentedBlock):
+                before = dict(self.shapes)
+                self.run(line.body)
+                self.shapes = {name: shape for name, shape in self.shapes.items() if before.get(name) is shape}
+                continue
             if not isinstance(line, cst.SimpleStatementLine):
                 return Shape.UNKNOWN
             for statement in line.body:
@@ -121,6 +133,9 @@ class _Line:
                     return Shape.UNKNOWN if statement.value is None else self.shape(statement.value)
                 self._small(statement)
         return Shape.UNKNOWN
+
+    def _is_over_layers(self, loop: cst.For) -> bool:
+        return isinstance(loop.target, cst.Name) and isinstance(self.model.value(loop.target), Module)
 
     def _small(self, statement: cst.BaseSmallStatement) -> None:
         if isinstance(statement, cst.Assign):
@@ -135,24 +150,33 @@ class _Line:
 
     def shape(self, node: cst.BaseExpression) -> Shape:
         """The shape of an expression."""
-        if isinstance(node, cst.Name):
-            return self.shapes.get(node.value, Shape.UNKNOWN)
-        if not isinstance(node, cst.Call) or any(arg.star for arg in node.args):
+        match node:
+            case cst.Name():
+                return self.shapes.get(node.value, Shape.UNKNOWN)
+            case cst.BinaryOperation():
+                left, right = self.shape(node.left), self.shape(node.right)
+                return left if left is right else Shape.UNKNOWN
+            case cst.Call():
+                return self._call(node)
+        return Shape.UNKNOWN
+
+    def _call(self, node: cst.Call) -> Shape:
+        given = [self.shape(arg.value) for arg in node.args]
+        if any(arg.star for arg in node.args):
             return Shape.UNKNOWN
         value = self.model.value(node.func)
         if isinstance(value, Module):
-            given = self.shape(node.args[0].value) if len(node.args) == 1 else Shape.UNKNOWN
-            return _through(self.model, value, given, self.steps)
+            return _through(self.model, value, given[0] if len(given) == 1 else Shape.UNKNOWN, self.steps)
         if isinstance(value, Symbol):
-            return self._of_function(value.name, node)
+            return self._of_function(value.name, node, given)
         return self._of_method(node) if isinstance(node.func, cst.Attribute) else Shape.UNKNOWN
 
-    def _of_function(self, name: str, call: cst.Call) -> Shape:
+    def _of_function(self, name: str, call: cst.Call, given: list[Shape]) -> Shape:
         last = name.rpartition(".")[2]
         if not name.startswith("torch.") or not call.args:
             return Shape.UNKNOWN
         if last in _KEEPING_FUNCTIONS:
-            return self.shape(call.args[0].value)
+            return given[0]
         if name == "torch.flatten" and len(call.args) == 2 and _starts_at_one(call.args[1]):
             return Shape.FLAT
         if last in ("adaptive_avg_pool2d", "adaptive_max_pool2d") and len(call.args) == 2:

@@ -32,8 +32,31 @@ def has_weights(model: "Model", node: cst.BaseExpression) -> bool | None:
         # What a function of a library builds is a model.
         return None if value.call is None else True
     if value.call is not None and value.call.args and is_container(value.name):
-        return True  # of which only not every layer is known
+        return _any_has_weights(model, value.call)
     return _is_layer_with_weights(value.name)
+
+
+def _any_has_weights(model: "Model", call: cst.Call) -> bool:
+    """Whether a container of layers, of which it is not known how many there are, has any with weights.
+
+    What is known of none of them is taken for a layer that has.
+    """
+    if id(call) not in model.tree.parents:
+        return True  # in another file
+    layers = [layer for arg in call.args for layer in _repeated_layers(arg.value)]
+    return not layers or any(has_weights(model, layer) is not False for layer in layers)
+
+
+def _repeated_layers(node: cst.BaseExpression) -> list[cst.BaseExpression]:
+    """The layers that a list is written with: of ``[A(), B()] * n`` and ``[A() for _ in sizes]``."""
+    match node:
+        case cst.List() | cst.Tuple():
+            return [element.value for element in node.elements]
+        case cst.ListComp() | cst.GeneratorExp():
+            return [node.elt]
+        case cst.BinaryOperation(operator=cst.Multiply()):
+            return _repeated_layers(node.left) or _repeated_layers(node.right)
+    return [node]
 
 
 def is_container(name: str) -> bool:
