@@ -91,8 +91,9 @@ def read(frame: Frame, call: cst.Call) -> Seen | None:
     reader = None if word is None else _READERS.get(word)
     if reader is None and isinstance(call.func, cst.Name):
         kept = _kept_method(frame, call.func)
-        if kept is not None:
-            reader, call = _READERS[kept.attr.value], cst.Call(kept, call.args)
+        if kept is not None and (kept[0] is frame or not call.args):
+            frame, method = kept
+            reader, call = _READERS[method.attr.value], cst.Call(method, call.args)
     if reader is not None:
         seen = reader(frame, call)
         if seen is not None:
@@ -107,13 +108,24 @@ def read(frame: Frame, call: cst.Call) -> Seen | None:
     return None
 
 
-def _kept_method(frame: Frame, name: cst.Name) -> cst.Attribute | None:
-    """The method that a name was bound to without a call: ``step = optimizer.step``."""
-    if name.value not in frame.model.runs.kept_methods:
+def _kept_method(frame: Frame, name: cst.Name) -> tuple[Frame, cst.Attribute] | None:
+    """The method that a name stands for, and the run in which it is written: ``step = optimizer.step``.
+
+    The caller may hand it on as an argument.
+    """
+    function = frame.function
+    is_parameter = function is not None and any(item.name.value == name.value for item in function.parameters)
+    if not is_parameter and name.value not in frame.model.runs.kept_methods:
         return None
     bindings = frame.model.reaching(name)
-    method = bindings[0].value if len(bindings) == 1 and not bindings[0].path else None
-    return method if isinstance(method, cst.Attribute) and method.attr.value in _READERS else None
+    given = frame.given(bindings[0]) if len(bindings) == 1 else None
+    if given is None:
+        method = bindings[0].value if len(bindings) == 1 and not bindings[0].path else None
+    else:
+        frame, method = given
+    if isinstance(method, cst.Name):
+        return _kept_method(frame, method)
+    return (frame, method) if isinstance(method, cst.Attribute) and method.attr.value in _READERS else None
 
 
 def called_word(call: cst.Call) -> str | None:

@@ -46,11 +46,16 @@ def may_compare_text(node: cst.Comparison) -> bool:
 
 
 def may_compare_numbers(node: cst.Comparison) -> bool:
-    """Whether neither side is text, ``None`` or a truth value; of a chain nothing is said."""
-    sides = (node.left, node.comparisons[0].comparator)
-    return len(node.comparisons) > 1 or not any(
-        side.__class__ is cst.SimpleString or _is_keyword(side) for side in sides
-    )
+    """Whether neither side is text, ``None`` or a truth value; of a chain nothing is said.
+
+    Nor is it the test for NaN: a name that is compared with itself.
+    """
+    left, right = node.left, node.comparisons[0].comparator
+    if len(node.comparisons) > 1:
+        return True
+    if left.__class__ is right.__class__ is cst.Name and left.value == right.value:
+        return False
+    return not any(side.__class__ is cst.SimpleString or _is_keyword(side) for side in (left, right))
 
 
 def _is_keyword(node: cst.BaseExpression) -> bool:

@@ -59,7 +59,7 @@ from mllint.edits import NodeFix, keep_only
 from mllint.rule import Finding, Rule
 from mllint.semantic.values import Array, Number, Tensor
 from mllint.syntax.comparison import may_compare_numbers
-from mllint.syntax.shape import dotted_path, last_word
+from mllint.syntax.shape import last_word
 
 rule = Rule(
     code="ML501",
@@ -134,19 +134,11 @@ def check_call(call: cst.Call, context: Context) -> Iterator[Finding]:
 
 def _equality(node: cst.Comparison, left: _Operand, part: cst.ComparisonTarget, context: Context) -> _Test | None:
     by_identity = isinstance(part.operator, _IDENTITY)
-    if _is_asked_of_itself(left, part.comparator, context):
-        return None
     for operand, other in ((left, part.comparator), (part.comparator, left)):
         library = context.library_of_nan(other)
         if library is not None and not (by_identity and _may_be_it(operand, other, context)):
             return _Test(node, operand, library, isinstance(part.operator, _NEGATED), by_identity)
     return None
-
-
-def _is_asked_of_itself(left: _Operand, right: _Operand, context: Context) -> bool:
-    """Whether a variable is compared with itself: that is the test for NaN, though it began as one."""
-    path = dotted_path(left)
-    return path is not None and path == dotted_path(right) and context.library_name(left) is None
 
 
 def _membership(node: cst.Comparison, left: _Operand, part: cst.ComparisonTarget, context: Context) -> _Test | None:
