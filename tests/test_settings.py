@@ -310,6 +310,14 @@ def test_the_lower_bound_of_a_specifier(specifier: str, bound: tuple[int, int] |
             {"torch": "1.12"},
         ),
         ("setup.cfg", "install_requires = torch>=1\n", {}),
+        ("setup.py", "setup(name='x', install_requires=['tqdm', 'torch>=1.13'])\n", {"torch": "1.13"}),
+        (
+            "setup.py",
+            "needed = ['paddlepaddle>=2.5', number]\nsetuptools.setup(install_requires=needed)\n",
+            {"paddle": "2.5"},
+        ),
+        ("setup.py", "setup(install_requires=open('requirements.txt').read())\n", {}),
+        ("setup.py", "setup(install_requires=['torch>=2'\n", {}),
         (
             "requirements.txt",
             "# torch>=9\n-r base.txt\n--find-links x\npaddlepaddle==2.6.2  # cpu\ntorch>=2.0\n",

@@ -1,8 +1,8 @@
 """Which framework versions a project asks for: the lower bound of its dependency on each.
 
-Read from ``pyproject.toml`` (``[project] dependencies``, or Poetry's table), ``setup.cfg``
-(``install_requires``) and ``requirements.txt`` at the root of the project; the first that names
-the framework decides. These files only refine what the rules say, so one that cannot be read or
+Read from ``pyproject.toml`` (``[project] dependencies``, or Poetry's table), ``setup.cfg`` and
+``setup.py`` (``install_requires``) and ``requirements.txt`` at the root of the project; the first
+that names the framework decides. These files only refine what the rules say, so one that cannot be read or
 understood counts as one that says nothing.
 """
 
@@ -104,6 +104,30 @@ def _from_setup_cfg(root: str) -> Iterator[tuple[str, str]]:
     yield from _split(requirements.splitlines())
 
 
+def _from_setup_py(root: str) -> Iterator[tuple[str, str]]:
+    """What ``setup(install_requires=[...])`` lists where it stands written in the call, or in a list by that name."""
+    text = _read(os.path.join(root, "setup.py"))
+    if "install_requires" not in text:
+        return
+    import ast
+
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return
+    lists: dict[str, ast.expr] = {}
+    given: ast.expr | None = None
+    for node in ast.walk(tree):
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.List() | ast.Tuple() as value):
+                lists[name] = value
+            case ast.keyword(arg="install_requires", value=value):
+                given = value
+    given = lists.get(given.id) if isinstance(given, ast.Name) else given
+    if isinstance(given, (ast.List, ast.Tuple)):
+        yield from _split(item.value for item in given.elts if isinstance(item, ast.Constant))
+
+
 def _from_requirements_txt(root: str) -> Iterator[tuple[str, str]]:
     lines = _read(os.path.join(root, "requirements.txt")).splitlines()
     yield from _split(line for line in lines if not line.lstrip().startswith(("#", "-")))
@@ -120,5 +144,6 @@ def _read(path: str) -> str:
 _READERS: tuple[Callable[[str], Iterator[tuple[str, str]]], ...] = (
     _from_pyproject,
     _from_setup_cfg,
+    _from_setup_py,
     _from_requirements_txt,
 )

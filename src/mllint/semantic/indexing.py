@@ -27,7 +27,7 @@ _SHAPING = frozenset({
 # Functions that give one or more indexes a dimension, never a single number.
 _INDEXES = frozenset({
     "randperm", "arange", "nonzero", "argwhere", "flatnonzero", "permutation", "triu_indices", "tril_indices",
-    "LongTensor", "argsort",
+    "LongTensor", "argsort", "unique",
 })  # fmt: skip
 _BOOLEANS = frozenset({"torch.bool", "paddle.bool", "numpy.bool_", "numpy.bool", "builtins.bool"})
 _COPYING_METHODS = frozenset({"index_select", "masked_select", "gather", "take_along_dim", "take_along_axis"})
@@ -81,6 +81,9 @@ def is_advanced(model: "Model", node: cst.Subscript, is_tensor: bool = False) ->
     if is_basic_index(node):
         return False
     base = model.value(node.value)
+    only = subscript_index(node)
+    if base is None and only is not None and isinstance(model.value(only), Tensor) and is_mask(model, only):
+        return True  # nothing but a tensor is asked with a tensor of Booleans
     if is_tensor and isinstance(base, (Output, type(None))):
         index = subscript_index(node)
         return index is not None and (_compares(model, index, node.value) or _copies(model, index))
@@ -115,6 +118,8 @@ def _copies(model: "Model", index: cst.BaseExpression) -> bool:
         return all(isinstance(element, cst.Element) for element in index.elements)
     if is_mask(model, index) or _is_called(model, index, _INDEXES):
         return True
+    if isinstance(index, cst.Subscript) and len(index.slice) == 1 and isinstance(index.slice[0].slice, cst.Slice):
+        return _copies(model, index.value)  # some of several indexes: `torch.randperm(n)[:k]`
     if isinstance(index, cst.Name):
         # What is kept in a name is as certain as what stands in the brackets.
         bindings = model.reaching(index)

@@ -26,6 +26,7 @@ from mllint.semantic.values import (
     Instance,
     Loaded,
     Mapping,
+    Method,
     Module,
     Nothing,
     Number,
@@ -51,6 +52,7 @@ from mllint.syntax.shape import (
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
+_STRINGS = (cst.SimpleString, cst.ConcatenatedString, cst.FormattedString)
 _UNFINISHED = Unfinished()
 _NOTHING_UNFINISHED = 1 << 30
 MAX_DEPTH = 50
@@ -395,6 +397,10 @@ class Inference:
             return Text()
         if isinstance(node.operator, cst.Divide) and isinstance(left, Object) and left.kind == "path":
             return left
+        if isinstance(node.operator, cst.Add):
+            other = right if isinstance(node.left, _STRINGS) else left if isinstance(node.right, _STRINGS) else node
+            if other is None or isinstance(other, Method):
+                return Text()  # nothing but text is added to text: `args.folder + "/model.pt"`
         return arithmetic(self.model, left, right, node)
 
     def _unary(self, node: cst.UnaryOperation) -> Value | None:

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
 # What makes a leaf of a tensor again, or keeps the gradient of one that is none.
 _REVIVING = frozenset({*FLAGS, "requires_grad_", "retain_grad", "retain_grads", "register_hook", "is_leaf"})
-
-
+_NEW_LEAVES = frozenset({*_REVIVING, "Parameter", "Variable"})
 _PATHS = frozenset({cst.Name, cst.Attribute})
 # What gives no tensor and computes with none.
 _LITERALS = frozenset({
@@ -85,8 +84,10 @@ def rebound(model: "Model", statement: cst.Assign | cst.AugAssign) -> Rebound | 
     if _is_lost(model, statement, path, made, before):
         return Rebound(path, Form.LOST, framework)
     is_step = computes and _reads_gradient(statement.value, path)
-    carries = made in before or (not before and bool(beginnings) and all(value.leaf for value in beginnings))
-    if is_step and carries and not _is_revived(model, path):
+    carries = _arrives(model, made, path, before) or (
+        not before and bool(beginnings) and all(value.leaf for value in beginnings)
+    )
+    if is_step and carries and not _is_revived(model, path, made):
         return Rebound(path, Form.REPLACED, framework)
     return None
 
@@ -194,14 +195,34 @@ def _gives_tensor(model: "Model", statement: cst.Assign | cst.AugAssign, path: s
     )
 
 
-def _is_revived(model: "Model", path: str) -> bool:
-    """Whether the file makes a leaf of it again, gives it a gradient by hand, or asks for one that is not kept."""
+def _arrives(model: "Model", made: Binding, path: str, before: tuple[Binding, ...]) -> bool:
+    """Whether the next round begins with the new tensor, or with what is computed from it: ``w = w.clamp(0, 1)``."""
+    if made in before:
+        return True
+    for binding in before:
+        if binding.kind is not BindingKind.ASSIGN or binding.value is None:
+            continue
+        names = [node for node in subtree(binding.value) if isinstance(node, cst.Name)]
+        is_new_leaf = any(name.value in _NEW_LEAVES for name in names)
+        if not is_new_leaf and any(name.value == path and made in model.reaching(name) for name in names):
+            return True
+    return False
+
+
+def _is_revived(model: "Model", path: str, made: Binding) -> bool:
+    """Whether the file makes a leaf of it again, gives it a gradient by hand, or asks for one that is not kept.
+
+    What is done to a name where the new tensor does not get says nothing: ``w.stop_gradient = False`` in front of the
+    loop made the leaf.
+    """
     last = path.rpartition(".")[2]
     for name in model.names_by_word.get(last, ()):
         parent = model.tree.parent(name)
         whole = parent if isinstance(parent, cst.Attribute) and parent.attr is name else name
         holder = model.tree.parent(whole)
         if dotted_path(whole) != path or not isinstance(holder, cst.Attribute):
+            continue
+        if whole is name and not _may_be(model, name, made):
             continue
         if holder.attr.value in _REVIVING:
             return True
@@ -211,6 +232,17 @@ def _is_revived(model: "Model", path: str) -> bool:
             if isinstance(statement, cst.Assign) and constant(statement.value) is not None:
                 return True
     return any(
-        isinstance(parent := model.tree.parent(node), cst.Attribute) and parent.attr.value in _REVIVING
+        isinstance(parent := model.tree.parent(node), cst.Attribute)
+        and parent.attr.value in _REVIVING
+        and (isinstance(node, cst.Attribute) or _may_be(model, node, made))
         for node in reads(model, path)
     )
+
+
+def _may_be(model: "Model", node: cst.BaseExpression, made: Binding) -> bool:
+    """Whether a name may stand for the new tensor, or for what a later statement of the loop makes of it."""
+    scope = model.scope_of(node)
+    if scope is not made.scope:
+        return made.key not in scope.bindings
+    bindings = model.reaching(node)
+    return not bindings or any(binding is made or _arrives(model, made, made.key, (binding,)) for binding in bindings)

@@ -83,19 +83,26 @@ def _optimizer_of(model: "Model", call: cst.Call) -> cst.Call | None:
     """The constructor of an optimizer with a state of its own that is stepped in the function or class of a call."""
     if not any(_is_step_of_optimizer(model, step) for step in model.calls_by_word.get("step", ())):
         return None
-    function = model.enclosing_function(call)
-    owner = None if function is None else model.function_info(function).owner
     for other in model.tree.by_type.get(cst.Call, ()):
-        place = model.enclosing_function(other)
-        is_near = place is function or place is None
-        if place is not None and owner is not None:
-            is_near = is_near or model.function_info(place).owner is owner
-        value = model.value(other) if is_near else None
-        if not isinstance(value, Object) or value.kind != "optimizer" or value.call is None:
-            continue
-        if id(value.call) == id(other) and _has_state(value.call, value):
-            return value.call
+        value = model.value(other) if _is_near(model, other, call) else None
+        if isinstance(value, Object) and value.call is other and _has_state(value):
+            return other
+    for step in model.calls_by_word["step"]:
+        # What is stepped there may be made elsewhere.
+        if isinstance(step.func, cst.Attribute) and _is_near(model, step, call):
+            value = model.value(step.func.value)
+            if isinstance(value, Object) and value.call is not None and _has_state(value):
+                return value.call
     return None
+
+
+def _is_near(model: "Model", node: cst.Call, call: cst.Call) -> bool:
+    """Whether a call stands in the function or class of another, or in no function."""
+    place, function = model.enclosing_function(node), model.enclosing_function(call)
+    if place is None or place is function:
+        return True
+    owner = None if function is None else model.function_info(function).owner
+    return owner is not None and model.function_info(place).owner is owner
 
 
 def _is_step_of_optimizer(model: "Model", call: cst.Call) -> bool:
@@ -104,12 +111,13 @@ def _is_step_of_optimizer(model: "Model", call: cst.Call) -> bool:
     return (isinstance(value, Object) and value.kind == "optimizer") or (value is None and "optim" in name)
 
 
-def _has_state(call: cst.Call, optimizer: Object) -> bool:
-    if has_star_arguments(call) or optimizer.name in _STATELESS:
+def _has_state(made: Object) -> bool:
+    """Whether it is an optimizer that keeps something from one step to the next."""
+    if made.kind != "optimizer" or made.call is None or has_star_arguments(made.call) or made.name in _STATELESS:
         return False
-    if optimizer.name not in _STATELESS_WITHOUT_MOMENTUM:
+    if made.name not in _STATELESS_WITHOUT_MOMENTUM:
         return True
-    momentum = argument(call, 2, "momentum")
+    momentum = argument(made.call, 2, "momentum")
     return momentum is not None and constant(momentum.value) != 0
 
 
@@ -139,15 +147,25 @@ def _goes_on_from(model: "Model", item: cst.BaseExpression) -> bool:
     return any(
         any(word in binding.key.rpartition(".")[2].lower() for word in _BEGIN) or _counts(model, use)
         for binding in bound_by(model, parent)
-        for use in (*uses(model, binding), item)
+        for use in (*uses(model, binding), *_kept_by_object(model, binding.key), item)
     )
 
 
+def _kept_by_object(model: "Model", key: str) -> list[cst.Attribute]:
+    """Where the file reads or sets an attribute: in every method."""
+    holders = (model.tree.parent(name) for name in model.names_by_word.get(key.rpartition(".")[2], ()) if "." in key)
+    return [holder for holder in holders if isinstance(holder, cst.Attribute) and dotted_path(holder) == key]
+
+
 def _counts(model: "Model", node: cst.BaseExpression) -> bool:
-    """Whether a name stands in the arguments of ``range``."""
+    """Whether a name stands in the arguments of ``range``, or in the condition of a loop."""
+    child: cst.CSTNode = node
     for ancestor in model.tree.ancestors(node):
+        if isinstance(ancestor, cst.While):
+            return ancestor.test is child
         if isinstance(ancestor, cst.Call):
             return dotted_path(ancestor.func) == "range"
         if isinstance(ancestor, (cst.BaseSmallStatement, cst.BaseCompoundStatement)):
             return False
+        child = ancestor
     return False
