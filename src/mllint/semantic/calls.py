@@ -138,7 +138,7 @@ def _of_library(model: "Model", call: cst.Call, name: str) -> Value | None:
     framework = lookup.framework_of(name)
     if name in _TENSOR_CLASSES:
         return Tensor("torch", False, scalar=False)
-    if name in ("torch.autograd.Variable", "paddle.to_tensor", "torch.nn.Parameter"):
+    if name in ("torch.autograd.Variable", "paddle.to_tensor", "torch.nn.Parameter", "paddle.create_parameter"):
         return _fresh_tensor(model, call, name)
     if framework == "torch" or framework == "paddle":
         fact = lookup.class_(name)
@@ -180,6 +180,10 @@ def _fresh_tensor(model: "Model", call: cst.Call, name: str) -> Value | None:
         leaf = on is None or constant(on.value) is True
         scalar = inner.scalar if isinstance(inner, Tensor) else None
         return Tensor("torch", True if leaf else None, scalar, parameter=True, leaf=leaf)
+    if name == "paddle.create_parameter":
+        # Attributes may say that it is not to be trained.
+        leaf = argument(call, 3, "attr") is None
+        return Tensor("paddle", True if leaf else None, tensors.rank_of_size(call), parameter=True, leaf=leaf)
     if name == "paddle.to_tensor":
         stop = argument(call, None, "stop_gradient")
         attached = stop is not None and constant(stop.value) is False

@@ -192,7 +192,7 @@ class Cuts:
             return self._augmented(binding)
         if binding.kind not in (BindingKind.ASSIGN, BindingKind.ANNOTATED):
             return []
-        if self.model.gradients.off(binding.node) is True and self._is_computed_loss(binding.value):
+        if self.model.gradients.off(binding.node) is True and self._is_computed_loss(binding.value, binding.key):
             framework = self._framework(binding.value)
             return [] if framework is None else [Cut(binding.value, "no_grad()", framework, False, binding.value)]
         return self._follow(binding.value)
@@ -249,15 +249,16 @@ class Cuts:
             parent = self.model.tree.parent(parent)
         return [item.target for item in parent.targets] if isinstance(parent, cst.Assign) else []
 
-    def _is_computed_loss(self, node: cst.BaseExpression) -> bool:
-        """Whether a loss is computed right here, and not only taken from where it was kept."""
+    def _is_computed_loss(self, node: cst.BaseExpression, key: str) -> bool:
+        """Whether a loss is computed right here for a name, and not only taken from where it was kept."""
         if isinstance(node, cst.BinaryOperation):
             return self._is_loss(node) or self._is_loss(node.left) or self._is_loss(node.right)
         if not isinstance(node, cst.Call):
             return False
         value, callee = self.model.value(node), self.model.value(node.func)
         is_tensor = isinstance(value, (Tensor, Output)) and isinstance(callee, (Module, Symbol))
-        return is_called_loss(node) and (is_tensor or value is None)
+        is_named = is_tensor and is_called_loss(cst.Name(key.rpartition(".")[2]))
+        return is_named or (is_called_loss(node) and (is_tensor or value is None))
 
     def _had_graph(self, cut: Cut) -> bool:
         value = None if cut.source is None else self.model.value(cut.source)
@@ -346,6 +347,8 @@ def is_computed(model: "Model", node: cst.BaseExpression, depth: int = 0) -> boo
     if depth > MAX_STEPS or constant(node) is not ...:
         return False
     match node:
+        case cst.List(elements=[]):
+            return True  # it is filled later
         case cst.List() | cst.Tuple():
             return any(is_computed(model, element.value, depth + 1) for element in node.elements)
         case cst.BinaryOperation():

@@ -40,6 +40,11 @@ _PAIRS = {
     "paddle": frozenset({"topk", "kthvalue", "mode", "cummax", "cummin"}),
 }
 _DETACHING = frozenset({"item", "tolist", "numpy", "detach"})
+# What these are given says where to, or which shape: no gradient comes from there.
+_MOVING = frozenset({
+    "to", "cuda", "type", "type_as", "astype", "cast", "view", "view_as", "reshape", "expand", "expand_as", "permute",
+    "transpose", "repeat", "squeeze", "unsqueeze", "flatten",
+})  # fmt: skip
 _NUMBERS = frozenset({"builtins.float", "builtins.int", "builtins.bool"})
 _COPYING = frozenset({
     "torch.tensor", "torch.as_tensor", "torch.from_numpy", "torch.autograd.Variable", "torch.FloatTensor",
@@ -300,6 +305,9 @@ class _Trace:
             return replace(origin, flagged=True) if origin is not None and is_leaf else origin
         if last.endswith("_like"):
             return _DATA if argument(call, None, "requires_grad") is None else None
+        made = self.model.value(call)
+        if isinstance(made, Tensor) and made.leaf:
+            return None  # a parameter
         if lookup.framework_of(name) != self.framework:
             return _DATA if hangs_on_nothing(self.model.value(call)) else None
         fact = lookup.function(name)
@@ -345,7 +353,8 @@ class _Trace:
         if name == "requires_grad_":
             origin = self.of(receiver)
             return replace(origin, flagged=True) if origin is not None and origin.cuts else None
-        nodes = [receiver, *(arg.value for arg in call.args if not isinstance(self.model.value(arg.value), Symbol))]
+        given = () if name in _MOVING else call.args
+        nodes = [receiver, *(arg.value for arg in given if not isinstance(self.model.value(arg.value), Symbol))]
         if name in _CHOICES or (self.framework == "torch" and self._casts(call, name)):
             return self._mixed(nodes) or Origin((Cut(call, name, False),))
         if name in _STEPS or (name == "bernoulli" and self.framework == "torch"):

@@ -146,6 +146,10 @@ class Gradients:
         info = self.model.function_info(function)
         states = set()
         for call in self.model.calls_by_word.get(info.name, ()):
+            # `optimizer.step()` is no call of a function `step`, and `model.train()` in `train` says nothing of it.
+            is_other = info.owner is None and isinstance(call.func, cst.Attribute)
+            if is_other or self.model.enclosing_function(call) is function:
+                continue
             callee = self.model.value(call.func)
             if callee is None or (isinstance(callee, Function) and callee.definition is info):
                 states.add(self.off(call))

@@ -236,7 +236,7 @@ def _made_scalar(name: str, fact: FunctionFact, call: cst.Call, first: Value | N
     if name in ("tensor", "as_tensor", "to_tensor"):
         return rank_of_data(call, first)
     if fact.parameters.split()[:1] in (["*size"], ["size"], ["shape"], ["size_or_shape"]) or name in _RESHAPING:
-        return _rank_of_size(call)
+        return rank_of_size(call)
     return None
 
 
@@ -248,7 +248,7 @@ def rank_of_data(call: cst.Call, first: Value | None) -> bool | None:
     return _is_scalar(first)
 
 
-def _rank_of_size(call: cst.Call) -> bool | None:
+def rank_of_size(call: cst.Call) -> bool | None:
     """Whether a size asks for no dimension: ``()`` does, ``3``, ``2, 3`` and ``(1,)`` do not."""
     sizes = [arg for arg in call.args if arg.keyword is None or arg.keyword.value in ("size", "shape")]
     if not sizes or any(arg.star for arg in sizes):
