@@ -11,6 +11,7 @@ from mllint.semantic.data_sources import yields_data
 from mllint.semantic.definitions import ClassInfo
 from mllint.semantic.kinds import may_name_module
 from mllint.semantic.loaders import EVALUATION, role_of
+from mllint.semantic.made_anew import is_made_in
 from mllint.semantic.mode_layers import depends_on_mode
 from mllint.semantic.runs import LoopRun
 from mllint.semantic.scopes import Binding, BindingKind
@@ -21,7 +22,6 @@ from mllint.semantic.training_modes import (
     FRESH,
     TRAINED,
     is_as_loaded,
-    is_made_in,
     is_made_within,
     is_one,
     is_trained,
@@ -146,14 +146,24 @@ def _may_train(found: _Round) -> bool:
     run = found.found.run
     return all(
         forward.thing is not None and modes_before(run, forward.thing, forward) <= {FRESH, TRAINED}
-        for forward in found.forwards
+        for forward in _asking_for_mode(found)
     ) and not _wants_gradients(found)
 
 
 def _is_in_training_mode(found: _Round) -> bool:
     if found.found.run.is_cut or _wants_gradients(found):
         return False
-    return all(_trains_while_it_evaluates(found, forward) for forward in found.forwards)
+    asking = _asking_for_mode(found)
+    return bool(asking) and all(_trains_while_it_evaluates(found, forward) for forward in asking)
+
+
+def _asking_for_mode(found: _Round) -> list[Event]:
+    """The forward passes in a loop to which the mode may make a difference: to a loss it makes none."""
+    return [forward for forward in found.forwards if _depends_on_mode(forward) is not False]
+
+
+def _depends_on_mode(forward: Event) -> bool | None:
+    return depends_on_mode(forward.frame.value(forward.node.func) if isinstance(forward.node, cst.Call) else None)
 
 
 def _trains_while_it_evaluates(found: _Round, forward: Event) -> bool:
@@ -173,9 +183,9 @@ def _trains_while_it_evaluates(found: _Round, forward: Event) -> bool:
     ):
         return False
     value = forward.frame.value(forward.node.func) if isinstance(forward.node, cst.Call) else None
-    depends = depends_on_mode(value)
+    depends = _depends_on_mode(forward)
     modes = modes_before(run, module, forward)
-    if not modes or not modes <= {FRESH, TRAINED} or depends is False:
+    if not modes or not modes <= {FRESH, TRAINED}:
         return False
     if TRAINED in modes:
         return is_trained(run, module)
@@ -257,8 +267,18 @@ def _rounds(model: "Model", found: tuple[LoopRun, ...]) -> Iterator[_Round]:
             and _loop_over_data(event) is item.loop
             and not is_made_in(item.loop, event, event.thing)
         )
-        if forwards:
-            yield _Round(item, forwards)
+        whole = tuple(event for event in forwards if not _is_part_of_another(event, forwards))
+        if whole:
+            yield _Round(item, whole)
+
+
+def _is_part_of_another(forward: Event, forwards: tuple[Event, ...]) -> bool:
+    """Whether what is called is a part of a module that is called too: by that one's ``forward``."""
+    part = forward.thing
+    return part is not None and any(
+        event.thing is not None and len(event.thing.path) < len(part.path) and event.thing.may_be(part)
+        for event in forwards
+    )
 
 
 def _loop_over_data(forward: Event) -> object:

@@ -437,7 +437,7 @@ def is_managed(frame: Frame) -> bool:
     return any(frame.model.imports(package) for package in _ENGINES)
 
 
-_ENGINES = ("accelerate", "deepspeed", "colossalai", "lightning.fabric", "lightning_fabric", "horovod", "apex")
+_ENGINES = ("accelerate", "deepspeed", "colossalai", "lightning.fabric", "lightning_fabric", "horovod")
 """Packages that wrap optimizers and losses themselves, whatever the loop looks like."""
 
 

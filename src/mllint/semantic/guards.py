@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from mllint.semantic.scopes import BindingKind
-from mllint.semantic.steps import Branches, Event, Loop
+from mllint.semantic.steps import Attempt, Branches, Event, Loop
 from mllint.semantic.things import Frame
 from mllint.semantic.values import Function
 from mllint.syntax.shape import dotted_path, fingerprint
@@ -36,6 +36,19 @@ def _facts_of(branches: Branches, is_first: bool) -> Iterator[tuple[str, bool]]:
             yield from _facts(test, is_first)
         case cst.BooleanOperation(left=left, operator=operator):
             yield from _facts(left, isinstance(operator, cst.And))
+
+
+def stays(step: Branches | Attempt) -> bool:
+    """Whether the same arm of branches runs in every round: the test asks what is there, ``scheduler is not None``."""
+    node = step.node
+    if not isinstance(step, Branches) or not isinstance(node, cst.If):
+        return False
+    compared = [item.operator for item in subtree(node.test) if isinstance(item, cst.ComparisonTarget)]
+    if any(
+        isinstance(item, (cst.LessThan, cst.LessThanEqual, cst.GreaterThan, cst.GreaterThanEqual)) for item in compared
+    ):
+        return False
+    return _stays(step.frame, node.test)
 
 
 def _stays(frame: Frame, test: cst.BaseExpression) -> bool:

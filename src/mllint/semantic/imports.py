@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge import lookup
-from mllint.semantic.scopes import Binding
+from mllint.semantic.scopes import Binding, BindingKind
 from mllint.semantic.values import File, Symbol, Value
 from mllint.syntax.shape import dotted_path
 
@@ -71,6 +71,43 @@ def _library_or_file(model: "Model", name: str) -> Value:
         if target is not None:
             return File(target)
     return Symbol(lookup.canonical(name))
+
+
+def origins(model: "Model", name: str, bindings: tuple[Binding, ...]) -> tuple[Binding, ...]:
+    """What binds an imported name in the file of the project where it is made; empty for everything else.
+
+    ``bindings`` are what binds it in ``model``: import statements, or nothing where it may come with a ``*``.
+    """
+    if any(binding.kind is not BindingKind.IMPORT for binding in bindings):
+        return ()
+    key = ("origins", name)
+    if key not in model.remembered:
+        model.remembered[key] = ()  # two files may import from each other
+        stars = model.scope(model.tree.module).bindings.get("*", ())
+        model.remembered[key] = _origins(model, name, bindings or tuple(stars))
+    found: tuple[Binding, ...] = model.remembered[key]
+    return found
+
+
+def _origins(model: "Model", name: str, imports: tuple[Binding, ...]) -> tuple[Binding, ...]:
+    for binding in reversed(imports):
+        node = binding.node
+        statement = node if isinstance(node, cst.ImportFrom) else model.tree.parent(node)
+        if not isinstance(statement, cst.ImportFrom):
+            continue
+        module = dotted_path(statement.module) if statement.module else ""
+        if module is None or (not statement.relative and is_library(module)):
+            continue
+        original = node.evaluated_name if isinstance(node, cst.ImportAlias) else name
+        target = model.sibling(module, len(statement.relative), exporting=original)
+        if target is None:
+            continue
+        there = target.scope(target.tree.module)
+        bound = there.reaching_end(original).bindings if original in there.bindings else ()
+        found = origins(target, original, bound) or bound
+        if found:
+            return found
+    return ()
 
 
 def is_library(name: str) -> bool:

@@ -81,6 +81,8 @@ def is_same_in_all_modes(model: "Model", node: cst.BaseExpression, steps: int = 
             )
         case cst.Attribute():
             return _is_fixed_attribute(model, node)
+        case cst.Subscript():
+            return is_same_in_all_modes(model, node.value, steps - 1)
     return False
 
 

@@ -109,7 +109,7 @@ def modules_of_optimizer(frame: Frame, optimizer: Thing | None) -> tuple[Thing |
     for root in optimizer.roots:
         for binding in makers_of(root, optimizer.path):
             given = _modules_given(frame, binding)
-            found += [_seen_from(root, module) for module in given] if optimizer.path else given
+            found += [seen_from(root, module) for module in given] if optimizer.path else given
     return tuple(dict.fromkeys(found)) or (None,)
 
 
@@ -164,7 +164,7 @@ def makers_of(root: Binding | ClassInfo, path: tuple[str, ...]) -> tuple[Binding
     return () if definition is None else makers_of(definition, path)
 
 
-def _seen_from(root: Binding | ClassInfo, thing: Thing | None) -> Thing | None:
+def seen_from(root: Binding | ClassInfo, thing: Thing | None) -> Thing | None:
     """What a method of a class calls ``self.net``, as it is known where the instance is."""
     if thing is None or not all(isinstance(item, ClassInfo) for item in thing.roots):
         return thing

@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge import lookup
-from mllint.semantic.owners import makers_of
+from mllint.semantic.guards import stays
+from mllint.semantic.made_anew import is_made_in
+from mllint.semantic.owners import makers_of, seen_from
 from mllint.semantic.paths import Paths
 from mllint.semantic.runs import Occurrence, Run
 from mllint.semantic.scopes import Binding
-from mllint.semantic.steps import Event, Kind
+from mllint.semantic.steps import Attempt, Branches, Event, Kind, Loop
 from mllint.semantic.things import Frame, Thing
 from mllint.semantic.values import Object
-from mllint.syntax.shape import argument
+from mllint.syntax.shape import argument, integer_literal
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -52,9 +54,12 @@ def _steps_of_optimizer(run: Run, scheduler: Thing) -> tuple[Event, ...]:
         return tuple(event for event in updates if _learns_by(event, scheduler))
     given = argument(call, 0, "optimizer")
     optimizer = None if given is None else seen_from_maker(run, binding, given.value)
-    if optimizer is None:
-        return ()
-    return tuple(event for event in updates if event.thing is not None and event.thing.may_be(optimizer))
+    names = {optimizer, *(seen_from(root, optimizer) for root in scheduler.roots if scheduler.path)} - {None}
+    return tuple(
+        event
+        for event in updates
+        if event.thing is not None and any(name is not None and event.thing.may_be(name) for name in names)
+    )
 
 
 def seen_from_maker(run: Run, binding: Binding, node: cst.BaseExpression) -> Thing | None:
@@ -97,7 +102,7 @@ def _learns_by(update: Event, scheduler: Thing) -> bool:
 
 # -- before the optimizer ----------------------------------------------------------------------------------------------
 
-_FRESH, _UPDATED, _PASSED = "fresh", "updated", "passed"
+_FRESH, _UPDATED, _LOADED, _PASSED = "fresh", "updated", "loaded", "passed"
 
 
 def steps_before_optimizer(model: "Model", call: cst.Call) -> cst.CSTNode | None:
@@ -119,26 +124,45 @@ def _update_behind(occurrence: Occurrence) -> Event | None:
         return None  # told the epoch, or a metric, it sets the learning rate for that
     loop = schedule.loops[-1]
     behind = [step for step in steps_of_optimizer(run, schedule.thing) if loop in step.loops]
-    if not behind or not schedule.happens_in_every_round(loop) or _is_chained(schedule.thing):
+    if not behind or not _is_settled(schedule, behind[0], loop) or _is_chained(schedule.thing):
         return None
     optimizer = behind[0].thing
     assert optimizer is not None
     key = ("schedule", schedule, optimizer)
-    paths: Paths[str] = run.derived(key, partial(_paths, run, schedule, optimizer))
-    return behind[0] if paths.before(schedule) - {_PASSED} == {_FRESH} else None
+    paths: Paths[str] = run.derived(key, partial(_paths, run, schedule, optimizer, loop))
+    return behind[0] if paths.before(schedule) - {_PASSED, _LOADED} == {_FRESH} else None
 
 
-def _paths(run: Run, schedule: Event, optimizer: Thing) -> Paths[str]:
+def _is_settled(schedule: Event, step: Event, loop: Loop) -> bool:
+    """Whether a scheduler steps in every round, in those in which its optimizer does, or in all or none of them."""
+    theirs = [(around.step, around.arm) for around in step.around]
+    inner = schedule.around[[around.step for around in schedule.around].index(loop) + 1 :]
+    return all(
+        (around.step, around.arm) in theirs or stays(around.step)
+        for around in inner
+        if isinstance(around.step, (Branches, Attempt))
+    )
+
+
+def _paths(run: Run, schedule: Event, optimizer: Thing, loop: Loop) -> Paths[str]:
+    behind = set(run.events[run.events.index(schedule) :])
+
     def advance(state: str, event: Event) -> str:
         if event is schedule:
             return _PASSED
-        if state == _FRESH and event.kind in (*_UPDATES, Kind.UNKNOWN, Kind.LOAD) and event.concerns(optimizer):
-            return _UPDATED
-        if state == _FRESH and event.kind in (Kind.LOAD, Kind.SCHEDULE) and event.concerns(schedule.thing):
-            return _UPDATED
-        return state
+        if state != _FRESH:
+            return state
+        if event.kind in (*_UPDATES, Kind.UNKNOWN) and event.concerns(optimizer):
+            # Behind it in the loop, and it was not there: it never is.
+            return _PASSED if event in behind and loop in event.loops else _UPDATED
+        if event.kind is Kind.LOAD and (event.concerns(optimizer) or event.concerns(schedule.thing)):
+            return _LOADED
+        is_schedule = event.kind is Kind.SCHEDULE and event.concerns(schedule.thing)
+        return _UPDATED if is_schedule else state
 
-    return Paths(run.steps, _FRESH, advance)
+    # Where a round makes the optimizer, each begins anew: the folds of a cross-validation.
+    anew = [outer for outer in schedule.loops if is_made_in(outer, schedule, optimizer)]
+    return Paths(anew[-1].body if anew else run.steps, _FRESH, advance)
 
 
 def _is_chained(scheduler: Thing) -> bool:
@@ -147,7 +171,7 @@ def _is_chained(scheduler: Thing) -> bool:
     if made is None:
         return True
     last = argument(made[2], None, "last_epoch")
-    return last is not None or made[1].name.rpartition(".")[2] in (
+    return (last is not None and integer_literal(last.value) != -1) or made[1].name.rpartition(".")[2] in (
         "LambdaLR",
         "LambdaDecay",
         "LinearWarmup",

@@ -13,9 +13,10 @@ import libcst as cst
 from mllint.knowledge import lookup
 from mllint.semantic.attributes import attribute
 from mllint.semantic.definitions import ClassInfo, FunctionInfo, is_receiver
+from mllint.semantic.imports import origins
 from mllint.semantic.scopes import Binding, BindingKind, Scope
 from mllint.semantic.values import Value
-from mllint.syntax.shape import argument, fingerprint, has_star_arguments, subscript_index
+from mllint.syntax.shape import argument, dotted_path, fingerprint, has_star_arguments, subscript_index
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -131,7 +132,10 @@ class Frame:
                 return self._attribute(node, steps)
             case cst.Subscript():
                 holder, index = self.thing(node.value, steps - 1), subscript_index(node)
-                return None if holder is None or index is None else holder.part(f"[{fingerprint(index)}]")
+                if holder is None or index is None:
+                    return None
+                is_every = self._runs_over_keys(index, node.value)
+                return holder.part(_EVERY if is_every else f"[{fingerprint(index)}]")
             case cst.Call():
                 return self._called(node, steps)
             case cst.Await():
@@ -148,7 +152,11 @@ class Frame:
         return None
 
     def _named(self, node: cst.Name, steps: int) -> Thing | None:
-        return self._of_bindings(self._bindings_of(node), steps)
+        bindings = self._bindings_of(node)
+        made = origins(self.model, node.value, bindings)
+        if made and made[0].kind in (BindingKind.ASSIGN, BindingKind.ANNOTATED):
+            return Frame(made[0].scope.model)._of_bindings(made, steps - 1)
+        return self._of_bindings(bindings, steps)
 
     def _bindings_of(self, node: cst.Name) -> tuple[Binding, ...]:
         """What binds a name: in its own scope what reaches it, otherwise the scopes around it, at any time."""
@@ -295,6 +303,19 @@ class Frame:
                 return self._element(iterable.args[0].value, path[shift:], steps - 1)
             return None
         return None if path else self._each(iterable, steps)
+
+    def _runs_over_keys(self, index: cst.BaseExpression, collection: cst.BaseExpression) -> bool:
+        """Whether an index runs over all keys of what it is an index of: ``for name in nets: nets[name]``."""
+        bindings = self.model.reaching(index) if isinstance(index, cst.Name) else ()
+        if len(bindings) != 1 or bindings[0].kind is not BindingKind.LOOP or bindings[0].value is None:
+            return False
+        iterable, path = bindings[0].value, bindings[0].path
+        if isinstance(iterable, cst.Call) and isinstance(iterable.func, cst.Attribute) and not iterable.args:
+            if (iterable.func.attr.value, path) not in (("keys", ()), ("items", (0,))):
+                return False
+            iterable, path = iterable.func.value, ()
+        own = dotted_path(collection)
+        return not path and own is not None and dotted_path(iterable) == own
 
     def _each(self, collection: cst.BaseExpression, steps: int) -> Thing | None:
         holder = self.thing(collection, steps - 1)

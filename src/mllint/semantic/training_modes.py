@@ -4,13 +4,14 @@ from functools import partial
 
 import libcst as cst
 
+from mllint.semantic.made_anew import is_made_in
 from mllint.semantic.mode_layers import depends_on_mode
 from mllint.semantic.owners import makers_of, modules_of_optimizer
 from mllint.semantic.paths import Paths
 from mllint.semantic.rates import rounds_of
 from mllint.semantic.runs import Run
 from mllint.semantic.scopes import Binding, BindingKind
-from mllint.semantic.steps import Event, Helper, Kind, Loop, events
+from mllint.semantic.steps import Event, Kind, Loop, events
 from mllint.semantic.things import Thing
 from mllint.semantic.values import Module
 
@@ -190,20 +191,6 @@ def _may_be_switched_back(loop: Loop, module: Thing) -> bool:
         if event.kind is Kind.UNKNOWN and event.concerns(module) and not is_call_of(event, module):
             return True
     return False
-
-
-def is_made_in(loop: Loop, event: Event, module: Thing) -> bool:
-    """Whether every round makes the module of an event anew, in the loop or in a function that is called there."""
-    steps = [around.step for around in event.around]
-    called = [step.frame.function for step in steps[steps.index(loop) :] if isinstance(step, Helper)]
-    inside = [loop.node, *(function.node for function in called if function is not None)]
-    return any(
-        item is holder
-        for root in module.roots
-        if isinstance(root, Binding) and root.kind is not BindingKind.PARAMETER
-        for item in root.scope.model.tree.ancestors(root.node)
-        for holder in inside
-    )
 
 
 def is_made_within(run: Run, module: Thing) -> bool:

@@ -10,7 +10,7 @@ from mllint.semantic import flow
 from mllint.semantic.definitions import FunctionInfo
 from mllint.semantic.kinds import may_name_module, may_name_thing
 from mllint.semantic.steps import Around, Attempt, Branches, Event, Helper, Kind, Leave, Loop, Step, Within
-from mllint.semantic.things import Frame, Thing
+from mllint.semantic.things import Frame, Thing, is_nothing
 from mllint.semantic.values import Function, Instance, Module, Value
 from mllint.syntax.shape import constant, dotted_path
 from mllint.syntax.walk import children, subtree
@@ -188,6 +188,9 @@ class _Unfolding:
             inside = self._forward(call, frame, around) if seen.kind is Kind.FORWARD else []
             return [*closures, self._event(seen, call, frame, around), *inside]
         value = frame.value(call.func)
+        if isinstance(value, Instance):
+            called = value.definition.method("__call__")
+            value = value if called is None else Function(called, value)
         if isinstance(value, Function):
             return self._helper(call, value, frame, around)
         if flow.does_nothing(frame, call, value):
@@ -257,8 +260,8 @@ def _can_be_followed(function: FunctionInfo) -> bool:
 
 
 def _receiver_of(call: cst.Call, called: Function, frame: Frame) -> Thing | None:
-    if isinstance(called.receiver, Module) and frame.value(call.func) == called.receiver:
-        return frame.thing(call.func)  # the module itself is called
+    if isinstance(called.receiver, (Module, Instance)) and frame.value(call.func) == called.receiver:
+        return frame.thing(call.func)  # the object itself is called
     if called.receiver is None or not isinstance(call.func, cst.Attribute):
         return None
     if isinstance(call.func.value, cst.Call):  # `super().method()`
@@ -281,17 +284,50 @@ def _touched(call: cst.Call, frame: Frame) -> tuple[Thing | None, ...]:
     touched: list[Thing | None] = []
     parts = [arg.value for arg in call.args]
     if isinstance(call.func, cst.Attribute):
-        parts.append(call.func.value)
+        parts.append(call.func if _is_held(call.func, frame) else call.func.value)
     for part in parts:
         named = part.elements if isinstance(part, (cst.Tuple, cst.List)) else ()
         for node in (part, *(element.value for element in named)):
             if dotted_path(node) is not None or isinstance(node, cst.Subscript):
                 thing = frame.thing(node)
-                if thing is not None and not _is_plainly_data(frame.value(node)):
+                if thing is not None and not _is_setting(thing) and not _is_plainly_data(frame.value(node)):
                     touched.append(thing)
     if isinstance(frame.value(call.func), Instance):
         touched.append(None)  # an object of the project is called: what it holds cannot be told
     return tuple(touched)
+
+
+def _is_setting(thing: Thing) -> bool:
+    """Whether a thing is a number among the settings of an optimizer: ``optimizer.param_groups[0]["lr"]``."""
+    _, is_group, rest = "".join(thing.path).partition(".param_groups[")
+    return bool(is_group) and "[" in rest and "params" not in rest
+
+
+def _is_held(callee: cst.Attribute, frame: Frame) -> bool:
+    """Whether what is called is an object that the instance keeps, ``self.criterion``: it is not given the instance.
+
+    A method of a base class that is not known would be, and what was made of ``self`` may hold it.
+    """
+    function = frame.function
+    owner = None if function is None else function.owner
+    if owner is None or function is None or not isinstance(callee.value, cst.Name):
+        return False
+    if callee.value.value != function.self_name or owner.method(callee.attr.value) is not None:
+        return False
+    values = [binding.value for binding in owner.assignments(callee.attr.value) if not is_nothing(binding)]
+    return bool(values) and all(value is not None and not _mentions_instance(value) for value in values)
+
+
+def _mentions_instance(value: cst.BaseExpression) -> bool:
+    """Whether an instance, or a module it keeps, may be given to what a value is made by. A copy holds nothing."""
+    if isinstance(value, cst.Call) and (dotted_path(value.func) or "").rpartition(".")[2] in ("deepcopy", "copy"):
+        return False
+    parts = [arg.value for arg in value.args] if isinstance(value, cst.Call) else [value]
+    return any(
+        isinstance(node, cst.Name) and (node.value == "self" if node is part else may_name_thing(node.value))
+        for part in parts
+        for node in subtree(part)
+    )
 
 
 def _is_plainly_data(value: Value | None) -> bool:
@@ -348,6 +384,8 @@ def _has_event(function: FunctionInfo) -> bool:
 
 def _may_be_forward(model: "Model", callee: cst.BaseExpression) -> bool:
     """Whether what is called may be a module, by its name or by what else the file does with it."""
+    while isinstance(callee, cst.Subscript):
+        callee = callee.value
     path = dotted_path(callee)
     return path is not None and (
         path in model.runs.used_as_modules

@@ -1,29 +1,40 @@
 """Optimizer steps with gradients that nobody cleared, and gradients that are cleared before anybody used them."""
 
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.semantic.definitions import ClassInfo
+from mllint.semantic.made_anew import is_made_in
 from mllint.semantic.nearby import clears_beside, word_before, word_behind
-from mllint.semantic.owners import modules_of_optimizer
+from mllint.semantic.owners import maker, modules_of_optimizer
 from mllint.semantic.paths import Paths
 from mllint.semantic.runs import Occurrence, Run
-from mllint.semantic.scopes import Binding, BindingKind
-from mllint.semantic.steps import Event, Helper, Kind, Loop, events
+from mllint.semantic.steps import Event, Kind, Loop, events
 from mllint.semantic.values import Instance, Object
-from mllint.syntax.shape import integer_literal
+from mllint.syntax.shape import dotted_path, integer_literal
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
 
+_CLEARING = ("zero_grad", "clear_grad", "clear_gradients", "zero_")
+
+
 def accumulates_without_end(model: "Model", step: cst.Call) -> bool:
-    """Whether gradients are added up over all rounds of a training loop: nothing in it ever clears them."""
+    """Whether gradients are added up over all rounds of a training loop: nothing in it ever clears them.
+
+    Or over all calls of a method that updates with an optimizer its object keeps.
+    """
     if clears_beside(model, step):
         return False
-    occurrences = [item for item in model.runs.at(step) if item.event.loops]
-    return bool(occurrences) and all(_is_never_zeroed(item) for item in occurrences)
+    occurrences = model.runs.at(step)
+    inside = [item for item in occurrences if item.event.loops]
+    if inside:
+        return all(_is_never_zeroed(item) for item in inside)
+    return bool(occurrences) and all(_updates_without_clearing(item) for item in occurrences)
 
 
 def _is_never_zeroed(occurrence: Occurrence) -> bool:
@@ -31,10 +42,55 @@ def _is_never_zeroed(occurrence: Occurrence) -> bool:
     if run.is_cut or step.kind not in (Kind.STEP, Kind.MINIMIZE) or step.thing is None:
         return False
     loop = _loop_of_backward(step)
-    if loop is None or _is_made_inside(step, step.loops[0]) or _clears_by_itself(step):
+    # In a loop that makes the optimizer, and with it most often a model, every round begins anew.
+    inside = [item for item in step.loops if not is_made_in(item, step, step.thing)]
+    if loop is None or loop not in inside or _clears_by_itself(step):
         return False
     # What clears them once an epoch, in a loop further out, may be meant.
-    return not any(_may_clear(event, step) for event in events(step.loops[0].body))
+    return not any(_may_clear(event, step) for event in events(inside[0].body))
+
+
+def _updates_without_clearing(occurrence: Occurrence) -> bool:
+    """Whether a method computes gradients and steps with an optimizer of its object, and nobody ever clears them.
+
+    It is called again and again, by whoever trains: nothing in its class, nor in the files that import it, may clear.
+    """
+    run, step = occurrence.run, occurrence.event
+    function, thing = run.frame.function, step.thing
+    if run.is_cut or step.kind is not Kind.STEP or function is None or thing is None or len(thing.path) != 1:
+        return False
+    owner = next(iter(thing.roots))
+    if (
+        function.owner is None
+        or not isinstance(owner, ClassInfo)
+        or len(thing.roots) != 1
+        or function.name == "__init__"
+    ):
+        return False
+    if not isinstance(step.node, cst.Call) or step.node.args or _clears_by_itself(step):
+        return False
+    earlier = run.events[: run.events.index(step)]
+    if not any(event.kind is Kind.BACKWARD for event in earlier) or maker(run.frame, thing) is None:
+        return False
+    if any(_may_clear(event, step) for event in run.events):
+        return False
+    models = {id(info.model): info.model for info in (*owner.lineage, *function.owner.lineage)}.values()
+    return all(_leaves_alone(model, thing.path[0]) for model in models)
+
+
+def _leaves_alone(model: "Model", optimizer: str) -> bool:
+    """Whether a file, and those that import it, never clear gradients, but of optimizers with other names."""
+    for word in _CLEARING:
+        for call in model.calls_by_word.get(word, ()):
+            callee = call.func
+            value = model.value(callee.value) if isinstance(callee, cst.Attribute) else None
+            is_other = isinstance(value, Object) and value.kind == "optimizer"
+            if not is_other or (dotted_path(callee) or "").split(".")[-2:-1] == [optimizer.removeprefix(".")]:
+                return False
+    if model.project is None:
+        return True
+    home = Path(model.source.path)
+    return not any(model.project.importers(home, word) for word in ("zero_grad", "clear_grad", "clear_gradients"))
 
 
 def _loop_of_backward(step: Event) -> Loop | None:
@@ -56,19 +112,6 @@ def _runs_once(loop: Loop) -> bool:
     last = node.body.body[-1] if node.body.body else None
     ends = last.body[-1] if isinstance(last, cst.SimpleStatementLine) else None
     return isinstance(ends, (cst.Break, cst.Return, cst.Raise))
-
-
-def _is_made_inside(step: Event, loop: Loop) -> bool:
-    """Whether every round makes an optimizer of its own, and with it, most often, a model."""
-    roots = [root for root in step.thing.roots if isinstance(root, Binding)] if step.thing is not None else []
-    steps = [around.step for around in step.around]
-    inside = [item.frame.function for item in steps[steps.index(loop) :] if isinstance(item, Helper)]
-    called = [function.scope for function in inside if function is not None]
-    return any(
-        root.scope in called or any(item is loop.node for item in root.scope.model.tree.ancestors(root.node))
-        for root in roots
-        if root.kind is not BindingKind.PARAMETER
-    )
 
 
 def _clears_by_itself(step: Event) -> bool:
