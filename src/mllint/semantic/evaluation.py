@@ -20,6 +20,7 @@ from mllint.semantic.things import Frame
 from mllint.semantic.training_modes import (
     EVAL,
     FRESH,
+    TRAIN,
     TRAINED,
     is_as_loaded,
     is_made_within,
@@ -73,10 +74,11 @@ def may_evaluate(model: "Model", node: cst.For) -> bool:
     """Whether a loop may call a model, to go by its text: what this denies need not be followed."""
     if not any(word in model.calls_by_word for word in _TELLING):
         return False
-    return any(isinstance(item, cst.Call) and _may_be_model(model, item.func) for item in subtree(node.body))
+    return any(isinstance(item, cst.Call) and may_be_model(model, item.func) for item in subtree(node.body))
 
 
-def _may_be_model(model: "Model", callee: cst.BaseExpression) -> bool:
+def may_be_model(model: "Model", callee: cst.BaseExpression) -> bool:
+    """Whether a callee may be a model, to go by its text and its file."""
     path = dotted_path(callee)
     if path is None:
         is_own = isinstance(callee, cst.Attribute) and callee.attr.value in model.function_names
@@ -126,8 +128,14 @@ def _is_called_evaluation(found: LoopRun) -> bool:
     """Whether the data of a loop is called test or validation data. Only a hint: who asks must know more."""
     node = found.loop.node
     assert isinstance(node, cst.For)
-    names = [item.value for item in subtree(node.iter) if isinstance(item, cst.Name)]
-    return any(_NAMED_EVALUATION.search(_snake(name)) for name in names)
+    iterable = _as_bound(found.loop.frame, node.iter)
+    names = [item.value for item in subtree(iterable) if isinstance(item, cst.Name)]
+    return any(is_named_evaluation(name) for name in names)
+
+
+def is_named_evaluation(name: str) -> bool:
+    """Whether a name is one of what evaluates, or of what is evaluated on. Only a hint."""
+    return _NAMED_EVALUATION.search(_snake(name)) is not None
 
 
 def _snake(name: str) -> str:
@@ -145,9 +153,14 @@ def evaluates_in_training_mode(model: "Model", node: cst.For) -> bool:
 def _may_train(found: _Round) -> bool:
     run = found.found.run
     return all(
-        forward.thing is not None and modes_before(run, forward.thing, forward) <= {FRESH, TRAINED}
+        forward.thing is not None and is_put_to_training(modes_before(run, forward.thing, forward))
         for forward in _asking_for_mode(found)
     ) and not _wants_gradients(found)
+
+
+def is_put_to_training(modes: frozenset[str]) -> bool:
+    """Whether a module is in training mode, and was not just put there on purpose, to sample with dropout."""
+    return modes <= {FRESH, TRAINED} or (TRAINED in modes and modes <= {FRESH, TRAIN, TRAINED})
 
 
 def _is_in_training_mode(found: _Round) -> bool:
@@ -158,8 +171,14 @@ def _is_in_training_mode(found: _Round) -> bool:
 
 
 def _asking_for_mode(found: _Round) -> list[Event]:
-    """The forward passes in a loop to which the mode may make a difference: to a loss it makes none."""
-    return [forward for forward in found.forwards if _depends_on_mode(forward) is not False]
+    """The forward passes in a loop to which the mode makes a difference: not those of a loss, or of what is fixed."""
+    run = found.found.run
+    return [
+        forward
+        for forward in found.forwards
+        if (depends := _depends_on_mode(forward)) is not False
+        and (depends or (forward.thing is not None and is_trained(run, forward.thing)))
+    ]
 
 
 def _depends_on_mode(forward: Event) -> bool | None:
@@ -185,13 +204,13 @@ def _trains_while_it_evaluates(found: _Round, forward: Event) -> bool:
     value = forward.frame.value(forward.node.func) if isinstance(forward.node, cst.Call) else None
     depends = _depends_on_mode(forward)
     modes = modes_before(run, module, forward)
-    if not modes or not modes <= {FRESH, TRAINED}:
+    if not modes or not is_put_to_training(modes):
         return False
     if TRAINED in modes:
         return is_trained(run, module)
     if depends is not True or not isinstance(value, Module) or value.call is None or not is_made_within(run, module):
         return False
-    return value.definition is None or not _switches_itself(value.definition)
+    return value.definition is None or not switches_itself(value.definition)
 
 
 def _is_over_evaluation_data(found: LoopRun) -> bool:
@@ -205,7 +224,7 @@ def _is_over_evaluation_data(found: LoopRun) -> bool:
     )
 
 
-def _switches_itself(definition: ClassInfo) -> bool:
+def switches_itself(definition: ClassInfo) -> bool:
     """Whether a module may be put into evaluation mode by its own constructor."""
     constructors = [info.methods["__init__"] for info in definition.lineage if "__init__" in info.methods]
     words = {item.value for method in constructors for item in subtree(method.node.body) if isinstance(item, cst.Name)}
@@ -264,7 +283,7 @@ def _rounds(model: "Model", found: tuple[LoopRun, ...]) -> Iterator[_Round]:
             for event in inside
             if event.kind is Kind.FORWARD
             and event.thing is not None
-            and _loop_over_data(event) is item.loop
+            and loop_over_data(event) is item.loop
             and not is_made_in(item.loop, event, event.thing)
         )
         whole = tuple(event for event in forwards if not _is_part_of_another(event, forwards))
@@ -281,7 +300,7 @@ def _is_part_of_another(forward: Event, forwards: tuple[Event, ...]) -> bool:
     )
 
 
-def _loop_over_data(forward: Event) -> object:
+def loop_over_data(forward: Event) -> object:
     """The innermost loop around a forward pass that gives it its data."""
     for loop in reversed(forward.loops):
         if isinstance(loop.node, cst.For) and (
@@ -293,7 +312,17 @@ def _loop_over_data(forward: Event) -> object:
 
 def _is_over_loader(frame: Frame, iterable: cst.BaseExpression) -> bool:
     value = frame.value(iterable)
-    return (isinstance(value, Object) and value.kind == "loader") or yields_data(iterable)
+    if isinstance(value, Object) and value.kind == "loader":
+        return True
+    return yields_data(iterable) or yields_data(_as_bound(frame, iterable))
+
+
+def _as_bound(frame: Frame, iterable: cst.BaseExpression) -> cst.BaseExpression:
+    """What a name is bound to that a loop runs over, ``bar = tqdm(loader)``; everything else as it is."""
+    bindings = frame.model.reaching(iterable) if isinstance(iterable, cst.Name) else ()
+    if len(bindings) != 1 or bindings[0].path or bindings[0].kind not in (BindingKind.ASSIGN, BindingKind.WITH):
+        return iterable
+    return bindings[0].value if isinstance(bindings[0].value, cst.Call) else iterable
 
 
 def _feeds(frame: Frame, node: cst.For, forward: Event) -> bool:
@@ -363,10 +392,10 @@ def _wants_gradients(found: _Round) -> bool:
     for event in events(loop.body):
         if event.frame is not loop.frame and event.frame.function is not None:
             bodies[id(event.frame.function.node)] = event.frame.function.node
-    return any(_says_gradients(body) for body in bodies.values())
+    return any(says_gradients(body) for body in bodies.values())
 
 
-def _says_gradients(body: cst.CSTNode) -> bool:
+def says_gradients(body: cst.CSTNode) -> bool:
     """Whether a word of gradients stands in some code, but not in ``requires_grad=False``."""
     words = [item for item in subtree(body) if isinstance(item, cst.Name) and item.value in _GRADIENT_WORDS]
     if not words:

@@ -21,6 +21,7 @@ _NAMES = {
     "scaler": re.compile(r"(?:^|_)(?:scaler|grad_scaler|gradscaler)(?:_|\d|$)"),
     "module": re.compile(r"(?:^|_)(?:model|models|net|network|module)(?:_|\d|$)"),
 }
+_MAX_STEPS = 3
 _STATEFUL = frozenset({"optimizer", "scheduler", "scaler"})
 
 
@@ -43,6 +44,9 @@ def kind_of(frame: Frame, node: cst.BaseExpression) -> Called | None:
     word, thing = _last_word(node), frame.thing(node)
     if word is None or thing is None:
         return None
+    handed = {_kind_of_binding(root, _MAX_STEPS) for root in thing.roots if not thing.path}
+    if len(handed) == 1 and (kind := handed.pop()) is not None:
+        return Called(kind, is_proven=False)
     is_made = all(isinstance(root, Binding) and _is_made_of_parameters(root) for root in thing.roots)
     is_given = is_made or all(isinstance(root, ClassInfo) or _is_parameter(root) for root in thing.roots)
     # It came in from outside, or something unknown made it: its uses and its name may say what nothing else does.
@@ -72,6 +76,27 @@ def _kind_of_value(value: Value | None) -> str | None:
             # With a base that is not known it may be anything.
             return None if definition.has_unknown_base or definition.library_bases else "other"
     return "other"
+
+
+def _kind_of_binding(binding: Binding | ClassInfo, steps: int) -> str | None:
+    """What a name is bound to, also by something that is given it and gives it back: ``net, optimizer = initialize(net,
+    optimizer)``.
+    """
+    if isinstance(binding, ClassInfo) or steps == 0:
+        return None
+    known = _kind_of_value(binding.scope.model.binding_value(binding))
+    if known is not None:
+        return known
+    call = binding.value
+    if binding.kind is not BindingKind.ASSIGN or not binding.path or not isinstance(call, cst.Call):
+        return None
+    given = [arg.value for arg in call.args if isinstance(arg.value, cst.Name) and arg.value.value == binding.key]
+    before = {
+        _kind_of_binding(item, steps - 1)
+        for name in given
+        for item in binding.scope.reaching(binding.key, name).bindings
+    }
+    return before.pop() if len(before) == 1 else None
 
 
 def _last_word(node: cst.BaseExpression) -> str | None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.semantic.data_sources import yields_data
 from mllint.semantic.definitions import ClassInfo
 from mllint.semantic.made_anew import is_made_in
 from mllint.semantic.nearby import clears_beside, word_before, word_behind
@@ -46,8 +47,21 @@ def _is_never_zeroed(occurrence: Occurrence) -> bool:
     inside = [item for item in step.loops if not is_made_in(item, step, step.thing)]
     if loop is None or loop not in inside or _clears_by_itself(step):
         return False
-    # What clears them once an epoch, in a loop further out, may be meant.
-    return not any(_may_clear(event, step) for event in events(inside[0].body))
+    clearing = [event for event in events(inside[0].body) if _may_clear(event, step)]
+    return not clearing or (_runs_over_batches(loop, step) and all(_is_further_out(event, loop) for event in clearing))
+
+
+def _runs_over_batches(loop: Loop, step: Event) -> bool:
+    """Whether a loop runs over the batches of a loader, with a step for each."""
+    if not isinstance(loop.node, cst.For) or not step.happens_in_every_round(loop):
+        return False
+    value = loop.frame.value(loop.node.iter)
+    return (isinstance(value, Object) and value.kind == "loader") or yields_data(loop.node.iter)
+
+
+def _is_further_out(event: Event, loop: Loop) -> bool:
+    """Whether gradients are cleared once for all rounds of a loop, and by nothing that cannot be looked into."""
+    return event.kind is Kind.ZERO and loop not in event.loops
 
 
 def _updates_without_clearing(occurrence: Occurrence) -> bool:

@@ -83,6 +83,9 @@ from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, insert_after, insert_before
 from mllint.rule import Finding, Rule
 from mllint.semantic.evaluation import evaluated_module, evaluates_in_training_mode, may_evaluate
+from mllint.semantic.single_evaluations import single_evaluations
+
+_HELP = "call `eval()` of the model before it, and `train()` before the training goes on"
 
 rule = Rule(
     code="ML310",
@@ -99,6 +102,21 @@ def check(loop: cst.For, context: Context) -> Iterator[Finding]:
     """Report the loop over the data."""
     if may_evaluate(context.model, loop) and evaluates_in_training_mode(context.model, loop):
         yield Finding(loop, fix=lambda: _fix(loop, context))
+
+
+@rule.on(cst.With)
+def check_block(block: cst.With, context: Context) -> Iterator[Finding]:
+    """Report the forward passes of all the data at once."""
+    for call in single_evaluations(context.model, block):
+        yield Finding(call, help=_HELP)
+
+
+@rule.on(cst.FunctionDef)
+def check_function(function: cst.FunctionDef, context: Context) -> Iterator[Finding]:
+    """Report those in a function that is decorated."""
+    if function.decorators:
+        for call in single_evaluations(context.model, function):
+            yield Finding(call, help=_HELP)
 
 
 def _fix(loop: cst.For, context: Context) -> NodeFix | None:

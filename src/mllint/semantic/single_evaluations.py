@@ -1,0 +1,107 @@
+"""Evaluations without a loop over the data: all of it at once, or one batch, where no graph is recorded."""
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.semantic.evaluation import (
+    is_named_evaluation,
+    is_put_to_training,
+    loop_over_data,
+    may_be_model,
+    says_gradients,
+    switches_itself,
+)
+from mllint.semantic.mode_layers import depends_on_mode
+from mllint.semantic.runs import Occurrence
+from mllint.semantic.steps import Event, Kind
+from mllint.semantic.training_modes import (
+    FRESH,
+    TRAINED,
+    is_as_loaded,
+    is_made_within,
+    is_trained,
+    modes_before,
+    records_graph,
+)
+from mllint.semantic.values import Module
+from mllint.syntax.shape import dotted_path
+from mllint.syntax.walk import subtree
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+_OFF = ("no_grad", "inference_mode")
+_INFERRING = re.compile(r"(?:^|_)(?:predict|infer|inference|evaluate|validate)(?:_|$)")
+
+
+def single_evaluations(model: "Model", node: cst.With | cst.FunctionDef) -> Iterator[cst.Call]:
+    """The forward passes right in a block without gradients that surely evaluate a model in training mode."""
+    if not _is_without_gradients(node) or says_gradients(node.body):
+        return
+    for call in _calls_in(node):
+        occurrences = model.runs.at(call) if may_be_model(model, call.func) else ()
+        if occurrences and all(_is_in_training_mode(item, call) for item in occurrences):
+            yield call
+
+
+def _is_without_gradients(node: cst.With | cst.FunctionDef) -> bool:
+    """Whether a block is one of ``with no_grad():``, or a function is decorated so, to go by the words."""
+    makers: list[cst.BaseExpression]
+    if isinstance(node, cst.With):
+        makers = [item.item for item in node.items]
+    else:
+        makers = [decorator.decorator for decorator in node.decorators]
+    paths = [dotted_path(maker.func if isinstance(maker, cst.Call) else maker) or "" for maker in makers]
+    return any(path.rpartition(".")[2] in _OFF for path in paths)
+
+
+def _calls_in(node: cst.With | cst.FunctionDef) -> Iterator[cst.Call]:
+    """The calls in a block that stand in no loop, and no block or function, of their own."""
+    pending: list[cst.CSTNode] = [node.body]
+    inner = (cst.For, cst.While, cst.FunctionDef, cst.ClassDef, cst.Lambda, cst.CompFor)
+    while pending:
+        item = pending.pop(0)
+        if isinstance(item, inner) or (isinstance(item, cst.With) and _is_without_gradients(item)):
+            continue
+        if isinstance(item, cst.Call):
+            yield item
+        pending += item.children
+
+
+def _is_in_training_mode(occurrence: Occurrence, call: cst.Call) -> bool:
+    run, forward = occurrence.run, occurrence.event
+    module = forward.thing
+    if forward.kind is not Kind.FORWARD or module is None or run.is_cut or loop_over_data(forward) is not None:
+        return False
+    is_dropped = isinstance(forward.frame.model.tree.parent(forward.node), cst.Expr)
+    if records_graph(forward) is not False or is_as_loaded(forward) or is_dropped:
+        return False
+    value = forward.frame.value(call.func) if forward.node is call else None
+    depends = depends_on_mode(value)
+    modes = modes_before(run, module, forward)
+    function = forward.frame.function
+    name = "" if function is None else function.name
+    if depends is False or not modes or not is_put_to_training(modes):
+        return False
+    if TRAINED in modes:
+        is_of_test_data = any(is_named_evaluation(item) for arg in call.args for item in _names(arg))
+        return (is_of_test_data or (depends is True and is_named_evaluation(name))) and is_trained(run, module)
+    if modes != {FRESH} or depends is not True or not isinstance(value, Module) or value.call is None:
+        return False
+    if _INFERRING.search(name) is None or not is_made_within(run, module) or not _is_loaded(occurrence, module):
+        return False
+    return value.definition is None or not switches_itself(value.definition)
+
+
+def _is_loaded(occurrence: Occurrence, module: object) -> bool:
+    """Whether weights are loaded into a module before it is called: it is not evaluated for its shapes."""
+    events = occurrence.run.events
+    earlier: tuple[Event, ...] = events[: events.index(occurrence.event)]
+    return any(event.kind is Kind.LOAD and event.thing is not None and event.thing == module for event in earlier)
+
+
+def _names(node: cst.CSTNode) -> Iterator[str]:
+    return (item.value for item in subtree(node) if isinstance(item, cst.Name))
