@@ -8,6 +8,10 @@ made for evaluation (`train=False`, `split="test"`); the loader is called test o
 loop is unknown. The model counts as one in training mode when its own training goes on before, or when its class is
 seen to have dropout or batch normalization and nothing has switched it since it was made.
 
+A forward pass under `no_grad()` that is in no loop over data evaluates, too, where what it is given is called test or
+validation data, or where the function around it is called after evaluation and the model is seen to have dropout or
+batch normalization; in a function that predicts, also with a model that is only made, and loaded, there.
+
 ## Why is this bad?
 
 In training mode dropout goes on dropping, so that the numbers are worse than the model and change from run to run, and

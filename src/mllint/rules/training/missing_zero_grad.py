@@ -1,6 +1,8 @@
 """## What it does
 
-Finds training loops that compute gradients and step an optimizer in every round, but never clear the gradients.
+Finds training loops that compute gradients and step an optimizer in every round, but never clear the gradients, or
+clear them once for all the batches of a loader. And methods that compute gradients and step with an optimizer which
+their object keeps, where nothing in the class, or in the files that import it, ever clears them.
 
 ## Why is this bad?
 
@@ -40,9 +42,9 @@ for _ in range(100):
 ## What it leaves alone
 
 Loops in which anything may clear the gradients: `zero_grad()` or `clear_grad()` of the optimizer or of a module, at any
-place in the loop or in a loop around it, in a function or method of the project that is called from there, in a closure
-that is given to `step()`; `parameter.grad = None`; a call that is given the optimizer and cannot be looked into. Loops
-that make their optimizer anew in every round, loops with one round, and loops that a trainer of another framework runs
+place in the loop, or in a loop around one that does not run over a loader; in a function or method of the project that
+is called from there, in a closure that is given to `step()`; `parameter.grad = None`; a call that is given the optimizer and cannot be looked into. Loops
+that make their optimizer anew in every round (loops inside them are looked at), loops with one round, and loops that a trainer of another framework runs
 (Lightning, Accelerate, DeepSpeed and their like).
 
 An optimizer that is only known by its name, because it is a parameter of a function that nobody in the file calls,
