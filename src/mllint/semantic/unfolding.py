@@ -308,11 +308,9 @@ def _is_held(callee: cst.Attribute, frame: Frame) -> bool:
 
     A method of a base class that is not known would be, and what was made of ``self`` may hold it.
     """
-    function = frame.function
-    owner = None if function is None else function.owner
-    if owner is None or function is None or not isinstance(callee.value, cst.Name):
-        return False
-    if callee.value.value != function.self_name or owner.method(callee.attr.value) is not None:
+    holder = frame.value(callee.value) if isinstance(callee.value, cst.Name) else None
+    owner = holder.definition if isinstance(holder, (Instance, Module)) else None
+    if owner is None or owner.method(callee.attr.value) is not None:
         return False
     values = [binding.value for binding in owner.assignments(callee.attr.value) if not is_nothing(binding)]
     return bool(values) and all(value is not None and not _mentions_instance(value) for value in values)

@@ -1,5 +1,6 @@
 """Optimizer steps with gradients that nobody cleared, and gradients that are cleared before anybody used them."""
 
+import re
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 
 _CLEARING = ("zero_grad", "clear_grad", "clear_gradients", "zero_")
+# `agent.network.zero_grad()`: of what another object keeps.
+_CLEARS_PART = re.compile(rb"\b(?!self\b)\w+(?:\.\w+)+\.(?:zero_grad|clear_grad|clear_gradients)\(")
 
 
 def accumulates_without_end(model: "Model", step: cst.Call) -> bool:
@@ -104,7 +107,9 @@ def _leaves_alone(model: "Model", optimizer: str) -> bool:
     if model.project is None:
         return True
     home = Path(model.source.path)
-    return not any(model.project.importers(home, word) for word in ("zero_grad", "clear_grad", "clear_gradients"))
+    if any(model.project.importers(home, word) for word in _CLEARING[:3]):
+        return False
+    return not model.project.is_written_near(home, _CLEARS_PART)
 
 
 def _loop_of_backward(step: Event) -> Loop | None:
