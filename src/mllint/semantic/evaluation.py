@@ -242,11 +242,11 @@ def _is_discarded(forward: Event) -> bool:
 
 
 def evaluated_module(model: "Model", node: cst.For) -> str | None:
-    """The one module that a loop of a file calls, as it is written in the function of the loop."""
+    """The one module that a loop of a file evaluates, as it is written in the function of the loop."""
     written = {
         None if forward.frame is not item.found.loop.frame else dotted_path(getattr(forward.node, "func", forward.node))
         for item in _rounds(model, model.runs.loops_at(node))
-        for forward in item.forwards
+        for forward in _asking_for_mode(item)
     }
     return written.pop() if len(written) == 1 else None
 

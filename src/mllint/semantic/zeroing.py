@@ -3,7 +3,7 @@
 import re
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import libcst as cst
 
@@ -27,31 +27,39 @@ _CLEARING = ("zero_grad", "clear_grad", "clear_gradients", "zero_")
 _CLEARS_PART = re.compile(rb"\b(?!self\b)\w+(?:\.\w+)+\.(?:zero_grad|clear_grad|clear_gradients)\(")
 
 
-def accumulates_without_end(model: "Model", step: cst.Call) -> bool:
-    """Whether gradients are added up over all rounds of a training loop: nothing in it ever clears them.
+Clearing = Literal["never", "further out"]
+"""When the gradients are cleared that a loop adds up: not at all, or only by a loop around it."""
+
+
+def accumulates_without_end(model: "Model", step: cst.Call) -> Clearing | None:
+    """When gradients are cleared that are added up over all rounds of a training loop; ``None``: they are not.
 
     Or over all calls of a method that updates with an optimizer its object keeps.
     """
     if clears_beside(model, step):
-        return False
+        return None
     occurrences = model.runs.at(step)
     inside = [item for item in occurrences if item.event.loops]
     if inside:
-        return all(_is_never_zeroed(item) for item in inside)
-    return bool(occurrences) and all(_updates_without_clearing(item) for item in occurrences)
+        found = [_clearing(item) for item in inside]
+        return None if None in found else "never" if "never" in found else "further out"
+    return "never" if occurrences and all(_updates_without_clearing(item) for item in occurrences) else None
 
 
-def _is_never_zeroed(occurrence: Occurrence) -> bool:
+def _clearing(occurrence: Occurrence) -> Clearing | None:
     run, step = occurrence.run, occurrence.event
     if run.is_cut or step.kind not in (Kind.STEP, Kind.MINIMIZE) or step.thing is None:
-        return False
+        return None
     loop = _loop_of_backward(step)
     # In a loop that makes the optimizer, and with it most often a model, every round begins anew.
     inside = [item for item in step.loops if not is_made_in(item, step, step.thing)]
     if loop is None or loop not in inside or _clears_by_itself(step):
-        return False
+        return None
     clearing = [event for event in events(inside[0].body) if _may_clear(event, step)]
-    return not clearing or (_runs_over_batches(loop, step) and all(_is_further_out(event, loop) for event in clearing))
+    if not clearing:
+        return "never"
+    is_misplaced = _runs_over_batches(loop, step) and all(_is_further_out(event, loop) for event in clearing)
+    return "further out" if is_misplaced else None
 
 
 def _runs_over_batches(loop: Loop, step: Event) -> bool:

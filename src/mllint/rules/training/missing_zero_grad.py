@@ -72,6 +72,8 @@ from mllint.rule import Finding, Rule
 from mllint.semantic.flow import optimizer_of
 from mllint.semantic.zeroing import accumulates_without_end
 
+_FURTHER_OUT = "the gradients are cleared outside of the loop: every step uses the sum of its rounds"
+
 rule = Rule(
     code="ML301",
     message="the gradients are never cleared: every step uses the sum over all rounds",
@@ -85,13 +87,15 @@ rule = Rule(
 @rule.on_method("step", "minimize")
 def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     """Report the step of the optimizer."""
-    if not accumulates_without_end(context.model, call):
+    clearing = accumulates_without_end(context.model, call)
+    if clearing is None:
         return
     optimizer = optimizer_of(context.model, call)
     method = "clear_grad" if context.model.framework == "paddle" else "zero_grad"
     text = None if optimizer is None else f"{context.text(optimizer)}.{method}()"
     yield Finding(
         call,
+        message=_FURTHER_OUT if clearing == "further out" else None,
         help=None if text is None else f"write `{text}` before `backward()`, in every round",
         fix=lambda: _fix(call, text, context),
     )
