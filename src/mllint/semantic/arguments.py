@@ -22,11 +22,11 @@ def given(model: "Model", info: FunctionInfo, parameter: cst.Param) -> Value | N
     A function that is also passed around, or changed by a decorator that is not known, may be called from anywhere,
     and one that asks what the parameter is reckons with other things than its file gives it.
     """
-    if not info.is_transparent or is_asked_about(model, info, parameter) or _is_passed_around(model, info):
+    if not info.is_transparent or is_asked_about(model, info, parameter) or is_passed_around(model, info):
         return None
     result: Value | None = None
     seen = False
-    for call, skipped in _calls(model, info):
+    for call, skipped in calls_of(model, info):
         value = _argument(model, info, parameter, call, skipped)
         if value is None:
             return None
@@ -35,6 +35,12 @@ def given(model: "Model", info: FunctionInfo, parameter: cst.Param) -> Value | N
         if result is None:
             return None
     return None if isinstance(result, Nothing) else result
+
+
+def passed_for(model: "Model", info: FunctionInfo, parameter: cst.Param) -> list[cst.BaseExpression]:
+    """What the calls of a function in its file pass for a parameter, as far as they are known."""
+    found = (_passed(info, parameter, call, skipped) for call, skipped in calls_of(model, info))
+    return [arg.value for arg in found if arg is not None]
 
 
 def is_asked_about(model: "Model", info: FunctionInfo, parameter: cst.Param) -> bool:
@@ -47,7 +53,7 @@ def is_asked_about(model: "Model", info: FunctionInfo, parameter: cst.Param) -> 
     return False
 
 
-def _calls(model: "Model", info: FunctionInfo) -> list[tuple[cst.Call, int]]:
+def calls_of(model: "Model", info: FunctionInfo) -> list[tuple[cst.Call, int]]:
     """The calls that surely reach the function, each with how many leading parameters the call itself fills."""
     found: list[tuple[cst.Call, int]] = []
     word = info.name
@@ -67,15 +73,18 @@ def _calls(model: "Model", info: FunctionInfo) -> list[tuple[cst.Call, int]]:
 def _argument(model: "Model", info: FunctionInfo, parameter: cst.Param, call: cst.Call, skipped: int) -> Value | None:
     if has_star_arguments(call):
         return None
-    positions = [index for index, candidate in enumerate(info.parameters) if candidate is parameter]
-    position = positions[0] - skipped if positions else None
-    passed = argument(call, position, parameter.name.value)
+    passed = _passed(info, parameter, call, skipped)
     if passed is not None:
         return model.value(passed.value)
     return None if parameter.default is None else model.value(parameter.default)
 
 
-def _is_passed_around(model: "Model", info: FunctionInfo) -> bool:
+def _passed(info: FunctionInfo, parameter: cst.Param, call: cst.Call, skipped: int) -> cst.Arg | None:
+    positions = [index for index, candidate in enumerate(info.parameters) if candidate is parameter]
+    return argument(call, positions[0] - skipped if positions else None, parameter.name.value)
+
+
+def is_passed_around(model: "Model", info: FunctionInfo) -> bool:
     """Whether the function's name is used otherwise than to define, import or call it."""
     if info.owner is not None:
         return False

@@ -11,6 +11,7 @@ from mllint.semantic import tensors
 from mllint.semantic.attributes import MODULE_SEQUENCES, dict_item, dict_value
 from mllint.semantic.imports import is_of_standard_library
 from mllint.semantic.iteration import element_of
+from mllint.semantic.returns import returned_to
 from mllint.semantic.values import (
     Array,
     ClassObject,
@@ -87,7 +88,7 @@ def called(model: "Model", call: cst.Call) -> Value | None:
         case ClassObject():
             return callee.definition.instance(call)
         case Function():
-            return callee.definition.model.returned(callee.definition)
+            return returned_to(model, call, callee)
         case Method():
             return _of_method(model, call, callee.receiver, callee.name)
         case Module():

@@ -5,13 +5,30 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.knowledge import lookup
+from mllint.semantic.arguments import passed_for
 from mllint.semantic.scopes import Binding, BindingKind
-from mllint.semantic.values import Array, Batch, Elements, Nothing, Number, Other, Repeated, Tensor, Text, Value
+from mllint.semantic.values import (
+    Array,
+    Batch,
+    Elements,
+    Function,
+    Nothing,
+    Number,
+    Other,
+    Repeated,
+    Symbol,
+    Tensor,
+    Text,
+    Value,
+)
 from mllint.syntax.shape import dotted_path
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
+MAX_STEPS = 8
+"""Through how many names data are followed."""
 # What iterables of batches are called where nothing else is known of them.
 _LOADER = re.compile(r"loader|dataset|data_?iter|train_?iter|test_?iter|batches", re.IGNORECASE)
 _PASSING = frozenset({"enumerate", "tqdm", "iter", "next", "islice", "track", "progressbar", "zip", "cycle"})
@@ -36,6 +53,55 @@ def is_data(model: "Model", binding: Binding) -> bool:
     if binding.kind is not BindingKind.LOOP or binding.value is None:
         return False
     return hangs_on_nothing(model.binding_value(binding)) or yields_data(binding.value)
+
+
+def comes_from_data(model: "Model", binding: Binding, steps: int = MAX_STEPS) -> bool:
+    """Whether a binding surely binds what a loader yields, or what is computed from that alone: it has no graph."""
+    if is_data(model, binding) or hangs_on_nothing(model.binding_value(binding)):
+        return True
+    if steps == 0:
+        return False
+    if binding.kind is BindingKind.PARAMETER and isinstance(binding.node, cst.Param):
+        function = binding.scope.node
+        if not isinstance(function, cst.FunctionDef):
+            return False
+        passed = passed_for(model, model.function_info(function), binding.node)
+        return bool(passed) and all(_is_of_data(model, item, steps - 1) for item in passed)
+    if binding.kind is not BindingKind.ASSIGN or binding.value is None:
+        return False
+    return _is_of_data(model, binding.value, steps - 1)
+
+
+def _is_of_data(model: "Model", node: cst.BaseExpression, steps: int) -> bool:
+    if hangs_on_nothing(model.value(node)):
+        return True
+    match node:
+        case cst.Name():
+            bindings = model.reaching(node)
+            return bool(bindings) and all(comes_from_data(model, binding, steps) for binding in bindings)
+        case cst.Subscript(value=inner) | cst.UnaryOperation(expression=inner):
+            return _is_of_data(model, inner, steps)
+        case cst.BinaryOperation(left=left, right=right):
+            return _is_of_data(model, left, steps) and _is_of_data(model, right, steps)
+        case cst.Call():
+            return _is_computed_from(model, node, steps)
+    return False
+
+
+def _is_computed_from(model: "Model", call: cst.Call, steps: int) -> bool:
+    """Whether a call computes something from data alone, and begins no graph."""
+    if any(arg.keyword is not None and arg.keyword.value == "requires_grad" for arg in call.args):
+        return False
+    callee, framework = model.value(call.func), model.framework
+    if isinstance(callee, Symbol):
+        is_known = lookup.function(callee.name) is not None or callee.name == "torch.autograd.Variable"
+        return is_known and bool(call.args) and all(_is_of_data(model, arg.value, steps) for arg in call.args)
+    if not isinstance(call.func, cst.Attribute) or framework is None or isinstance(callee, Function):
+        return False
+    method = call.func.attr.value
+    if method == "requires_grad_" or lookup.tensor_method(framework, method) is None:
+        return False
+    return all(_is_of_data(model, item, steps) for item in (call.func.value, *(arg.value for arg in call.args)))
 
 
 def yields_data(iterable: cst.BaseExpression) -> bool:

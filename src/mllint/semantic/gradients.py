@@ -18,7 +18,6 @@ _SWITCHES = frozenset({
 })  # fmt: skip
 _ON = frozenset({"torch.enable_grad", "torch.autograd.enable_grad", "paddle.enable_grad"})
 _WORDS = frozenset({"no_grad", "inference_mode", "set_grad_enabled", "enable_grad", "no_grad_"})
-_WORDS = frozenset({"no_grad", "inference_mode", "set_grad_enabled", "enable_grad"})
 # Trainers of other frameworks call these under no_grad themselves.
 _HOOKS_WITHOUT_GRADIENTS = frozenset({
     "validation_step", "test_step", "predict_step", "validation_epoch_end", "test_epoch_end",

@@ -6,8 +6,9 @@ import libcst as cst
 
 from mllint.knowledge import lookup
 from mllint.semantic.accumulation import appended
+from mllint.semantic.arguments import calls_of, is_passed_around
 from mllint.semantic.changes import is_changed_in_place
-from mllint.semantic.data_sources import hangs_on_nothing, is_data
+from mllint.semantic.data_sources import comes_from_data, hangs_on_nothing
 from mllint.semantic.hints import is_called_loss
 from mllint.semantic.losses import WALKING
 from mllint.semantic.scopes import Binding, BindingKind
@@ -31,6 +32,8 @@ _REPORTS = frozenset({
 _RUNNING = frozenset({"checkpoint", "checkpoint_sequential", "grad", "functional_call", "vmap"})
 # What an attribute of these holds may have been computed at any time.
 _HOLDERS = (Module, Instance, Object, Symbol, ClassObject, Function)
+MAX_LOOKS = 6
+"""Through how many names and operations the result of a call is followed."""
 MAX_STEPS = 400
 """How many expressions and bindings are looked at for one loss."""
 _Loop = cst.For | cst.While
@@ -101,7 +104,7 @@ class GraphSlice:
         return found
 
     def _behind_binding(self, binding: Binding, node: cst.BaseExpression) -> list[cst.CSTNode]:
-        if is_data(self.model, binding) or hangs_on_nothing(self.model.binding_value(binding)):
+        if comes_from_data(self.model, binding):
             return []
         if self._is_leaf(binding):
             return []
@@ -294,7 +297,7 @@ class GraphSlice:
         return list(bound_by(self.model, statement))
 
     def _handed_back(self, node: cst.CSTNode) -> list[Binding] | None:
-        """Nothing for a closure that an optimizer calls: it only reads the value of the loss."""
+        """Nothing for a closure that an optimizer calls, or where all callers only look at the value of the loss."""
         function = self.scope.node
         if not isinstance(node, cst.Return) or not isinstance(function, cst.FunctionDef):
             return None
@@ -303,7 +306,30 @@ class GraphSlice:
             for name in self.model.names_by_word.get(function.name.value, ())
             if name is not function.name and not isinstance(self.model.tree.parent(name), cst.Attribute)
         ]
-        return [] if handed and all(self._is_closure(name) for name in handed) else None
+        if handed and all(self._is_closure(name) for name in handed):
+            return []
+        info = self.model.function_info(function)
+        calls = [] if is_passed_around(self.model, info) else calls_of(self.model, info)
+        return [] if calls and all(self._is_only_looked_at(call) for call, _ in calls) else None
+
+    def _is_only_looked_at(self, node: cst.BaseExpression, steps: int = MAX_LOOKS) -> bool:
+        """Whether nothing is done with what a call gives but to drop it, to show it, or to take its value."""
+        parent = self.model.tree.parent(node)
+        match parent:
+            case cst.Expr() | cst.Comparison() | cst.ComparisonTarget() | cst.FormattedStringExpression():
+                return True
+            case cst.Attribute():
+                return parent.attr.value in _CUTTING
+            case cst.Arg():
+                call = self.model.tree.parent(parent)
+                name = dotted_path(call.func) if isinstance(call, cst.Call) else None
+                return (name or "").rpartition(".")[2] in _REPORTS
+            case cst.BinaryOperation() | cst.Subscript() if steps > 0:
+                return self._is_only_looked_at(parent, steps - 1)
+            case cst.Assign() | cst.AugAssign() if steps > 0 and self._bound(parent) is not None:
+                bound = bound_by(self.model, parent)
+                return all(self._is_only_looked_at(use, steps - 1) for item in bound for use in uses(self.model, item))
+        return False
 
     def _is_closure(self, name: cst.Name) -> bool:
         arg = self.model.tree.parent(name)

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.semantic.receivers import method_of_receiver
 from mllint.semantic.scopes import Binding, BindingKind
 from mllint.semantic.values import Module, Tensor
 from mllint.syntax.shape import constant, dotted_path
@@ -85,11 +86,8 @@ def is_changeable_leaf(model: "Model", node: cst.BaseExpression, statement: cst.
     """
     if isinstance(node, cst.Name) and _is_updated_by_gradient(model, node, statement):
         return not _may_run_otherwise(model, statement) and _is_called_here(model, statement)
-    root = node
-    while isinstance(root, cst.Attribute):
-        root = root.value
     # What things are costs more than where they come from, and is asked last.
-    bindings = model.reaching(root)
+    bindings = model.reaching(_root(node))
     is_own = bool(bindings) and all(item.kind is not BindingKind.PARAMETER for item in bindings)
     if not is_own and not _is_called_here(model, statement):
         return False
@@ -141,12 +139,54 @@ def _may_be_frozen(model: "Model", node: cst.BaseExpression) -> bool:
         for item in statement.targets:
             target = item.target
             if isinstance(target, cst.Attribute) and target.attr.value in FLAGS:
-                means_it = "." in path or dotted_path(target.value) == path
+                means_it = _may_mean(model, target.value, node)
                 if means_it and constant(statement.value) is not FLAGS[target.attr.value]:
                     return True
     for call in model.calls_by_word.get("requires_grad_", ()):
         on = constant(call.args[0].value) if call.args else True
-        means_it = isinstance(call.func, cst.Attribute) and ("." in path or dotted_path(call.func.value) == path)
-        if means_it and on is not True:
+        if on is not True and isinstance(call.func, cst.Attribute) and _may_mean(model, call.func.value, node):
             return True
     return False
+
+
+def _may_mean(model: "Model", frozen: cst.BaseExpression, node: cst.BaseExpression) -> bool:
+    """Whether what is frozen may be, or hold, a tensor."""
+    if isinstance(node, cst.Name):
+        return dotted_path(frozen) == node.value
+    return any(_may_hold(model, holder, node) for holder in _frozen_with(model, frozen))
+
+
+def _frozen_with(model: "Model", frozen: cst.BaseExpression) -> list[cst.BaseExpression]:
+    """What is frozen, or, of the variable of a loop over ``x.parameters()``, ``x``."""
+    if not isinstance(frozen, cst.Name):
+        return [frozen]
+    looped = [binding.value for binding in model.reaching(frozen) if binding.kind is BindingKind.LOOP]
+    holders = [
+        call.func.value
+        for call in looped
+        if isinstance(call, cst.Call)
+        and isinstance(call.func, cst.Attribute)
+        and call.func.attr.value in ("parameters", "named_parameters")
+    ]
+    return holders or [frozen]
+
+
+def _may_hold(model: "Model", holder: cst.BaseExpression, node: cst.BaseExpression) -> bool:
+    """Whether a tensor may be a part of what a path leads to: not where it is another part of the same thing."""
+    path, held = dotted_path(node), dotted_path(holder)
+    value = model.value(holder)
+    if isinstance(holder, cst.Name) and isinstance(value, Tensor) and not value.parameter:
+        return False  # a tensor of some function
+    if path is None or held is None or path.partition(".")[0] != held.partition(".")[0]:
+        return True
+    methods = method_of_receiver(model, _root(node)), method_of_receiver(model, _root(holder))
+    own, other = (None if method is None else method.owner for method in methods)
+    if own is not None and other is not None and own not in other.lineage and other not in own.lineage:
+        return False
+    return f"{path}.".startswith(f"{held}.")
+
+
+def _root(node: cst.BaseExpression) -> cst.BaseExpression:
+    while isinstance(node, cst.Attribute):
+        node = node.value
+    return node

@@ -3,7 +3,7 @@
 import libcst as cst
 
 from mllint.semantic.hints import is_called_loss
-from mllint.syntax.shape import argument, constant
+from mllint.syntax.shape import argument, constant, dotted_path
 
 # Calls that walk the graph backwards, and those that may.
 WALKING = frozenset({
@@ -12,12 +12,13 @@ WALKING = frozenset({
 
 
 def loss_of(call: cst.Call) -> cst.BaseExpression | None:
-    """``loss`` of ``loss.backward()``, ``scaler.scale(loss).backward()``, ``accelerator.backward(loss)``."""
+    """``loss`` of ``loss.backward()``, ``scaler.scale(loss).backward()``, ``torch.autograd.backward(loss)``."""
     if not isinstance(call.func, cst.Attribute):
         return None
     positional = [arg.value for arg in call.args if arg.keyword is None]
     receiver = call.func.value
-    if call.func.attr.value == "manual_backward":
+    is_function = (dotted_path(receiver) or "").rpartition(".")[2] == "autograd"
+    if call.func.attr.value == "manual_backward" or is_function:
         return positional[0] if positional else None
     if positional and is_called_loss(positional[0]) and not is_called_loss(receiver):
         return positional[0]

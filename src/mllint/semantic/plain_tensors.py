@@ -6,20 +6,18 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge import lookup
+from mllint.semantic.arguments import passed_for
 from mllint.semantic.classes import Assignment, Members, makes_parameter
 from mllint.semantic.lost_leaves import is_made_there
+from mllint.semantic.made_on_cpu import FACTORIES, MAX_STEPS, MOVING, OF_VALUES, is_made_on_cpu, is_set_on_cpu
 from mllint.semantic.receivers import method_of_receiver
 from mllint.semantic.scopes import BindingKind
 from mllint.semantic.values import (
-    Array,
-    Elements,
     Method,
     Module,
     Nothing,
-    Number,
     Other,
     Output,
-    Repeated,
     Symbol,
     Tensor,
     Value,
@@ -30,18 +28,6 @@ from mllint.syntax.shape import argument, constant, dotted_path
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
-MAX_STEPS = 15
-"""Through how many names, operations and calls a tensor is followed."""
-
-_FACTORIES = frozenset({
-    f"torch.{name}"
-    for name in ("zeros", "ones", "rand", "randn", "randint", "randperm", "arange", "range", "linspace", "logspace",
-                 "tensor", "full", "empty", "eye", "from_numpy", "normal", "tril_indices", "triu_indices",
-                 "hann_window", "hamming_window", "blackman_window", "Tensor", "FloatTensor", "LongTensor",
-                 "DoubleTensor", "IntTensor", "BoolTensor", "ByteTensor", "HalfTensor")
-})  # fmt: skip
-_OF_VALUES = frozenset({"torch.tensor", "torch.as_tensor", "torch.from_numpy", "torch.asarray"})
-_MOVING = frozenset({"cuda", "to", "type_as", "xpu", "npu", "mps", "share_memory_", "new_tensor", "get_device", "cpu"})
 _ABOUT_DEVICE = frozenset({"device", "is_cuda", "grad", "get_device"})
 # What is read of a tensor without its numbers meeting those of another, and methods that only take its shape or type.
 _NOT_NUMBERS = frozenset({
@@ -49,7 +35,6 @@ _NOT_NUMBERS = frozenset({
     "stride", "requires_grad", "names", "element_size",
 })  # fmt: skip
 _ONLY_SHAPE = frozenset({"expand_as", "view_as", "reshape_as", "copy_", "resize_as_"})
-_DEFAULT_DEVICE = frozenset({"set_default_tensor_type", "set_default_device"})
 
 
 class Fate(enum.Enum):
@@ -74,7 +59,7 @@ def is_leaf_to_train(model: "Model", node: cst.BaseExpression) -> bool:
             else argument(node, None, "stop_gradient")
         )
         wanted = name.startswith("torch.")
-        known = name in _FACTORIES or name in ("torch.autograd.Variable", "paddle.to_tensor")
+        known = name in FACTORIES or name in ("torch.autograd.Variable", "paddle.to_tensor")
         return known and asks is not None and constant(asks.value) is wanted
     if isinstance(node.func, cst.Attribute) and node.func.attr.value == "requires_grad_":
         on = constant(node.args[0].value) if node.args else True
@@ -112,12 +97,14 @@ def is_handed_over(members: Members, name: str) -> bool:
         return True
     if any(_is_given_away(read.method.model, read.node) for read in members.reads(name)):
         return True
-    return sum(1 for place in members.assignments(name) if not _is_made_of_itself(place, name)) > 1
+    return sum(1 for place in members.assignments(name) if not _adds_nothing(place, name)) > 1
 
 
-def _is_made_of_itself(place: Assignment, name: str) -> bool:
-    """Whether an assignment only goes on with the tensor: ``self.x = self.x.repeat(10, 1)``."""
+def _adds_nothing(place: Assignment, name: str) -> bool:
+    """Whether an assignment is ``None``, or only goes on with the tensor: ``self.x = self.x.repeat(10, 1)``."""
     node = place.value
+    if node is not None and isinstance(place.model.value(node), Nothing):
+        return True
     while isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
         node = node.func.value
     return (
@@ -195,78 +182,18 @@ def _gives_another(model: "Model", call: cst.Call, method: str) -> bool:
     return True
 
 
-# -- where it was made -------------------------------------------------------------------------------------------------
-
-
-def is_made_on_cpu(model: "Model", node: cst.BaseExpression, steps: int = MAX_STEPS) -> bool:
-    """Whether a tensor is surely made here of numbers, on the default device."""
-    if steps == 0 or any(model.calls_by_word.get(word) for word in _DEFAULT_DEVICE):
-        return False
-    match node:
-        case cst.Call():
-            return _is_made_by_call(model, node, steps - 1)
-        case cst.BinaryOperation():
-            sides = [node.left, node.right]
-            tensors = [side for side in sides if not isinstance(model.value(side), (Number, type(None)))]
-            return bool(tensors) and all(is_made_on_cpu(model, side, steps - 1) for side in tensors)
-        case cst.UnaryOperation():
-            return is_made_on_cpu(model, node.expression, steps - 1)
-        case cst.Subscript():
-            return is_made_on_cpu(model, node.value, steps - 1)
-        case cst.Name():
-            bindings = model.reaching(node)
-            return bool(bindings) and all(
-                binding.kind is BindingKind.ASSIGN
-                and not binding.path
-                and binding.value is not None
-                and binding.scope.is_function
-                and is_made_on_cpu(model, binding.value, steps - 1)
-                for binding in bindings
-            )
-    return False
-
-
-def _is_made_by_call(model: "Model", call: cst.Call, steps: int) -> bool:
-    if any(arg.star == "**" or (arg.keyword is not None and arg.keyword.value == "device") for arg in call.args):
-        return False
-    name = model.qualified_name(call.func)
-    if name is not None:
-        fact = lookup.function(name)
-        if name in _OF_VALUES:
-            # Of one number it is 0-d, and works with tensors on any device.
-            given = model.value(call.args[0].value) if call.args else None
-            return isinstance(given, (Elements, Repeated, Array)) and given != Array(True)
-        if name in _FACTORIES:
-            return True
-        if fact is None or fact.returns not in ("tensor", "scalar", "tensors") or not name.startswith("torch."):
-            return False
-        values = [(arg.value, model.value(arg.value)) for arg in call.args]
-        tensors = [item for item, value in values if isinstance(value, (Tensor, Output))]
-        others = [value for _, value in values if not isinstance(value, (Tensor, Output))]
-        known = all(value is not None for value in others) or bool(tensors)
-        return bool(tensors) and known and all(is_made_on_cpu(model, item, steps) for item in tensors)
-    if isinstance(call.func, cst.Attribute) and call.func.attr.value not in _MOVING:
-        is_tensor = isinstance(model.value(call.func.value), Tensor)
-        return is_tensor and is_made_on_cpu(model, call.func.value, steps)
-    return False
-
-
 # -- where it goes -----------------------------------------------------------------------------------------------------
 
 
 def stays_behind(members: Members, name: str) -> bool:
     """Whether a tensor that is made on the CPU meets the input in ``forward``, and nobody moves it there."""
-    running = members.reachable("forward")
-    setting_up = members.reachable("__init__") - running
-    for place in members.assignments(name):
-        if place.value is not None and isinstance(place.model.value(place.value), Nothing):
-            continue
-        if place.method is None or place.method not in setting_up or place.setter is not None or place.value is None:
-            return False
-        if not is_made_on_cpu(place.model, place.value):
-            return False
-    fates = {(_fate(read.method.model, read.node, MAX_STEPS), read.method in running) for read in members.reads(name)}
-    return (Fate.MEETS_INPUT, True) in fates and all(fate is not Fate.MOVED for fate, _ in fates)
+    if not is_set_on_cpu(members, name, MAX_STEPS):
+        return False
+    setting_up = members.reachable("__init__") - members.reachable("forward")
+    fates = {
+        (_fate(read.method.model, read.node, MAX_STEPS), read.method in setting_up) for read in members.reads(name)
+    }
+    return (Fate.MEETS_INPUT, False) in fates and all(fate is not Fate.MOVED for fate, _ in fates)
 
 
 def is_touched_from_outside(model: "Model", name: str) -> bool:
@@ -326,7 +253,7 @@ def _of_item(model: "Model", item: cst.Subscript, steps: int) -> Fate:
 def _of_attribute(model: "Model", attribute: cst.Attribute, steps: int) -> Fate:
     call = model.tree.parent(attribute)
     name = attribute.attr.value
-    if name in _MOVING or name in _ABOUT_DEVICE:
+    if name in MOVING or name in _ABOUT_DEVICE:
         return Fate.MOVED
     if name in _NOT_NUMBERS:
         return Fate.NOTHING
@@ -368,6 +295,8 @@ def _of_element(model: "Model", element: cst.Element, steps: int) -> Fate:
     if not isinstance(display, (cst.List, cst.Tuple)) or not isinstance(call, cst.Call):
         return Fate.NOTHING
     callee = model.value(call.func)
+    if isinstance(callee, Module) and isinstance(display, cst.Tuple):
+        return Fate.MEETS_INPUT if has_weights(model, call.func) else Fate.NOTHING  # the first state of an LSTM
     if not isinstance(callee, Symbol) or callee.name not in ("torch.cat", "torch.stack", "torch.concat"):
         return Fate.NOTHING
     meets = any(_is_input(model, other.value) for other in display.elements if other is not element)
@@ -386,42 +315,59 @@ def _of_names(model: "Model", statement: cst.Assign, steps: int) -> Fate:
     return Fate.MOVED if Fate.MOVED in fates else Fate.MEETS_INPUT if Fate.MEETS_INPUT in fates else Fate.NOTHING
 
 
-def _is_input(model: "Model", node: cst.BaseExpression) -> bool:
+def _is_input(model: "Model", node: cst.BaseExpression, steps: int = MAX_STEPS) -> bool:
     """Whether an expression is surely a tensor that came from outside or was computed with the weights."""
     value: Value | None = model.value(node)
     if isinstance(value, Output) or (isinstance(value, Tensor) and value.attached is True):
         return True
-    return isinstance(value, Tensor) and not value.scalar and _is_from_parameter(model, node, MAX_STEPS)
+    return isinstance(value, Tensor) and not value.scalar and _is_from_parameter(model, node, steps)
 
 
 def _is_operation(model: "Model", call: cst.Call) -> bool:
     """Whether a call is one of a function whose result is where its first tensor is."""
     name = model.qualified_name(call.func)
     fact = None if name is None or name.endswith(("_like", "from_numpy")) else lookup.function(name)
-    return fact is not None and fact.returns in ("tensor", "scalar") and name not in _FACTORIES | _OF_VALUES
+    return fact is not None and fact.returns in ("tensor", "scalar") and name not in FACTORIES | OF_VALUES
+
+
+def _runs_weights(model: "Model", call: cst.Call) -> bool:
+    """Whether a call runs a module that has weights: what it gives is where they are."""
+    function = call.func
+    if isinstance(function, cst.Attribute) and function.attr.value == "forward":
+        function = function.value
+    return isinstance(model.value(function), Module) and has_weights(model, function) is True
 
 
 def _is_from_parameter(model: "Model", node: cst.BaseExpression, steps: int) -> bool:
-    """Whether a chain of calls, items and operations starts from what ``forward`` is given."""
+    """Whether a chain of calls, items and operations starts from what ``forward`` is given, or what weights gave."""
     while not isinstance(node, cst.Name):
         match node:
+            case cst.Call() if _runs_weights(model, node):
+                return True
+            case cst.Attribute() if isinstance(value := model.value(node), Tensor) and value.parameter:
+                return True
             case cst.Call(args=[cst.Arg(value=first, star="", keyword=None), *_]) if _is_operation(model, node):
                 node = first
             case cst.Call(func=cst.Attribute(value=inner)) | cst.Attribute(value=inner) | cst.Subscript(value=inner):
                 node = inner
-            case cst.BinaryOperation(left=left):
-                node = left
+            case cst.BinaryOperation():
+                sides = (node.left, node.right)
+                return steps > 0 and any(_is_from_parameter(model, side, steps - 1) for side in sides)
             case _:
                 return False
     function = model.enclosing_function(node)
     if steps == 0 or function is None or model.function_info(function).self_name == node.value:
         return False
-    return any(
-        (binding.kind is BindingKind.PARAMETER and function.name.value == "forward")
-        or (
+    for binding in model.reaching(node):
+        if binding.kind is BindingKind.PARAMETER and isinstance(binding.node, cst.Param):
+            info = model.function_info(function)
+            passed = () if info.name == "forward" else passed_for(model, info, binding.node)
+            if info.name == "forward" or any(_is_input(model, item, steps - 1) for item in passed):
+                return True
+        elif (
             binding.kind is BindingKind.ASSIGN
             and binding.value is not None
             and _is_from_parameter(model, binding.value, steps - 1)
-        )
-        for binding in model.reaching(node)
-    )
+        ):
+            return True
+    return False

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import libcst as cst
 
-from mllint.semantic.scopes import Binding
-from mllint.semantic.uses import bound_by, uses
+from mllint.semantic.scopes import Binding, BindingKind
+from mllint.semantic.uses import bound_by, reads, uses
 from mllint.syntax.shape import argument, constant, dotted_path, string_literal, subscript_index
+from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -183,6 +184,11 @@ class Snapshot:
         return any(dotted_path(receiver) == self.path for receiver in self._loaded_into)
 
     @property
+    def is_of_a_model(self) -> bool:
+        """Whether what it is of is called in the file, as a model is."""
+        return any(dotted_path(call.func) == self.path for call in self.model.tree.by_type.get(cst.Call, ()))
+
+    @property
     def is_taken_in_loop(self) -> bool:
         """Whether it is kept in some round of a loop that its owner outlives."""
         return self._loop is not None
@@ -230,8 +236,22 @@ class Snapshot:
             bindings: tuple[Binding, ...] = self.model.reaching(self.alias.holder)
         else:
             bindings = tuple(item for item in bound_by(self.model, self.alias.statement) if item.key == self.key)
-        found = (node for binding in bindings for node in uses(self.model, binding))
+        found = [*(node for binding in bindings for node in uses(self.model, binding)), *self._read_by_next_call]
         return tuple(node for node in found if not self._is_inside(node, self.alias.statement) and self._hands_on(node))
+
+    @property
+    def _read_by_next_call(self) -> Iterator[cst.BaseExpression]:
+        """Where the same method reads an attribute that it may not have set yet in this call."""
+        scope = self.model.scope_of(self.alias.statement)
+        function = scope.node
+        if self.alias.is_entry or not isinstance(function, cst.FunctionDef):
+            return
+        if self.key.partition(".")[0] != self.model.function_info(function).self_name:
+            return
+        for node in reads(self.model, self.key, scope):
+            reaching = scope.reaching(self.key, node)
+            if reaching.may_be_unbound and all(item.node is not self.alias.statement for item in reaching.bindings):
+                yield node
 
     def _hands_on(self, node: cst.BaseExpression) -> bool:
         child: cst.CSTNode = node
@@ -278,8 +298,11 @@ class Snapshot:
         before, after = scope.place_of(self.alias.statement), scope.place_of(node)
         if before is None or after is None:
             return False
-        if loop is not None and (after[1] < before[1] or self._is_other_branch(node)):
+        is_later = after[1] < before[1] or self._is_other_branch(node)
+        if loop is not None and (is_later or (self._is_best_so_far and not self._is_choosy(node, loop))):
             return any(self._is_inside(change, loop) for change in self._changes)
+        if is_later and "." in self.key:
+            return self._is_put_back(node)  # by the next call
         load = self._load_of(node)
         if load is None or not isinstance(load.func, cst.Attribute) or dotted_path(load.func.value) != self.path:
             return False
@@ -300,9 +323,24 @@ class Snapshot:
         load = self._load_of(node)
         if load is None or not isinstance(load.func, cst.Attribute):
             return "best" in name
+        if self._is_put_back(node):
+            return True
         if not any(self._may_change(call) for call in self.model.tree.by_type.get(cst.Call, ())):
             return "best" in name  # nothing in this file trains: what is called the best is kept while another does
-        return dotted_path(load.func.value) == self.path or any(word in name for word in _KEPT_WORDS)
+        return self._is_loaded_by_owner(node) or any(word in name for word in _KEPT_WORDS)
+
+    def _is_put_back(self, node: cst.BaseExpression) -> bool:
+        """Whether the very thing is given back, in another call, the best that an attribute kept of it."""
+        is_best = self._is_best_so_far or "best" in self.key.rpartition(".")[2].lower()
+        return is_best and self._is_loaded_by_owner(node)
+
+    def _is_loaded_by_owner(self, node: cst.BaseExpression) -> bool:
+        """Whether it is loaded into what is called as its owner is, and was not made anew for it."""
+        load = self._load_of(node)
+        if load is None or not isinstance(load.func, cst.Attribute) or dotted_path(load.func.value) != self.path:
+            return False
+        bindings = self.model.scope_of(node).bindings.get(self.path, ())
+        return all(binding.kind is BindingKind.PARAMETER for binding in bindings)
 
     @property
     def _is_only_kept(self) -> bool:
@@ -363,6 +401,25 @@ class Snapshot:
         if not isinstance(statement, cst.Assign) or not isinstance(statement.targets[0].target, cst.Subscript):
             return False
         return constant(subscript_index(statement.targets[0].target)) is not ...
+
+    @property
+    def _is_best_so_far(self) -> bool:
+        """Whether it is kept where something does better than what is then set to it: ``if acc > best: best = acc``."""
+        for ancestor in self.model.tree.ancestors(self.alias.statement):
+            if isinstance(ancestor, (cst.For, cst.While, cst.FunctionDef)):
+                return False
+            if isinstance(ancestor, cst.If):
+                tested = (part for part in subtree(ancestor.test) if isinstance(part, (cst.Name, cst.Attribute)))
+                compared = {path for path in map(dotted_path, tested) if path is not None}
+                set_here = (part.target for part in subtree(ancestor.body) if isinstance(part, cst.AssignTarget))
+                if any(path in compared for path in map(dotted_path, set_here)):
+                    return True
+        return False
+
+    def _is_choosy(self, node: cst.BaseExpression, loop: Loop) -> bool:
+        """Whether a use is not made in every round of the loop."""
+        around = [item for item in self.model.tree.ancestors(node) if self._is_inside(item, loop) and item is not loop]
+        return any(isinstance(item, (cst.If, cst.Try, cst.IfExp)) for item in around)
 
     def _is_other_branch(self, node: cst.BaseExpression) -> bool:
         """Whether something stands in another branch of an ``if`` than the place where it is kept."""

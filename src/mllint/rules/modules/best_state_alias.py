@@ -122,7 +122,8 @@ def _shares_tensors(owner: cst.BaseExpression, snapshot: Snapshot, context: Cont
             # Before its first step an optimizer has no tensors to share.
             return optimizer.framework == "torch" and snapshot.is_taken_in_loop
         case None:
-            return snapshot.is_loaded_back and (snapshot.is_taken_in_loop or "opt" not in snapshot.path.lower())
+            is_kept = snapshot.is_taken_in_loop or "opt" not in snapshot.path.lower()
+            return (snapshot.is_loaded_back and is_kept) or (snapshot.is_taken_in_loop and snapshot.is_of_a_model)
     return False
 
 

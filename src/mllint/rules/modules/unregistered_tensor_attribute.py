@@ -4,7 +4,8 @@ Finds tensors in plain attributes of a module that ought to be registered:
 
 - a new tensor with `requires_grad=True` (Paddle: `stop_gradient=False`), which is no parameter;
 - a tensor computed from a new parameter, `nn.Parameter(x).cuda()` or `nn.Parameter(x) * 0.1`;
-- on PyTorch, a table made in `__init__` that meets the input in `forward`.
+- on PyTorch, a table made while the module is set up, of numbers or of other such tables, that meets the input of
+  `forward`, or in any method what the weights give.
 
 ## Why is this bad?
 
@@ -130,7 +131,7 @@ def check(statement: cst.Assign | cst.AnnAssign, context: Context) -> Iterator[F
             statement,
             f"`self.{name}` is no buffer: it stays behind when the module moves to a device",
             f'write `self.register_buffer("{name}", ..., persistent=False)`',
-            fix=lambda: _as_buffer(statement, target, value, members, context),
+            fix=lambda: _as_buffer(statement, target, value, members, context) if method.name == "__init__" else None,
         )
 
 
