@@ -121,10 +121,16 @@ def _is_updated_by_gradient(model: "Model", node: cst.Name, statement: cst.CSTNo
     if not bindings or any(binding.kind is not BindingKind.LOOP for binding in bindings):
         return False
     value = model.value(node)
-    if not isinstance(value, Tensor) or not value.parameter:
+    if not (isinstance(value, Tensor) and value.parameter) and not all(_is_of_parameters(item) for item in bindings):
         return False
     path = f"{node.value}.grad"
     return any(isinstance(part, cst.Attribute) and dotted_path(part) == path for part in subtree(statement))
+
+
+def _is_of_parameters(binding: Binding) -> bool:
+    """Whether a loop goes over ``x.parameters()``, whatever ``x`` is: so much only modules have."""
+    call = binding.value
+    return isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute) and call.func.attr.value == "parameters"
 
 
 def _may_be_frozen(model: "Model", node: cst.BaseExpression) -> bool:
