@@ -20,6 +20,10 @@ def framework_of(name: str) -> Framework | None:
     return _ROOTS.get(root) or facts.PACKAGES.get(root)
 
 
+_TRANSFORMERS = frozenset({"transformers", "pytorch_transformers", "pytorch_pretrained_bert"})
+_PRETRAINED = "transformers.PreTrainedModel"
+
+
 @cache
 def canonical(name: str) -> str:
     """The spelling that the tables use for a qualified name; the name itself where they have no other.
@@ -30,7 +34,7 @@ def canonical(name: str) -> str:
     if framework == "torchvision":
         return torchvision_facts.canonical(name)
     if framework not in FRAMEWORKS:
-        return name
+        return _PRETRAINED if _is_pretrained_base(name) else name
     others = table(framework, "CANONICAL")
     if name in others:
         return others[name]
@@ -41,6 +45,15 @@ def canonical(name: str) -> str:
     candidate = home[:-1] + last
     is_tabled = candidate in table(framework, "FUNCTIONS") or candidate in table(framework, "CLASSES")
     return candidate if is_tabled else name
+
+
+def _is_pretrained_base(name: str) -> bool:
+    """Whether a name is one of the many bases like ``transformers.BertPreTrainedModel``, wherever it is imported from.
+
+    https://huggingface.co/docs/transformers/main_classes/model
+    """
+    root, last = name.partition(".")[0], name.rpartition(".")[2]
+    return root in _TRANSFORMERS and last.endswith("PreTrainedModel") and not last.startswith(("TF", "Flax"))
 
 
 @cache
