@@ -76,6 +76,12 @@ def test_what_is_within_the_bounds_is_parsed_and_placed(text: str) -> None:
         "\fx\n",
         "\\\nx\n",
         "\\\r\n\f\\\n\f\fx\r\n",
+        "if a:\n    x\n\n\n \n",
+        "def f():\n    x\n\n\t\r\n  # c\r\n\n    ",
+        "x\n\n    # c\n",
+        "x\n\n \n# c",
+        "x\\\n\n \n",
+        "x.a = \"\"\"\n    # c\n\n  # \"\"\"\n",
     ],
 )
 def test_odd_line_ends_move_nothing(text: str) -> None:

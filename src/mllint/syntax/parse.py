@@ -32,6 +32,8 @@ _SUSPICIOUS = re.compile(
     """,
     re.VERBOSE | re.MULTILINE,
 )
+# What a line begins with that is blank or a comment.
+_INDENTED = re.compile(r"^([ \t]+)(#?)", re.MULTILINE)
 _TOKEN = re.compile(
     r"""
     (?P<skip> \#[^\r\n]* | \\(?:\r\n?|\n)
@@ -81,6 +83,7 @@ def parsable(text: str) -> str:
     LibCST loses a lone ``\r`` at the end of a file and a form feed at the beginning of a line. The
     one becomes ``\n``, the other goes to the end of the line before. At the beginning of the file it
     also loses continued lines that hold nothing: they become comments, and a form feed a blank line.
+    Behind the last statement it loses blank lines that a line with indentation follows, so nothing there is indented.
     """
     if "\r" in text:
         text = _LONE_RETURN.sub("\n", text)
@@ -88,7 +91,23 @@ def parsable(text: str) -> str:
         text = _FORM_FEED.sub(r"\2\1", text)
     if text.startswith(("\f", "\\")):
         text = _LOST_BEGINNING.sub(lambda lost: lost.group().replace("\f", "\n").replace("\\", "#"), text)
-    return text
+    end = _end_of_statements(text)
+    tail = text[end:]
+    if _INDENTED.search(tail) is None or '"""' in tail or "'''" in tail:
+        return text
+    return text[:end] + _INDENTED.sub(lambda line: (line[2] or "\n") * len(line[1]) + line[2], tail)
+
+
+def _end_of_statements(text: str) -> int:
+    """Where the lines begin that are blank or comments up to the end of the file."""
+    end = len(text)
+    while end > 0:
+        start = text.rfind("\n", 0, end - 1) + 1
+        line = text[start:end].strip()
+        if line and not line.startswith("#"):
+            return len(text) if line.endswith("\\") else end
+        end = start
+    return end
 
 
 @contextmanager
