@@ -81,7 +81,7 @@ def test_what_is_within_the_bounds_is_parsed_and_placed(text: str) -> None:
         "x\n\n    # c\n",
         "x\n\n \n# c",
         "x\\\n\n \n",
-        "x.a = \"\"\"\n    # c\n\n  # \"\"\"\n",
+        'x.a = """\n    # c\n\n  # """\n',
     ],
 )
 def test_odd_line_ends_move_nothing(text: str) -> None:

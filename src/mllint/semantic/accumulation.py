@@ -196,11 +196,12 @@ class Accumulator:
     def is_done_with(self) -> bool:
         """Whether the loop calls ``backward()`` on what is added or on what is computed from it: its work is done.
 
-        So does a loop that adds what a function gives back after its own ``backward()``.
+        So does a loop that adds what a function gives back after its own ``backward()``, or hands it to one that runs
+        it.
         """
         parts = self._parts
         is_spent_here = self._is_spent(self.core) or (bool(parts) and all(self._is_spent(part) for part in parts))
-        return is_spent_here or self.comes_back_spent
+        return is_spent_here or self.comes_back_spent or self.model.backward.is_handed_on(self.core, self.loop)
 
     @cached_property
     def comes_back_spent(self) -> bool:

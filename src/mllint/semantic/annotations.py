@@ -14,6 +14,7 @@ from mllint.semantic.values import (
     Nothing,
     Number,
     Object,
+    Other,
     Repeated,
     Symbol,
     Tensor,
@@ -67,6 +68,18 @@ def annotated(model: "Model", node: cst.BaseExpression, depth: int = 0) -> Value
     return _of_class(model.value(node))
 
 
+def members(model: "Model", node: cst.BaseExpression, depth: int = 0) -> tuple[Value | None, ...]:
+    """What a thing of which one of several kinds is declared may be, one value for each."""
+    inner: list[cst.BaseExpression] = []
+    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.BitOr):
+        inner = [node.left, node.right]
+    elif isinstance(node, cst.Subscript) and model.qualified_name(node.value) in ("typing.Optional", "typing.Union"):
+        inner = [element.slice.value for element in node.slice if isinstance(element.slice, cst.Index)]
+    if not inner or depth > _MAX_DEPTH:
+        return (annotated(model, node),)
+    return tuple(value for item in inner for value in members(model, item, depth + 1))
+
+
 def _any_of(model: "Model", alternatives: list[cst.BaseExpression], depth: int) -> Value | None:
     result: Value | None = Nothing()
     for alternative in alternatives:
@@ -91,6 +104,8 @@ def _of_class(value: Value | None) -> Value | None:
         return Array()
     if name in ("pathlib.Path", "pathlib.PurePath"):
         return Object("path", name)
+    if name == "PIL.Image.Image":
+        return Other("image")
     if name in _LISTS:
         return Repeated(None)
     if name in _MAPPINGS:

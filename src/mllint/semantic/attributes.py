@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge import lookup
+from mllint.semantic.options import option
 from mllint.semantic.values import (
     Array,
     Batch,
@@ -20,6 +21,7 @@ from mllint.semantic.values import (
     Module,
     Number,
     Object,
+    Options,
     Other,
     Output,
     Repeated,
@@ -74,6 +76,8 @@ def attribute(model: "Model", value: Value | None, name: str) -> Value | None:
             return _of_class(value, name)
         case Array():
             return Array(value.scalar) if name == "T" else Method(value, name)
+        case Options():
+            return option(value.model, model, name)
         case Object(kind="path") if name == "parent":
             return value
         case Object(kind="path") if name in ("name", "stem", "suffix"):

@@ -9,7 +9,8 @@ import libcst as cst
 
 from mllint.semantic.hints import is_called_loss
 from mllint.semantic.scopes import Binding, BindingKind
-from mllint.semantic.values import Framework, Output, Tensor, Value
+from mllint.semantic.uses import reads
+from mllint.semantic.values import Framework, Function, Output, Tensor, Value
 from mllint.syntax.shape import constant, dotted_path
 
 if TYPE_CHECKING:
@@ -75,6 +76,44 @@ class Backward:
     def functions(self) -> frozenset[int]:
         """The functions in which the calls stand, by ``id``; that of ``None`` for the module."""
         return frozenset(id(self.model.enclosing_function(call)) for call in self.calls)
+
+    def is_handed_on(self, node: cst.BaseExpression, within: cst.CSTNode) -> bool:
+        """Whether a call in a part of the file gives a thing to a project function that calls ``backward()`` on it."""
+        key, bindings = dotted_path(node), self.model.reaching(node)
+        if key is None or not bindings:
+            return False
+        for read in reads(self.model, key, self.model.scope_of(node)):
+            arg = self.model.tree.parent(read)
+            call = self.model.tree.parent(arg) if isinstance(arg, cst.Arg) else None
+            if not isinstance(arg, cst.Arg) or not isinstance(call, cst.Call):
+                continue
+            callee = self.model.value(call.func)
+            if (
+                isinstance(callee, Function)
+                and any(binding in bindings for binding in self.model.reaching(read))
+                and any(ancestor is within for ancestor in self.model.tree.ancestors(call))
+                and callee.definition.model.backward.spends(callee, call, arg)
+            ):
+                return True
+        return False
+
+    def spends(self, callee: Function, call: cst.Call, arg: cst.Arg) -> bool:
+        """Whether a function of this file calls ``backward()`` on what a call gives it for an argument."""
+        info = callee.definition
+        names = [parameter.name.value for parameter in info.parameters]
+        position = next(index for index, other in enumerate(call.args) if other is arg)
+        position += info.self_name is not None and callee.receiver is not None
+        if arg.keyword is not None:
+            name = arg.keyword.value
+        elif arg.star or position >= len(names) or any(other.star for other in call.args):
+            return False
+        else:
+            name = names[position]
+        return any(
+            self.model.enclosing_function(spent.call) is info.node
+            and any(binding.kind is BindingKind.PARAMETER for binding in self.model.reaching(spent.node))
+            for spent in self._by_key.get(name, ())
+        )
 
     @cached_property
     def _by_key(self) -> dict[str, list[Spent]]:

@@ -26,6 +26,7 @@ from mllint.semantic.values import (
     Nothing,
     Number,
     Object,
+    Options,
     Other,
     Output,
     Repeated,
@@ -90,7 +91,7 @@ def called(model: "Model", call: cst.Call) -> Value | None:
         case Function():
             return returned_to(model, call, callee)
         case Method():
-            return _of_method(model, call, callee.receiver, callee.name)
+            return method_result(model, call, callee.receiver, callee.name)
         case Module():
             return module_output(model, call, callee)
         case Instance():
@@ -267,14 +268,16 @@ def _super(model: "Model", call: cst.Call) -> Value | None:
 # -- methods of library objects --------------------------------------------------------------------------------------
 
 
-def _of_method(model: "Model", call: cst.Call, receiver: Value, name: str) -> Value | None:
+def method_result(model: "Model", call: cst.Call, receiver: Value, name: str) -> Value | None:
+    """What a call of a method of something that is no class of the project gives back."""
     match receiver:
         case Tensor():
             return tensors.method_result(model, call, receiver, name)
         case Output():
             return replace(receiver, attached=False) if name == "detach" else receiver
-        case Other(kind="instance") if name == "parse_args":
-            return receiver  # the options are an object of the standard library too
+        case Other(kind="instance") if name in ("parse_args", "parse_known_args"):
+            options = Options(model)
+            return options if name == "parse_args" else Elements((options, Repeated(Text())))
         case Module():
             return _of_module_method(model, call, receiver, name)
         case Object():

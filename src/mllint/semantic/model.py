@@ -9,6 +9,7 @@ from weakref import WeakValueDictionary
 import libcst as cst
 
 from mllint.knowledge import lookup
+from mllint.semantic.alternatives import alternatives
 from mllint.semantic.backward import Backward
 from mllint.semantic.checkpoints.saves import Surroundings
 from mllint.semantic.definitions import ClassInfo, FunctionInfo
@@ -180,6 +181,10 @@ class Model:
     def value(self, node: cst.CSTNode) -> Value | None:
         """What an expression is; ``None`` when that is not certain."""
         return self._inference.value(node)
+
+    def alternatives(self, node: cst.BaseExpression) -> tuple[Value | None, ...]:
+        """What an expression is on each of the ways that lead to it; ``None`` for one of which nothing is known."""
+        return alternatives(self, node)
 
     def binding_value(self, binding: Binding) -> Value | None:
         """What a binding binds its key to."""

@@ -212,6 +212,13 @@ class Mapping(Value):
 
 
 @dataclass(frozen=True, slots=True)
+class Options(Value):
+    """The options of a program, as ``argparse`` parses them in the file ``model``."""
+
+    model: "Model"
+
+
+@dataclass(frozen=True, slots=True)
 class Other(Value):
     """Something known to be none of the above: a size, dtype, device, generator, ...; ``kind`` says which."""
 

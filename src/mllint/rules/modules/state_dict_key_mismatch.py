@@ -4,7 +4,8 @@ Finds calls of `load_state_dict` (paddle: `set_state_dict`, `set_dict`, `load_di
 the module. What is certain is told from the classes, and from what the project itself saves to the file:
 
 - a checkpoint such as `{"model": ..., "epoch": ...}` is loaded where one of its entries belongs, or an entry is read
-  that is never saved;
+  that is never saved: not to that file, or not by the function that belongs to the one that reads, as `save_checkpoint`
+  to `load_checkpoint` and `state_dict` to `load_state_dict`;
 - the keys of one side begin with `module.` or `_orig_mod.`, because `DataParallel`, `DistributedDataParallel` or
   `torch.compile` wraps it, and those of the other side do not;
 - the dict is that of another class, is written by hand under other names, or has lost its prefix on the way;
@@ -104,7 +105,8 @@ def _fix(load: Load, problem: Problem) -> NodeFix | None:
     if problem.kind == "partial":
         return NodeFix(f"load `{problem.names[0]}`", (replace(load.given, problem.names[0]),), Applicability.UNSAFE)
     if problem.kind == "absent" and isinstance(content, Absent) and isinstance(content.holder, Record):
-        states = entries_for(load, content.holder)
+        is_of_file = problem.saved is not None and problem.saved.path is not None
+        states = entries_for(load, content.holder) if is_of_file else ()
         index = subscript_index(load.given) if isinstance(load.given, cst.Subscript) else None
         if len(states) == 1 and index is not None and string_literal(index) == content.key:
             return NodeFix(f"read `{states[0]}`", (replace(index, f'"{states[0]}"'),), Applicability.UNSAFE)

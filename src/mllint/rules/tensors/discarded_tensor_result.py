@@ -34,13 +34,18 @@ Modules, optimizers, and everything that is not known to be a tensor, unless the
 (`torch.zeros(1).cuda()` starts CUDA). Statements that are there to raise: under `pytest.raises`, alone in a `try`, a
 module that a test compiles with `torch.jit.script`.
 
+A thing that is a tensor on one of the ways that lead to the statement is reported, unless on another it is known to be
+something that such a method changes: a module, for `sort()` a list. (An `embedding: Tensor | None = None` that was made
+by another library where it is `None` is one.)
+
 On Paddle before 3.0 `x.to(...)` changes the tensor itself, so it is left alone for such a target version.
 
 ## Fix safety
 
 Safe for a plain name of this function or module that is not the variable of a loop over a list (there the assignment
 would be lost too), and for an attribute that is surely a plain tensor: a tensor cannot be assigned to a registered
-parameter. Unsafe for `detach()`, because code below may rely on the graph that is still there.
+parameter. Unsafe for `detach()`, because code below may rely on the graph that is still there, and for a thing that is
+a tensor on one of several ways only.
 
 ## References
 
@@ -60,7 +65,22 @@ from mllint.edits import NodeFix, assign_result
 from mllint.knowledge import lookup
 from mllint.rule import Finding, Rule
 from mllint.semantic.hints import may_name_layer
-from mllint.semantic.values import Batch, Elements, Module, Object, Output, Tensor, Value
+from mllint.semantic.values import (
+    Array,
+    Batch,
+    Elements,
+    Mapping,
+    Module,
+    Nothing,
+    Number,
+    Object,
+    Other,
+    Output,
+    Repeated,
+    Tensor,
+    Text,
+    Value,
+)
 from mllint.syntax.shape import detaches, discarded_calls, may_discard, writes_elsewhere
 
 rule = Rule(
@@ -81,7 +101,10 @@ _EFFECTS = frozenset({
 # They make a tensor of what they are given, whatever that is.
 _MAKERS = frozenset({"torch.tensor", "torch.as_tensor", "torch.from_numpy", "paddle.to_tensor"})
 # What functions of tensors call their first argument.
-_INPUTS = frozenset({"input", "x", "self", "tensors", "A"})
+_INPUTS = frozenset({"input", "x", "self", "tensors", "A", "condition"})
+# Methods of the same name that work in place, of numpy arrays and of lists, sets and dicts.
+_CHANGING_ARRAYS = frozenset({"sort", "fill", "resize", "put", "partition"})
+_CHANGING_CONTAINERS = frozenset({name for kind in (list, dict, set) for name in dir(kind)})
 _QUESTIONS = frozenset({"eq", "ne", "gt", "lt", "ge", "le", "isnan", "isinf", "isfinite", "logical_not"})
 
 
@@ -113,10 +136,14 @@ def _method(call: cst.Call, context: Context) -> _Lost | None:
     root = context.root_of_chain(receiver)
     if root is None and isinstance(receiver, cst.Call) and isinstance(context.value(receiver), Module):
         return _function(receiver, context)  # nn.DataParallel(model).cuda()
-    if root is None or not _has_method(context.value(receiver), name, context):
+    if root is None:
+        return None
+    is_sure = _has_method(context.value(receiver), name, context)
+    if not is_sure and not _has_method_on_some_way(receiver, name, context):
         return None
     returns = {fact.returns for fact in facts if fact is not None}
-    trust = Applicability.UNSAFE if detaches(call) or "scalar" in returns else Applicability.SAFE
+    is_safe = is_sure and not detaches(call) and "scalar" not in returns
+    trust = Applicability.SAFE if is_safe else Applicability.UNSAFE
     meant = "tensors" not in returns and name not in _QUESTIONS and not name.startswith("new")
     return _Lost(root, f"{name}()", trust if meant else None)
 
@@ -138,6 +165,30 @@ def _has_method(value: Value | None, name: str, context: Context) -> bool:
     return False
 
 
+def _has_method_on_some_way(receiver: cst.BaseExpression, name: str, context: Context) -> bool:
+    """Whether a thing that may come from several places is a tensor from one of them, and from none has such a method
+    that changes it.
+    """
+    values = context.model.alternatives(receiver)
+    return (
+        len(values) > 1
+        and any(isinstance(value, (Tensor, Batch)) and _has_method(value, name, context) for value in values)
+        and not any(_may_change_itself(value, name) for value in values)
+    )
+
+
+def _may_change_itself(value: Value | None, name: str) -> bool:
+    """Whether a thing that is known to be no tensor may have a method of that name that works in place."""
+    match value:
+        case None | Tensor() | Batch() | Output() | Nothing() | Number() | Text() | Other(kind="image"):
+            return False
+        case Array():
+            return name in _CHANGING_ARRAYS
+        case Elements() | Repeated() | Mapping():
+            return name in _CHANGING_CONTAINERS
+    return True
+
+
 def _function(call: cst.Call, context: Context) -> _Lost | None:
     """A function of the framework that gives a new tensor or module, from its first argument."""
     name = context.library_name(call.func)
@@ -156,8 +207,9 @@ def _function(call: cst.Call, context: Context) -> _Lost | None:
         return _Lost(given, f"{last}()") if is_module and not tried_out else None
     if fact is None or fact.returns not in _NEW or lookup.framework_of(name) == "numpy":
         return None
-    if name in _MAKERS and isinstance(given, (cst.Name, cst.Attribute)):
-        return _Lost(given, f"{last}()", Applicability.UNSAFE)
+    if name in _MAKERS and root is not None:
+        is_plain = isinstance(given, (cst.Name, cst.Attribute))
+        return _Lost(root, f"{last}()", Applicability.UNSAFE if is_plain else None)
     if not _INPUTS.intersection(fact.parameters.split()[:1]):
         return None
     values = [context.value(arg.value) for arg in call.args]
@@ -165,7 +217,7 @@ def _function(call: cst.Call, context: Context) -> _Lost | None:
         return _Lost(given, f"{last}()", None)
     if root is None or not isinstance(values[0], (Tensor, Batch, Output, type(None))):
         return None
-    alone = not any(isinstance(value, (Tensor, Batch, Output)) for value in values[1:])
+    alone = not any(isinstance(value, (Tensor, Batch, Output)) for value in values[1:]) and last != "where"
     return _Lost(given, f"{last}()", Applicability.SAFE if alone and fact.returns == "tensor" else None)
 
 

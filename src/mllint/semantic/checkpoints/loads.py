@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.semantic.checkpoints.contents import Content, FromFile, State
+from mllint.semantic.checkpoints.counterparts import never_saved
 from mllint.semantic.checkpoints.routes import Follower, Route
 from mllint.semantic.checkpoints.saves import MAX_ROUTES, Saved, resolved
 from mllint.semantic.checkpoints.tracing import LOADING_METHODS, Tracer, read_path
@@ -66,10 +67,10 @@ def contents(load: Load) -> list[tuple[Saved | None, Content | None]]:
     """What the dict holds that is loaded: one entry for each file that it may come from."""
     content = Tracer(load.model).content(load.given)
     if not isinstance(content, FromFile):
-        return [(None, content)] if content is not None else []
+        return [(None, content)] if content is not None else [*never_saved(load.model, load.given, None)]
     path = read_path(content)
     found = [] if path is None else resolved(content, load.model.surroundings.saved, path)
-    found = found or _through_callers(load)
+    found = found or _through_callers(load) or [*never_saved(load.model, load.given, content)]
     if not found and content.renames:
         # Of the keys of any file it is known what was done to them.
         keys = ANYTHING

@@ -80,10 +80,12 @@ def _absent(load: Load, problem: Problem) -> tuple[str, str]:
         )
     if not record.items:
         return f"`{content.key}` is never saved: {saved} saves an empty dict", "save the state dict under this key"
-    return (
-        _fitting(lambda shown: f"`{content.key}` is never saved: {saved} saves {listed(record.items, shown)}"),
-        f"read the entry that is saved: {listed(entries_for(load, record) or record.items)}",
-    )
+    if problem.saved is not None and problem.saved.path is None:  # the one half of a pair of methods
+        help_ = f"save it there, or read an entry that is saved: {listed(record.items)}"
+    else:
+        help_ = f"read the entry that is saved: {listed(entries_for(load, record) or record.items)}"
+    message = _fitting(lambda shown: f"`{content.key}` is never saved: {saved} saves {listed(record.items, shown)}")
+    return message, help_
 
 
 def _swapped(load: Load, problem: Problem) -> str:

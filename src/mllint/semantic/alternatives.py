@@ -1,0 +1,50 @@
+"""What a thing may be where it is not one thing on all paths: one value for each way it comes there.
+
+``Model.value`` says what is certain whatever happens, so one path of which nothing is known hides all the others. A
+rule that finds a thing wrong on a single path asks here.
+"""
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.semantic.annotations import members
+from mllint.semantic.calls import method_result
+from mllint.semantic.scopes import Binding, BindingKind
+from mllint.semantic.values import Tensor, Value
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+MAX_STEPS = 4
+"""Through how many assignments of the form ``x = x.method()`` an alternative is followed."""
+
+
+def alternatives(model: "Model", node: cst.BaseExpression, steps: int = 0) -> tuple[Value | None, ...]:
+    """What an expression is for each of the bindings that reach it; ``None`` for one of which nothing is known.
+
+    A parameter that is declared as one of several things is each of them.
+    """
+    value = model.value(node)
+    if value is not None or steps > MAX_STEPS:
+        return (value,)
+    if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
+        name = node.func.attr.value
+        return tuple(
+            method_result(model, node, receiver, name) if isinstance(receiver, Tensor) else None
+            for receiver in alternatives(model, node.func.value, steps + 1)
+        )
+    bindings = model.reaching(node) if isinstance(node, (cst.Name, cst.Attribute)) else ()
+    return tuple(value for binding in bindings for value in _of_binding(model, binding, steps)) or (None,)
+
+
+def _of_binding(model: "Model", binding: Binding, steps: int) -> tuple[Value | None, ...]:
+    value = model.binding_value(binding)
+    if value is not None or binding.scope.model is not model:
+        return (value,)
+    if binding.kind is BindingKind.ASSIGN and binding.value is not None and not binding.path:
+        return alternatives(model, binding.value, steps + 1)
+    if binding.kind is BindingKind.PARAMETER and isinstance(binding.node, cst.Param) and binding.node.annotation:
+        declared = members(model, binding.node.annotation.annotation)
+        return declared if all(member is not None for member in declared) else (None,)
+    return (None,)

@@ -1,0 +1,103 @@
+"""What the function that belongs to a loading one saves: ``state_dict`` beside ``load_state_dict``, ``save_checkpoint``
+beside ``load_checkpoint``.
+
+Which file is read is not known there, and need not be: what one of the two reads the other has to write.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.semantic.checkpoints.contents import Absent, Content, FromFile, Record, entry
+from mllint.semantic.checkpoints.places import Place
+from mllint.semantic.checkpoints.saves import Saved
+from mllint.semantic.checkpoints.tracing import Tracer
+from mllint.semantic.scopes import BindingKind
+from mllint.syntax.shape import string_literal, subscript_index
+
+if TYPE_CHECKING:
+    from mllint.semantic.definitions import FunctionInfo
+    from mllint.semantic.model import Model
+
+_COUNTERPARTS = {"load": ("save", "store", "dump"), "restore": ("save", "store"), "resume": ("save",)}
+_OWN = {"load_state_dict": "state_dict", "set_state_dict": "state_dict"}
+
+
+def never_saved(model: "Model", given: cst.BaseExpression, content: Content | None) -> list[tuple[Saved, Content]]:
+    """The entry that is read of a dict, where the counterpart of the function around surely does not save it.
+
+    ``content`` is what is known of the dict that is loaded; the list has one element for each save, or is empty.
+    """
+    if isinstance(content, FromFile) and content.trail and not content.renames:
+        trail, saves = content.trail, list(_saves(model, content.place))
+    elif content is None:
+        trail, saves = _own_state(model, given)
+    else:
+        return []
+    found: list[tuple[Saved, Content]] = []
+    for saved in saves:
+        inner = saved.content
+        for key in trail:
+            inner = entry(inner, key)
+        if not isinstance(inner, Absent) or not isinstance(inner.holder, Record) or not inner.holder.items:
+            return []
+        found.append((saved, inner))
+    # It may be there for files that something else writes.
+    others = model.surroundings.saved if found else ()
+    is_elsewhere = any(isinstance(other.content, Record) and trail[0] in other.content.items for other in others)
+    return [] if is_elsewhere else found
+
+
+def _saves(model: "Model", read: Place) -> Iterator[Saved]:
+    """What the functions save that are named after the one in which a file is read."""
+    if read.model is not model:
+        return
+    function = model.enclosing_function(read.node)
+    names = () if function is None else _names(function.name.value)
+    if function is None or not names:
+        return
+    for saved in model.surroundings.saved:
+        if saved.place.model is model:
+            saver = model.enclosing_function(saved.place.node)
+            if saver is not None and saver.name.value in names and _stand_together(model, function, saver):
+                yield saved
+
+
+def _names(loader: str) -> tuple[str, ...]:
+    return tuple(
+        loader.replace(word, other, 1) for word, others in _COUNTERPARTS.items() if word in loader for other in others
+    )
+
+
+def _stand_together(model: "Model", one: cst.FunctionDef, other: cst.FunctionDef) -> bool:
+    return model.scope(one).parent is model.scope(other).parent
+
+
+def _own_state(model: "Model", given: cst.BaseExpression) -> tuple[tuple[str, ...], list[Saved]]:
+    """The keys taken of what a class's own ``load_state_dict`` is given, and what its ``state_dict`` returns."""
+    keys: list[str | None] = []
+    while isinstance(given, cst.Subscript):
+        keys.append(string_literal(subscript_index(given)))
+        given = given.value
+    bindings = model.reaching(given)
+    if not keys or len(bindings) != 1 or bindings[0].kind is not BindingKind.PARAMETER:
+        return (), []
+    function = bindings[0].scope.node
+    info = model.function_info(function) if isinstance(function, cst.FunctionDef) else None
+    if info is None or info.owner is None or info.name not in _OWN or len(info.parameters) < 2:
+        return (), []
+    state = info.owner.methods.get(_OWN[info.name])
+    if state is None or info.parameters[1] is not bindings[0].node:
+        return (), []
+    keys.reverse()
+    known = keys[: keys.index(None)] if None in keys else keys
+    trail = tuple(key for key in known if key is not None)
+    return (trail, _returned(state)) if trail else ((), [])
+
+
+def _returned(state: "FunctionInfo") -> list[Saved]:
+    values = [statement.value for statement in state.scope.returns]
+    if len(values) != 1 or values[0] is None:
+        return []
+    return [Saved(Place(state.model, values[0]), Tracer(state.model).content(values[0]), None)]
