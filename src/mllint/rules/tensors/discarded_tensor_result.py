@@ -65,22 +65,8 @@ from mllint.edits import NodeFix, assign_result
 from mllint.knowledge import lookup
 from mllint.rule import Finding, Rule
 from mllint.semantic.hints import may_name_layer
-from mllint.semantic.values import (
-    Array,
-    Batch,
-    Elements,
-    Mapping,
-    Module,
-    Nothing,
-    Number,
-    Object,
-    Other,
-    Output,
-    Repeated,
-    Tensor,
-    Text,
-    Value,
-)
+from mllint.semantic.new_results import NEW, gives_new, gives_new_on_some_way
+from mllint.semantic.values import Batch, Elements, Module, Output, Tensor
 from mllint.syntax.shape import detaches, discarded_calls, may_discard, writes_elsewhere
 
 rule = Rule(
@@ -92,7 +78,6 @@ rule = Rule(
     applicability=Applicability.SAFE,
 )
 
-_NEW = ("tensor", "scalar", "tensors")
 # Called for what else they do: random state, in-place updates, the error on a matrix that is not positive definite.
 _EFFECTS = frozenset({
     "assign", "increment", "set_value", "bernoulli", "multinomial", "normal", "poisson", "rand_like", "randn_like",
@@ -102,9 +87,6 @@ _EFFECTS = frozenset({
 _MAKERS = frozenset({"torch.tensor", "torch.as_tensor", "torch.from_numpy", "paddle.to_tensor"})
 # What functions of tensors call their first argument.
 _INPUTS = frozenset({"input", "x", "self", "tensors", "A", "condition"})
-# Methods of the same name that work in place, of numpy arrays and of lists, sets and dicts.
-_CHANGING_ARRAYS = frozenset({"sort", "fill", "resize", "put", "partition"})
-_CHANGING_CONTAINERS = frozenset({name for kind in (list, dict, set) for name in dir(kind)})
 _QUESTIONS = frozenset({"eq", "ne", "gt", "lt", "ge", "le", "isnan", "isinf", "isfinite", "logical_not"})
 
 
@@ -131,62 +113,21 @@ def _method(call: cst.Call, context: Context) -> _Lost | None:
         return None
     name, receiver = call.func.attr.value, call.func.value
     facts = [lookup.tensor_method(framework, name) for framework in ("torch", "paddle")]
-    if name in _EFFECTS or not any(fact is not None and fact.returns in _NEW for fact in facts):
+    if name in _EFFECTS or not any(fact is not None and fact.returns in NEW for fact in facts):
         return None
     root = context.root_of_chain(receiver)
     if root is None and isinstance(receiver, cst.Call) and isinstance(context.value(receiver), Module):
         return _function(receiver, context)  # nn.DataParallel(model).cuda()
     if root is None:
         return None
-    is_sure = _has_method(context.value(receiver), name, context)
-    if not is_sure and not _has_method_on_some_way(receiver, name, context):
+    is_sure = gives_new(context.model, context.value(receiver), name, context.paddle_version)
+    if not is_sure and not gives_new_on_some_way(context.model, receiver, name, context.paddle_version):
         return None
     returns = {fact.returns for fact in facts if fact is not None}
     is_safe = is_sure and not detaches(call) and "scalar" not in returns
     trust = Applicability.SAFE if is_safe else Applicability.UNSAFE
     meant = "tensors" not in returns and name not in _QUESTIONS and not name.startswith("new")
     return _Lost(root, f"{name}()", trust if meant else None)
-
-
-def _has_method(value: Value | None, name: str, context: Context) -> bool:
-    """Whether a thing is surely one whose method of that name gives a new thing and changes nothing."""
-    is_own = name in context.model.function_names
-    match value:
-        case Tensor() | Batch(opaque=False):
-            fact = lookup.tensor_method(value.framework, name)
-            in_place = name == "to" and value.framework == "paddle" and (context.paddle_version or (3, 0)) < (3, 0)
-            return fact is not None and fact.returns in _NEW and not in_place
-        case Object(kind="packed"):
-            return lookup.tensor_method("torch", name) is not None
-        case Output():
-            return name not in lookup.shared_methods() and not is_own
-        case None | Batch():
-            return name in lookup.tensor_only_methods() and not is_own and context.model.framework is not None
-    return False
-
-
-def _has_method_on_some_way(receiver: cst.BaseExpression, name: str, context: Context) -> bool:
-    """Whether a thing that may come from several places is a tensor from one of them, and from none has such a method
-    that changes it.
-    """
-    values = context.model.alternatives(receiver)
-    return (
-        len(values) > 1
-        and any(isinstance(value, (Tensor, Batch)) and _has_method(value, name, context) for value in values)
-        and not any(_may_change_itself(value, name) for value in values)
-    )
-
-
-def _may_change_itself(value: Value | None, name: str) -> bool:
-    """Whether a thing that is known to be no tensor may have a method of that name that works in place."""
-    match value:
-        case None | Tensor() | Batch() | Output() | Nothing() | Number() | Text() | Other(kind="image"):
-            return False
-        case Array():
-            return name in _CHANGING_ARRAYS
-        case Elements() | Repeated() | Mapping():
-            return name in _CHANGING_CONTAINERS
-    return True
 
 
 def _function(call: cst.Call, context: Context) -> _Lost | None:
@@ -205,7 +146,7 @@ def _function(call: cst.Call, context: Context) -> _Lost | None:
         is_module = root is not None and isinstance(context.value(given), (Module, type(None)))
         tried_out = last in ("script", "trace") and context.is_tried_out(given, call)
         return _Lost(given, f"{last}()") if is_module and not tried_out else None
-    if fact is None or fact.returns not in _NEW or lookup.framework_of(name) == "numpy":
+    if fact is None or fact.returns not in NEW or lookup.framework_of(name) == "numpy":
         return None
     if name in _MAKERS and root is not None:
         is_plain = isinstance(given, (cst.Name, cst.Attribute))

@@ -1,0 +1,78 @@
+"""Whether a method gives something new and leaves what it is called on as it was."""
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.knowledge import lookup
+from mllint.semantic.values import (
+    Array,
+    Batch,
+    Elements,
+    Mapping,
+    Nothing,
+    Number,
+    Object,
+    Other,
+    Output,
+    Repeated,
+    Tensor,
+    Text,
+    Value,
+)
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+NEW = ("tensor", "scalar", "tensors")
+"""What functions and methods return that compute something new."""
+
+# Methods that tensors have as well, but work in place: of numpy arrays, and of lists, sets and dicts.
+_CHANGING_ARRAYS = frozenset({"sort", "fill", "resize", "put", "partition"})
+_CHANGING_CONTAINERS = frozenset({name for kind in (list, dict, set) for name in dir(kind)})
+
+
+def gives_new(model: "Model", value: Value | None, name: str, paddle: tuple[int, int] | None) -> bool:
+    """Whether a thing is surely one whose method of that name gives a new thing and changes nothing.
+
+    ``paddle`` is the version of Paddle that the project runs on; ``None`` for the newest.
+    """
+    is_own = name in model.function_names
+    match value:
+        case Tensor() | Batch(opaque=False):
+            fact = lookup.tensor_method(value.framework, name)
+            in_place = name == "to" and value.framework == "paddle" and (paddle or (3, 0)) < (3, 0)
+            return fact is not None and fact.returns in NEW and not in_place
+        case Object(kind="packed"):
+            return lookup.tensor_method("torch", name) is not None
+        case Output():
+            return name not in lookup.shared_methods() and not is_own
+        case None | Batch():
+            return name in lookup.tensor_only_methods() and not is_own and model.framework is not None
+    return False
+
+
+def gives_new_on_some_way(
+    model: "Model", receiver: cst.BaseExpression, name: str, paddle: tuple[int, int] | None
+) -> bool:
+    """Whether a thing that may come from several places is a tensor from one of them, and from none of them something
+    that such a method changes.
+    """
+    values = model.alternatives(receiver)
+    return (
+        len(values) > 1
+        and any(isinstance(value, (Tensor, Batch)) and gives_new(model, value, name, paddle) for value in values)
+        and not any(_may_change_itself(value, name) for value in values)
+    )
+
+
+def _may_change_itself(value: Value | None, name: str) -> bool:
+    """Whether a thing is known to be something that may have a method of that name that works in place."""
+    match value:
+        case None | Tensor() | Batch() | Output() | Nothing() | Number() | Text() | Other(kind="image"):
+            return False
+        case Array():
+            return name in _CHANGING_ARRAYS
+        case Elements() | Repeated() | Mapping():
+            return name in _CHANGING_CONTAINERS
+    return True
