@@ -1,7 +1,8 @@
-"""What the function that belongs to a loading one saves: ``state_dict`` beside ``load_state_dict``, ``save_checkpoint``
-beside ``load_checkpoint``.
+"""What the code that belongs to a load saves, where it is not known which file is read.
 
-Which file is read is not known there, and need not be: what one of the two reads the other has to write.
+That is the function beside the one that loads (``state_dict`` beside ``load_state_dict``, ``save_checkpoint`` beside
+``load_checkpoint``): what one of the two reads the other has to write. And it is what saves all the other entries that
+are read of the same file.
 """
 
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.semantic.checkpoints.contents import Absent, Content, FromFile, Record, entry
+from mllint.semantic.checkpoints.handling import uses
 from mllint.semantic.checkpoints.places import Place
 from mllint.semantic.checkpoints.saves import Saved
 from mllint.semantic.checkpoints.tracing import Tracer
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
 _COUNTERPARTS = {"load": ("save", "store", "dump"), "restore": ("save", "store"), "resume": ("save",)}
+_MANY = 2
+"""So many other entries tell a file that the project writes from any other."""
 _OWN = {"load_state_dict": "state_dict", "set_state_dict": "state_dict"}
 
 
@@ -30,7 +34,8 @@ def never_saved(model: "Model", given: cst.BaseExpression, content: Content | No
     ``content`` is what is known of the dict that is loaded; the list has one element for each save, or is empty.
     """
     if isinstance(content, FromFile) and content.trail and not content.renames:
-        trail, saves = content.trail, list(_saves(model, content.place))
+        trail = content.trail
+        saves = list(_saves(model, content.place)) or _with_the_other_entries(model, given)
     elif content is None:
         trail, saves = _own_state(model, given)
     else:
@@ -62,6 +67,27 @@ def _saves(model: "Model", read: Place) -> Iterator[Saved]:
             saver = model.enclosing_function(saved.place.node)
             if saver is not None and saver.name.value in names and _stand_together(model, function, saver):
                 yield saved
+
+
+def _with_the_other_entries(model: "Model", given: cst.BaseExpression) -> list[Saved]:
+    """The saves that hold all other entries, several of them, that the function reads of the same dict."""
+    while isinstance(given, cst.Subscript) and isinstance(given.value, cst.Subscript):
+        given = given.value
+    if not isinstance(given, cst.Subscript):
+        return []
+    own, others, bindings = string_literal(subscript_index(given)), set[str](), model.reaching(given.value)
+    for use in uses(given.value, model):
+        item = model.tree.parent(use)
+        if isinstance(item, cst.Subscript) and item.value is use and model.reaching(use) == bindings:
+            others.add(string_literal(subscript_index(item)) or "")
+    others.discard(own or "")
+    if len(others) < _MANY:
+        return []
+    return [
+        saved
+        for saved in model.surroundings.saved
+        if isinstance(saved.content, Record) and others <= saved.content.items.keys()
+    ]
 
 
 def _names(loader: str) -> tuple[str, ...]:

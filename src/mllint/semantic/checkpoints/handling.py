@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.semantic.checkpoints.loads import Load
 from mllint.semantic.checkpoints.tracing import LOADING_METHODS
 from mllint.semantic.scopes import BindingKind
 from mllint.syntax.shape import dotted_path, string_literal, subscript_index
 
 if TYPE_CHECKING:
+    from mllint.semantic.checkpoints.loads import Load
     from mllint.semantic.model import Model
 
 MAX_NAMES = 4
@@ -20,7 +20,7 @@ _STATEMENTS = (cst.BaseSmallStatement, cst.BaseCompoundStatement)
 _KIND_QUESTIONS = frozenset({"isinstance", "hasattr", "type"})
 
 
-def is_guarded(load: Load) -> bool:
+def is_guarded(load: "Load") -> bool:
     """Whether the code reckons with several kinds of file: it catches what goes wrong, or looks before it loads."""
     child: cst.CSTNode = load.call
     for ancestor in load.model.tree.ancestors(load.call):
@@ -86,7 +86,7 @@ def _asks_for_member(node: cst.Comparison, key: str | None) -> bool:
     return False
 
 
-def entries_read(load: Load) -> dict[str, list[cst.Subscript]]:
+def entries_read(load: "Load") -> dict[str, list[cst.Subscript]]:
     """Where the same function reads the dict that is loaded, by string key; nothing when it deletes some."""
     model = load.model
     bindings = model.reaching(load.given)
@@ -129,7 +129,7 @@ _BRANCHING = (cst.If, cst.IfExp, cst.For, cst.While, cst.Try, cst.TryStar, cst.M
 _LEAVING = (cst.Return, cst.Raise, cst.Continue, cst.Break)
 
 
-def _runs_with(use: cst.BaseExpression, load: Load) -> bool:
+def _runs_with(use: cst.BaseExpression, load: "Load") -> bool:
     """Whether a place surely is reached whenever the load is: it is in no branch that the load is not in."""
     tree = load.model.tree
     around = list(tree.ancestors(load.call))
@@ -164,7 +164,7 @@ def _leaves(suite: cst.BaseSuite) -> bool:
     return isinstance(last, _LEAVING)
 
 
-def completed_dict(load: Load) -> str | None:
+def completed_dict(load: "Load") -> str | None:
     """The dict that was made for the load and is not loaded: its name.
 
     ``full = model.state_dict(); full.update(part); model.load_state_dict(part)``: nothing is done with ``full``.
