@@ -10,6 +10,7 @@ import libcst as cst
 
 from mllint.semantic.annotations import members
 from mllint.semantic.calls import method_result
+from mllint.semantic.receivers import method_of_receiver
 from mllint.semantic.scopes import Binding, BindingKind
 from mllint.semantic.values import Tensor, Value
 
@@ -35,7 +36,18 @@ def alternatives(model: "Model", node: cst.BaseExpression, steps: int = 0) -> tu
             for receiver in alternatives(model, node.func.value, steps + 1)
         )
     bindings = model.reaching(node) if isinstance(node, (cst.Name, cst.Attribute)) else ()
+    if not bindings and isinstance(node, cst.Attribute):
+        return _of_attribute(model, node)
     return tuple(value for binding in bindings for value in _of_binding(model, binding, steps)) or (None,)
+
+
+def _of_attribute(model: "Model", node: cst.Attribute) -> tuple[Value | None, ...]:
+    """What the methods of a class assign to an attribute, where all of it is known: which was last is not."""
+    method = method_of_receiver(model, node.value)
+    if method is None or method.owner is None:
+        return (None,)
+    assigned = [binding.scope.model.binding_value(binding) for binding in method.owner.assignments(node.attr.value)]
+    return tuple(assigned) if assigned and None not in assigned else (None,)
 
 
 def _of_binding(model: "Model", binding: Binding, steps: int) -> tuple[Value | None, ...]:
