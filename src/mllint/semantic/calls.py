@@ -276,7 +276,7 @@ def method_result(model: "Model", call: cst.Call, receiver: Value, name: str) ->
         case Output():
             return replace(receiver, attached=False) if name == "detach" else receiver
         case Other(kind="instance") if name in ("parse_args", "parse_known_args"):
-            options = Options(model)
+            options = Options("options", model)
             return options if name == "parse_args" else Elements((options, Repeated(Text())))
         case Module():
             return _of_module_method(model, call, receiver, name)

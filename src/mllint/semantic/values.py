@@ -212,17 +212,17 @@ class Mapping(Value):
 
 
 @dataclass(frozen=True, slots=True)
-class Options(Value):
-    """The options of a program, as ``argparse`` parses them in the file ``model``."""
-
-    model: "Model"
-
-
-@dataclass(frozen=True, slots=True)
 class Other(Value):
     """Something known to be none of the above: a size, dtype, device, generator, ...; ``kind`` says which."""
 
     kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Options(Other):
+    """The options of a program, as ``argparse`` parses them in the file ``model``."""
+
+    model: "Model"
 
 
 def join(first: Value | None, second: Value | None) -> Value | None:
