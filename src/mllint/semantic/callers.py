@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.semantic.definitions import FunctionInfo
+from mllint.semantic.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.values import Function
 
 if TYPE_CHECKING:
@@ -20,11 +20,15 @@ _MAX_FILES = 8
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """A body that nobody in sight calls: a function, or (no function) a file. ``is_open``: somebody else may."""
+    """A body that nobody in sight calls: a function, or (no function) a file. ``is_open``: somebody else may.
+
+    ``instance_of`` is the class of the object whose method it is, where a base class of that one defines the method.
+    """
 
     model: "Model"
     function: FunctionInfo | None
     is_open: bool = False
+    instance_of: ClassInfo | None = None
 
 
 def roots_of(model: "Model", function: FunctionInfo | None) -> tuple[Root, ...]:
@@ -33,7 +37,7 @@ def roots_of(model: "Model", function: FunctionInfo | None) -> tuple[Root, ...]:
     Empty where there are more than anybody would follow.
     """
     found: dict[tuple[int, int], Root] = {}
-    if not _climb(function, model, found, (), False):
+    if not _climb(function, model, found, (), False, None):
         return ()
     return tuple(found.values())
 
@@ -44,52 +48,83 @@ def _climb(
     found: "dict[tuple[int, int], Root]",
     below: tuple[FunctionInfo, ...],
     is_open: bool,
+    instance_of: ClassInfo | None,
 ) -> bool:
     if function is None:
         found.setdefault((id(model), 0), Root(model, None, is_open))
         return True
     if function in below or len(below) >= _MAX_DEPTH:
         return function in below
-    calls = _calls(function)
+    calls = [*_calls(function, instance_of), *_calls_in_bases(function, instance_of)]
     is_open = is_open or _has_other_callers(function, calls)
     if not calls:
-        calls = _calls_elsewhere(function)
+        calls = _calls_elsewhere(function, instance_of)
     if not calls:
-        found.setdefault((id(model), id(function.node)), Root(model, function, is_open))
+        found.setdefault((id(model), id(function.node)), Root(model, function, is_open, instance_of))
     for call in calls:
         caller = call.model.enclosing_function(call.node)
         info = None if caller is None else call.model.function_info(caller)
-        if not _climb(info, call.model, found, (*below, function), is_open) or len(found) > _MAX_ROOTS:
+        is_followed = _climb(info, call.model, found, (*below, function), is_open, call.instance_of)
+        if not is_followed or len(found) > _MAX_ROOTS:
             return False
     return True
 
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """A call, and the file in which it stands."""
+    """A call, and the file in which it stands; of ``self.method()`` in a base class the class of the object."""
 
     model: "Model"
     node: cst.Call
+    instance_of: ClassInfo | None = None
 
 
-def _calls(function: FunctionInfo) -> list[_Call]:
+def _calls(function: FunctionInfo, instance_of: ClassInfo | None) -> list[_Call]:
     """The calls in its file that surely reach a function, also through ``step(closure)``."""
     model = function.model
     found = [
-        _Call(model, call)
+        _Call(model, call, instance_of if _is_on_self(model, call) else None)
         for call in model.calls_by_word.get(function.name, ())
         if isinstance(value := model.value(call.func), Function) and value.definition is function
     ]
     return found + [_Call(model, call) for call in _given_to(function)]
 
 
-def _calls_elsewhere(function: FunctionInfo) -> list[_Call]:
-    """The calls of a function in the files that import its own."""
-    model = function.model
+def _calls_in_bases(function: FunctionInfo, instance_of: ClassInfo | None) -> list[_Call]:
+    """The calls of ``self.method()`` in the base classes of the class that overrides the method."""
+    holder = instance_of or function.owner
+    if holder is None or function.name.startswith("__") or holder.method(function.name) is not function:
+        return []
+    return [
+        _Call(base.model, call, holder)
+        for base in holder.lineage[1:]
+        if base is not function.owner
+        for call in base.model.calls_by_word.get(function.name, ())
+        if _is_on_self(base.model, call) and _owner_at(base.model, call) is base
+    ]
+
+
+def _owner_at(model: "Model", node: cst.CSTNode) -> ClassInfo | None:
+    """The class in a method of which a node stands."""
+    method = model.enclosing_function(node)
+    return None if method is None else model.function_info(method).owner
+
+
+def _is_on_self(model: "Model", call: cst.Call) -> bool:
+    """Whether a method of the instance is called."""
+    method = model.enclosing_function(call)
+    own = None if method is None else model.function_info(method).self_name
+    return isinstance(call.func, cst.Attribute) and own is not None and getattr(call.func.value, "value", None) == own
+
+
+def _calls_elsewhere(function: FunctionInfo, instance_of: ClassInfo | None) -> list[_Call]:
+    """The calls of a function in the files that import its own, or the class of the object whose method it is."""
+    owner = instance_of or function.owner
+    model = function.model if instance_of is None else instance_of.model
     if model.project is None or function.name.startswith("__"):
         return []
     found: list[_Call] = []
-    word = function.name if function.owner is None else function.owner.name
+    word = function.name if owner is None else owner.name
     for path in model.project.importers(Path(model.source.path), word)[:_MAX_FILES]:
         other = model.neighbour(path)
         if other is None:

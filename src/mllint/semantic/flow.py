@@ -431,7 +431,7 @@ def is_data(value: Value) -> bool:
 
 def is_managed(frame: Frame) -> bool:
     """Whether a trainer of another framework runs a body: the methods of a class, or the loops of a file."""
-    owner = None if frame.function is None else frame.function.owner
+    owner = frame.instance_of or (None if frame.function is None else frame.function.owner)
     if owner is not None and any(name.partition(".")[0] in TRAINERS for name in owner.library_bases):
         return True
     return any(frame.model.imports(package) for package in _ENGINES)

@@ -10,7 +10,7 @@ import libcst as cst
 
 from mllint.semantic.definitions import ClassInfo
 from mllint.semantic.scopes import Binding, BindingKind
-from mllint.semantic.things import Frame
+from mllint.semantic.things import Frame, Thing
 from mllint.semantic.used_as import used_as
 from mllint.semantic.values import Instance, Module, Object, Symbol, Value
 from mllint.syntax.shape import dotted_path
@@ -48,7 +48,7 @@ def kind_of(frame: Frame, node: cst.BaseExpression) -> Called | None:
     if len(handed) == 1 and (kind := handed.pop()) is not None:
         return Called(kind, is_proven=False)
     is_made = all(isinstance(root, Binding) and _is_made_of_parameters(root) for root in thing.roots)
-    is_given = is_made or all(isinstance(root, ClassInfo) or _is_parameter(root) for root in thing.roots)
+    is_given = is_made or all(_may_be_given(root, thing) for root in thing.roots)
     # It came in from outside, or something unknown made it: its uses and its name may say what nothing else does.
     # What is done to a scaler is done to nothing else, wherever it comes from.
     used = "optimizer" if is_made else used_as(frame.model, node)
@@ -106,8 +106,11 @@ def _last_word(node: cst.BaseExpression) -> str | None:
     return None if path is None else path.rpartition(".")[2].lower()
 
 
-def _is_parameter(binding: Binding) -> bool:
-    return binding.kind is BindingKind.PARAMETER
+def _may_be_given(root: Binding | ClassInfo, thing: Thing) -> bool:
+    """Whether a thing comes in from outside: with a parameter, or as what an object of the project keeps."""
+    if isinstance(root, ClassInfo) or root.kind is BindingKind.PARAMETER:
+        return True
+    return bool(thing.path) and isinstance(root.scope.model.binding_value(root), Instance)
 
 
 def _is_made_of_parameters(binding: Binding) -> bool:

@@ -84,9 +84,22 @@ def _has_layer(info: ClassInfo) -> bool | None:
                 depends = _library_depends(called.name, node)
                 if depends is True:
                     return True
-            elif (called is None or isinstance(called, Function)) and _is_in_constructor(info, node):
+            elif (called is None or _makes_layers(info, called)) and _is_in_constructor(info, node):
                 is_closed = False
     return False if is_closed else None
+
+
+def _makes_layers(info: ClassInfo, called: Value) -> bool:
+    """Whether a function of the project makes layers; one that gives them their weights, or a method, does not."""
+    if not isinstance(called, Function) or called.definition.owner in info.lineage:
+        return False
+    function = called.definition
+    values = [function.model.value(call.func) for call in subtree(function.node.body) if isinstance(call, cst.Call)]
+    return any(
+        isinstance(value, ClassObject | Function)
+        or (isinstance(value, Symbol) and value.name.startswith(_LIBRARIES) and ".init." not in value.name)
+        for value in values
+    )
 
 
 def _is_in_constructor(info: ClassInfo, node: cst.CSTNode) -> bool:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, TypeVar
 
 import libcst as cst
 
-from mllint.semantic.callers import is_same, roots_of
-from mllint.semantic.definitions import FunctionInfo
+from mllint.semantic.callers import Root, is_same, roots_of
+from mllint.semantic.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.flow import EVENT_WORDS, is_managed
 from mllint.semantic.steps import Event, Loop, Step, events
-from mllint.semantic.things import Frame
+from mllint.semantic.things import Frame, Thing
 from mllint.semantic.unfolding import unfold
 from mllint.syntax.shape import dotted_path
 
@@ -62,7 +62,7 @@ class Runs:
 
     def __init__(self, model: "Model") -> None:
         self.model = model
-        self._runs: dict[int, Run] = {}
+        self._runs: dict[tuple[int, int], Run] = {}
         self._of_bodies: dict[int, dict[int, tuple[Occurrence, ...]]] = {}
 
     def at(self, node: cst.CSTNode) -> tuple[Occurrence, ...]:
@@ -79,7 +79,7 @@ class Runs:
     def _of_body(self, function: FunctionInfo | None) -> dict[int, tuple[Occurrence, ...]]:
         found: dict[int, list[Occurrence]] = {}
         for root in roots_of(self.model, function):
-            run = root.model.runs.run_of(root.function)
+            run = self._run_of(root)
             if is_managed(run.frame):
                 return {}
             for event in run.events:
@@ -106,7 +106,7 @@ class Runs:
         info = None if function is None else self.model.function_info(function)
         found: list[LoopRun] = []
         for root in roots_of(self.model, info):
-            run = root.model.runs.run_of(root.function)
+            run = self._run_of(root)
             if is_managed(run.frame):
                 return ()
             is_root = info is not None and root.function is not None and is_same(root.function, info)
@@ -139,11 +139,23 @@ class Runs:
         here = None if node is None else self.model.enclosing_function(node)
         return node if here is not None and is_same(function, self.model.function_info(here)) else None
 
-    def run_of(self, function: FunctionInfo | None) -> Run:
-        """The run that begins with a function of this file, or with the file itself."""
-        key = 0 if function is None else id(function.node)
+    def _run_of(self, root: Root) -> Run:
+        """The run that begins with a body; of an object of a class of this file, this file keeps it."""
+        if root.instance_of is None:
+            return root.model.runs.run_of(root.function)
+        return self.run_of(root.function, root.instance_of)
+
+    def run_of(self, function: FunctionInfo | None, instance_of: ClassInfo | None = None) -> Run:
+        """The run that begins with a function of this file, or with the file itself.
+
+        Or with what a base class defines of the methods of a class.
+        """
+        key = (0 if function is None else id(function.node), id(instance_of))
         if key not in self._runs:
             frame = Frame(self.model, function)
+            if instance_of is not None and function is not None:
+                receiver = Thing(frozenset({instance_of}))
+                frame = Frame(function.model, function, receiver=receiver, instance_of=instance_of)
             steps, is_cut = unfold(frame)
             self._runs[key] = Run(frame, steps, is_cut, tuple(events(steps)))
         return self._runs[key]

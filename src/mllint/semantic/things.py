@@ -70,6 +70,8 @@ class Frame:
     receiver: Thing | None = None
     captured: "Frame | None" = None
     """The run of the function around a nested one."""
+    instance_of: ClassInfo | None = None
+    """The class of the object whose method runs, where it is another than the one that defines the method."""
     _things: dict[Binding, Thing | None] = field(default_factory=dict)
     _running: list[Binding] = field(default_factory=list)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.semantic import flow
-from mllint.semantic.definitions import FunctionInfo
+from mllint.semantic.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.kinds import may_name_module, may_name_thing
 from mllint.semantic.steps import Around, Attempt, Branches, Event, Helper, Kind, Leave, Loop, Step, Within
 from mllint.semantic.things import Frame, Thing, is_nothing
@@ -187,7 +187,7 @@ class _Unfolding:
             closures = self._closures(call, frame, around) if seen.kind in (Kind.STEP, Kind.MINIMIZE) else []
             inside = self._forward(call, frame, around) if seen.kind is Kind.FORWARD else []
             return [*closures, self._event(seen, call, frame, around), *inside]
-        value = frame.value(call.func)
+        value = _dispatched(call, frame.value(call.func), frame)
         if isinstance(value, Instance):
             called = value.definition.method("__call__")
             value = value if called is None else Function(called, value)
@@ -214,17 +214,16 @@ class _Unfolding:
         return steps
 
     def _helper(self, call: cst.Call, called: Function, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
-        function = called.definition
-        if not matters(function):
+        function, instance_of = called.definition, _class_of(call, called, frame)
+        if not matters(function) and (instance_of is None or not _calls_what_matters(function, instance_of)):
             return []
         if frame.runs(function):
             return []
         if frame.depth >= _MAX_DEPTH or self._events > _MAX_EVENTS or not _can_be_followed(function):
             self.is_cut = self.is_cut or self._events > _MAX_EVENTS
             return self._unknown(call, frame, around)
-        inner = Frame(
-            function.model, function, frame, call, _receiver_of(call, called, frame), _captured(function, frame)
-        )
+        receiver, around_it = _receiver_of(call, called, frame), _captured(function, frame)
+        inner = Frame(function.model, function, frame, call, receiver, around_it, instance_of)
         helper = Helper(call, inner)
         helper.body = self.body(function.node, inner, (*around, Around(helper)))
         return [helper] if helper.body else []
@@ -267,6 +266,28 @@ def _receiver_of(call: cst.Call, called: Function, frame: Frame) -> Thing | None
     if isinstance(call.func.value, cst.Call):  # `super().method()`
         return frame.receiver
     return frame.thing(call.func.value)
+
+
+def _is_own_method(call: cst.Call, frame: Frame) -> bool:
+    """``self.method()``."""
+    own = None if frame.function is None else frame.function.self_name
+    return isinstance(call.func, cst.Attribute) and own is not None and getattr(call.func.value, "value", None) == own
+
+
+def _dispatched(call: cst.Call, value: Value | None, frame: Frame) -> Value | None:
+    """What is called: of ``self.method()`` in a base class the method of the class that the object is of."""
+    if frame.instance_of is None or not isinstance(call.func, cst.Attribute) or not _is_own_method(call, frame):
+        return value
+    method = frame.instance_of.method(call.func.attr.value)
+    return value if method is None else Function(method, Instance(frame.instance_of))
+
+
+def _class_of(call: cst.Call, called: Function, frame: Frame) -> ClassInfo | None:
+    """The class of the object whose method is called, where it derives from the one that defines it."""
+    if frame.instance_of is not None and _is_own_method(call, frame):
+        return frame.instance_of
+    definition = called.receiver.definition if isinstance(called.receiver, (Instance, Module)) else None
+    return None if definition is called.definition.owner else definition
 
 
 def _captured(function: FunctionInfo, frame: Frame) -> Frame | None:
@@ -342,6 +363,18 @@ def matters(function: FunctionInfo) -> bool:
     if id(function.node) not in known:
         _look(function, [_MAX_LOOKS], [])
     return known.get(id(function.node), True)
+
+
+def _calls_what_matters(function: FunctionInfo, instance_of: ClassInfo) -> bool:
+    """Whether a method of a base class calls one that matters in the class of the object."""
+    names = {
+        node.func.attr.value
+        for node in subtree(function.node.body)
+        if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute)
+        if getattr(node.func.value, "value", None) == function.self_name
+    }
+    methods = [instance_of.method(name) for name in sorted(names)]
+    return any(method is not None and method is not function and matters(method) for method in methods)
 
 
 def _look(function: FunctionInfo, budget: list[int], running: list[FunctionInfo]) -> bool:
