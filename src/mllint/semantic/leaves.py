@@ -4,8 +4,10 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.knowledge import lookup
 from mllint.semantic.receivers import method_of_receiver
 from mllint.semantic.scopes import Binding, BindingKind
+from mllint.semantic.uses import without_narrowing
 from mllint.semantic.values import Module, Tensor
 from mllint.syntax.shape import constant, dotted_path
 from mllint.syntax.walk import subtree
@@ -86,6 +88,8 @@ def is_changeable_leaf(model: "Model", node: cst.BaseExpression, statement: cst.
     """
     if isinstance(node, cst.Name) and _is_updated_by_gradient(model, node, statement):
         return not _may_run_otherwise(model, statement) and _is_called_here(model, statement)
+    if _is_weight_of_layer(model, node):
+        return not _may_run_otherwise(model, statement) and not _may_be_frozen(model, node)
     # What things are costs more than where they come from, and is asked last.
     bindings = model.reaching(_root(node))
     is_own = bool(bindings) and all(item.kind is not BindingKind.PARAMETER for item in bindings)
@@ -125,6 +129,54 @@ def _is_updated_by_gradient(model: "Model", node: cst.Name, statement: cst.CSTNo
         return False
     path = f"{node.value}.grad"
     return any(isinstance(part, cst.Attribute) and dotted_path(part) == path for part in subtree(statement))
+
+
+def _is_weight_of_layer(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether it is the weight of a layer that a module initializes: ``if isinstance(m, nn.Linear): m.bias``.
+
+    The layer is one of those that a loop walks over, or that ``apply`` gives to a function.
+    """
+    if not isinstance(node, cst.Attribute) or not isinstance(node.value, cst.Name):
+        return False
+    bindings = model.reaching(node.value)
+    if not bindings or any(binding.kind is not BindingKind.NARROWED for binding in bindings):
+        return False
+    tested = [binding.value for binding in bindings]
+    classes = [item for test in tested for item in (_elements(test) if isinstance(test, cst.Tuple) else [test])]
+    if not all(item is not None and _has_weight(model, item, node.attr.value) for item in classes):
+        return False
+    behind = without_narrowing(bindings)
+    return bool(behind) and all(_is_walked_over(model, item) or _is_applied(model, item) for item in behind)
+
+
+def _elements(display: cst.Tuple) -> list[cst.BaseExpression]:
+    return [element.value for element in display.elements]
+
+
+def _has_weight(model: "Model", tested: cst.BaseExpression, name: str) -> bool:
+    layer = model.qualified_name(tested) or ""
+    state = lookup.layer_state(layer) if layer.startswith("torch.") else None
+    return state is not None and name in state.keys
+
+
+def _is_walked_over(model: "Model", binding: Binding) -> bool:
+    call = binding.value
+    if binding.kind is not BindingKind.LOOP or not isinstance(call, cst.Call):
+        return False
+    return dotted_path(call.func) in ("self.modules", "self.children") and _is_called_here(model, binding.node)
+
+
+def _is_applied(model: "Model", binding: Binding) -> bool:
+    """Whether it is the parameter of a function that ``apply`` surely runs where gradients are on."""
+    function = binding.scope.node
+    if binding.kind is not BindingKind.PARAMETER or not isinstance(function, cst.FunctionDef):
+        return False
+    applied = [
+        call
+        for call in model.calls_by_word.get("apply", ())
+        if call.args and (dotted_path(call.args[0].value) or "").rpartition(".")[2] == function.name.value
+    ]
+    return bool(applied) and all(model.gradients.off(call) is False for call in applied)
 
 
 def _is_of_parameters(binding: Binding) -> bool:

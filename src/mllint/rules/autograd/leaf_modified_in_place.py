@@ -74,7 +74,7 @@ _UNCHECKED = frozenset({"exponential_()", "copy_()", "reshape_()"})
     cst.Assign,
     cst.AugAssign,
     cst.Expr,
-    mentions=("requires_grad", "requires_grad_", "stop_gradient", "Parameter", "grad"),
+    mentions=("requires_grad", "requires_grad_", "stop_gradient", "Parameter", "grad", "weight", "bias"),
     shape=may_write,
 )
 def check(statement: cst.Assign | cst.AugAssign | cst.Expr, context: Context) -> Iterator[Finding]:
