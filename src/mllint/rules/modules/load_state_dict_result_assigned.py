@@ -52,8 +52,8 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, delete_assignment_target, insert_after
 from mllint.rule import Finding, Rule
-from mllint.semantic.values import Instance, Module, Object, Value
-from mllint.syntax.shape import dotted_path
+from mllint.semantic.values import Instance, Loaded, Module, Object, Value
+from mllint.syntax.shape import argument, dotted_path
 
 rule = Rule(
     code="ML420",
@@ -78,7 +78,8 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     value = context.value(receiver)
     if _has_own_method(value, method):
         return
-    if isinstance(value, (Module, Object)) and (word := _method_called_on(call, context)) is not None:
+    word = _method_called_on(call, context)
+    if word is not None and (isinstance(value, (Module, Object)) or _is_given_a_file(call, value, context)):
         message = f"`{method}` does not return the model: what it returns has no `{word}`"
         yield Finding(call, message, f"call `{method}` on a line of its own, then `{word}` on the model")
         return
@@ -116,6 +117,14 @@ def _method_called_on(call: cst.Call, context: Context) -> str | None:
     outer = context.parent(attribute)
     is_called = isinstance(outer, cst.Call) and outer.func is attribute
     return attribute.attr.value if is_called and attribute.attr.value in _AS_MODEL else None
+
+
+def _is_given_a_file(call: cst.Call, value: Value | None, context: Context) -> bool:
+    """Whether something of which nothing is known is given what ``load`` of the framework reads, as modules are."""
+    given = argument(call, 0, "state_dict")
+    assert isinstance(call.func, cst.Attribute)
+    is_own = call.func.attr.value in context.model.function_names
+    return value is None and not is_own and given is not None and isinstance(context.value(given.value), Loaded)
 
 
 def _has_own_method(value: Value | None, method: str) -> bool:
