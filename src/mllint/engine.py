@@ -1,7 +1,7 @@
 """From one file's bytes to its findings: gate, decode, parse, dispatch, spans, suppressions."""
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import libcst as cst
@@ -13,6 +13,7 @@ from mllint.edits import NodeEdit, NodeFix, Side, demote_if_comment_is_lost
 from mllint.registry import RuleSet
 from mllint.rule import Finding, Handler, Rule
 from mllint.semantic.model import Model
+from mllint.semantic.placement import is_meant_to_fail
 from mllint.semantic.project import Project
 from mllint.syntax.bare import NotBareError, bare_tree
 from mllint.syntax.gate import may_hold_suppressions
@@ -153,11 +154,16 @@ def _rules_that_find(source: Source, model: Model, rules: RuleSet, targets: Targ
     return RuleSet(finding.values())
 
 
+def _findings(handler: Handler, node: cst.CSTNode, context: Context) -> Iterator[Finding]:
+    """What a handler finds at a node, but for what a test has put there for its error."""
+    return (finding for finding in handler(node, context) if not is_meant_to_fail(context.model, finding.node))
+
+
 def _finds_something(handler: Handler, nodes: Iterable[cst.CSTNode], context: Context) -> bool:
     """Whether a handler finds something in nodes without whitespace, or cannot do without it."""
     for node in nodes:
         try:
-            for _ in handler(node, context):
+            for _ in _findings(handler, node, context):
                 return True
         except Exception:  # noqa: BLE001
             return True
@@ -181,7 +187,8 @@ def _analyse(
             if rule.code in failed:
                 break
             try:
-                found += [_Found(rule, item, item.fix() if item.fix else None) for item in handler(node, context)]
+                findings = _findings(handler, node, context)
+                found += [_Found(rule, item, item.fix() if item.fix else None) for item in findings]
             # A rule that fails must not take the other rules' findings with it: an ML000 names it, and it is left out.
             except Exception as error:  # noqa: BLE001
                 failures.append(_Failure(rule, node, error))
@@ -212,7 +219,7 @@ def _placed_by_python(
             _diagnostic(source, _Found(rule, item, None), {id(item.node): places.span(item.node)})
             for rule, handler, nodes in rules.dispatch.visits(model.tree, context)
             for node in nodes
-            for item in handler(node, context)
+            for item in _findings(handler, node, context)
         ]
     # Whatever is missing in these nodes, the full tree has it; and what is a mistake is found out there.
     except Exception:  # noqa: BLE001

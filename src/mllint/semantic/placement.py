@@ -44,6 +44,19 @@ def wants_no_result(model: "Model", statement: cst.BaseSmallStatement) -> bool:
     return _ends_a_cell(model, line)
 
 
+def is_meant_to_fail(model: "Model", node: cst.CSTNode) -> bool:
+    """Whether a test waits for the error of what stands at a place: ``with pytest.raises(TypeError):``."""
+    return any(
+        isinstance(ancestor, cst.With) and any(_waits_for_error(item.item) for item in ancestor.items)
+        for ancestor in model.tree.ancestors(node)
+    )
+
+
+def _waits_for_error(context: cst.BaseExpression) -> bool:
+    last = _context_name(context).rpartition(".")[2]
+    return last == "raises" or last.startswith("assertraises")
+
+
 def _is_tried_out(model: "Model", statement: cst.BaseSmallStatement, body: cst.BaseSuite) -> bool:
     """Whether nothing in the rest of a ``try`` body reads what a statement of it is about: its error is the point."""
     line = model.tree.parent(statement)

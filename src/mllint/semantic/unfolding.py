@@ -431,11 +431,11 @@ def _is_method_of_data(model: "Model", call: cst.Call) -> bool:
 
 
 def _own_words(function: FunctionInfo) -> frozenset[str]:
-    """The parameters by which an optimizer, a scheduler or a module could come in."""
+    """The parameters by which an optimizer, a scheduler or a module could come in: an object may hold them all."""
     return frozenset(
         parameter.name.value
         for parameter in (*function.parameters, *function.node.params.kwonly_params)
-        if may_name_thing(parameter.name.value)
+        if may_name_thing(parameter.name.value) or parameter.name.value == function.self_name
     )
 
 
