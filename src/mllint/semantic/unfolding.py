@@ -397,6 +397,7 @@ def _look(function: FunctionInfo, budget: list[int], running: list[FunctionInfo]
 def _has_event(function: FunctionInfo) -> bool:
     """Whether a word of training stands in a function, or it hands what it was given to something unknown."""
     model, own = function.model, _own_words(function)
+    given = frozenset(parameter.name.value for parameter in function.parameters)
     for node in subtree(function.node.body):
         if isinstance(node, cst.Attribute):
             if node.attr.value in flow.WORDS or node.attr.value in flow.MODE_WORDS:
@@ -404,7 +405,9 @@ def _has_event(function: FunctionInfo) -> bool:
         elif isinstance(node, cst.Call):
             if _may_be_forward(model, node.func):
                 return True
-            if any(isinstance(arg.value, cst.Name) and arg.value.value in own for arg in node.args):
+            # `getattr(callback, name)(trainer)`: who is called may know what it is given better than its name says.
+            words = given if isinstance(node.func, (cst.Call, cst.Subscript)) else own
+            if any(isinstance(arg.value, cst.Name) and arg.value.value in words for arg in node.args):
                 value = model.value(node.func)
                 if value is None and not _is_method_of_data(model, node):
                     return True
