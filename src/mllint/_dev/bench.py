@@ -82,7 +82,7 @@ def main(arguments: list[str]) -> int:
     select = tuple(options.select or ["ML"])
     phases = _best(options.repeat, lambda: _alone(_measure_phases, paths, select), lambda p: p.total)
     rows = [*_phase_rows(phases, paths), *_baseline_rows(phases, paths, options.repeat)]
-    own = Command("`mllint` from the shell", _own_command(select))
+    own = Command("`mllint` from the shell, one process", _own_command(select))
     rows += _command_rows([own, *commands], paths, [str(p) for p in options.path], options.repeat)
     print("\n".join(_table(paths, phases, rows)))
     return 0
@@ -165,7 +165,7 @@ def _run(command: Command, paths: Sequence[str]) -> _Run:
 
 
 def _own_command(select: Sequence[str]) -> list[str]:
-    options = ["--isolated", "--no-cache", "--exit-zero", "--output-format", "concise"]
+    options = ["--isolated", "--no-cache", "-j1", "--exit-zero", "--output-format", "concise"]
     return [sys.executable, "-m", "mllint", "check", *options, "--select", ",".join(select)]
 
 

@@ -29,7 +29,8 @@ from mllint.semantic.training_modes import (
     modes_before,
     records_graph,
 )
-from mllint.semantic.values import Function, Module, Object
+from mllint.semantic.unfolding import matters
+from mllint.semantic.values import Function, Module, Object, Value
 from mllint.syntax.shape import constant, dotted_path
 from mllint.syntax.walk import subtree
 
@@ -74,19 +75,65 @@ def may_evaluate(model: "Model", node: cst.For) -> bool:
     """Whether a loop may call a model, to go by its text: what this denies need not be followed."""
     if not any(word in model.calls_by_word for word in _TELLING):
         return False
-    return any(isinstance(item, cst.Call) and may_be_model(model, item.func) for item in subtree(node.body))
+    known = model.runs.may_evaluate
+    if id(node) not in known:
+        known[id(node)] = _may_evaluate(model, node)
+    return known[id(node)]
+
+
+def _may_evaluate(model: "Model", node: cst.For) -> bool:
+    calls = [item for item in subtree(node.body) if type(item) is cst.Call]
+    bound = _bound_by(node) if calls else set()
+    fed = [
+        call
+        for call in calls
+        if any(bound & _names(part) or _is_next(part) or _is_iterator(model, part) for part in _given_to(call))
+    ]
+    if any(may_be_model(model, call.func) for call in fed):
+        return True
+    # What a loader gives may also reach the model through an object that keeps it.
+    return any(may_be_model(model, call.func) for call in calls) and (
+        _is_spelled_as_loader(model, node.iter) or _is_loader(model.value(node.iter))
+    )
+
+
+def _is_iterator(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether a name stands for ``iter(...)``: what it is given to may take the next batch from it."""
+    if "iter" not in model.calls_by_word or type(node) is not cst.Name:
+        return False
+    made = (binding.value for binding in model.reaching(node))
+    return any(type(value) is cst.Call and dotted_path(value.func) == "iter" for value in made)
+
+
+def _given_to(call: cst.Call) -> list[cst.BaseExpression]:
+    """What a call is given; the receiver of a method, too."""
+    receiver = [call.func.value] if isinstance(call.func, cst.Attribute) else []
+    return [*receiver, *(arg.value for arg in call.args)]
 
 
 def may_be_model(model: "Model", callee: cst.BaseExpression) -> bool:
     """Whether a callee may be a model, to go by its text and its file."""
     path = dotted_path(callee)
     if path is None:
-        is_own = isinstance(callee, cst.Attribute) and callee.attr.value in model.function_names
-        return is_own or isinstance(callee, cst.Subscript)
+        return isinstance(callee, cst.Subscript) or (
+            isinstance(callee, cst.Attribute) and _may_run_model(model, callee.attr.value)
+        )
     last = path.rpartition(".")[2]
-    if last in model.function_names or last == "forward" or may_name_module(last) or path in model.runs.used_as_modules:
+    if last == "forward" or may_name_module(last) or path in model.runs.used_as_modules:
         return True
-    return isinstance(model.value(callee), (Module, Function))
+    value = model.value(callee)
+    if isinstance(value, Function):
+        return matters(value.definition)
+    return isinstance(value, Module) or _may_run_model(model, last)
+
+
+def _may_run_model(model: "Model", name: str) -> bool:
+    """Whether a function of the file has a name, and anything happens in it that a training is about."""
+    return name in model.function_names and any(
+        matters(model.function_info(function))
+        for function in model.tree.by_type[cst.FunctionDef]
+        if function.name.value == name
+    )
 
 
 # -- with a graph ------------------------------------------------------------------------------------------------------
@@ -311,18 +358,21 @@ def loop_over_data(forward: Event) -> object:
 
 
 def _is_over_loader(frame: Frame, iterable: cst.BaseExpression) -> bool:
-    value = frame.value(iterable)
-    if isinstance(value, Object) and value.kind == "loader":
+    return _is_spelled_as_loader(frame.model, iterable) or _is_loader(frame.value(iterable))
+
+
+def _is_loader(value: Value | None) -> bool:
+    return isinstance(value, Object) and value.kind == "loader"
+
+
+def _is_spelled_as_loader(model: "Model", iterable: cst.BaseExpression) -> bool:
+    """Whether what a loop runs over is called a loader, also where a name is bound to that: ``bar = tqdm(loader)``."""
+    if yields_data(iterable):
         return True
-    return yields_data(iterable) or yields_data(_as_bound(frame, iterable))
-
-
-def _as_bound(frame: Frame, iterable: cst.BaseExpression) -> cst.BaseExpression:
-    """What a name is bound to that a loop runs over, ``bar = tqdm(loader)``; everything else as it is."""
-    bindings = frame.model.reaching(iterable) if isinstance(iterable, cst.Name) else ()
+    bindings = model.reaching(iterable) if isinstance(iterable, cst.Name) else ()
     if len(bindings) != 1 or bindings[0].path or bindings[0].kind not in (BindingKind.ASSIGN, BindingKind.WITH):
-        return iterable
-    return bindings[0].value if isinstance(bindings[0].value, cst.Call) else iterable
+        return False
+    return isinstance(bindings[0].value, cst.Call) and yields_data(bindings[0].value)
 
 
 def _feeds(frame: Frame, node: cst.For, forward: Event) -> bool:
@@ -330,11 +380,24 @@ def _feeds(frame: Frame, node: cst.For, forward: Event) -> bool:
     if not isinstance(forward.node, cst.Call):
         return False
     given = [part for arg in forward.node.args for part in _as_given(forward.frame, arg.value, frame)]
+    bound = _bound_by(node)
+    return any(bound & _names(part) or _is_next(part) for part in given)
+
+
+def _bound_by(node: cst.For) -> set[str]:
+    """The names in a loop that hold what it binds, what it takes from an iterator, or what is made of that."""
     bound = set() if _counts(node.iter) else _names(node.target)
     for statement in subtree(node.body):
-        if isinstance(statement, cst.Assign) and (_is_next(statement.value) or bound & _names(statement.value)):
+        if type(statement) is cst.Assign and (_is_next(statement.value) or bound & _data_names(statement.value)):
             bound |= {name for target in statement.targets for name in _names(target.target)}
-    return any(bound & _names(part) for part in given) or any(_is_next(part) for part in given)
+    return bound
+
+
+def _data_names(node: cst.BaseExpression) -> set[str]:
+    """The names in an expression but for the functions that it calls: `layer(x)` is made of `x`."""
+    parts = list(subtree(node))
+    called = {id(item.func) for item in parts if type(item) is cst.Call}
+    return {item.value for item in parts if type(item) is cst.Name and id(item) not in called}
 
 
 def _as_given(
@@ -345,7 +408,7 @@ def _as_given(
         return [expression]
     found: list[cst.BaseExpression] = []
     for name in subtree(expression):
-        for binding in frame.model.reaching(name) if isinstance(name, cst.Name) else ():
+        for binding in frame.model.reaching(name) if type(name) is cst.Name else ():
             given = frame.given(binding)
             if given is not None:
                 found += _as_given(*given, outer, steps - 1)
@@ -370,7 +433,7 @@ def _counts(iterable: cst.BaseExpression) -> bool:
 
 
 def _names(node: cst.CSTNode) -> set[str]:
-    return {item.value for item in subtree(node) if isinstance(item, cst.Name)}
+    return {item.value for item in subtree(node) if type(item) is cst.Name}
 
 
 # -- what is wanted of the gradients -----------------------------------------------------------------------------------
@@ -397,7 +460,7 @@ def _wants_gradients(found: _Round) -> bool:
 
 def says_gradients(body: cst.CSTNode) -> bool:
     """Whether a word of gradients stands in some code, but not in ``requires_grad=False``."""
-    words = [item for item in subtree(body) if isinstance(item, cst.Name) and item.value in _GRADIENT_WORDS]
+    words = [item for item in subtree(body) if type(item) is cst.Name and item.value in _GRADIENT_WORDS]
     if not words:
         return False
     refused = {

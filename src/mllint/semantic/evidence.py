@@ -84,14 +84,19 @@ def from_use(model: "Model", binding: Binding, calls: int = 0) -> Value | None:
     return found
 
 
+_CONDITIONALS: frozenset[type[cst.CSTNode]] = frozenset({cst.If, cst.IfExp})
+_FUNCTIONS: frozenset[type[cst.CSTNode]] = frozenset({cst.FunctionDef, cst.Lambda})
+
+
 def _is_guarded(model: "Model", node: cst.BaseExpression) -> bool:
     """Whether a use stands in a branch that is taken for one kind of thing only: it says nothing about the others."""
     path = dotted_path(node)
     child: cst.CSTNode = node
     for ancestor in model.tree.ancestors(node):
-        if isinstance(ancestor, (cst.If, cst.IfExp)) and child is not ancestor.test and _asks(ancestor.test, path):
+        kind = type(ancestor)  # most ancestors are neither, and `isinstance` of a class that they are not is slow
+        if kind in _CONDITIONALS and child is not ancestor.test and _asks(ancestor.test, path):  # type: ignore[attr-defined]
             return True
-        if isinstance(ancestor, (cst.FunctionDef, cst.Lambda)):
+        if kind in _FUNCTIONS:
             break
         child = ancestor
     return False
@@ -117,10 +122,10 @@ def _reads(model: "Model", key: str) -> Iterator[cst.BaseExpression]:
     """The places in the file where a name or dotted path of this text stands as a whole expression."""
     for name in model.names_by_word.get(key.rpartition(".")[2], ()):
         parent = model.tree.parent(name)
-        if isinstance(parent, cst.Attribute) and parent.attr is name:
+        if type(parent) is cst.Attribute and parent.attr is name:
             if "." in key and dotted_path(parent) == key:
                 yield parent
-        elif "." not in key and not (isinstance(parent, cst.Arg) and parent.keyword is name):
+        elif "." not in key and not (type(parent) is cst.Arg and parent.keyword is name):
             yield name
 
 
@@ -142,7 +147,7 @@ def _telling_methods() -> frozenset[str]:
 def _proof(model: "Model", framework: Framework, node: cst.BaseExpression, calls: int) -> Value | None:
     """What one use says about the thing that is used."""
     parent = model.tree.parent(node)
-    if isinstance(parent, cst.Attribute) and parent.value is node:
+    if type(parent) is cst.Attribute and parent.value is node:
         call = model.tree.parent(parent)
         if isinstance(call, cst.Call) and call.func is parent:
             return _from_method(model, framework, call, parent.attr.value)

@@ -127,7 +127,7 @@ class Model:
     def enclosing_function(self, node: cst.CSTNode) -> cst.FunctionDef | None:
         """The ``def`` in whose body (or parameter list) the node stands."""
         for ancestor in self.tree.ancestors(node):
-            if isinstance(ancestor, cst.FunctionDef):
+            if type(ancestor) is cst.FunctionDef:
                 return ancestor
         return None
 

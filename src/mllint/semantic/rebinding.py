@@ -63,9 +63,9 @@ def rebound(model: "Model", statement: cst.Assign | cst.AugAssign) -> Rebound | 
         target = statement.target
     path = None if target is None else dotted_path(target)
     framework = model.framework
-    if path is None or framework is None or not isinstance(target, (cst.Name, cst.Attribute)):
+    if path is None or framework is None or target is None:
         return None
-    if isinstance(statement, cst.AugAssign) and framework != "paddle":
+    if type(statement) is cst.AugAssign and framework != "paddle":
         return None  # torch works in place
     computes = _computes_with(model, statement, path)
     if not computes and path not in model.loop_variables:
@@ -130,9 +130,9 @@ def _is_effect(node: cst.CSTNode) -> bool:
 
 def _computes_with(model: "Model", statement: cst.Assign | cst.AugAssign, path: str) -> bool:
     """Whether the new value is arithmetic with the old one: ``w - step``, ``w.data - step``, ``w -= step``."""
-    if isinstance(statement, cst.AugAssign):
+    if type(statement) is cst.AugAssign:
         return True
-    if not isinstance(statement.value, cst.BinaryOperation):
+    if type(statement.value) is not cst.BinaryOperation:
         return False
     pending: list[cst.BaseExpression] = [statement.value]
     while pending:

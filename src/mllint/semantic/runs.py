@@ -194,6 +194,11 @@ class Runs:
         """For functions of this file (by the id of the ``def``): whether anything in them matters. Filled as asked."""
         return {}
 
+    @cached_property
+    def may_evaluate(self) -> dict[int, bool]:
+        """For loops of this file (by their id): whether they may call a model. Filled as asked."""
+        return {}
+
 
 _METHODS_OF_MODULES = ("parameters", "named_parameters", "eval")
 """What of all things with a step, a mode or a state only modules have."""

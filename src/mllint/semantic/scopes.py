@@ -9,7 +9,7 @@ what was known of ``self.optimizer``.
 """
 
 import enum
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -111,12 +111,12 @@ class Scope:
     @property
     def is_class(self) -> bool:
         """Whether this is a class body, which inner scopes cannot see."""
-        return isinstance(self.node, cst.ClassDef)
+        return type(self.node) is cst.ClassDef
 
     @property
     def is_function(self) -> bool:
         """Whether this is the body of a ``def``."""
-        return isinstance(self.node, cst.FunctionDef)
+        return type(self.node) is cst.FunctionDef
 
     def place_of(self, node: cst.CSTNode) -> tuple[Block, int] | None:
         """The block and the order number at which an expression or statement of this scope is evaluated."""
@@ -235,8 +235,10 @@ class _Builder:
         node = self.scope.node
         if isinstance(node, cst.FunctionDef):
             self._parameters(node.params)
-        body = node.body if isinstance(node, (cst.Module, cst.FunctionDef, cst.ClassDef)) else ()
-        self._suite(body)
+        if isinstance(node, cst.Module):
+            self._statements(node.body)
+        elif isinstance(node, (cst.FunctionDef, cst.ClassDef)):
+            self._suite(node.body)
         self.scope.exit = self.block
         return self.blocks
 
@@ -272,11 +274,12 @@ class _Builder:
 
     # -- statements ------------------------------------------------------------------------------------------------
 
-    def _suite(self, body: cst.BaseSuite | Sequence[cst.CSTNode]) -> None:
-        statements: Iterable[cst.CSTNode] = body.body if isinstance(body, cst.BaseSuite) else body
+    def _suite(self, body: cst.BaseSuite) -> None:
+        self._statements(body.body)
+
+    def _statements(self, statements: Iterable[cst.CSTNode]) -> None:
         for statement in statements:
-            if statement.__class__ is cst.SimpleStatementLine:
-                assert isinstance(statement, cst.SimpleStatementLine)
+            if type(statement) is cst.SimpleStatementLine:
                 for small in statement.body:
                     self._small(small)
             else:
@@ -348,7 +351,7 @@ class _Builder:
         value: cst.BaseExpression | None,
         path: tuple[int | None, ...] = (),
     ) -> None:
-        if isinstance(target, (cst.Tuple, cst.List)):
+        if type(target) is cst.Tuple or type(target) is cst.List:
             index: int | None = 0
             for element in target.elements:
                 if isinstance(element, cst.StarredElement):

@@ -1,8 +1,8 @@
 """From statements to steps: the events of a body in the order in which they happen, calls of the project followed."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import libcst as cst
 
@@ -143,28 +143,37 @@ class _Unfolding:
 
     def _expression(self, node: cst.CSTNode, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
         """The events in an expression: what is evaluated first comes first."""
-        match node:
-            case cst.Name() | cst.Lambda() | cst.BaseString() | cst.BaseNumber():
-                return []
-            case cst.Call():
-                steps = [step for part in (node.func, *node.args) for step in self._expression(part, frame, around)]
-                return [*steps, *self._call(node, frame, around)]
-            case cst.IfExp():
-                branches = Branches(node, frame)
-                branches.arms = (
-                    self._expression(node.body, frame, (*around, Around(branches, 0))),
-                    self._expression(node.orelse, frame, (*around, Around(branches, 1))),
-                )
-                return [*self._expression(node.test, frame, around), *_kept(branches)]
-            case cst.BooleanOperation():
-                branches = Branches(node, frame)
-                branches.arms = (self._expression(node.right, frame, (*around, Around(branches, 0))), [])
-                return [*self._expression(node.left, frame, around), *_kept(branches)]
-            case cst.ListComp() | cst.SetComp() | cst.GeneratorExp():
-                return self._comprehension(node.for_in, (node.elt,), frame, around)
-            case cst.DictComp():
-                return self._comprehension(node.for_in, (node.key, node.value), frame, around)
+        # A table, since a pattern that does not match costs a call into `abc`, and every expression comes by here.
+        unfold_it = _EXPRESSIONS.get(type(node))
+        if unfold_it is not None:
+            return unfold_it(self, node, frame, around)
         return [step for child in children(node) for step in self._expression(child, frame, around)]
+
+    def _nothing(self, node: cst.CSTNode, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
+        return []
+
+    def _evaluated_call(self, node: cst.Call, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
+        steps = [step for part in (node.func, *node.args) for step in self._expression(part, frame, around)]
+        return [*steps, *self._call(node, frame, around)]
+
+    def _conditional(self, node: cst.IfExp, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
+        branches = Branches(node, frame)
+        branches.arms = (
+            self._expression(node.body, frame, (*around, Around(branches, 0))),
+            self._expression(node.orelse, frame, (*around, Around(branches, 1))),
+        )
+        return [*self._expression(node.test, frame, around), *_kept(branches)]
+
+    def _boolean_operation(self, node: cst.BooleanOperation, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
+        branches = Branches(node, frame)
+        branches.arms = (self._expression(node.right, frame, (*around, Around(branches, 0))), [])
+        return [*self._expression(node.left, frame, around), *_kept(branches)]
+
+    def _elements(self, node: cst.BaseSimpleComp, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
+        return self._comprehension(node.for_in, (node.elt,), frame, around)
+
+    def _pairs(self, node: cst.DictComp, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
+        return self._comprehension(node.for_in, (node.key, node.value), frame, around)
 
     def _comprehension(
         self, clause: cst.CompFor, made: Sequence[cst.CSTNode], frame: Frame, around: tuple[Around, ...]
@@ -241,6 +250,20 @@ class _Unfolding:
         return Event(seen.kind, node, frame, seen.thing, seen.other, seen.is_proven, around)
 
 
+_EXPRESSIONS: dict[type[cst.CSTNode], Callable[[_Unfolding, Any, Frame, tuple[Around, ...]], list[Step]]] = {
+    **dict.fromkeys(
+        (
+            cst.Name, cst.Lambda, cst.SimpleString, cst.ConcatenatedString, cst.FormattedString, cst.TemplatedString,
+            cst.Integer, cst.Float, cst.Imaginary,
+        ),
+        _Unfolding._nothing,
+    ),
+    **dict.fromkeys((cst.ListComp, cst.SetComp, cst.GeneratorExp), _Unfolding._elements),
+    cst.Call: _Unfolding._evaluated_call,
+    cst.IfExp: _Unfolding._conditional,
+    cst.BooleanOperation: _Unfolding._boolean_operation,
+    cst.DictComp: _Unfolding._pairs,
+}  # fmt: skip
 _LEAVING = {cst.Return: "return", cst.Break: "break", cst.Continue: "continue", cst.Raise: "raise"}
 
 
@@ -399,10 +422,10 @@ def _has_event(function: FunctionInfo) -> bool:
     model, own = function.model, _own_words(function)
     given = frozenset(parameter.name.value for parameter in function.parameters)
     for node in subtree(function.node.body):
-        if isinstance(node, cst.Attribute):
+        if type(node) is cst.Attribute:
             if node.attr.value in flow.WORDS or node.attr.value in flow.MODE_WORDS:
                 return True
-        elif isinstance(node, cst.Call):
+        elif type(node) is cst.Call:
             if _may_be_forward(model, node.func):
                 return True
             # `getattr(callback, name)(trainer)`: who is called may know what it is given better than its name says.
@@ -445,7 +468,7 @@ def _own_words(function: FunctionInfo) -> frozenset[str]:
 def _called(function: FunctionInfo) -> Iterable[FunctionInfo]:
     """The functions of the project that a function calls."""
     for node in subtree(function.node.body):
-        if isinstance(node, cst.Call) and not flow.is_about_data(function.model, node):
+        if type(node) is cst.Call and not flow.is_about_data(function.model, node):
             value = function.model.value(node.func)
             if isinstance(value, Function):
                 yield value.definition

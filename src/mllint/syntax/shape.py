@@ -35,11 +35,9 @@ def fingerprint(node: cst.CSTNode) -> str:
 
 def string_literal(node: cst.CSTNode | None) -> str | None:
     """The text of a plain or concatenated string literal; ``None`` for anything else, bytes included."""
-    if not isinstance(node, (cst.SimpleString, cst.ConcatenatedString)):
-        return None
-    if isinstance(node, cst.SimpleString):
+    if type(node) is cst.SimpleString:
         return _text_of(node.value)
-    value = node.evaluated_value
+    value = node.evaluated_value if type(node) is cst.ConcatenatedString else None
     return value if isinstance(value, str) else None
 
 
@@ -52,10 +50,10 @@ def _text_of(literal: str) -> str | None:
 
 def integer_literal(node: cst.CSTNode | None) -> int | None:
     """The value of an integer literal, with a sign or without."""
-    if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Minus):
+    if type(node) is cst.UnaryOperation and type(node.operator) is cst.Minus:
         positive = integer_literal(node.expression)
         return None if positive is None else -positive
-    return int(node.value.replace("_", ""), 0) if isinstance(node, cst.Integer) else None
+    return int(node.value.replace("_", ""), 0) if type(node) is cst.Integer else None
 
 
 def constant(node: cst.CSTNode | None) -> object:
@@ -95,8 +93,8 @@ def assigns_attribute(statement: cst.Assign | cst.AnnAssign) -> bool:
 
 def adds(statement: cst.AugAssign | cst.Assign) -> bool:
     """Whether an assignment adds something: ``x += y``, ``x = y + z``."""
-    if isinstance(statement, cst.AugAssign):
-        return isinstance(statement.operator, cst.AddAssign)
+    if type(statement) is cst.AugAssign:
+        return type(statement.operator) is cst.AddAssign
     value = statement.value
     return value.__class__ is cst.BinaryOperation and value.operator.__class__ is cst.Add
 

@@ -91,6 +91,9 @@ rule = Rule(
 )
 
 
+_TRAINING_WORDS = frozenset({"backward", "step", "minimize"})
+
+
 @rule.on_method("eval", "train")
 def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     """Report the call that switches to evaluation mode."""
@@ -106,7 +109,9 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
 @rule.on(cst.Call, mentions=("from_pretrained",))
 def check_loaded(call: cst.Call, context: Context) -> Iterator[Finding]:
     """Report the forward pass that trains a model as `from_pretrained` gave it."""
-    if not isinstance(context.value(call.func), Module):
+    if context.model.calls_by_word.keys().isdisjoint(_TRAINING_WORDS) or not isinstance(
+        context.value(call.func), Module
+    ):
         return
     occurrences = context.model.runs.at(call)
     events = [item.event for item in occurrences if item.event.kind is Kind.FORWARD]
