@@ -66,14 +66,15 @@ class Dispatch:
     def _visits_of_nodes(self, tree: Tree, text: str) -> Iterator[tuple[Rule, Handler, Sequence[cst.CSTNode]]]:
         known: dict[str, bool] = {}
         for node_type, rule, subscription in self.of_nodes:
-            nodes = tree.of_shape(node_type, subscription.shape)
-            words = subscription.mentions
-            if not nodes:
+            count, words = tree.count(node_type), subscription.mentions
+            if not count:
                 continue
             # To visit a few nodes costs less than to look for many words.
-            if words and len(nodes) > len(words) and not any(_is_in(word, text, known) for word in words):
+            if words and count > len(words) and not any(_is_in(word, text, known) for word in words):
                 continue
-            yield rule, subscription.handler, nodes
+            nodes = tree.of_shape(node_type, subscription.shape)
+            if nodes:
+                yield rule, subscription.handler, nodes
 
     def _calls_to_resolve(self, tree: Tree, context: Context) -> Sequence[cst.Call]:
         """The calls whose callee may be one of the functions that rules wait for."""

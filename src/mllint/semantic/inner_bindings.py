@@ -1,10 +1,12 @@
 """Bindings that expressions make for the names in them: comprehensions, lambdas, and tests that hold inside."""
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.semantic.scopes import Binding, BindingKind, narrowing
+from mllint.semantic.scopes import NARROWING, Binding, BindingKind, narrowing
+from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -28,6 +30,8 @@ class InnerBindings:
 
         ``isinstance(x, Type) and ...`` and ``... if isinstance(x, Type) else ...`` bind too, in the place of the dots.
         """
+        if node.value not in self._names:
+            return None
         child: cst.CSTNode = node
         parents = self.model.tree.parents
         while True:
@@ -52,6 +56,22 @@ class InnerBindings:
             elif ancestor is None or kind in _STATEMENTS:
                 return None
             child = ancestor
+
+    @cached_property
+    def _names(self) -> frozenset[str]:
+        """The names of the file that any expression binds: few, and every name of the file is asked about."""
+        by_type = self.model.tree.by_type
+        found = {
+            name.value
+            for clause in by_type.get(cst.CompFor, ())
+            for name in subtree(clause.target)
+            if type(name) is cst.Name
+        }
+        found.update(item.name.value for function in by_type.get(cst.Lambda, ()) for item in function.params.params)
+        for word in NARROWING:
+            narrowed = map(narrowing, self.model.calls_by_word.get(word, ()))
+            found.update(key for key, _ in filter(None, narrowed))
+        return frozenset(found)
 
     def _tested(self, node: cst.CSTNode, name: str, child: cst.CSTNode) -> Binding | None:
         """The binding of a name by the test that holds where ``child`` of a conjunction or conditional is evaluated."""

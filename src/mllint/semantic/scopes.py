@@ -131,6 +131,8 @@ class Scope:
 
     def reaching(self, key: str, node: cst.CSTNode) -> Reaching:
         """The bindings of ``key`` that reach ``node``."""
+        if key not in self.bindings:
+            return _NOTHING
         place = self.place_of(node)
         if place is None:
             return Reaching(tuple(self.bindings.get(key, ())), True)
@@ -205,6 +207,10 @@ def _with_prefixes(key: str) -> tuple[str, ...]:
     """``a.b.c`` -> ``a.b.c``, ``a.b``, ``a``."""
     parts = key.split(".")
     return tuple(".".join(parts[:count]) for count in range(len(parts), 0, -1))
+
+
+NARROWING = ("isinstance", "is_tensor")
+"""The functions whose test says what a thing is."""
 
 
 def narrowing(test: cst.BaseExpression) -> tuple[str, cst.BaseExpression] | None:
