@@ -175,7 +175,7 @@ def _is_called_evaluation(found: LoopRun) -> bool:
     """Whether the data of a loop is called test or validation data. Only a hint: who asks must know more."""
     node = found.loop.node
     assert isinstance(node, cst.For)
-    iterable = _as_bound(found.loop.frame, node.iter)
+    iterable = _as_bound(found.loop.frame.model, node.iter)
     names = [item.value for item in subtree(iterable) if isinstance(item, cst.Name)]
     return any(is_named_evaluation(name) for name in names)
 
@@ -366,13 +366,15 @@ def _is_loader(value: Value | None) -> bool:
 
 
 def _is_spelled_as_loader(model: "Model", iterable: cst.BaseExpression) -> bool:
-    """Whether what a loop runs over is called a loader, also where a name is bound to that: ``bar = tqdm(loader)``."""
-    if yields_data(iterable):
-        return True
+    return yields_data(iterable) or yields_data(_as_bound(model, iterable))
+
+
+def _as_bound(model: "Model", iterable: cst.BaseExpression) -> cst.BaseExpression:
+    """What a name is bound to that a loop runs over, ``bar = tqdm(loader)``; everything else as it is."""
     bindings = model.reaching(iterable) if isinstance(iterable, cst.Name) else ()
     if len(bindings) != 1 or bindings[0].path or bindings[0].kind not in (BindingKind.ASSIGN, BindingKind.WITH):
-        return False
-    return isinstance(bindings[0].value, cst.Call) and yields_data(bindings[0].value)
+        return iterable
+    return bindings[0].value if isinstance(bindings[0].value, cst.Call) else iterable
 
 
 def _feeds(frame: Frame, node: cst.For, forward: Event) -> bool:
