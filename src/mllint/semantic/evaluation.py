@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.semantic.data_sources import yields_data
+from mllint.semantic.data_loops import as_bound, bound_by, is_loader, is_next, is_spelled_as_loader, names_in
 from mllint.semantic.definitions import ClassInfo
-from mllint.semantic.kinds import may_name_module
 from mllint.semantic.loaders import EVALUATION, role_of
 from mllint.semantic.made_anew import is_made_in
 from mllint.semantic.mode_layers import depends_on_mode
@@ -29,8 +28,7 @@ from mllint.semantic.training_modes import (
     modes_before,
     records_graph,
 )
-from mllint.semantic.unfolding import matters
-from mllint.semantic.values import Function, Module, Object, Value
+from mllint.semantic.values import Module
 from mllint.syntax.shape import constant, dotted_path
 from mllint.syntax.walk import subtree
 
@@ -63,77 +61,6 @@ class _Round:
 
 _MAX_STEPS = 6
 """How many names, functions' parameters among them, are followed from a forward pass to the loop that feeds it."""
-
-
-# -- at a glance -------------------------------------------------------------------------------------------------------
-
-_TELLING = ("eval", "train", "backward", "no_grad", "inference_mode", "minimize")
-"""What a file calls in which anything is known of the modes of models, or of gradients."""
-
-
-def may_evaluate(model: "Model", node: cst.For) -> bool:
-    """Whether a loop may call a model, to go by its text: what this denies need not be followed."""
-    if not any(word in model.calls_by_word for word in _TELLING):
-        return False
-    known = model.runs.may_evaluate
-    if id(node) not in known:
-        known[id(node)] = _may_evaluate(model, node)
-    return known[id(node)]
-
-
-def _may_evaluate(model: "Model", node: cst.For) -> bool:
-    calls = [item for item in subtree(node.body) if type(item) is cst.Call]
-    bound = _bound_by(node) if calls else set()
-    fed = [
-        call
-        for call in calls
-        if any(bound & _names(part) or _is_next(part) or _is_iterator(model, part) for part in _given_to(call))
-    ]
-    if any(may_be_model(model, call.func) for call in fed):
-        return True
-    # What a loader gives may also reach the model through an object that keeps it.
-    return any(may_be_model(model, call.func) for call in calls) and (
-        _is_spelled_as_loader(model, node.iter) or _is_loader(model.value(node.iter))
-    )
-
-
-def _is_iterator(model: "Model", node: cst.BaseExpression) -> bool:
-    """Whether a name stands for ``iter(...)``: what it is given to may take the next batch from it."""
-    if "iter" not in model.calls_by_word or type(node) is not cst.Name:
-        return False
-    made = (binding.value for binding in model.reaching(node))
-    return any(type(value) is cst.Call and dotted_path(value.func) == "iter" for value in made)
-
-
-def _given_to(call: cst.Call) -> list[cst.BaseExpression]:
-    """What a call is given; the receiver of a method, too."""
-    receiver = [call.func.value] if isinstance(call.func, cst.Attribute) else []
-    return [*receiver, *(arg.value for arg in call.args)]
-
-
-def may_be_model(model: "Model", callee: cst.BaseExpression) -> bool:
-    """Whether a callee may be a model, to go by its text and its file."""
-    path = dotted_path(callee)
-    if path is None:
-        return isinstance(callee, cst.Subscript) or (
-            isinstance(callee, cst.Attribute) and _may_run_model(model, callee.attr.value)
-        )
-    last = path.rpartition(".")[2]
-    if last == "forward" or may_name_module(last) or path in model.runs.used_as_modules:
-        return True
-    value = model.value(callee)
-    if isinstance(value, Function):
-        return matters(value.definition)
-    return isinstance(value, Module) or _may_run_model(model, last)
-
-
-def _may_run_model(model: "Model", name: str) -> bool:
-    """Whether a function of the file has a name, and anything happens in it that a training is about."""
-    return name in model.function_names and any(
-        matters(model.function_info(function))
-        for function in model.tree.by_type[cst.FunctionDef]
-        if function.name.value == name
-    )
 
 
 # -- with a graph ------------------------------------------------------------------------------------------------------
@@ -175,7 +102,7 @@ def _is_called_evaluation(found: LoopRun) -> bool:
     """Whether the data of a loop is called test or validation data. Only a hint: who asks must know more."""
     node = found.loop.node
     assert isinstance(node, cst.For)
-    iterable = _as_bound(found.loop.frame.model, node.iter)
+    iterable = as_bound(found.loop.frame.model, node.iter)
     names = [item.value for item in subtree(iterable) if isinstance(item, cst.Name)]
     return any(is_named_evaluation(name) for name in names)
 
@@ -358,23 +285,7 @@ def loop_over_data(forward: Event) -> object:
 
 
 def _is_over_loader(frame: Frame, iterable: cst.BaseExpression) -> bool:
-    return _is_spelled_as_loader(frame.model, iterable) or _is_loader(frame.value(iterable))
-
-
-def _is_loader(value: Value | None) -> bool:
-    return isinstance(value, Object) and value.kind == "loader"
-
-
-def _is_spelled_as_loader(model: "Model", iterable: cst.BaseExpression) -> bool:
-    return yields_data(iterable) or yields_data(_as_bound(model, iterable))
-
-
-def _as_bound(model: "Model", iterable: cst.BaseExpression) -> cst.BaseExpression:
-    """What a name is bound to that a loop runs over, ``bar = tqdm(loader)``; everything else as it is."""
-    bindings = model.reaching(iterable) if isinstance(iterable, cst.Name) else ()
-    if len(bindings) != 1 or bindings[0].path or bindings[0].kind not in (BindingKind.ASSIGN, BindingKind.WITH):
-        return iterable
-    return bindings[0].value if isinstance(bindings[0].value, cst.Call) else iterable
+    return is_spelled_as_loader(frame.model, iterable) or is_loader(frame.value(iterable))
 
 
 def _feeds(frame: Frame, node: cst.For, forward: Event) -> bool:
@@ -382,31 +293,15 @@ def _feeds(frame: Frame, node: cst.For, forward: Event) -> bool:
     if not isinstance(forward.node, cst.Call):
         return False
     given = [part for arg in forward.node.args for part in _as_given(forward.frame, arg.value, frame)]
-    bound = _bound_by(node)
-    return any(bound & _names(part) or _is_next(part) for part in given)
-
-
-def _bound_by(node: cst.For) -> set[str]:
-    """The names in a loop that hold what it binds, what it takes from an iterator, or what is made of that."""
-    bound = set() if _counts(node.iter) else _names(node.target)
-    for statement in subtree(node.body):
-        if type(statement) is cst.Assign and (_is_next(statement.value) or bound & _data_names(statement.value)):
-            bound |= {name for target in statement.targets for name in _names(target.target)}
-    return bound
-
-
-def _data_names(node: cst.BaseExpression) -> set[str]:
-    """The names in an expression but for the functions that it calls: `layer(x)` is made of `x`."""
-    parts = list(subtree(node))
-    called = {id(item.func) for item in parts if type(item) is cst.Call}
-    return {item.value for item in parts if type(item) is cst.Name and id(item) not in called}
+    bound = bound_by(node)
+    return any(bound & names_in(part) or is_next(part) for part in given)
 
 
 def _as_given(
     frame: Frame, expression: cst.BaseExpression, outer: Frame, steps: int = _MAX_STEPS
 ) -> list[cst.BaseExpression]:
     """What an expression is made of in the body of an outer run, from which functions of the project lead to it."""
-    if frame is outer or steps == 0 or _is_next(expression):
+    if frame is outer or steps == 0 or is_next(expression):
         return [expression]
     found: list[cst.BaseExpression] = []
     for name in subtree(expression):
@@ -417,25 +312,6 @@ def _as_given(
             elif binding.value is not None and binding.kind is BindingKind.ASSIGN:
                 found += _as_given(frame, binding.value, outer, steps - 1)
     return found
-
-
-def _is_next(node: cst.BaseExpression) -> bool:
-    """``next(batches)``, ``batches.next()``."""
-    return isinstance(node, cst.Call) and (dotted_path(node.func) or "").rpartition(".")[2] in ("next", "__next__")
-
-
-def _counts(iterable: cst.BaseExpression) -> bool:
-    """``range(n)``: numbers, and no data."""
-    callee = iterable.func if isinstance(iterable, cst.Call) else None
-    name = (dotted_path(callee) or "").rpartition(".")[2] if callee is not None else ""
-    if name in ("range", "trange", "xrange", "count"):
-        return True
-    first = iterable.args[0] if isinstance(iterable, cst.Call) and iterable.args else None
-    return name in ("tqdm", "enumerate") and first is not None and _counts(first.value)
-
-
-def _names(node: cst.CSTNode) -> set[str]:
-    return {item.value for item in subtree(node) if type(item) is cst.Name}
 
 
 # -- what is wanted of the gradients -----------------------------------------------------------------------------------

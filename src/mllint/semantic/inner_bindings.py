@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.semantic.scopes import NARROWING, Binding, BindingKind, narrowing
+from mllint.semantic.narrowing import NARROWING, narrowing
+from mllint.semantic.scopes import Binding, BindingKind
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.semantic.narrowing import narrowing
 from mllint.syntax.shape import dotted_path
 from mllint.syntax.walk import subtree
 
@@ -207,23 +208,6 @@ def _with_prefixes(key: str) -> tuple[str, ...]:
     """``a.b.c`` -> ``a.b.c``, ``a.b``, ``a``."""
     parts = key.split(".")
     return tuple(".".join(parts[:count]) for count in range(len(parts), 0, -1))
-
-
-NARROWING = ("isinstance", "is_tensor")
-"""The functions whose test says what a thing is."""
-
-
-def narrowing(test: cst.BaseExpression) -> tuple[str, cst.BaseExpression] | None:
-    """The key that ``isinstance(key, Type)`` or ``is_tensor(key)`` asks about, and the type, or what stands for it."""
-    predicate = dotted_path(test.func) if isinstance(test, cst.Call) else None
-    if predicate is None or not isinstance(test, cst.Call) or not test.args:
-        return None
-    key = dotted_path(test.args[0].value)
-    if key is None:
-        return None
-    if predicate == "isinstance" and len(test.args) == 2:
-        return key, test.args[1].value
-    return (key, test.func) if predicate.rpartition(".")[2] == "is_tensor" and len(test.args) == 1 else None
 
 
 class _Builder:

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.semantic.data_loops import may_be_model
 from mllint.semantic.evaluation import (
     is_named_evaluation,
     is_put_to_training,
     loop_over_data,
-    may_be_model,
     says_gradients,
     switches_itself,
 )

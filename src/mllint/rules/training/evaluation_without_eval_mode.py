@@ -86,7 +86,8 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, insert_after, insert_before
 from mllint.rule import Finding, Rule
-from mllint.semantic.evaluation import evaluated_module, evaluates_in_training_mode, may_evaluate
+from mllint.semantic.data_loops import may_evaluate
+from mllint.semantic.evaluation import evaluated_module, evaluates_in_training_mode
 from mllint.semantic.single_evaluations import single_evaluations
 
 _HELP = "call `eval()` of the model before it, and `train()` before the training goes on"

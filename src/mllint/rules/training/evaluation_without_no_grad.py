@@ -72,7 +72,8 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, insert_before
 from mllint.rule import Finding, Rule
-from mllint.semantic.evaluation import evaluates_with_graph, may_evaluate, wants_no_gradients
+from mllint.semantic.data_loops import may_evaluate
+from mllint.semantic.evaluation import evaluates_with_graph, wants_no_gradients
 
 rule = Rule(
     code="ML311",
