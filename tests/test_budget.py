@@ -152,6 +152,28 @@ def test_a_sibling_is_read_once_for_all_who_import_it(tmp_path: Path, counts: di
     assert counts["parses"] == 1
 
 
+def test_siblings_are_not_dropped_while_one_file_needs_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even where they are more than is kept for the next file: they would be read again and again."""
+    read: Counter[str] = Counter()
+    original = Project._read
+
+    def counted(project: Project, path: Path) -> Model | None:
+        read[path.name] += 1
+        return original(project, path)
+
+    monkeypatch.setattr(Project, "_read", counted)
+    sibling = "import torch\nfrom torch import nn\n\n\nclass Net(nn.Module):\n    layer = nn.Linear(2, 2)\n"
+    imports, uses = [], []
+    for name in ("first", "second", "third"):
+        (tmp_path / f"{name}.py").write_text(sibling)
+        imports.append(f"from {name} import Net as {name}\n")
+        uses.append(f"x.cuda()\n{name}().cuda()\nmodel_{name} = {name}().to('cpu')\nmodel_{name}.cuda()\n")
+    text = "import torch\n" + "".join(imports) + "x = torch.zeros(2)\n" + "".join(uses) * 3
+    project = Project(tmp_path, limit=len(sibling))
+    engine.lint(text.encode(), str(tmp_path / "train.py"), select(["ML"], []), project=project)
+    assert read == {"first.py": 1, "second.py": 1, "third.py": 1}
+
+
 def test_files_that_cannot_have_the_name_are_not_read(tmp_path: Path, counts: dict[str, int]) -> None:
     """``from .a import *`` over many files: those without the name cost a look at their text."""
     package = tmp_path / "package"

@@ -27,13 +27,16 @@ if TYPE_CHECKING:
 MAX_REMEMBERED = 50_000
 """How many answers about the text of files are remembered."""
 KEPT_CHARACTERS = 1_000_000
-"""How much source text the models that are kept stand for: about 80 bytes of memory a character."""
+"""How much source text the models that are kept for the next file stand for: about 80 bytes of memory a character."""
+MAX_TIMES = 8
+"""How many times as much one file may need at once: whoever drops what is asked again and again reads without end."""
 
 
 class Project:
     """A folder in which imports are looked up, and the models of the files that were read there last.
 
-    ``limit`` is how many characters of source the kept models may stand for. Every question says on whose behalf it is
+    ``limit`` is how many characters of source the models may stand for that are kept from one file to the next; while a
+    file is checked, they may be ``MAX_TIMES`` as many. Every question says on whose behalf it is
     asked, so that it is known (``reads``) what the findings in a file rest on.
     """
 
@@ -113,7 +116,7 @@ class Project:
             self._models.move_to_end(path)
             return self._models[path]
         model = self._read(path)
-        self._keep(path, model)
+        self._keep(path, model, self.limit * MAX_TIMES)
         return model
 
     def recall(self, source: Source) -> "Model | None":
@@ -133,7 +136,7 @@ class Project:
             data = b""
         self.disk.note_read(path, data)
         # Too large to be read as a sibling is too large, whichever of them comes first.
-        self._keep(path, model if len(data) <= MAX_BYTES else None)
+        self._keep(path, model if len(data) <= MAX_BYTES else None, self.limit)
 
     def close(self) -> None:
         """Drop the models of all files. They hold themselves, and would stay until the collector comes."""
@@ -144,11 +147,11 @@ class Project:
         self._models.clear()
         self._kept = 0
 
-    def _keep(self, path: Path, model: "Model | None") -> None:
+    def _keep(self, path: Path, model: "Model | None", limit: int) -> None:
         self._kept -= _size(self._models.pop(path, None))
         self._models[path] = model
         self._kept += _size(model)
-        while self._kept > self.limit and len(self._models) > 1:
+        while self._kept > limit and len(self._models) > 1:
             _, oldest = self._models.popitem(last=False)
             self._kept -= _size(oldest)
             if oldest is not None:
