@@ -28,7 +28,7 @@ from mllint.semantic.training_modes import (
     modes_before,
     records_graph,
 )
-from mllint.semantic.values import Module
+from mllint.semantic.values import Elements, Mapping, Module
 from mllint.syntax.shape import constant, dotted_path
 from mllint.syntax.walk import subtree
 
@@ -188,9 +188,11 @@ def _trains_while_it_evaluates(found: _Round, forward: Event) -> bool:
 
 
 def _is_over_evaluation_data(found: LoopRun) -> bool:
-    """Whether a loop runs over a loader, or what is called test data: no list of samples."""
+    """Whether a loop runs over a loader, or what is called test data: no list of samples, none of cases of a test."""
     loop = found.loop
     assert isinstance(loop.node, cst.For)
+    if isinstance(loop.frame.value(loop.node.iter), (Elements, Mapping)):
+        return False
     return (
         _is_over_loader(loop.frame, loop.node.iter)
         or _is_called_evaluation(found)
@@ -292,26 +294,38 @@ def _feeds(frame: Frame, node: cst.For, forward: Event) -> bool:
     """Whether what a loop binds, or takes from an iterator, is what a forward pass is given."""
     if not isinstance(forward.node, cst.Call):
         return False
+    callee = (dotted_path(forward.node.func) or "").partition(".")[0]
+    if forward.frame is frame and callee in names_in(node.target):
+        return False  # a loop over modules
     given = [part for arg in forward.node.args for part in _as_given(forward.frame, arg.value, frame)]
     bound = bound_by(node)
     return any(bound & names_in(part) or is_next(part) for part in given)
 
 
-def _as_given(
-    frame: Frame, expression: cst.BaseExpression, outer: Frame, steps: int = _MAX_STEPS
-) -> list[cst.BaseExpression]:
+def _as_given(frame: Frame, expression: cst.BaseExpression, outer: Frame) -> Iterator[cst.BaseExpression]:
     """What an expression is made of in the body of an outer run, from which functions of the project lead to it."""
-    if frame is outer or steps == 0 or is_next(expression):
-        return [expression]
-    found: list[cst.BaseExpression] = []
-    for name in subtree(expression):
-        for binding in frame.model.reaching(name) if type(name) is cst.Name else ():
-            given = frame.given(binding)
-            if given is not None:
-                found += _as_given(*given, outer, steps - 1)
-            elif binding.value is not None and binding.kind is BindingKind.ASSIGN:
-                found += _as_given(frame, binding.value, outer, steps - 1)
-    return found
+    reached = [(frame, expression)]
+    seen: set[tuple[int, Binding]] = set()
+    for steps in range(_MAX_STEPS + 1):
+        sources: list[tuple[Frame, cst.BaseExpression]] = []
+        for inner, part in reached:
+            if inner is outer or steps == _MAX_STEPS or is_next(part):
+                yield part
+                continue
+            names = (item for item in subtree(part) if type(item) is cst.Name)
+            for binding in (binding for name in names for binding in inner.model.reaching(name)):
+                if (id(inner), binding) not in seen:
+                    seen.add((id(inner), binding))
+                    sources += _sources(inner, binding)
+        reached = sources
+
+
+def _sources(frame: Frame, binding: Binding) -> list[tuple[Frame, cst.BaseExpression]]:
+    """What a name was bound to: what the caller gives, or what is assigned."""
+    given = frame.given(binding)
+    if given is not None:
+        return [given]
+    return [(frame, binding.value)] if binding.value is not None and binding.kind is BindingKind.ASSIGN else []
 
 
 # -- what is wanted of the gradients -----------------------------------------------------------------------------------

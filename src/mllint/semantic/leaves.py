@@ -84,7 +84,8 @@ def is_changeable_leaf(model: "Model", node: cst.BaseExpression, statement: cst.
     """Whether a tensor is surely a leaf that needs a gradient at a place that nobody runs under ``no_grad``.
 
     What the function itself made, or the module, is changed where it says so. A method may be called from another file,
-    under ``no_grad``: only those that this file calls, and those that run where gradients are wanted, are certain.
+    under ``no_grad``: only those that this file calls, and those that run where gradients are wanted, are certain; none
+    is where a module of the file always runs with gradients switched off.
     """
     if isinstance(node, cst.Name) and _is_updated_by_gradient(model, node, statement):
         return not _may_run_otherwise(model, statement) and _is_called_here(model, statement)
@@ -93,21 +94,41 @@ def is_changeable_leaf(model: "Model", node: cst.BaseExpression, statement: cst.
     # What things are costs more than where they come from, and is asked last.
     bindings = model.reaching(_root(node))
     is_own = bool(bindings) and all(item.kind is not BindingKind.PARAMETER for item in bindings)
-    if not is_own and not _is_called_here(model, statement):
+    if not is_own and (_runs_without_gradients(model) or not _is_called_here(model, statement)):
         return False
     return is_leaf(model, node) and not _may_run_otherwise(model, statement)
 
 
 def _may_run_otherwise(model: "Model", node: cst.CSTNode) -> bool:
-    """Whether a context or decorator around a place is not known: it may switch gradients off."""
+    """Whether a context or decorator around a place may switch gradients off, or a branch asks for the flag."""
     for ancestor in model.tree.ancestors(node):
         if isinstance(ancestor, cst.With):
             for item in ancestor.items:
                 context = item.item.func if isinstance(item.item, cst.Call) else item.item
                 if model.qualified_name(context) is None:
                     return True
+        elif isinstance(ancestor, (cst.If, cst.IfExp)):
+            if _asks_for_flag(ancestor.test):
+                return True
         elif isinstance(ancestor, cst.FunctionDef) and not model.function_info(ancestor).is_transparent:
             return True
+    return False
+
+
+def _asks_for_flag(test: cst.BaseExpression) -> bool:
+    return any(isinstance(item, cst.Attribute) and item.attr.value in FLAGS for item in subtree(test))
+
+
+def _runs_without_gradients(model: "Model") -> bool:
+    """Whether a module of the file always switches gradients off when it runs, for all that it runs itself."""
+    for word in ("no_grad", "inference_mode"):
+        for name in model.names_by_word.get(word, ()):
+            holders = model.tree.ancestors(name)
+            decorator = next((item for item in holders if isinstance(item, (cst.Decorator, cst.BaseStatement))), None)
+            function = None if decorator is None else model.tree.parent(decorator)
+            if isinstance(decorator, cst.Decorator) and isinstance(function, cst.FunctionDef):
+                if function.name.value in ("forward", "__call__"):
+                    return True
     return False
 
 

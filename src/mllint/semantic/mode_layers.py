@@ -1,13 +1,22 @@
 """Whether a module does something else in evaluation mode than in training mode."""
 
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
 import libcst as cst
 
-from mllint.semantic.definitions import ClassInfo
+from mllint.knowledge import lookup
+from mllint.semantic.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.values import ClassObject, Function, Module, Symbol, Value
 from mllint.syntax.shape import argument, constant
 from mllint.syntax.walk import subtree
 
-_MAX_CLASSES = 30
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+_MAX_PARTS = 60
+"""How many classes and functions are looked into for one module."""
 _DEPENDING = (
     "BatchNorm", "SyncBatchNorm", "Dropout", "AlphaDropout", "FeatureAlphaDropout", "InstanceNorm", "RReLU",
     "TransformerEncoderLayer", "TransformerDecoderLayer", "Transformer", "LSTM", "GRU", "RNN", "MultiheadAttention",
@@ -50,64 +59,95 @@ def _library_depends(name: str, call: cst.Call | None) -> bool | None:
     return given is None or constant(given.value) not in (0, 0.0)
 
 
+@dataclass(slots=True)
+class _Parts:
+    """What the text of a class or function says of the layers that are made there.
+
+    ``depends``: one surely depends on the mode. ``is_closed``: nothing is made there that is not known. ``classes`` and
+    ``functions`` of the project may make more.
+    """
+
+    depends: bool = False
+    is_closed: bool = True
+    classes: list[ClassInfo] = field(default_factory=list)
+    functions: list[FunctionInfo] = field(default_factory=list)
+
+
 def _class_depends(definition: ClassInfo) -> bool | None:
-    """Whether a class, or one of those it makes its parts of, has such a layer."""
-    seen: list[ClassInfo] = []
-    pending = [definition]
+    """Whether a class, or one of the classes and functions that make its parts, has such a layer."""
+    seen: list[ClassInfo | FunctionInfo] = []
+    pending: list[ClassInfo | FunctionInfo] = [definition]
     is_closed = True
     while pending:
         current = pending.pop()
         if current in seen:
             continue
         seen.append(current)
-        if len(seen) > _MAX_CLASSES:
+        if len(seen) > _MAX_PARTS:
             return None
-        is_closed = is_closed and not current.has_unknown_base
-        for info in current.lineage:
-            found = _has_layer(info)
-            if found is True:
+        for found in _made_by(current):
+            if found.depends:
                 return True
-            is_closed = is_closed and found is not None
-            pending += _classes_in(info)
+            is_closed = is_closed and found.is_closed
+            pending += [*found.classes, *found.functions]
     return False if is_closed else None
 
 
-def _has_layer(info: ClassInfo) -> bool | None:
-    """Whether a class itself makes a layer that depends on the mode; ``None``: it makes something that is not known."""
-    is_closed = True
-    for node in subtree(info.node.body):
+def _made_by(current: ClassInfo | FunctionInfo) -> Iterator[_Parts]:
+    if isinstance(current, FunctionInfo):
+        yield _parts(current, current.node.body, None)
+        return
+    if current.has_unknown_base:
+        yield _Parts(is_closed=False)
+    for info in current.lineage:
+        yield _parts(info, info.node.body, _constructing(info))
+
+
+def _parts(holder: ClassInfo | FunctionInfo, body: cst.CSTNode, methods: frozenset[str] | None) -> _Parts:
+    """What is made in a body; what is called there matters in these methods only (``None``: anywhere)."""
+    model, found = holder.model, _Parts()
+    for node in subtree(body):
         if isinstance(node, cst.Attribute) and node.attr.value == "training":
-            return True
-        if isinstance(node, cst.Call):
-            called = info.model.value(node.func)
+            found.depends = True
+        elif isinstance(node, cst.Name):
+            mentioned = model.value(node)
+            if isinstance(mentioned, ClassObject) and mentioned.definition is not holder:
+                found.classes.append(mentioned.definition)
+        elif isinstance(node, cst.Call):
+            called = model.value(node.func)
             if isinstance(called, Symbol) and called.name.startswith(_LIBRARIES):
-                depends = _library_depends(called.name, node)
-                if depends is True:
-                    return True
-            elif (called is None or _makes_layers(info, called)) and _is_in_constructor(info, node):
-                is_closed = False
-    return False if is_closed else None
+                found.depends = found.depends or _library_depends(called.name, node) is True
+            elif isinstance(called, (Function, type(None))) and (methods is None or _method(model, node) in methods):
+                found.is_closed = found.is_closed and (called is not None or _is_arithmetic(node))
+                found.functions += [] if called is None or _is_own(called, holder) else [called.definition]
+    return found
 
 
-def _makes_layers(info: ClassInfo, called: Value) -> bool:
-    """Whether a function of the project makes layers; one that gives them their weights, or a method, does not."""
-    if not isinstance(called, Function) or called.definition.owner in info.lineage:
-        return False
-    function = called.definition
-    values = [function.model.value(call.func) for call in subtree(function.node.body) if isinstance(call, cst.Call)]
-    return any(
-        isinstance(value, ClassObject | Function)
-        or (isinstance(value, Symbol) and value.name.startswith(_LIBRARIES) and ".init." not in value.name)
-        for value in values
-    )
+def _constructing(info: ClassInfo) -> frozenset[str]:
+    """The methods that make the parts of a class: ``__init__``, and what it calls of the class itself."""
+    names = {"__init__"}
+    pending = ["__init__"]
+    while pending:
+        method = info.methods.get(pending.pop())
+        for node in subtree(method.node.body) if method is not None else ():
+            called = info.model.value(node.func) if isinstance(node, cst.Call) else None
+            if isinstance(called, Function) and _is_own(called, info) and called.definition.name not in names:
+                names.add(called.definition.name)
+                pending.append(called.definition.name)
+    return frozenset(names)
 
 
-def _is_in_constructor(info: ClassInfo, node: cst.CSTNode) -> bool:
-    function = info.model.enclosing_function(node)
-    return function is not None and function.name.value == "__init__"
+def _is_own(called: Function, holder: ClassInfo | FunctionInfo) -> bool:
+    """Whether a class calls a method of its own: its text is looked at with that of the class."""
+    return isinstance(holder, ClassInfo) and called.definition.owner in holder.lineage
 
 
-def _classes_in(info: ClassInfo) -> list[ClassInfo]:
-    """The classes of the project that the text of a class mentions."""
-    values = [info.model.value(node) for node in subtree(info.node.body) if isinstance(node, cst.Name)]
-    return [value.definition for value in values if isinstance(value, ClassObject) and value.definition is not info]
+def _is_arithmetic(call: cst.Call) -> bool:
+    """Whether what is called is named as a method of arrays and tensors: it makes no layer."""
+    name = call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
+    return any(lookup.tensor_method(framework, name) is not None for framework in ("torch", "paddle"))
+
+
+def _method(model: "Model", node: cst.CSTNode) -> str | None:
+    function = model.enclosing_function(node)
+    return None if function is None else function.name.value

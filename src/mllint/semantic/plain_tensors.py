@@ -177,8 +177,9 @@ def _gives_another(model: "Model", call: cst.Call, method: str) -> bool:
         return False  # nothing to do, and so the parameter itself
     if method == "to" and call.args:
         value = call.args[0].value
-        is_dtype = isinstance(model.value(value), Other) and model.value(value) == Other("dtype")
-        return constant(value) != "cpu" and not (is_dtype or (dotted_path(value) or "").endswith("float32"))
+        spelled = dotted_path(value) or ""
+        is_dtype = model.value(value) == Other("dtype") or "dtype" in spelled or spelled.endswith("float32")
+        return constant(value) != "cpu" and not is_dtype
     return True
 
 

@@ -203,8 +203,10 @@ def _paths(run: Run, step: Event) -> "Paths[_State]":
 
     def advance(state: _State, event: Event) -> _State:
         match event.kind:
-            case Kind.BACKWARD | Kind.WRITE_GRADIENT | Kind.UNKNOWN | Kind.MINIMIZE:
+            case Kind.BACKWARD | Kind.WRITE_GRADIENT | Kind.MINIMIZE:
                 return _FULL
+            case Kind.UNKNOWN:
+                return _FULL if state == _FULL else None
             case Kind.ZERO if state == _FULL and _clears(event, step):
                 return event
             case Kind.STEP if event.concerns(step.thing):
