@@ -9,9 +9,9 @@ import libcst as cst
 from mllint.semantic.classes import Assignment, Role
 from mllint.semantic.fresh import takes_others
 from mllint.semantic.receivers import method_of_receiver
-from mllint.semantic.values import Module
+from mllint.semantic.values import Module, Output, Tensor
 from mllint.semantic.weights import has_weights
-from mllint.syntax.shape import dotted_path
+from mllint.syntax.shape import constant, dotted_path
 
 if TYPE_CHECKING:
     from mllint.semantic.definitions import ClassInfo, FunctionInfo
@@ -25,6 +25,7 @@ _LOADING = ("load_state_dict", "set_state_dict", "set_dict", "load_dict")
 _WEIGHTS = frozenset({"weight", "bias", "data"})
 
 
+_SAYS_SO = re.compile(r"unused|dummy")
 MIN_VARIANT = 3
 """A class that leaves so many submodules unused, and all of another class, is a variant: it keeps them on purpose."""
 
@@ -37,7 +38,7 @@ def unused_submodules(definition: "ClassInfo") -> tuple[tuple[str, Assignment], 
     found = tuple(_unused(definition))
     names = frozenset(name for name, _ in found)
     is_variant = len(found) >= MIN_VARIANT and definition.members.are_used_by_a_variant(names)
-    return () if is_variant else found
+    return () if is_variant or (found and _is_all_it_has(definition, names)) else found
 
 
 def _unused(definition: "ClassInfo") -> Iterator[tuple[str, Assignment]]:
@@ -47,14 +48,60 @@ def _unused(definition: "ClassInfo") -> Iterator[tuple[str, Assignment]]:
     prefix = f"{constructor.self_name}."
     for key in constructor.scope.bindings:
         name = key.removeprefix(prefix)
-        if not key.startswith(prefix) or "." in name or _is_read_here(definition, name):
+        if not key.startswith(prefix) or "." in name or _SAYS_SO.search(name) or _is_read_here(definition, name):
             continue
         if not _is_complete(definition):
             return
         places = list(definition.members.assignments(name))
         kinds = [_makes_weights(place) for place in places]
         if True in kinds and None not in kinds and not _is_used(definition, name):
-            yield name, places[kinds.index(True)]
+            place = places[kinds.index(True)]
+            if not _is_on_demand(place) and not _is_dead(place):
+                yield name, place
+
+
+def _is_all_it_has(definition: "ClassInfo", names: frozenset[str]) -> bool:
+    """Whether a class has no weights but these: they are there so that it has parameters, and a device."""
+    others = (
+        place
+        for info in definition.lineage
+        for method in info.methods.values()
+        for key in method.scope.bindings
+        if (name := key.removeprefix(f"{method.self_name}.")) != key and "." not in name and name not in names
+        for place in definition.members.assignments(name)
+    )
+    return all(place.role is not Role.SUBMODULE and not _may_be_weights(place) for place in others)
+
+
+def _may_be_weights(place: Assignment) -> bool:
+    return place.value is None or isinstance(place.model.value(place.value), (Module, Tensor, Output))
+
+
+def _is_on_demand(place: Assignment) -> bool:
+    """Whether a layer is only made where a parameter of the constructor says so, which is off by default."""
+    child: cst.CSTNode = place.node
+    for ancestor in place.model.tree.ancestors(place.node):
+        if isinstance(ancestor, cst.FunctionDef):
+            break
+        if isinstance(ancestor, cst.If) and child is ancestor.body and isinstance(ancestor.test, cst.Name):
+            bindings = place.model.reaching(ancestor.test)
+            defaults = [item.node.default for item in bindings if isinstance(item.node, cst.Param)]
+            if defaults and all(item is not None and constant(item) is False for item in defaults):
+                return True
+        child = ancestor
+    return False
+
+
+def _is_dead(place: Assignment) -> bool:
+    """Whether the statement stands behind a ``raise`` of its own block."""
+    line = place.model.tree.parent(place.node)
+    block = None if line is None else place.model.tree.parent(line)
+    for item in block.body if isinstance(block, cst.IndentedBlock) else ():
+        if item is line:
+            return False
+        if isinstance(item, cst.SimpleStatementLine) and isinstance(item.body[-1], (cst.Raise, cst.Return)):
+            return True
+    return False
 
 
 def _is_read_here(definition: "ClassInfo", name: str) -> bool:

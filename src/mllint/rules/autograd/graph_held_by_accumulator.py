@@ -52,7 +52,7 @@ print(total / 100)
 Totals that need their graph: those on which `backward()` is called, or from which something is computed on which it
 is. Loops under `no_grad` or `inference_mode`, also where only the caller is. Loops that neither call `backward()` nor
 run over a data loader, unless they stand in a function that calls `eval()` or only prints the total: a sum of the
-losses of several heads is one loss.
+losses of several heads is one loss. Tests, whose few losses live no longer than they do.
 
 A value that is called a loss counts as attached where it goes into what `backward()` is called on, even if nothing else
 is known of it.
@@ -78,7 +78,7 @@ from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, append_trailer, binds_trailers
 from mllint.rule import Finding, Rule
 from mllint.semantic.accumulation import Accumulator, appended, augmented
-from mllint.semantic.hints import is_called_loss
+from mllint.semantic.hints import is_called_loss, is_test_code
 from mllint.semantic.meters import fed
 from mllint.semantic.values import Output, Tensor, Value
 from mllint.syntax.shape import adds
@@ -119,7 +119,7 @@ def check_meter(call: cst.Call, context: Context) -> Iterator[Finding]:
 
 def _finding(node: cst.CSTNode, accumulator: Accumulator, context: Context) -> Iterator[Finding]:
     value = context.value(accumulator.added)
-    if not _keeps_graph(value, accumulator, context) or accumulator.needs_graph:
+    if not _keeps_graph(value, accumulator, context) or accumulator.needs_graph or is_test_code(context.model):
         return
     kept = "graph nodes" if accumulator.is_done_with else "whole graph"
     turn = "iteration" if accumulator.is_in_loop else "call"

@@ -44,7 +44,8 @@ class Net(nn.Module):
 ## What it leaves alone
 
 Abstract methods: a docstring, `pass`, `...`, or `raise`. Generators. A `forward` that keeps its results elsewhere: in
-an attribute, in a list or dict that it was given, in a file.
+an attribute, in a list or dict that it was given, in a file. Classes with a `__call__` of their own, which may take the
+result from elsewhere.
 
 ## Fix safety
 
@@ -84,6 +85,8 @@ def check(node: cst.FunctionDef, context: Context) -> Iterator[Finding]:
     info = context.model.function_info(node)
     if info.owner is None or info.owner.framework is None or info.self_name is None or not info.is_plain:
         return
+    if any("__call__" in base.methods for base in info.owner.lineage):
+        return  # what calls it may take the result from elsewhere
     if any(statement.value is not None for statement in info.scope.returns):
         for lost in _lost_ends(node.body, context):
             yield Finding(lost, "this way through `forward` ends without a result")

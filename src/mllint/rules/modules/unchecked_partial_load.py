@@ -40,8 +40,9 @@ the keys itself: it asks for `state_dict()` of the module in the same function, 
 The state dict of a module of the same class. Paddle files that this project saves itself, and optimizers.
 
 Loads whose author seems to know what is left out: of a file that the code downloads itself, and so is always the same;
-of a dict that comes in as an argument; in a branch beside one that loads strictly; and those with a comment that speaks
-of it (`# the head is missing on purpose`), on the statement or right above.
+of a dict that comes in as an argument, or was put aside in an attribute; in a test; in a branch beside one that loads
+strictly; and those with a comment that speaks of it (`# the head is missing on purpose`), on the statement or right
+above.
 
 ## Fix safety
 
@@ -62,6 +63,7 @@ from mllint.context import Context
 from mllint.rule import Finding, Rule
 from mllint.semantic.checkpoints.loads import load_of
 from mllint.semantic.checkpoints.unchecked import is_unchecked
+from mllint.semantic.hints import is_test_code
 from mllint.syntax.shape import dotted_path
 
 rule = Rule(
@@ -82,7 +84,7 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     if not _is_dropped(call, context):
         return
     load = load_of(context.model, call)
-    if load is None or not is_unchecked(load) or _is_explained(call, context):
+    if load is None or not is_unchecked(load) or is_test_code(context.model) or _is_explained(call, context):
         return
     if load.method == "load_state_dict":
         yield Finding(call)

@@ -51,9 +51,9 @@ class Scale(nn.Module):
 ## What it leaves alone
 
 Tensors that somebody looks after: moved by hand (`self.mask.to(x.device)`), made on a device, given to an optimizer or
-to `torch.autograd.grad`, set to something else later. Tables that are read for their shape, as an index, or
-one number at a time. 0-d tensors, which
-work with tensors on any device. `nn.Parameter(x).requires_grad_(False)`, which is the parameter itself.
+to `torch.autograd.grad`, set to something else later. Tables that are read for their shape, as an index, or one number
+at a time; those of tests. 0-d tensors, which work with tensors on any device. `nn.Parameter(x).requires_grad_(False)`,
+which is the parameter itself.
 
 ## Fix safety
 
@@ -77,6 +77,7 @@ from mllint.edits import NodeFix, append_trailer, insert_after, replace_before, 
 from mllint.rule import Finding, Rule
 from mllint.semantic import plain_tensors
 from mllint.semantic.classes import Members
+from mllint.semantic.hints import is_test_code
 from mllint.semantic.receivers import method_of_receiver
 from mllint.semantic.values import Tensor
 from mllint.syntax.shape import assigns_attribute
@@ -126,7 +127,12 @@ def check(statement: cst.Assign | cst.AnnAssign, context: Context) -> Iterator[F
                 else "assign what `self.create_parameter(...)` gives",
                 fix=lambda: _as_parameter(value, name, members, context) if framework == "torch" else None,
             )
-    elif framework == "torch" and _is_plain(value, context) and plain_tensors.stays_behind(members, name):
+    elif (
+        framework == "torch"
+        and _is_plain(value, context)
+        and plain_tensors.stays_behind(members, name)
+        and not is_test_code(context.model)
+    ):
         yield Finding(
             statement,
             f"`self.{name}` is no buffer: it stays behind when the module moves to a device",

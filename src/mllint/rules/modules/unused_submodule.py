@@ -42,13 +42,15 @@ class Net(nn.Module):
 
 ## What it leaves alone
 
-Layers without weights. Attributes that are read anywhere in the project, or whose name stands in a string. Lists and
-sequences of layers that are used by another name too (`self._heads = nn.ModuleList(self.heads)`). Networks whose
-weights the file loads and never saves: there the checkpoint says which layers there are. Variants of a network that
-leave three layers or more unused which a class in another file has and uses: the same checkpoint is to fit both.
-Classes that look at their own attributes in other ways: `getattr`, `children()`, the instance handed to a function.
-Classes with a base that is not known, and abstract ones. What is only done to set a layer up (initial values of its
-weights, `append`) is no use of it.
+Layers without weights, those of tests, those that are called `unused` or `dummy`, and the only layer of a class, which
+is there for the class to have parameters. Layers that are made on demand, under a flag of the constructor that is off
+by default. Attributes that are read anywhere in the project, or whose name stands in a string. Lists and sequences of
+layers that are used by another name too (`self._heads = nn.ModuleList(self.heads)`). Networks whose weights the file
+loads and never saves: there the checkpoint says which layers there are. Variants of a network that leave three layers
+or more unused which a class in another file has and uses: the same checkpoint is to fit both. Classes that look at
+their own attributes in other ways: `getattr`, `children()`, the instance handed to a function. Classes with a base that
+is not known, and abstract ones. What is only done to set a layer up (initial values of its weights, `append`) is no use
+of it.
 
 ## Fix safety
 
@@ -66,6 +68,7 @@ import libcst as cst
 
 from mllint.context import Context
 from mllint.rule import Finding, Rule
+from mllint.semantic.hints import is_test_code
 from mllint.semantic.unused import unused_submodules
 
 rule = Rule(
@@ -80,5 +83,8 @@ rule = Rule(
 @rule.on(cst.ClassDef)
 def check(node: cst.ClassDef, context: Context) -> Iterator[Finding]:
     """Report the submodules of a class that nothing reads."""
-    for name, place in unused_submodules(context.model.class_info(node)):
+    found = unused_submodules(context.model.class_info(node))
+    if found and is_test_code(context.model):
+        return
+    for name, place in found:
         yield Finding(place.node, f"`self.{name}` is never used: its weights get no gradient")

@@ -32,7 +32,7 @@ images = images.to("cuda")
 Modules, optimizers, and everything that is not known to be a tensor, unless the method exists on tensors alone
 (`masked_fill`, `unsqueeze`). Calls with `out=` or `inplace=True`. Tensors that are made in the same statement
 (`torch.zeros(1).cuda()` starts CUDA). Statements that are there to raise: under `pytest.raises`, alone in a `try`, a
-module that a test compiles with `torch.jit.script`.
+module that a test compiles with `torch.jit.script`, a function that is the last a test calls.
 
 A thing that is a tensor on one of the ways that lead to the statement is reported, unless on another it is known to be
 something that such a method changes: a module, for `sort()` a list. (An `embedding: Tensor | None = None` that was made
@@ -102,9 +102,19 @@ class _Lost(NamedTuple):
 def check(statement: cst.Expr, context: Context) -> Iterator[Finding]:
     """Report the calls whose results a statement throws away."""
     for call in discarded_calls(statement.value):
-        lost = _method(call, context) or _function(call, context) or _layer(call, context)
+        lost = _method(call, context)
+        if lost is None and not _ends_a_test(statement, context):
+            lost = _function(call, context) or _layer(call, context)
         if lost is not None and not context.wants_no_result(statement):
             yield _finding(statement, call, lost, context)
+
+
+def _ends_a_test(statement: cst.Expr, context: Context) -> bool:
+    """Whether it is the last that a test does: to see that it runs."""
+    function, line = context.model.enclosing_function(statement), context.parent(statement)
+    block = None if line is None else context.parent(line)
+    is_test = function is not None and function.name.value.startswith("test_")
+    return is_test and isinstance(block, cst.IndentedBlock) and block.body[-1] is line
 
 
 def _method(call: cst.Call, context: Context) -> _Lost | None:

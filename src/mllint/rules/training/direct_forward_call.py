@@ -66,6 +66,7 @@ from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, replace_between
 from mllint.rule import Finding, Rule
 from mllint.semantic.classes import PLAIN_BASES
+from mllint.semantic.hints import is_test_code
 from mllint.semantic.receivers import method_of_receiver
 from mllint.semantic.values import Module
 from mllint.syntax.shape import dotted_path
@@ -142,7 +143,7 @@ def _is_called_plainly(base: str) -> bool:
 
 def _is_a_test(call: cst.Call, context: Context) -> bool:
     """Whether a test calls the method, which may be what it is about."""
-    return any(
+    return is_test_code(context.model) or any(
         isinstance(holder, cst.FunctionDef) and holder.name.value.startswith("test")
         for holder in context.ancestors(call)
     )

@@ -70,6 +70,7 @@ from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, insert_line_after
 from mllint.rule import Finding, Rule
 from mllint.semantic.flow import optimizer_of
+from mllint.semantic.hints import is_test_code
 from mllint.semantic.zeroing import accumulates_without_end
 
 _FURTHER_OUT = "the gradients are cleared outside of the loop: every step uses the sum of its rounds"
@@ -88,7 +89,7 @@ rule = Rule(
 def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     """Report the step of the optimizer."""
     clearing = accumulates_without_end(context.model, call)
-    if clearing is None:
+    if clearing is None or is_test_code(context.model):
         return
     optimizer = optimizer_of(context.model, call)
     method = "clear_grad" if context.model.framework == "paddle" else "zero_grad"

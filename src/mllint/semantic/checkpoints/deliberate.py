@@ -7,6 +7,7 @@ import libcst as cst
 from mllint.semantic.checkpoints.handling import MAX_NAMES
 from mllint.semantic.checkpoints.loads import Load, load_of
 from mllint.semantic.scopes import BindingKind
+from mllint.semantic.uses import without_narrowing
 from mllint.syntax.shape import dotted_path
 from mllint.syntax.walk import children
 
@@ -39,7 +40,7 @@ def is_download(load: Load) -> bool:
 def _bound(node: cst.BaseExpression, model: "Model") -> list[cst.BaseExpression]:
     return [
         binding.value
-        for binding in model.reaching(node)
+        for binding in without_narrowing(model.reaching(node))
         if binding.kind is BindingKind.ASSIGN and binding.value is not None
     ]
 
@@ -55,8 +56,10 @@ def _is_handed_in(node: cst.BaseExpression, model: "Model", depth: int) -> bool:
             return _is_handed_in(node.value, model, depth)
         case cst.Call(func=cst.Attribute(value=holder, attr=cst.Name(value="get" | "pop" | "copy"))):
             return _is_handed_in(holder, model, depth)
+        case cst.Call(func=cst.Name(value="copy" | "deepcopy"), args=[cst.Arg(value=original), *_]):
+            return _is_handed_in(original, model, depth)
         case cst.Name() if depth <= MAX_NAMES:
-            bindings = model.reaching(node)
+            bindings = without_narrowing(model.reaching(node))
             return any(binding.kind is BindingKind.PARAMETER for binding in bindings) or any(
                 _is_handed_in(value, model, depth + 1) for value in _bound(node, model)
             )

@@ -36,6 +36,8 @@ def is_unchecked(load: Load) -> bool:
         return False  # what surely does not fit is more than unchecked
     if _is_second_try(load) or _compares_keys(load) or _selects_entries(load.given, load.model):
         return False
+    if content is None and isinstance(load.given, cst.Attribute):
+        return False  # a part that somebody has put aside
     if is_download(load) or is_handed_in(load) or is_strict_otherwise(load):
         return False
     if load.method == "load_state_dict":
@@ -118,7 +120,7 @@ def _is_same(one: "ClassInfo", other: "ClassInfo") -> bool:
 
 
 def _compares_keys(load: Load) -> bool:
-    """Whether the function asks the module itself, before, which keys it has."""
+    """Whether the function asks the module itself which keys it has: before, or afterwards for a list of them."""
     model = load.model
     receiver = f"{dotted_path(load.receiver)}."
     function = model.enclosing_function(load.call)
@@ -131,7 +133,8 @@ def _compares_keys(load: Load) -> bool:
             asked = f"{dotted_path(call.func.value)}."
             if not asked.startswith(receiver) or _is_kept(call, model):
                 continue
-            if order[id(call)] < order[id(load.call)] or _is_within(call, load.call, model):
+            is_before = order[id(call)] < order[id(load.call)] or _is_within(call, load.call, model)
+            if is_before or isinstance(model.tree.parent(call), cst.CompFor):
                 return True
     return False
 
