@@ -124,11 +124,10 @@ def _runs_without_gradients(model: "Model") -> bool:
     for word in ("no_grad", "inference_mode"):
         for name in model.names_by_word.get(word, ()):
             holders = model.tree.ancestors(name)
-            decorator = next((item for item in holders if isinstance(item, (cst.Decorator, cst.BaseStatement))), None)
+            decorator = next((item for item in holders if isinstance(item, cst.Decorator)), None)
             function = None if decorator is None else model.tree.parent(decorator)
-            if isinstance(decorator, cst.Decorator) and isinstance(function, cst.FunctionDef):
-                if function.name.value in ("forward", "__call__"):
-                    return True
+            if isinstance(function, cst.FunctionDef) and function.name.value in ("forward", "__call__"):
+                return True
     return False
 
 

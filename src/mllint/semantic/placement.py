@@ -163,6 +163,14 @@ def is_tried_out(model: "Model", target: cst.BaseExpression, statement: cst.CSTN
     return is_test or not is_read_below(model, target, statement)
 
 
+def ends_a_test(model: "Model", statement: cst.BaseSmallStatement) -> bool:
+    """Whether a statement is the last that a test does: to see that it runs."""
+    function, line = model.enclosing_function(statement), model.tree.parent(statement)
+    block = None if line is None else model.tree.parent(line)
+    is_test = function is not None and function.name.value.startswith("test_")
+    return is_test and isinstance(block, cst.IndentedBlock) and block.body[-1] is line
+
+
 def is_read_below(model: "Model", target: cst.BaseExpression, statement: cst.CSTNode) -> bool:
     """Whether the scope of a statement reads a name or dotted path in a later statement."""
     key = dotted_path(target)

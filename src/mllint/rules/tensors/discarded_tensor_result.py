@@ -66,6 +66,7 @@ from mllint.knowledge import lookup
 from mllint.rule import Finding, Rule
 from mllint.semantic.hints import may_name_layer
 from mllint.semantic.new_results import NEW, gives_new, gives_new_on_some_way
+from mllint.semantic.placement import ends_a_test
 from mllint.semantic.values import Batch, Elements, Module, Output, Tensor
 from mllint.syntax.shape import detaches, discarded_calls, may_discard, writes_elsewhere
 
@@ -103,18 +104,10 @@ def check(statement: cst.Expr, context: Context) -> Iterator[Finding]:
     """Report the calls whose results a statement throws away."""
     for call in discarded_calls(statement.value):
         lost = _method(call, context)
-        if lost is None and not _ends_a_test(statement, context):
+        if lost is None and not ends_a_test(context.model, statement):
             lost = _function(call, context) or _layer(call, context)
         if lost is not None and not context.wants_no_result(statement):
             yield _finding(statement, call, lost, context)
-
-
-def _ends_a_test(statement: cst.Expr, context: Context) -> bool:
-    """Whether it is the last that a test does: to see that it runs."""
-    function, line = context.model.enclosing_function(statement), context.parent(statement)
-    block = None if line is None else context.parent(line)
-    is_test = function is not None and function.name.value.startswith("test_")
-    return is_test and isinstance(block, cst.IndentedBlock) and block.body[-1] is line
 
 
 def _method(call: cst.Call, context: Context) -> _Lost | None:
