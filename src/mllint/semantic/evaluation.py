@@ -294,8 +294,8 @@ def _feeds(frame: Frame, node: cst.For, forward: Event) -> bool:
     """Whether what a loop binds, or takes from an iterator, is what a forward pass is given."""
     if not isinstance(forward.node, cst.Call):
         return False
-    callee = (dotted_path(forward.node.func) or "").partition(".")[0]
-    if forward.frame is frame and callee in names_in(node.target):
+    called = (dotted_path(part) or "" for part in _as_given(forward.frame, forward.node.func, frame))
+    if any(path.partition(".")[0] in names_in(node.target) for path in called):
         return False  # a loop over modules
     given = [part for arg in forward.node.args for part in _as_given(forward.frame, arg.value, frame)]
     bound = bound_by(node)

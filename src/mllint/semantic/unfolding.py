@@ -420,12 +420,15 @@ def _look(function: FunctionInfo, budget: list[int], running: list[FunctionInfo]
 def _has_event(function: FunctionInfo) -> bool:
     """Whether a word of training stands in a function, or it hands what it was given to something unknown."""
     model, own = function.model, _own_words(function)
+    parameters = {parameter.name.value for parameter in function.parameters}
     given = frozenset(parameter.name.value for parameter in function.parameters)
     for node in subtree(function.node.body):
         if type(node) is cst.Attribute:
             if node.attr.value in flow.WORDS or node.attr.value in flow.MODE_WORDS:
                 return True
         elif type(node) is cst.Call:
+            if type(node.func) is cst.Name and node.func.value in parameters:
+                return True  # what a caller gives is called: it may be a module
             if _may_be_forward(model, node.func):
                 return True
             # `getattr(callback, name)(trainer)`: who is called may know what it is given better than its name says.
