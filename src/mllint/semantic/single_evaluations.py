@@ -28,7 +28,7 @@ from mllint.semantic.training_modes import (
 )
 from mllint.semantic.values import Module
 from mllint.syntax.shape import dotted_path
-from mllint.syntax.walk import subtree
+from mllint.syntax.walk import children, subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -68,7 +68,7 @@ def _calls_in(node: cst.With | cst.FunctionDef) -> Iterator[cst.Call]:
             continue
         if isinstance(item, cst.Call):
             yield item
-        pending += item.children
+        pending += children(item)
 
 
 def _is_in_training_mode(occurrence: Occurrence, call: cst.Call) -> bool:
