@@ -382,10 +382,19 @@ def test_parameters_inside_an_expression() -> None:
 def test_unused_submodules_of_a_class_without_forward_are_not_known() -> None:
     text = (
         "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.a = nn.Linear(2, 2)\n"
+        "        self.b = nn.Linear(2, 2)\n"
     )
     assert list(unused_submodules(class_of(model_of(text), "Net"))) == []
-    text += "    def forward(self, x):\n        return x\n"
+    text += "    def forward(self, x):\n        return self.b(x)\n"
     assert [name for name, _ in unused_submodules(class_of(model_of(text), "Net"))] == ["a"]
+
+
+def test_the_only_layer_of_a_class_is_there_on_purpose() -> None:
+    text = (
+        "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.a = nn.Linear(2, 2)\n"
+        "    def forward(self, x):\n        return x\n"
+    )
+    assert list(unused_submodules(class_of(model_of(text), "Net"))) == []
 
 
 # -- mentions --------------------------------------------------------------------------------------
