@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 # What Python's own containers, texts and files have.
 _METHODS = frozenset(name for kind in (list, dict, set, str, io.TextIOBase) for name in dir(kind))
-_TESTING = ("pytest", "unittest", "TestCase", "assert_close", "run_tests")
 _CRITERION = frozenset({"criterion", "crit"})
 
 
@@ -98,11 +97,6 @@ def may_name_layer(model: "Model", callee: cst.BaseExpression) -> bool:
     name = callee.attr.value
     is_method = name.endswith("_") or name in _METHODS or name in model.function_names
     return not is_method and dotted_path(callee) is not None
-
-
-def is_test_code(model: "Model") -> bool:
-    """Whether a file is made of tests, by what it uses: there a module or a loop lives as long as its test."""
-    return any(word in model.names_by_word for word in _TESTING)
 
 
 def _is_loss(name: str) -> bool:

@@ -7,6 +7,7 @@ import libcst as cst
 
 from mllint.semantic.accumulation import augmented
 from mllint.semantic.scopes import Binding, BindingKind
+from mllint.semantic.testing import context_name, is_in_a_test
 from mllint.semantic.uses import without_narrowing
 from mllint.semantic.values import Batch, ClassObject, Elements, Instance, Module, Repeated, Symbol, Tensor, Text
 from mllint.syntax.shape import dotted_path
@@ -28,7 +29,7 @@ def wants_no_result(model: "Model", statement: cst.BaseSmallStatement) -> bool:
     child: cst.CSTNode = statement
     for ancestor in model.tree.ancestors(statement):
         if isinstance(ancestor, cst.With):
-            names = [_context_name(item.item) for item in ancestor.items]
+            names = [context_name(item.item) for item in ancestor.items]
             words = (*_ERROR_WORDS, *_MEASURING_WORDS) if line in ancestor.body.body else _ERROR_WORDS
             if any(word in name for name in names for word in words):
                 return True
@@ -42,19 +43,6 @@ def wants_no_result(model: "Model", statement: cst.BaseSmallStatement) -> bool:
             return False
         child = ancestor
     return _ends_a_cell(model, line)
-
-
-def is_meant_to_fail(model: "Model", node: cst.CSTNode) -> bool:
-    """Whether a test waits for the error of what stands at a place: ``with pytest.raises(TypeError):``."""
-    return any(
-        isinstance(ancestor, cst.With) and any(_waits_for_error(item.item) for item in ancestor.items)
-        for ancestor in model.tree.ancestors(node)
-    )
-
-
-def _waits_for_error(context: cst.BaseExpression) -> bool:
-    last = _context_name(context).rpartition(".")[2]
-    return last == "raises" or last.startswith("assertraises")
 
 
 def _is_tried_out(model: "Model", statement: cst.BaseSmallStatement, body: cst.BaseSuite) -> bool:
@@ -81,10 +69,6 @@ def _names_in(node: cst.CSTNode) -> list[cst.Name]:
         else:
             pending.extend(children(current))
     return found
-
-
-def _context_name(context: cst.BaseExpression) -> str:
-    return (dotted_path(context.func if isinstance(context, cst.Call) else context) or "").lower()
 
 
 def _only_spends_time(loop: cst.For | cst.While) -> bool:
@@ -158,17 +142,7 @@ def _last_name(node: cst.BaseExpression) -> str:
 
 def is_tried_out(model: "Model", target: cst.BaseExpression, statement: cst.CSTNode) -> bool:
     """Whether something is done with a thing only to see whether it works: in a test, or as the last that is done."""
-    function = model.enclosing_function(statement)
-    is_test = function is not None and function.name.value.startswith("test")
-    return is_test or not is_read_below(model, target, statement)
-
-
-def ends_a_test(model: "Model", statement: cst.BaseSmallStatement) -> bool:
-    """Whether a statement is the last that a test does: to see that it runs."""
-    function, line = model.enclosing_function(statement), model.tree.parent(statement)
-    block = None if line is None else model.tree.parent(line)
-    is_test = function is not None and function.name.value.startswith("test_")
-    return is_test and isinstance(block, cst.IndentedBlock) and block.body[-1] is line
+    return is_in_a_test(model, statement) or not is_read_below(model, target, statement)
 
 
 def is_read_below(model: "Model", target: cst.BaseExpression, statement: cst.CSTNode) -> bool:

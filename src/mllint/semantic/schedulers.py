@@ -11,6 +11,7 @@ from mllint.knowledge import lookup
 from mllint.semantic.classes import PLAIN_BASES
 from mllint.semantic.receivers import method_of_receiver
 from mllint.semantic.scopes import Binding
+from mllint.semantic.testing import is_in_a_test
 from mllint.semantic.uses import bound_by, uses
 from mllint.semantic.values import Function, Method, Symbol, Text
 from mllint.syntax.shape import argument, has_star_arguments
@@ -57,7 +58,7 @@ def never_stepped(model: "Model") -> Iterator[NeverStepped]:
     for word in words:
         for call in model.calls_by_word[word]:
             framework = _makes_scheduler(model, call)
-            if framework is None or _is_in_a_test(model, call):
+            if framework is None or is_in_a_test(model, call):
                 continue
             found = _judge(model, call, framework)
             if found is not None:
@@ -79,13 +80,6 @@ def _makes_scheduler(model: "Model", call: cst.Call) -> str | None:
         return "torch"
     known = lookup.class_(callee.name)
     return None if known is None or known.kind != "scheduler" else lookup.framework_of(callee.name)
-
-
-def _is_in_a_test(model: "Model", node: cst.CSTNode) -> bool:
-    return any(
-        isinstance(holder, cst.FunctionDef) and holder.name.value.startswith("test")
-        for holder in model.tree.ancestors(node)
-    )
 
 
 def _judge(model: "Model", call: cst.Call, framework: str) -> NeverStepped | None:

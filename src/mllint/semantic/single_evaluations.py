@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.semantic.data_loops import may_be_model
+from mllint.semantic.data_loops import may_be_model, names_in
 from mllint.semantic.evaluation import (
     is_named_evaluation,
     is_put_to_training,
@@ -28,12 +28,13 @@ from mllint.semantic.training_modes import (
 )
 from mllint.semantic.values import Module
 from mllint.syntax.shape import dotted_path
-from mllint.syntax.walk import children, subtree
+from mllint.syntax.walk import children
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
-_OFF = ("no_grad", "inference_mode")
+OFF = ("no_grad", "inference_mode")
+"""What switches gradients off for a block or a function, to go by the words."""
 _INFERRING = re.compile(r"(?:^|_)(?:predict|infer|inference|evaluate|validate)(?:_|$)")
 
 
@@ -55,7 +56,7 @@ def _is_without_gradients(node: cst.With | cst.FunctionDef) -> bool:
     else:
         makers = [decorator.decorator for decorator in node.decorators]
     paths = [dotted_path(maker.func if isinstance(maker, cst.Call) else maker) or "" for maker in makers]
-    return any(path.rpartition(".")[2] in _OFF for path in paths)
+    return any(path.rpartition(".")[2] in OFF for path in paths)
 
 
 def _calls_in(node: cst.With | cst.FunctionDef) -> Iterator[cst.Call]:
@@ -87,7 +88,7 @@ def _is_in_training_mode(occurrence: Occurrence, call: cst.Call) -> bool:
     if depends is False or not modes or not is_put_to_training(modes):
         return False
     if TRAINED in modes:
-        is_of_test_data = any(is_named_evaluation(item) for arg in call.args for item in _names(arg))
+        is_of_test_data = any(is_named_evaluation(item) for arg in call.args for item in names_in(arg))
         return (is_of_test_data or (depends is True and is_named_evaluation(name))) and is_trained(run, module)
     if modes != {FRESH} or depends is not True or not isinstance(value, Module) or value.call is None:
         return False
@@ -101,7 +102,3 @@ def _is_loaded(occurrence: Occurrence, module: object) -> bool:
     events = occurrence.run.events
     earlier: tuple[Event, ...] = events[: events.index(occurrence.event)]
     return any(event.kind is Kind.LOAD and event.thing is not None and event.thing == module for event in earlier)
-
-
-def _names(node: cst.CSTNode) -> Iterator[str]:
-    return (item.value for item in subtree(node) if isinstance(item, cst.Name))

@@ -25,7 +25,6 @@ _LOADING = ("load_state_dict", "set_state_dict", "set_dict", "load_dict")
 _WEIGHTS = frozenset({"weight", "bias", "data"})
 
 
-_SAYS_SO = re.compile(r"unused|dummy")
 MIN_VARIANT = 3
 """A class that leaves so many submodules unused, and all of another class, is a variant: it keeps them on purpose."""
 
@@ -48,7 +47,7 @@ def _unused(definition: "ClassInfo") -> Iterator[tuple[str, Assignment]]:
     prefix = f"{constructor.self_name}."
     for key in constructor.scope.bindings:
         name = key.removeprefix(prefix)
-        if not key.startswith(prefix) or "." in name or _SAYS_SO.search(name) or _is_read_here(definition, name):
+        if not key.startswith(prefix) or "." in name or _is_read_here(definition, name):
             continue
         if not _is_complete(definition):
             return

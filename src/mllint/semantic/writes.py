@@ -40,6 +40,32 @@ def may_write(statement: cst.BaseSmallStatement) -> bool:
     return True
 
 
+def may_write_to_name(statement: cst.BaseSmallStatement) -> bool:
+    """Whether a statement looks as if it wrote to what a name stands for, or to a part of it."""
+    return may_write(statement) and _root(statement).__class__ is cst.Name
+
+
+def may_write_to_attribute(statement: cst.BaseSmallStatement) -> bool:
+    """Whether a statement looks as if it wrote to an attribute, or to a part of it."""
+    return may_write(statement) and _root(statement).__class__ is cst.Attribute
+
+
+def _root(statement: cst.BaseSmallStatement) -> cst.CSTNode | None:
+    """What is written to, or called a method of: ``x`` of ``x[0] = 1`` and of ``x[0].t().mul_(2)``."""
+    node: cst.CSTNode | None = getattr(statement, "value", None)
+    if type(statement) is cst.AugAssign:
+        node = statement.target
+    elif type(statement) is cst.Assign:
+        node = statement.targets[0].target
+    while True:
+        if type(node) is cst.Call and type(node.func) is cst.Attribute:
+            node = node.func.value
+        elif type(node) is cst.Subscript:
+            node = node.value
+        else:
+            return node
+
+
 def write(model: "Model", statement: cst.BaseSmallStatement) -> Write | None:
     """What a statement writes to; ``None`` where that is nothing, or more than one thing."""
     kind = statement.__class__

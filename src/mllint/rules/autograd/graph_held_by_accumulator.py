@@ -78,8 +78,9 @@ from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, append_trailer, binds_trailers
 from mllint.rule import Finding, Rule
 from mllint.semantic.accumulation import Accumulator, appended, augmented
-from mllint.semantic.hints import is_called_loss, is_test_code
+from mllint.semantic.hints import is_called_loss
 from mllint.semantic.meters import fed
+from mllint.semantic.testing import is_test_code
 from mllint.semantic.values import Output, Tensor, Value
 from mllint.syntax.shape import adds
 

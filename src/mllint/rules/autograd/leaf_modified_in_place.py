@@ -55,7 +55,7 @@ from mllint.edits import NodeFix, insert_before
 from mllint.rule import Finding, Rule
 from mllint.semantic.leaves import is_changeable_leaf
 from mllint.semantic.values import Tensor
-from mllint.semantic.writes import Write, is_basic_index, may_write, write
+from mllint.semantic.writes import Write, is_basic_index, may_write_to_attribute, may_write_to_name, write
 
 rule = Rule(
     code="ML208",
@@ -70,44 +70,20 @@ rule = Rule(
 _UNCHECKED = frozenset({"exponential_()", "copy_()", "reshape_()"})
 
 
-def _writes_to_name(statement: cst.BaseSmallStatement) -> bool:
-    return may_write(statement) and _target(statement).__class__ is cst.Name
-
-
-def _writes_to_attribute(statement: cst.BaseSmallStatement) -> bool:
-    return may_write(statement) and _target(statement).__class__ is cst.Attribute
-
-
-def _target(statement: cst.BaseSmallStatement) -> cst.CSTNode | None:
-    """What is written to, to go by the looks of a statement."""
-    node: cst.CSTNode | None = getattr(statement, "value", None)
-    if type(statement) is cst.AugAssign:
-        node = statement.target
-    elif type(statement) is cst.Assign:
-        node = statement.targets[0].target
-    while True:
-        if type(node) is cst.Call and type(node.func) is cst.Attribute:
-            node = node.func.value
-        elif type(node) is cst.Subscript:
-            node = node.value
-        else:
-            return node
-
-
 # What a name stands for was made in a file that says so; the weights of a layer need no word.
 @rule.on(
     cst.Assign,
     cst.AugAssign,
     cst.Expr,
     mentions=("requires_grad", "stop_gradient", "Parameter", "create_parameter", ".grad"),
-    shape=_writes_to_name,
+    shape=may_write_to_name,
 )
 @rule.on(
     cst.Assign,
     cst.AugAssign,
     cst.Expr,
     mentions=("requires_grad", "stop_gradient", "Parameter", "create_parameter", "grad", "weight", "bias"),
-    shape=_writes_to_attribute,
+    shape=may_write_to_attribute,
 )
 def check(statement: cst.Assign | cst.AugAssign | cst.Expr, context: Context) -> Iterator[Finding]:
     """Report a statement that changes a leaf in place."""

@@ -77,8 +77,8 @@ from mllint.edits import NodeFix, append_trailer, insert_after, replace_before, 
 from mllint.rule import Finding, Rule
 from mllint.semantic import plain_tensors
 from mllint.semantic.classes import Members
-from mllint.semantic.hints import is_test_code
 from mllint.semantic.receivers import method_of_receiver
+from mllint.semantic.testing import is_test_code
 from mllint.semantic.values import Tensor
 from mllint.syntax.shape import assigns_attribute
 

@@ -42,7 +42,7 @@ class Net(nn.Module):
 
 ## What it leaves alone
 
-Layers without weights, those of tests, those that are called `unused` or `dummy`, and the only layer of a class, which
+Layers without weights, those of tests, and the only layer of a class, which
 is there for the class to have parameters. Layers that are made on demand, under a flag of the constructor that is off
 by default. Attributes that are read anywhere in the project, or whose name stands in a string. Lists and sequences of
 layers that are used by another name too (`self._heads = nn.ModuleList(self.heads)`). Networks whose weights the file
@@ -68,7 +68,7 @@ import libcst as cst
 
 from mllint.context import Context
 from mllint.rule import Finding, Rule
-from mllint.semantic.hints import is_test_code
+from mllint.semantic.testing import is_test_code
 from mllint.semantic.unused import unused_submodules
 
 rule = Rule(

@@ -66,7 +66,7 @@ from mllint.knowledge import lookup
 from mllint.rule import Finding, Rule
 from mllint.semantic.hints import may_name_layer
 from mllint.semantic.new_results import NEW, gives_new, gives_new_on_some_way
-from mllint.semantic.placement import ends_a_test
+from mllint.semantic.testing import ends_a_test
 from mllint.semantic.values import Batch, Elements, Module, Output, Tensor
 from mllint.syntax.shape import detaches, discarded_calls, may_discard, writes_elsewhere
 

@@ -66,8 +66,8 @@ from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, replace_between
 from mllint.rule import Finding, Rule
 from mllint.semantic.classes import PLAIN_BASES
-from mllint.semantic.hints import is_test_code
 from mllint.semantic.receivers import method_of_receiver
+from mllint.semantic.testing import is_in_a_test, is_test_code
 from mllint.semantic.values import Module
 from mllint.syntax.shape import dotted_path
 
@@ -94,7 +94,7 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     receiver = callee.value
     if _is_own(receiver, context) or not _is_plain_module(receiver, context):
         return
-    if _replaces_forward(context) or _is_a_test(call, context):
+    if _replaces_forward(context) or is_test_code(context.model) or is_in_a_test(context.model, call):
         return
     written = dotted_path(receiver)
     is_short = written is not None and len(written) <= _LONGEST_NAME
@@ -139,14 +139,6 @@ def _is_called_plainly(base: str) -> bool:
     """Whether a library class is called as every module is."""
     is_framework = base.partition(".")[0] in ("torch", "paddle") and "jit" not in base
     return base in PLAIN_BASES or base.startswith("typing.") or is_framework
-
-
-def _is_a_test(call: cst.Call, context: Context) -> bool:
-    """Whether a test calls the method, which may be what it is about."""
-    return is_test_code(context.model) or any(
-        isinstance(holder, cst.FunctionDef) and holder.name.value.startswith("test")
-        for holder in context.ancestors(call)
-    )
 
 
 def _replaces_forward(context: Context) -> bool:

@@ -88,7 +88,7 @@ from mllint.edits import NodeFix, insert_after, insert_before
 from mllint.rule import Finding, Rule
 from mllint.semantic.data_loops import may_evaluate
 from mllint.semantic.evaluation import evaluated_module, evaluates_in_training_mode
-from mllint.semantic.single_evaluations import single_evaluations
+from mllint.semantic.single_evaluations import OFF, single_evaluations
 
 _HELP = "call `eval()` of the model before it, and `train()` before the training goes on"
 
@@ -109,14 +109,14 @@ def check(loop: cst.For, context: Context) -> Iterator[Finding]:
         yield Finding(loop, fix=lambda: _fix(loop, context))
 
 
-@rule.on(cst.With)
+@rule.on(cst.With, mentions=OFF)
 def check_block(block: cst.With, context: Context) -> Iterator[Finding]:
     """Report the forward passes of all the data at once."""
     for call in single_evaluations(context.model, block):
         yield Finding(call, help=_HELP)
 
 
-@rule.on(cst.FunctionDef)
+@rule.on(cst.FunctionDef, mentions=OFF)
 def check_function(function: cst.FunctionDef, context: Context) -> Iterator[Finding]:
     """Report those in a function that is decorated."""
     if function.decorators:

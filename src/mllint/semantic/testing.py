@@ -1,0 +1,72 @@
+"""What belongs to a test: there a thing lives as long as the test, and may be there for the error that it raises."""
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.syntax.shape import dotted_path
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+# Parts of the modules that tests are made with: pytest, unittest, torch.testing, absl.testing, nose.
+_MODULES = frozenset({"pytest", "unittest", "testing", "nose", "nose2"})
+# What projects hand on to their tests under their own modules' names.
+_NAMES = frozenset({"TestCase", "run_tests"})
+
+
+def is_test_code(model: "Model") -> bool:
+    """Whether a file is made of tests, by what it imports."""
+    asked = ("is test code", "")
+    if asked not in model.remembered:
+        model.remembered[asked] = _imports_tools_for_tests(model)
+    found: bool = model.remembered[asked]
+    return found
+
+
+def _imports_tools_for_tests(model: "Model") -> bool:
+    modules = [alias.name for statement in model.tree.by_type.get(cst.Import, ()) for alias in statement.names]
+    for statement in model.tree.by_type.get(cst.ImportFrom, ()):
+        if statement.module is not None:
+            modules.append(statement.module)
+        if not isinstance(statement.names, cst.ImportStar) and any(
+            alias.evaluated_name in _NAMES or alias.evaluated_name in _MODULES for alias in statement.names
+        ):
+            return True
+    return any(not _MODULES.isdisjoint((dotted_path(module) or "").split(".")) for module in modules)
+
+
+def is_in_a_test(model: "Model", node: cst.CSTNode) -> bool:
+    """Whether a place is in a function that is run as a test, by its name; ``test(model, loader)`` is none."""
+    return any(_is_test(ancestor) for ancestor in model.tree.ancestors(node) if isinstance(ancestor, cst.FunctionDef))
+
+
+def _is_test(function: cst.FunctionDef) -> bool:
+    name = function.name.value
+    return name.startswith("test") and (name != "test" or not function.params.params)
+
+
+def ends_a_test(model: "Model", statement: cst.BaseSmallStatement) -> bool:
+    """Whether a statement is the last that a test does: to see that it runs."""
+    function, line = model.enclosing_function(statement), model.tree.parent(statement)
+    block = None if line is None else model.tree.parent(line)
+    is_last = isinstance(block, cst.IndentedBlock) and block.body[-1] is line
+    return is_last and function is not None and _is_test(function)
+
+
+def is_meant_to_fail(model: "Model", node: cst.CSTNode) -> bool:
+    """Whether a test waits for the error of what stands at a place: ``with pytest.raises(TypeError):``."""
+    return any(
+        isinstance(ancestor, cst.With) and any(_waits_for_error(item.item) for item in ancestor.items)
+        for ancestor in model.tree.ancestors(node)
+    )
+
+
+def _waits_for_error(context: cst.BaseExpression) -> bool:
+    last = context_name(context).rpartition(".")[2]
+    return last == "raises" or last.startswith("assertraises")
+
+
+def context_name(context: cst.BaseExpression) -> str:
+    """The dotted name of a context manager, or of what makes it, in small letters; empty where it has none."""
+    return (dotted_path(context.func if isinstance(context, cst.Call) else context) or "").lower()
