@@ -66,7 +66,7 @@ def test_scaffold_passes_the_harness(tmp_path: Path, capsys: pytest.CaptureFixtu
         return done.stdout
 
     files = ["tests/test_rules.py", "tests/test_registry.py", "tests/test_docs.py"]
-    chosen = ["pytest", "-p", "no:cacheprovider", "-p", "no:xdist", "-k", name, *files]
+    chosen = ["pytest", "-p", "no:cacheprovider", "-n", "0", "-k", name, *files]
     run("mllint._dev", "docs", "--root", str(tmp_path))
     # The first run writes the snapshots, and says so by failing.
     update = ["--snapshot-update", "--allow-snapshot-deletion"]
