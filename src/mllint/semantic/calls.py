@@ -7,7 +7,7 @@ import libcst as cst
 
 from mllint.knowledge import lookup
 from mllint.knowledge.schema import Class as ClassFact
-from mllint.semantic import tensors
+from mllint.semantic import picked, tensors
 from mllint.semantic.attributes import MODULE_SEQUENCES, dict_item, dict_value
 from mllint.semantic.imports import is_of_standard_library
 from mllint.semantic.iteration import element_of
@@ -21,6 +21,7 @@ from mllint.semantic.values import (
     Instance,
     Loaded,
     Mapping,
+    Member,
     Method,
     Module,
     Nothing,
@@ -96,6 +97,8 @@ def called(model: "Model", call: cst.Call) -> Value | None:
             return module_output(model, call, callee)
         case Instance():
             return called_method(callee, "__call__")
+        case Member():
+            return picked.result(model, call, callee.package)
         case Object(kind="loader") if callee.framework == "paddle":
             return callee  # Paddle's loaders may be called for their iterator
         case None if not call.args and isinstance(call.func, cst.Attribute) and call.func.attr.value == "item":
@@ -242,6 +245,8 @@ def _of_builtin(model: "Model", call: cst.Call, name: str, first: cst.BaseExpres
             return replace(item, or_number=True, leaf=False) if isinstance(item, Tensor) else None
         case "print":
             return Nothing()
+        case "getattr":
+            return picked.member(call, value)
     return None
 
 

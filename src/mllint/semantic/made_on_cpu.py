@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge import lookup
+from mllint.semantic import picked
 from mllint.semantic.classes import Members
 from mllint.semantic.receivers import method_of_receiver
 from mllint.semantic.scopes import BindingKind
-from mllint.semantic.values import Array, Elements, Function, Nothing, Output, Repeated, Tensor
+from mllint.semantic.values import Array, Elements, Function, Member, Nothing, Output, Repeated, Tensor
 
 if TYPE_CHECKING:
     from mllint.semantic.definitions import FunctionInfo
@@ -125,6 +126,8 @@ def _is_made_by_call(model: "Model", call: cst.Call, steps: int) -> bool:
         home = callee.definition.model
         returned = [item.value for item in callee.definition.scope.returns]
         return bool(returned) and all(item is not None and is_made_on_cpu(home, item, steps) for item in returned)
+    if isinstance(callee, Member) and callee.package in picked.FILLING:
+        return bool(call.args) and is_made_on_cpu(model, call.args[0].value, steps)
     name = model.qualified_name(call.func)
     if name is not None:
         return _is_made_by_function(model, call, name, steps)
@@ -142,6 +145,8 @@ def _is_made_by_function(model: "Model", call: cst.Call, name: str, steps: int) 
         return isinstance(given, (Elements, Repeated, Array)) and given != Array(True)
     if name in FACTORIES:
         return True
+    if name.rpartition(".")[0] in picked.FILLING and call.args:
+        return is_made_on_cpu(model, call.args[0].value, steps)
     fact = lookup.function(name)
     if fact is None or fact.returns not in ("tensor", "scalar", "tensors") or not name.startswith("torch."):
         return False

@@ -33,6 +33,13 @@ class Symbol(Value):
 
 
 @dataclass(frozen=True, slots=True)
+class Member(Value):
+    """Something of a library's package that is picked by name at run time: ``getattr(torch.optim, name)``."""
+
+    package: str
+
+
+@dataclass(frozen=True, slots=True)
 class File(Value):
     """A module of the project itself."""
 

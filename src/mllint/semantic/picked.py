@@ -1,0 +1,34 @@
+"""What is picked by name at run time: ``getattr(nn.init, name)``, and what calling it gives."""
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.semantic.values import Member, Module, Object, Symbol, Value
+from mllint.syntax.shape import string_literal
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+# Packages that hold nothing but functions which fill the tensor that they are given, and give it back.
+FILLING = frozenset({"torch.nn.init"})
+_LAYERS = frozenset({"torch.nn", "paddle.nn"})
+_OPTIMIZERS = {"torch.optim": "torch.optim.Optimizer", "paddle.optimizer": "paddle.optimizer.Optimizer"}
+
+
+def member(call: cst.Call, package: Value | None) -> Member | None:
+    """What ``getattr(package, name)`` picks, where it is the same kind of thing whatever the name."""
+    is_known = isinstance(package, Symbol) and package.name in FILLING | _LAYERS | _OPTIMIZERS.keys()
+    if not is_known or len(call.args) < 2 or any(arg.star for arg in call.args):
+        return None
+    assert isinstance(package, Symbol)
+    return None if string_literal(call.args[1].value) is not None else Member(package.name)
+
+
+def result(model: "Model", call: cst.Call, package: str) -> Value | None:
+    """What calling it gives."""
+    if package in FILLING:
+        return model.value(call.args[0].value) if call.args and not call.args[0].star else None
+    if package in _LAYERS:
+        return Module("torch" if package == "torch.nn" else "paddle", call=call)
+    return Object("optimizer", _OPTIMIZERS[package], call)
