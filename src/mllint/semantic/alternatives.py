@@ -12,7 +12,7 @@ from mllint.semantic.annotations import members
 from mllint.semantic.calls import method_result
 from mllint.semantic.receivers import method_of_receiver
 from mllint.semantic.scopes import Binding, BindingKind
-from mllint.semantic.values import Tensor, Value
+from mllint.semantic.values import Function, Tensor, Value
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -35,10 +35,22 @@ def alternatives(model: "Model", node: cst.BaseExpression, steps: int = 0) -> tu
             method_result(model, node, receiver, name) if isinstance(receiver, Tensor) else None
             for receiver in alternatives(model, node.func.value, steps + 1)
         )
+    if isinstance(node, cst.Call):
+        return _of_function(model.value(node.func), steps)
     bindings = model.reaching(node) if isinstance(node, (cst.Name, cst.Attribute)) else ()
     if not bindings and isinstance(node, cst.Attribute):
         return _of_attribute(model, node)
     return tuple(value for binding in bindings for value in _of_binding(model, binding, steps)) or (None,)
+
+
+def _of_function(callee: Value | None, steps: int) -> tuple[Value | None, ...]:
+    """What each ``return`` of a function of the project gives; a parameter that is given back is not followed."""
+    if not isinstance(callee, Function) or not callee.definition.is_transparent or not callee.definition.is_plain:
+        return (None,)
+    home, given = callee.definition.model, [item.value for item in callee.definition.scope.returns]
+    return tuple(value for item in given if item is not None for value in alternatives(home, item, steps + 1)) or (
+        None,
+    )
 
 
 def _of_attribute(model: "Model", node: cst.Attribute) -> tuple[Value | None, ...]:

@@ -20,6 +20,8 @@ from mllint.semantic.values import (
     Text,
     Value,
 )
+from mllint.syntax.shape import dotted_path
+from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -29,6 +31,7 @@ NEW = ("tensor", "scalar", "tensors")
 
 # Methods that tensors have as well, but work in place: of numpy arrays, and of lists, sets and dicts.
 _CHANGING_ARRAYS = frozenset({"sort", "fill", "resize", "put", "partition"})
+_SHAPING = frozenset({"view", "reshape", "expand", "repeat", "tile", "broadcast_to"})
 _CHANGING_CONTAINERS = frozenset({name for kind in (list, dict, set) for name in dir(kind)})
 
 
@@ -50,6 +53,20 @@ def gives_new(model: "Model", value: Value | None, name: str, paddle: tuple[int,
         case None | Batch():
             return name in lookup.tensor_only_methods() and not is_own and model.framework is not None
     return False
+
+
+def takes_own_shape(call: cst.Call) -> bool:
+    """Whether something is given another shape by its own: ``x.view(x.shape[0], -1)``. All that has one gives a new
+    thing then.
+    """
+    if not isinstance(call.func, cst.Attribute) or call.func.attr.value not in _SHAPING:
+        return False
+    path = dotted_path(call.func.value)
+    return path is not None and any(
+        isinstance(part, cst.Attribute) and part.attr.value in ("shape", "size") and dotted_path(part.value) == path
+        for arg in call.args
+        for part in subtree(arg.value)
+    )
 
 
 def gives_new_on_some_way(

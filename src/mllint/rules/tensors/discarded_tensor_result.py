@@ -30,9 +30,10 @@ images = images.to("cuda")
 ## What it leaves alone
 
 Modules, optimizers, and everything that is not known to be a tensor, unless the method exists on tensors alone
-(`masked_fill`, `unsqueeze`). Calls with `out=` or `inplace=True`. Tensors that are made in the same statement
-(`torch.zeros(1).cuda()` starts CUDA). Statements that are there to raise: under `pytest.raises`, alone in a `try`, a
-module that a test compiles with `torch.jit.script`, a function that is the last a test calls.
+(`masked_fill`, `unsqueeze`), or it is given another shape by its own (`x.view(x.shape[0], -1)`). Calls with `out=` or
+`inplace=True`. Tensors that are made in the same statement (`torch.zeros(1).cuda()` starts CUDA). Statements that are
+there to raise: under `pytest.raises`, alone in a `try`, a module that a test compiles with `torch.jit.script`, a
+function that is the last a test calls.
 
 A thing that is a tensor on one of the ways that lead to the statement is reported, unless on another it is known to be
 something that such a method changes: a module, for `sort()` a list. (An `embedding: Tensor | None = None` that was made
@@ -65,7 +66,7 @@ from mllint.edits import NodeFix, assign_result
 from mllint.knowledge import lookup
 from mllint.rule import Finding, Rule
 from mllint.semantic.hints import may_name_layer
-from mllint.semantic.new_results import NEW, gives_new, gives_new_on_some_way
+from mllint.semantic.new_results import NEW, gives_new, gives_new_on_some_way, takes_own_shape
 from mllint.semantic.testing import ends_a_test
 from mllint.semantic.values import Batch, Elements, Module, Output, Tensor
 from mllint.syntax.shape import detaches, discarded_calls, may_discard, writes_elsewhere
@@ -123,8 +124,13 @@ def _method(call: cst.Call, context: Context) -> _Lost | None:
         return _function(receiver, context)  # nn.DataParallel(model).cuda()
     if root is None:
         return None
-    is_sure = gives_new(context.model, context.value(receiver), name, context.paddle_version)
-    if not is_sure and not gives_new_on_some_way(context.model, receiver, name, context.paddle_version):
+    value = context.value(receiver)
+    is_sure = gives_new(context.model, value, name, context.paddle_version)
+    if not (
+        is_sure
+        or gives_new_on_some_way(context.model, receiver, name, context.paddle_version)
+        or (value is None and context.model.framework is not None and takes_own_shape(call))
+    ):
         return None
     returns = {fact.returns for fact in facts if fact is not None}
     is_safe = is_sure and not detaches(call) and "scalar" not in returns
