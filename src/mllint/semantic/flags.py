@@ -29,7 +29,43 @@ def flagged_module(model: "Model", node: cst.BaseExpression) -> Module | None:
     if isinstance(node, cst.Attribute) and (value is None or isinstance(value, Method)) and node.attr.value in _PARTS:
         owner = flagged_module(model, node.value)
         return None if owner is None else Module(owner.framework)
+    if value is None and model.framework in ("torch", "paddle") and (_is_called(model, node) or _is_child(model, node)):
+        return Module(model.framework)
     return None
+
+
+def _is_called(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether the class or function around calls a thing, as nobody can call a tensor."""
+    path = dotted_path(node)
+    if path is None:
+        return False
+    holders = (cst.ClassDef,) if "." in path else (cst.FunctionDef, cst.Module)
+    holder = next((item for item in model.tree.ancestors(node) if isinstance(item, holders)), None)
+    return holder is not None and any(
+        dotted_path(call.func) == path and holder in model.tree.ancestors(call)
+        for call in model.calls_by_word.get(path.rpartition(".")[2], ())
+    )
+
+
+def _is_child(model: "Model", node: cst.BaseExpression, steps: int = 4) -> bool:
+    """Whether a name stands for one of the ``children()`` of something, or of a list that is made of them."""
+    bindings = model.reaching(node)
+    over = bindings[0].value if len(bindings) == 1 and bindings[0].kind is BindingKind.LOOP else None
+    while over is not None and not bindings[0].path and steps:
+        steps -= 1
+        match over:
+            case cst.Call(func=cst.Attribute(attr=cst.Name(value="children" | "modules" | "sublayers")), args=()):
+                return True
+            case cst.Call(args=[cst.Arg(value=inner)]) if dotted_path(over.func) in ("list", "reversed", "tuple"):
+                over = inner
+            case cst.Subscript(value=inner):
+                over = inner
+            case cst.Name():
+                bound = model.reaching(over)
+                over = bound[0].value if len(bound) == 1 and bound[0].kind is BindingKind.ASSIGN else None
+            case _:
+                return False
+    return False
 
 
 def is_own_field(model: "Model", target: cst.Attribute, module: Module) -> bool:
