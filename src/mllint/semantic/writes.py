@@ -33,7 +33,7 @@ def may_write(statement: cst.BaseSmallStatement) -> bool:
     kind = statement.__class__  # `isinstance` of an abstract class is slow, and asked of every statement
     if kind is cst.Expr:
         call = statement.value  # type: ignore[attr-defined]
-        return call.__class__ is cst.Call and (last_word(call.func) or "").endswith("_")
+        return call.__class__ is cst.Call and ((last_word(call.func) or "").endswith("_") or _out(call) is not None)
     if kind is cst.Assign:
         targets = statement.targets  # type: ignore[attr-defined]
         return len(targets) == 1 and targets[0].target.__class__ is cst.Subscript
@@ -60,6 +60,8 @@ def _root(statement: cst.BaseSmallStatement) -> cst.CSTNode | None:
     while True:
         if type(node) is cst.Call and type(node.func) is cst.Attribute:
             node = node.func.value
+        elif type(node) is cst.Call:
+            node = node.func
         elif type(node) is cst.Subscript:
             node = node.value
         else:
@@ -87,7 +89,7 @@ def _called(model: "Model", call: cst.Call) -> Write | None:
     """The receiver of the first of a chain of methods that work in place, or what an initialiser is given."""
     callee = call.func.attr if isinstance(call.func, cst.Attribute) else call.func
     if not isinstance(callee, cst.Name) or not callee.value.endswith("_"):
-        return None
+        return _written_to_out(model, call)
     name = model.library_name(call.func)
     if name is not None:
         given = call.args[0].value if call.args and not call.args[0].star and call.args[0].keyword is None else None
@@ -99,7 +101,19 @@ def _called(model: "Model", call: cst.Call) -> Write | None:
     while isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and _is_in_place(node.func.attr.value):
         found = Write(node.func.value, f"{node.func.attr.value}()")
         node = node.func.value
-    return found
+    return (_written_to_out(model, node) or found) if isinstance(node, cst.Call) else found
+
+
+def _out(call: cst.Call) -> cst.BaseExpression | None:
+    """``x`` of ``torch.add(a, b, out=x)``."""
+    last = call.args[-1] if call.args else None
+    return last.value if last is not None and last.keyword is not None and last.keyword.value == "out" else None
+
+
+def _written_to_out(model: "Model", call: cst.Call) -> Write | None:
+    out = _out(call)
+    is_function = out is not None and (model.library_name(call.func) or "").startswith("torch.")
+    return Write(out, "out=") if out is not None and is_function else None
 
 
 def _is_in_place(name: str) -> bool:
