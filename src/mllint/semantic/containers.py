@@ -41,10 +41,12 @@ _TAKING = frozenset({"pop", "get", "items", "values", "keys", "copy", "popitem",
 # What somebody calls who looks after modules that are not registered.
 _LOOKING_AFTER = frozenset({
     "parameters", "named_parameters", "state_dict", "load_state_dict", "set_state_dict", "train", "eval",
-    "requires_grad_", "modules", "named_modules", "buffers", "zero_grad", "to", "cuda", "cpu", "half", "float",
+    "requires_grad_", "modules", "named_modules", "buffers", "zero_grad",
 })  # fmt: skip
+# Who moves them once, where they are made, trains and saves them no more than before.
+_MOVING = frozenset({"to", "cuda", "cpu", "half", "float"})
 # Methods of a module that a class overrides to reach what is not registered.
-_OF_MODULES = _LOOKING_AFTER | {"to", "cuda", "cpu", "half", "float", "double", "_apply", "children", "sublayers"}
+_OF_MODULES = _LOOKING_AFTER | _MOVING | {"double", "_apply", "children", "sublayers"}
 
 
 @dataclass(slots=True)
@@ -305,6 +307,9 @@ class _Trail:
         method = attribute.attr.value
         if not isinstance(call, cst.Call) or call.func is not attribute:
             return False
+        if method in _MOVING:
+            function = self.model.enclosing_function(attribute)
+            return function is None or function.name.value != "__init__" or self.leads_on(call, steps - 1)
         return method in _LOOKING_AFTER or (method in _TAKING and self.leads_on(call, steps - 1))
 
     def _by_argument(self, arg: cst.Arg, steps: int) -> bool:
