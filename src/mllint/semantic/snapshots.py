@@ -185,8 +185,9 @@ class Snapshot:
 
     @property
     def is_of_a_model(self) -> bool:
-        """Whether what it is of is called in the file, as a model is."""
-        return any(dotted_path(call.func) == self.path for call in self.model.tree.by_type.get(cst.Call, ()))
+        """Whether what it is of is called in the file, or its mode is set, as is done with a model."""
+        ways = (self.path, f"{self.path}.eval", f"{self.path}.train")
+        return any(dotted_path(call.func) in ways for call in self.model.tree.by_type.get(cst.Call, ()))
 
     @property
     def is_taken_in_loop(self) -> bool:
@@ -264,6 +265,8 @@ class Snapshot:
             call = self.model.tree.parent(parent)
             return isinstance(call, cst.Call) and dotted_path(call.func) not in _ONLY_LOOKS
         if isinstance(parent, (cst.Assign, cst.AnnAssign)):
+            return parent.value is child
+        if isinstance(parent, cst.DictComp):
             return parent.value is child
         return isinstance(parent, (cst.Return, cst.DictElement, cst.StarredDictElement, cst.Element, cst.Yield))
 
@@ -344,18 +347,24 @@ class Snapshot:
 
     @property
     def _is_only_kept(self) -> bool:
-        """Whether an attribute called the best is set by a method and read nowhere in the file: others read it."""
+        """Whether an attribute called the best is set by a method, and nobody in the file hands it on: others do."""
         if "." not in self.key or "best" not in self.key.rpartition(".")[2].lower() or self.alias.is_entry:
             return False
         name = self.key.rpartition(".")[2]
-        read = [item for item in self.model.names_by_word.get(name, ()) if not self._is_target(item)]
-        return not read and self._loop is None
-
-    def _is_target(self, name: cst.Name) -> bool:
-        holder = self.model.tree.parent(name)
-        return isinstance(holder, cst.Attribute) and isinstance(
-            self.model.tree.parent(holder), (cst.AssignTarget, cst.AnnAssign)
+        holders = (self.model.tree.parent(item) for item in self.model.names_by_word.get(name, ()))
+        if any(self._is_read(holder) for holder in holders):
+            return False
+        loop = self._loop
+        return loop is None or (
+            self._is_conditional(loop) and any(self._is_inside(change, loop) for change in self._changes)
         )
+
+    def _is_read(self, holder: cst.CSTNode | None) -> bool:
+        """Whether an attribute is neither assigned nor only looked at (``self.best is None``)."""
+        if not isinstance(holder, cst.Attribute):
+            return True
+        parent = self.model.tree.parent(holder)
+        return not isinstance(parent, (cst.AssignTarget, cst.AnnAssign, cst.Comparison, cst.ComparisonTarget))
 
     # -- loops and changes -----------------------------------------------------------------------------------------
 
