@@ -119,7 +119,10 @@ def _of_class(value: Value | None) -> Value | None:
     return None if known.kind == "other" else Object(known.kind, name)
 
 
-_EXACT = frozenset({"torch.nn.Linear", "torch.nn.Embedding", "torch.nn.ModuleList", "paddle.nn.Linear"})
+_EXACT = frozenset({
+    "torch.nn.Linear", "torch.nn.Embedding", "torch.nn.ModuleList", "paddle.nn.Linear", "paddle.nn.Embedding",
+    "paddle.nn.LayerList",
+})  # fmt: skip
 
 
 def _generic(model: "Model", node: cst.Subscript, depth: int) -> Value | None:

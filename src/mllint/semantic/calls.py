@@ -319,6 +319,9 @@ def _of_module_method(model: "Model", call: cst.Call, receiver: Module, name: st
     match name:
         case "state_dict":
             return StateDict(receiver, call)
+        case "create_parameter" if framework == "paddle":
+            leaf = argument(call, 1, "attr") is None  # attributes may say that it is not to be trained
+            return Tensor("paddle", True if leaf else None, parameter=True, leaf=leaf)
         case "forward":
             return module_output(model, call, receiver)
         case "parameters" | "buffers":

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 # The flags that say whether a tensor needs a gradient, and the value with which it does.
 FLAGS = {"requires_grad": True, "stop_gradient": False, "trainable": True}
+_WALKS = frozenset({"self.modules", "self.children", "self.sublayers"})
 
 
 def is_leaf(model: "Model", node: cst.BaseExpression) -> bool:
@@ -174,8 +175,8 @@ def _elements(display: cst.Tuple) -> list[cst.BaseExpression]:
 
 
 def _has_weight(model: "Model", tested: cst.BaseExpression, name: str) -> bool:
-    layer = model.qualified_name(tested) or ""
-    state = lookup.layer_state(layer) if layer.startswith("torch.") else None
+    layer = model.qualified_name(tested)
+    state = None if layer is None else lookup.layer_state(layer)
     return state is not None and name in state.keys
 
 
@@ -183,7 +184,7 @@ def _is_walked_over(model: "Model", binding: Binding) -> bool:
     call = binding.value
     if binding.kind is not BindingKind.LOOP or not isinstance(call, cst.Call):
         return False
-    return dotted_path(call.func) in ("self.modules", "self.children") and _is_called_here(model, binding.node)
+    return dotted_path(call.func) in _WALKS and _is_called_here(model, binding.node)
 
 
 def _is_applied(model: "Model", binding: Binding) -> bool:

@@ -94,7 +94,7 @@ def check(statement: cst.Assign | cst.AugAssign | cst.Expr, context: Context) ->
     if context.gradients_off(statement) is not False or context.wants_no_result(statement):
         return
     value = context.value(leaf)
-    framework = value.framework if isinstance(value, Tensor) else "torch"
+    framework = value.framework if isinstance(value, Tensor) else context.model.framework or "torch"
     if framework == "paddle" and (change.how == "-=" or change.how in _UNCHECKED or leaf is not change.target):
         return
     message = f"`{context.text(leaf)}` is a leaf that needs a gradient: changing it in place raises"
