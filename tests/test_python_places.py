@@ -9,8 +9,10 @@ import pytest
 
 from harness.cases import all_cases
 from mllint import engine
+from mllint.context import Context
 from mllint.diagnostics import Diagnostic
 from mllint.registry import all_rules, select
+from mllint.semantic.model import Model
 from mllint.syntax.bare import bare_tree
 from mllint.syntax.parse import parse
 from mllint.syntax.python_places import FullTreeNeededError, PythonPlaces
@@ -59,6 +61,48 @@ def test_places_are_those_of_the_full_tree(text: str) -> None:
             except FullTreeNeededError:
                 continue
     assert min(told[name] for name in ("Name", "Call", "Assign", "FunctionDef", "ClassDef", "If", "text")) > 0
+
+
+COMMENTED = """
+import os
+# first
+import torch  # second
+
+# apart
+
+# above
+#: too
+x = f(  # inside
+    1,
+)  # behind
+if x:
+    # of the block
+    y = "#"
+    # at its end
+# of the next
+z = y
+a = z; b = a  # several
+if b: c = b  # short
+d = \"\"\"
+# text\"\"\"
+"""
+
+
+@pytest.mark.parametrize("text", [COMMENTED, COMMENTED.replace("\n", "\r\n")], ids=["LF", "CRLF"])
+def test_comments_are_those_of_the_full_tree(text: str) -> None:
+    source = Source(text, "example.py")
+    bare, full = bare_tree(text), Tree(parse(source))
+    placed = Context(source, bare, Model(bare, source), (None, None), PythonPlaces(source, bare, ast.parse(text)))
+    whole = Context(source, full, Model(full, source), (None, None))
+    told = []
+    for kind in (cst.Import, cst.Assign):
+        for node, same in zip(bare.by_type[kind], full.by_type[kind], strict=True):
+            try:
+                assert placed.comments(node) == whole.comments(same)
+                told.append(len(placed.comments(node)))
+            except FullTreeNeededError:
+                continue
+    assert told == [0, 2, 3, 1, 1, 0]
 
 
 def _seen(diagnostics: tuple[Diagnostic, ...]) -> list[tuple[object, ...]]:

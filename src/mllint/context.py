@@ -12,7 +12,7 @@ from mllint.semantic.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.model import Model
 from mllint.semantic.scopes import Binding
 from mllint.semantic.values import Value
-from mllint.syntax.python_places import FullTreeNeededError, PythonPlaces
+from mllint.syntax.python_places import PythonPlaces
 from mllint.syntax.source import Source
 from mllint.syntax.walk import Tree
 
@@ -72,11 +72,11 @@ class Context:
         """The comments right above the line of a simple statement and behind it; none where whitespace is not read.
 
         Raises:
-            FullTreeNeededError: whitespace is not read, and the answer is to be final.
+            FullTreeNeededError: whitespace is not read, and Python does not say where the line ends.
         """
         line = next((item for item in self._tree.ancestors(node) if isinstance(item, cst.SimpleStatementLine)), None)
         if line is not None and self._places is not None:
-            raise FullTreeNeededError
+            return self._places.comments(line)
         if line is None or not hasattr(line, "leading_lines"):
             return []
         above = itertools.takewhile(lambda empty: empty.comment is not None, reversed(line.leading_lines))

@@ -271,17 +271,22 @@ def binds_trailers(node: cst.BaseExpression) -> bool:
     True of what stands in parentheses and of atoms, but not of ``5``, where the dot would be read
     as a decimal point.
     """
-    return bool(node.lpar) or isinstance(node, _ATOMS)
+    return is_in_parentheses(node) or isinstance(node, _ATOMS)
+
+
+def is_in_parentheses(node: cst.CSTNode) -> bool:
+    """Whether parentheses stand around an expression. Nodes without whitespace do not know, and need no edits."""
+    return bool(getattr(node, "lpar", ()))
 
 
 def _first(node: cst.CSTNode) -> cst.CSTNode:
     """The outermost opening parenthesis of an expression, or the node itself."""
-    return node.lpar[0] if isinstance(node, cst.BaseExpression) and node.lpar else node
+    return node.lpar[0] if isinstance(node, cst.BaseExpression) and is_in_parentheses(node) else node
 
 
 def _last(node: cst.CSTNode) -> cst.CSTNode:
     """The outermost closing parenthesis of an expression, or the node itself."""
-    return node.rpar[-1] if isinstance(node, cst.BaseExpression) and node.rpar else node
+    return node.rpar[-1] if isinstance(node, cst.BaseExpression) and is_in_parentheses(node) else node
 
 
 def _holds(node: cst.CSTNode, inner: cst.CSTNode) -> bool:

@@ -425,6 +425,13 @@ def appended(model: "Model", call: cst.Call) -> Accumulator | None:
     return _in_loop(model, call, call.func.value, call.args[0].value)
 
 
+# Loops and functions, and what stands around expressions that are run at another time, or many times.
+_AROUND = frozenset({
+    cst.For, cst.While, cst.FunctionDef, cst.ClassDef, cst.Lambda, cst.ListComp, cst.SetComp, cst.DictComp,
+    cst.GeneratorExp,
+})  # fmt: skip
+
+
 def _in_loop(
     model: "Model", node: cst.CSTNode, target: cst.BaseExpression, added: cst.BaseExpression
 ) -> Accumulator | None:
@@ -436,6 +443,8 @@ def _in_loop(
     while isinstance(bare, cst.Subscript):
         bare = bare.value
     for ancestor in model.tree.ancestors(node):
+        if type(ancestor) not in _AROUND:
+            continue
         if isinstance(ancestor, (cst.For, cst.While)):
             outlives = _outlives(model, bare, key, ancestor)
             return Accumulator(model, node, target, key, added, ancestor) if outlives else None
@@ -443,8 +452,7 @@ def _in_loop(
             # A method adds to what the object keeps: it is called again and again.
             kept = _is_kept_by_object(model, ancestor, bare, node)
             return Accumulator(model, node, target, key, added, ancestor) if kept else None
-        if isinstance(ancestor, (cst.ClassDef, cst.Lambda, cst.BaseComp)):
-            return None
+        return None
     return None
 
 

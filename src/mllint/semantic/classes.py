@@ -250,12 +250,15 @@ def makes_parameter(model: "Model", node: cst.BaseExpression) -> bool:
     return False
 
 
+_DISPLAY = frozenset({cst.Element, cst.StarredElement, cst.Tuple, cst.List})
+
+
 def _statement_that_sets(model: "Model", node: cst.BaseExpression) -> cst.CSTNode | None:
     """The statement that assigns, deletes or loops over an attribute as its target; ``None`` where it is read."""
     child: cst.CSTNode = node
     parent = model.tree.parent(child)
-    while isinstance(parent, (cst.Element, cst.StarredElement, cst.Tuple, cst.List)):
-        child, parent = parent, model.tree.parent(parent)
+    while type(parent) in _DISPLAY:
+        child, parent = parent, model.tree.parent(parent)  # type: ignore[assignment,arg-type]
     if isinstance(parent, cst.AssignTarget):
         return model.tree.parent(parent)
     if isinstance(parent, (cst.AnnAssign, cst.AugAssign, cst.For, cst.CompFor, cst.Del)) and parent.target is child:

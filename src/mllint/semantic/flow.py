@@ -139,8 +139,13 @@ def call_is_looked_into(value: Value | None) -> bool:
     return isinstance(value, Function)
 
 
+_BINDING = frozenset({cst.Assign, cst.AugAssign, cst.Del})
+
+
 def read_statement(frame: Frame, statement: cst.BaseSmallStatement) -> Seen | None:
     """The event that a statement without a call is: ``parameter.grad = None``, ``del parameter.grad``."""
+    if type(statement) not in _BINDING:
+        return None
     match statement:
         case cst.Assign(targets=[cst.AssignTarget(target=cst.Attribute(attr=cst.Name(value="grad")) as target)]):
             is_none = isinstance(statement.value, cst.Name) and statement.value.value == "None"

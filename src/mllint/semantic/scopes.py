@@ -9,10 +9,10 @@ what was known of ``self.optimizer``.
 """
 
 import enum
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import libcst as cst
 
@@ -276,62 +276,58 @@ class _Builder:
                 self._statement(statement)
 
     def _statement(self, node: cst.CSTNode) -> None:
-        match node:
-            case cst.If():
-                self._if(node)
-            case cst.For():
-                self._for(node)
-            case cst.While():
-                self._while(node)
-            case cst.With():
-                self._with(node)
-            case cst.Try() | cst.TryStar():
-                self._try(node)
-            case cst.Match():
-                self._match(node)
-            case cst.FunctionDef():
-                self._here(node)
-                self._bind(node.name.value, BindingKind.FUNCTION, node)
-            case cst.ClassDef():
-                self._here(node)
-                self._bind(node.name.value, BindingKind.CLASS, node)
-            case cst.BaseSmallStatement():
-                self._small(node)
+        build = _COMPOUND.get(type(node))
+        if build is not None:
+            build(self, node)
+        elif isinstance(node, cst.BaseSmallStatement):
+            self._small(node)
+
+    def _definition(self, node: cst.FunctionDef | cst.ClassDef) -> None:
+        self._here(node)
+        is_function = isinstance(node, cst.FunctionDef)
+        self._bind(node.name.value, BindingKind.FUNCTION if is_function else BindingKind.CLASS, node)
 
     def _small(self, node: cst.BaseSmallStatement) -> None:
         self._walrus(node)
         self._here(node)
-        if node.__class__ is cst.Expr:  # the most frequent one binds nothing
-            return
-        match node:
-            case cst.Assign():
-                for target in node.targets:
-                    self._target(target.target, BindingKind.ASSIGN, node, node.value)
-            case cst.AnnAssign():
-                self._target(node.target, BindingKind.ANNOTATED, node, node.value)
-            case cst.AugAssign():
-                self._target(node.target, BindingKind.AUGMENTED, node, node.value)
-            case cst.Import() | cst.ImportFrom():
-                self._import(node)
-            case cst.Return():
-                self.scope.returns.append(node)
-                self.block = self._new()
-            case cst.Raise():
-                self.block = self._new()
-            case cst.Break():
-                if self.loops:
-                    self.loops[-1][1].after.append(self.block)
-                self.block = self._new()
-            case cst.Continue():
-                if self.loops:
-                    self.loops[-1][0].after.append(self.block)
-                self.block = self._new()
-            case cst.Global() | cst.Nonlocal():
-                word = "global" if isinstance(node, cst.Global) else "nonlocal"
-                for item in node.names:
-                    self.scope.outer_names[item.name.value] = word
-            case cst.Del():
-                self._target(node.target, BindingKind.OPAQUE, node, None)
+        build = _SMALL.get(type(node))
+        if build is not None:
+            build(self, node)
+
+    def _assign(self, node: cst.Assign) -> None:
+        for target in node.targets:
+            self._target(target.target, BindingKind.ASSIGN, node, node.value)
+
+    def _assign_annotated(self, node: cst.AnnAssign) -> None:
+        self._target(node.target, BindingKind.ANNOTATED, node, node.value)
+
+    def _assign_augmented(self, node: cst.AugAssign) -> None:
+        self._target(node.target, BindingKind.AUGMENTED, node, node.value)
+
+    def _return(self, node: cst.Return) -> None:
+        self.scope.returns.append(node)
+        self.block = self._new()
+
+    def _raise(self, node: cst.Raise) -> None:
+        self.block = self._new()
+
+    def _break(self, node: cst.Break) -> None:
+        if self.loops:
+            self.loops[-1][1].after.append(self.block)
+        self.block = self._new()
+
+    def _continue(self, node: cst.Continue) -> None:
+        if self.loops:
+            self.loops[-1][0].after.append(self.block)
+        self.block = self._new()
+
+    def _declare(self, node: cst.Global | cst.Nonlocal) -> None:
+        word = "global" if isinstance(node, cst.Global) else "nonlocal"
+        for item in node.names:
+            self.scope.outer_names[item.name.value] = word
+
+    def _delete(self, node: cst.Del) -> None:
+        self._target(node.target, BindingKind.OPAQUE, node, None)
 
     def _target(
         self,
@@ -385,14 +381,14 @@ class _Builder:
             ends.append(self.block)
             self.block = self._new(before)
             otherwise = current.orelse
-            current = otherwise if isinstance(otherwise, cst.If) else None
-            if isinstance(otherwise, cst.Else):
+            current = otherwise if type(otherwise) is cst.If else None
+            if type(otherwise) is cst.Else:
                 self._suite(otherwise.body)
         self.block = self._new(*ends, self.block)
 
     def _narrow(self, test: cst.BaseExpression) -> None:
         """What a test of the form ``isinstance(key, Type)`` (or a conjunction with one) says inside its branch."""
-        if isinstance(test, cst.BooleanOperation) and isinstance(test.operator, cst.And):
+        if type(test) is cst.BooleanOperation and type(test.operator) is cst.And:
             self._narrow(test.left)
             self._narrow(test.right)
             return
@@ -479,6 +475,34 @@ class _Builder:
             self._suite(case.body)
             ends.append(self.block)
         self.block = self._new(*ends)
+
+
+# Tables, since a pattern that does not match costs a call into `abc`, and every statement comes by here.
+_COMPOUND: dict[type[cst.CSTNode], Callable[[_Builder, Any], None]] = {
+    cst.If: _Builder._if,
+    cst.For: _Builder._for,
+    cst.While: _Builder._while,
+    cst.With: _Builder._with,
+    cst.Try: _Builder._try,
+    cst.TryStar: _Builder._try,
+    cst.Match: _Builder._match,
+    cst.FunctionDef: _Builder._definition,
+    cst.ClassDef: _Builder._definition,
+}
+_SMALL: dict[type[cst.CSTNode], Callable[[_Builder, Any], None]] = {
+    cst.Assign: _Builder._assign,
+    cst.AnnAssign: _Builder._assign_annotated,
+    cst.AugAssign: _Builder._assign_augmented,
+    cst.Import: _Builder._import,
+    cst.ImportFrom: _Builder._import,
+    cst.Return: _Builder._return,
+    cst.Raise: _Builder._raise,
+    cst.Break: _Builder._break,
+    cst.Continue: _Builder._continue,
+    cst.Global: _Builder._declare,
+    cst.Nonlocal: _Builder._declare,
+    cst.Del: _Builder._delete,
+}
 
 
 def _captured_names(pattern: cst.CSTNode) -> Iterator[str]:

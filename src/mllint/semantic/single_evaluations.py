@@ -37,15 +37,36 @@ OFF = ("no_grad", "inference_mode")
 """What switches gradients off for a block or a function, to go by the words."""
 _INFERRING = re.compile(r"(?:^|_)(?:predict|infer|inference|evaluate|validate)(?:_|$)")
 
+_OF_THEIR_OWN = frozenset({cst.For, cst.While, cst.FunctionDef, cst.ClassDef, cst.Lambda, cst.CompFor})
+
 
 def single_evaluations(model: "Model", node: cst.With | cst.FunctionDef) -> Iterator[cst.Call]:
     """The forward passes right in a block without gradients that surely evaluate a model in training mode."""
-    if not _is_without_gradients(node) or says_gradients(node.body):
+    if not _is_without_gradients(node):
         return
-    for call in _calls_in(node):
+    name = _function_name(model, node)
+    calls = [call for call in _calls_in(node) if _may_evaluate(call, name)]
+    if not calls or says_gradients(node.body):
+        return
+    for call in calls:
         occurrences = model.runs.at(call) if may_be_model(model, call.func) else ()
         if occurrences and all(_is_in_training_mode(item, call) for item in occurrences):
             yield call
+
+
+def _function_name(model: "Model", node: cst.With | cst.FunctionDef) -> str:
+    """The name of the function in whose body a block stands, or of the function that it is; empty for a file's own."""
+    function = node if isinstance(node, cst.FunctionDef) else model.enclosing_function(node)
+    return "" if function is None else function.name.value
+
+
+def _may_evaluate(call: cst.Call, function: str) -> bool:
+    """Whether a call in a function may be an evaluation, to go by names: where it is none, nothing is followed."""
+    return is_named_evaluation(function) or _INFERRING.search(function) is not None or _is_given_test_data(call)
+
+
+def _is_given_test_data(call: cst.Call) -> bool:
+    return any(is_named_evaluation(name) for arg in call.args for name in names_in(arg))
 
 
 def _is_without_gradients(node: cst.With | cst.FunctionDef) -> bool:
@@ -62,13 +83,13 @@ def _is_without_gradients(node: cst.With | cst.FunctionDef) -> bool:
 def _calls_in(node: cst.With | cst.FunctionDef) -> Iterator[cst.Call]:
     """The calls in a block that stand in no loop, and no block or function, of their own."""
     pending: list[cst.CSTNode] = [node.body]
-    inner = (cst.For, cst.While, cst.FunctionDef, cst.ClassDef, cst.Lambda, cst.CompFor)
     while pending:
         item = pending.pop(0)
-        if isinstance(item, inner) or (isinstance(item, cst.With) and _is_without_gradients(item)):
+        kind = type(item)
+        if kind in _OF_THEIR_OWN or (kind is cst.With and _is_without_gradients(item)):  # type: ignore[arg-type]
             continue
-        if isinstance(item, cst.Call):
-            yield item
+        if kind is cst.Call:
+            yield item  # type: ignore[misc]
         pending += children(item)
 
 
@@ -88,8 +109,9 @@ def _is_in_training_mode(occurrence: Occurrence, call: cst.Call) -> bool:
     if depends is False or not modes or not is_put_to_training(modes):
         return False
     if TRAINED in modes:
-        is_of_test_data = any(is_named_evaluation(item) for arg in call.args for item in names_in(arg))
-        return (is_of_test_data or (depends is True and is_named_evaluation(name))) and is_trained(run, module)
+        return (_is_given_test_data(call) or (depends is True and is_named_evaluation(name))) and is_trained(
+            run, module
+        )
     if modes != {FRESH} or depends is not True or not isinstance(value, Module) or value.call is None:
         return False
     if _INFERRING.search(name) is None or not is_made_within(run, module) or not _is_loaded(occurrence, module):

@@ -59,17 +59,19 @@ class _Unfolding:
         return steps
 
     def _small(self, statement: cst.CSTNode, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
+        kind = type(statement)
         if isinstance(statement, cst.BaseSmallStatement):
             seen = flow.read_statement(frame, statement)
             if seen is not None:
                 return [self._event(seen, statement, frame, around)]
         steps: list[Step] = []
-        if isinstance(statement, (cst.Assign, cst.AnnAssign)):
-            steps += [] if statement.value is None else self._expression(statement.value, frame, around)
-        elif not isinstance(statement, (cst.Import, cst.ImportFrom, cst.Global, cst.Nonlocal)):
+        if kind is cst.Assign or kind is cst.AnnAssign:
+            value = statement.value  # type: ignore[attr-defined]
+            steps += [] if value is None else self._expression(value, frame, around)
+        elif kind not in _WITHOUT_EVENTS:
             for child in children(statement):
                 steps += self._expression(child, frame, around)
-        word = _LEAVING.get(type(statement))
+        word = _LEAVING.get(kind)
         return steps if word is None else [*steps, Leave(word)]
 
     def _compound(self, node: cst.CSTNode, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
@@ -264,7 +266,13 @@ _EXPRESSIONS: dict[type[cst.CSTNode], Callable[[_Unfolding, Any, Frame, tuple[Ar
     cst.BooleanOperation: _Unfolding._boolean_operation,
     cst.DictComp: _Unfolding._pairs,
 }  # fmt: skip
-_LEAVING = {cst.Return: "return", cst.Break: "break", cst.Continue: "continue", cst.Raise: "raise"}
+_WITHOUT_EVENTS = frozenset({cst.Import, cst.ImportFrom, cst.Global, cst.Nonlocal, cst.Pass})
+_LEAVING: dict[type[cst.CSTNode], str] = {
+    cst.Return: "return",
+    cst.Break: "break",
+    cst.Continue: "continue",
+    cst.Raise: "raise",
+}
 
 
 def _kept(branches: Branches) -> list[Step]:

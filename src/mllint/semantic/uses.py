@@ -35,18 +35,19 @@ def _is_unpacked_into(model: "Model", node: cst.CSTNode) -> bool:
     return isinstance(parent, (cst.AssignTarget, cst.For, cst.CompFor)) and parent.target is node
 
 
+# Of what binds names: the field that holds what is bound, where another may hold what is read.
+_BINDING_FIELDS: dict[type, str] = {
+    cst.AssignTarget: "target", cst.AnnAssign: "target", cst.For: "target", cst.CompFor: "target", cst.Del: "target",
+    cst.AsName: "name", cst.Arg: "keyword", cst.Param: "name", cst.FunctionDef: "name", cst.ClassDef: "name",
+}  # fmt: skip
+_BINDING_ALL = frozenset({cst.ImportAlias, cst.ImportFrom, cst.NameItem})
+
+
 def _is_no_read(node: cst.BaseExpression, parent: cst.CSTNode | None) -> bool:
     """Whether a name or path is bound, deleted, declared or a keyword there."""
-    match parent:
-        case cst.AssignTarget() | cst.AnnAssign() | cst.For() | cst.CompFor() | cst.Del() | cst.AsName():
-            return getattr(parent, "target", getattr(parent, "name", None)) is node
-        case cst.Arg():
-            return parent.keyword is node
-        case cst.Param() | cst.FunctionDef() | cst.ClassDef():
-            return parent.name is node
-        case cst.ImportAlias() | cst.ImportFrom() | cst.NameItem():
-            return True
-    return False
+    kind = type(parent)
+    field = _BINDING_FIELDS.get(kind)
+    return getattr(parent, field) is node if field is not None else kind in _BINDING_ALL
 
 
 def bound_by(model: "Model", statement: cst.CSTNode) -> tuple[Binding, ...]:

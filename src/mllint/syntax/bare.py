@@ -65,8 +65,7 @@ def _node(node_type: type[Any], **fields: str) -> _Maker:
     """
     _made_types.add(node_type)
     every = [field.name for field in dataclasses.fields(node_type)]
-    empty = {name: "()" for name in ("lpar", "rpar") if name in every}
-    values = empty | dict.fromkeys(child_fields(node_type), "None") | fields
+    values = dict.fromkeys(child_fields(node_type), "None") | fields
     lines = [f"    put_{name}(made, {values[name]})" for name in sorted(values, key=every.index)]
     setters = {f"put_{name}": _setter(node_type, name) for name in values}
     text = "\n".join(
@@ -75,8 +74,7 @@ def _node(node_type: type[Any], **fields: str) -> _Maker:
             "  def make(node, parent, nodes, parents):",
             "    made = new(node_type)",
             "    alike = nodes[node_type]",
-            "    alike.append(made)",
-            "    alike.append(node)",
+            "    alike += made, node",
             "    parents[id(made)] = parent",
             *lines,
             "    return made",

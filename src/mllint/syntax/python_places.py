@@ -20,6 +20,7 @@ _WITH_PARENTHESES = (cst.Tuple, cst.GeneratorExp)
 _STATEMENTS = (cst.BaseSmallStatement, cst.BaseCompoundStatement)
 _WRITTEN_AT_ONCE = (cst.Name, cst.Attribute, cst.Call, cst.Subscript, cst.BinaryOperation, cst.UnaryOperation)
 _KEYWORD = re.compile(r"(?:async\s+)?(?:def|class)\s+")
+_COMMENT_LINE = re.compile(r"(\s*)(#.*)")
 _NEXT = re.compile(r"\s*+(.)", re.DOTALL)
 
 
@@ -67,6 +68,27 @@ class PythonPlaces:
         if "\n" in text or "\r" in text:
             raise FullTreeNeededError  # a full tree prints the lines with another indentation
         return text
+
+    def comments(self, line: cst.SimpleStatementLine) -> list[str]:
+        """The comments right above the line of a statement, from the bottom up, and the one behind it.
+
+        Raises:
+            FullTreeNeededError: Python does not say where the line ends.
+        """
+        source = self._source
+        start, end = self._span(line.body[0])
+        row, last = source.location(start).row, source.location(end).row
+        indentation = start - source.line_starts[row - 1]
+        rest = source.line(last)[end - source.line_starts[last - 1] :].strip()
+        before = source.line(row)[:indentation]
+        if rest.startswith(";") or before.strip():
+            raise FullTreeNeededError  # another statement on the same line
+        found = []
+        # What stands deeper belongs to the block that ends there.
+        while (comment := _COMMENT_LINE.fullmatch(source.line(row - 1))) and len(comment[1]) <= indentation:
+            found.append(comment[2])
+            row -= 1
+        return [*found, rest] if rest else found
 
     def _may_be_in_parentheses(self, node: cst.CSTNode, start: int, end: int) -> bool:
         text = self._source.text

@@ -62,6 +62,7 @@ from mllint.edits import (
     call_instead_of_assigning,
     insert_after,
     insert_before,
+    is_in_parentheses,
     rename_attribute,
     replace,
     replace_between,
@@ -94,7 +95,7 @@ def check(statement: cst.Assign, context: Context) -> Iterator[Finding]:
     for item in statement.targets:
         target = item.target
         if isinstance(target, cst.Attribute) and target.attr.value in _ALL_FLAGS:
-            only = len(statement.targets) == 1 and not target.lpar
+            only = len(statement.targets) == 1 and not is_in_parentheses(target)
             yield from _check(statement, target, only, context)
 
 

@@ -52,7 +52,8 @@ surely needs no arguments, and nothing is fixed where that is not known.
 - [paddle.nn.Layer](https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/nn/Layer_en.html)
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import libcst as cst
 
@@ -94,7 +95,11 @@ def _misspelled(definition: ClassInfo) -> Iterator[Finding]:
         found = definition.methods[name].node.name
         if initialization.mentions(definition):
             message = f"`{name}` is not `__init__`: nothing calls it"
-            yield _finding(found, message, "write `__init__`", (replace(found, "__init__"),))
+            yield _finding(found, message, "write `__init__`", partial(_renamed, found))
+
+
+def _renamed(found: cst.Name) -> tuple[NodeEdit, ...]:
+    return (replace(found, "__init__"),)
 
 
 def _constructor(definition: ClassInfo, method: FunctionInfo, context: Context) -> Iterator[Finding]:
@@ -131,24 +136,40 @@ def _constructor(definition: ClassInfo, method: FunctionInfo, context: Context) 
 def _missing(definition: ClassInfo, method: FunctionInfo, flawed: Mention | None, context: Context) -> Finding:
     suits = initialization.needs_no_arguments(definition)
     if flawed is None:
-        written = insert_first(method.node, "super().__init__()", context.line_break(method.node.body.body[0]))
-        return _finding(method.node.name, rule.message, rule.help, (written,) if suits else ())
+        return _finding(method.node.name, rule.message, rule.help, lambda: _written(method, context) if suits else ())
     attribute, call = flawed.attribute, context.parent(flawed.attribute)
-    by_super = (replace(attribute.value, "super()"),)
     match flawed.form:
         case Form.UNCALLED:
-            edits = add_call_parentheses(attribute) if suits else ()
-            return _finding(attribute, "`super().__init__` is not called", "add the parentheses", edits)
+            message = "`super().__init__` is not called"
+            return _finding(
+                attribute, message, "add the parentheses", lambda: add_call_parentheses(attribute) if suits else ()
+            )
         case Form.OTHER_OBJECT:
             message = "another object is initialized here, not this module"
             is_bare = suits and isinstance(call, cst.Call) and not call.args
-            return _finding(attribute, message, "write `super().__init__()`", by_super if is_bare else ())
+            return _finding(
+                attribute, message, "write `super().__init__()`", lambda: _by_super(attribute) if is_bare else ()
+            )
     message = f"`{context.text(attribute.value)}.__init__` does not initialize this module"
-    return _finding(attribute, message, "write `super().__init__()`", by_super)
+    return _finding(attribute, message, "write `super().__init__()`", lambda: _by_super(attribute))
 
 
-def _finding(node: cst.CSTNode, message: str, help_text: str, edits: tuple[NodeEdit, ...]) -> Finding:
-    return Finding(node, message, help_text, (lambda: NodeFix(help_text, edits)) if edits else None)
+def _written(method: FunctionInfo, context: Context) -> tuple[NodeEdit, ...]:
+    return (insert_first(method.node, "super().__init__()", context.line_break(method.node.body.body[0])),)
+
+
+def _by_super(attribute: cst.Attribute) -> tuple[NodeEdit, ...]:
+    return (replace(attribute.value, "super()"),)
+
+
+def _finding(node: cst.CSTNode, message: str, help_text: str, edits: Callable[[], tuple[NodeEdit, ...]]) -> Finding:
+    """A finding whose fix has these edits; none where there are none."""
+
+    def fix() -> NodeFix | None:
+        found = edits()
+        return NodeFix(help_text, found) if found else None
+
+    return Finding(node, message, help_text, fix)
 
 
 def _late(definition: ClassInfo, method: FunctionInfo, late: Late, context: Context) -> Finding:
