@@ -1,5 +1,6 @@
 """Loops at a glance: whether one may call a model with what it binds, to go by the text of its file."""
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 _TELLING = ("eval", "train", "backward", "no_grad", "inference_mode", "minimize")
 """What a file calls in which anything is known of the modes of models, or of gradients."""
 
+_NEXT = ("next", "__next__")
+
 
 def may_evaluate(model: "Model", node: cst.For) -> bool:
     """Whether a loop may call a model, to go by its text: what this denies need not be followed."""
@@ -30,19 +33,57 @@ def may_evaluate(model: "Model", node: cst.For) -> bool:
 
 
 def _may_evaluate(model: "Model", node: cst.For) -> bool:
-    calls = [item for item in subtree(node.body) if type(item) is cst.Call]
-    bound = bound_by(node) if calls else set()
-    fed = [
-        call
-        for call in calls
-        if any(bound & names_in(part) or is_next(part) or _is_iterator(model, part) for part in _given_to(call))
-    ]
-    if any(may_be_model(model, call.func) for call in fed):
+    if any(may_be_model(model, call.func) for call in _fed(model, node)):
         return True
     # What a loader gives may also reach the model through an object that keeps it.
-    return any(may_be_model(model, call.func) for call in calls) and (
-        is_spelled_as_loader(model, node.iter) or is_loader(model.value(node.iter))
+    return (is_spelled_as_loader(model, node.iter) or is_loader(model.value(node.iter))) and any(
+        may_be_model(model, item.func) for item in subtree(node.body) if type(item) is cst.Call
     )
+
+
+def _fed(model: "Model", node: cst.For) -> Iterator[cst.Call]:
+    """The calls in a loop that are given what it binds, what it takes from an iterator, or what is made of that.
+
+    They are found from the names: of all that stands in a loop, little holds what it binds.
+    """
+    scope = model.scope_of(node)
+    pending = set() if _counts(node.iter) else names_in(node.target)
+    for call in (call for word in _NEXT for call in model.calls_by_word.get(word, ())):
+        for parent in _holders(model, call, node)[:2]:
+            if type(parent) is cst.Call:
+                yield parent
+            elif type(parent) is cst.Assign:
+                pending |= {name for target in parent.targets for name in names_in(target.target)}
+    if "iter" in model.calls_by_word:
+        calls = (item for item in subtree(node.body) if type(item) is cst.Call)
+        yield from (call for call in calls if any(_is_iterator(model, part) for part in _given_to(call)))
+    seen: set[str] = set()
+    while pending:
+        word = pending.pop()
+        seen.add(word)
+        for name in model.names_within(word, scope):
+            child: cst.CSTNode = name
+            is_called = False
+            for parent in _holders(model, name, node):
+                if type(parent) is cst.Call:
+                    is_called = is_called or child is name
+                    if child is not parent.func or (type(child) is cst.Attribute and child.attr is not name):
+                        yield parent
+                # `layer(x)` is made of `x`.
+                elif type(parent) is cst.Assign and parent.value is child and not is_called:
+                    bound = {made for target in parent.targets for made in names_in(target.target)}
+                    pending |= bound - seen
+                child = parent
+
+
+def _holders(model: "Model", node: cst.CSTNode, loop: cst.For) -> list[cst.CSTNode]:
+    """What holds a node of a loop's body, from the inside out; nothing for what stands elsewhere."""
+    found: list[cst.CSTNode] = []
+    for parent in model.tree.ancestors(node):
+        if parent is loop:
+            return found if found and found[-1] is loop.body else []
+        found.append(parent)
+    return []
 
 
 def _is_iterator(model: "Model", node: cst.BaseExpression) -> bool:
@@ -120,7 +161,7 @@ def _data_names(node: cst.BaseExpression) -> set[str]:
 
 def is_next(node: cst.BaseExpression) -> bool:
     """``next(batches)``, ``batches.next()``."""
-    return isinstance(node, cst.Call) and (dotted_path(node.func) or "").rpartition(".")[2] in ("next", "__next__")
+    return isinstance(node, cst.Call) and (dotted_path(node.func) or "").rpartition(".")[2] in _NEXT
 
 
 def _counts(iterable: cst.BaseExpression) -> bool:
