@@ -41,6 +41,10 @@ MAX_STEPS = 40
 """How many bindings are followed from what ``backward()`` is called on to what that was computed from."""
 
 
+# What is in these is evaluated at other times, or many times.
+_OTHER_TIMES = (cst.ClassDef, cst.Lambda, cst.ListComp, cst.SetComp, cst.DictComp, cst.GeneratorExp)
+
+
 @dataclass(frozen=True, slots=True)
 class _Use:
     """One place where the collection is read."""
@@ -425,13 +429,6 @@ def appended(model: "Model", call: cst.Call) -> Accumulator | None:
     return _in_loop(model, call, call.func.value, call.args[0].value)
 
 
-# Loops and functions, and what stands around expressions that are run at another time, or many times.
-_AROUND = frozenset({
-    cst.For, cst.While, cst.FunctionDef, cst.ClassDef, cst.Lambda, cst.ListComp, cst.SetComp, cst.DictComp,
-    cst.GeneratorExp,
-})  # fmt: skip
-
-
 def _in_loop(
     model: "Model", node: cst.CSTNode, target: cst.BaseExpression, added: cst.BaseExpression
 ) -> Accumulator | None:
@@ -443,16 +440,15 @@ def _in_loop(
     while isinstance(bare, cst.Subscript):
         bare = bare.value
     for ancestor in model.tree.ancestors(node):
-        if type(ancestor) not in _AROUND:
-            continue
-        if isinstance(ancestor, (cst.For, cst.While)):
+        if type(ancestor) is cst.For or type(ancestor) is cst.While:
             outlives = _outlives(model, bare, key, ancestor)
             return Accumulator(model, node, target, key, added, ancestor) if outlives else None
-        if isinstance(ancestor, cst.FunctionDef):
+        if type(ancestor) is cst.FunctionDef:
             # A method adds to what the object keeps: it is called again and again.
             kept = _is_kept_by_object(model, ancestor, bare, node)
             return Accumulator(model, node, target, key, added, ancestor) if kept else None
-        return None
+        if type(ancestor) in _OTHER_TIMES:
+            return None
     return None
 
 

@@ -242,15 +242,15 @@ class Container:
             yield read.method.model.tree.parent(read.node)
 
 
+_DISPLAYS = (cst.List, cst.Tuple, cst.Set, cst.Dict, cst.ListComp, cst.SetComp, cst.DictComp)
+
+
 def _is_display(model: "Model", node: cst.BaseExpression) -> bool:
-    match node:
-        case cst.List() | cst.Tuple() | cst.Set() | cst.Dict() | cst.ListComp() | cst.SetComp() | cst.DictComp():
-            return True
-        case cst.BinaryOperation(operator=cst.Add() | cst.Multiply()):
-            return _is_display(model, node.left) or _is_display(model, node.right)
-        case cst.Call():
-            return model.qualified_name(node.func) in _BUILDERS
-    return False
+    if type(node) is cst.Call:
+        return model.qualified_name(node.func) in _BUILDERS
+    if type(node) is cst.BinaryOperation and type(node.operator) in (cst.Add, cst.Multiply):
+        return _is_display(model, node.left) or _is_display(model, node.right)
+    return type(node) in _DISPLAYS
 
 
 def _matters(model: "Model", node: cst.BaseExpression) -> bool:

@@ -217,7 +217,7 @@ def _may_be_frozen(model: "Model", node: cst.BaseExpression) -> bool:
     for statement in model.tree.by_type.get(cst.Assign, ()):
         for item in statement.targets:
             target = item.target
-            if isinstance(target, cst.Attribute) and target.attr.value in FLAGS:
+            if type(target) is cst.Attribute and target.attr.value in FLAGS:
                 means_it = _may_mean(model, target.value, node)
                 if means_it and constant(statement.value) is not FLAGS[target.attr.value]:
                     return True

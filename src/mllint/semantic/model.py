@@ -11,6 +11,7 @@ import libcst as cst
 from mllint.knowledge import lookup
 from mllint.semantic.alternatives import alternatives
 from mllint.semantic.backward import Backward
+from mllint.semantic.blocks import fill
 from mllint.semantic.checkpoints.saves import Surroundings
 from mllint.semantic.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.depth import Depth
@@ -137,30 +138,36 @@ class Model:
         if scope is None:
             parent = None if isinstance(node, cst.Module) else self.scope_of(node)
             scope = self._scopes[id(node)] = Scope(node, parent, self)
+            fill(scope)
         return scope
 
     def scope_of(self, node: cst.CSTNode) -> Scope:
         """The scope in which a node is evaluated. A definition's own name, decorators and defaults are outside it."""
         known, parents = self._scope_of, self.tree.parents
-        passed: list[int] = []
-        child = node
+        scope = known.get(id(node))
+        if scope is not None:
+            return scope
+        child, block = node, None
         while True:
-            found = known.get(id(child))
-            if found is not None:
-                break
-            passed.append(id(child))
             parent = parents.get(id(child))
             if parent is None:
-                found = self.scope(self.tree.module)
+                scope = self.scope(self.tree.module)
                 break
             kind = parent.__class__
             if kind is cst.Module or (kind in _DEFINITIONS and child is parent.body):  # type: ignore[attr-defined]
-                found = self.scope(parent)
+                scope = self.scope(parent)
                 break
+            if kind is cst.IndentedBlock:
+                scope = known.get(id(parent))
+                if scope is not None:
+                    break
+                block = block or parent
             child = parent
-        for key in passed:
-            known[key] = found
-        return found
+        # Whoever asks next will ask about the same node, or one in the same block.
+        known[id(node)] = scope
+        if block is not None:
+            known[id(block)] = scope
+        return scope
 
     def function_info(self, node: cst.FunctionDef) -> FunctionInfo:
         """The definition behind a ``def``."""
@@ -332,16 +339,24 @@ class Model:
 
     def imports(self, module: str) -> bool:
         """Whether the file imports a module of that name, or something in it, anywhere."""
-        names = [alias.name for item in self.tree.by_type.get(cst.Import, ()) for alias in item.names]
+        return module in self._imported_modules
+
+    @cached_property
+    def _imported_modules(self) -> frozenset[str]:
+        """The modules that the file imports, those that they are in, and what it imports from one by name."""
+        paths = [dotted_path(alias.name) for item in self.tree.by_type.get(cst.Import, ()) for alias in item.names]
         for statement in self.tree.by_type.get(cst.ImportFrom, ()):
             if statement.module is not None and not statement.relative:
-                names.append(statement.module)
                 base = dotted_path(statement.module)
-                if not isinstance(statement.names, cst.ImportStar) and any(
-                    f"{base}.{alias.evaluated_name}" == module for alias in statement.names
-                ):
-                    return True
-        return any(f"{dotted_path(name)}.".startswith(f"{module}.") for name in names)
+                paths.append(base)
+                if type(statement.names) is not cst.ImportStar:
+                    paths += [f"{base}.{alias.evaluated_name}" for alias in statement.names]
+        found: set[str] = set()
+        for path in paths:
+            while path and path not in found:
+                found.add(path)
+                path = path.rpartition(".")[0]
+        return frozenset(found)
 
     def sibling(self, module: str, level: int, exporting: str | None = None) -> "Model | None":
         """The model of a module of the same project, as this file imports it; ``None`` outside a project.

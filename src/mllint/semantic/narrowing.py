@@ -10,8 +10,10 @@ NARROWING = ("isinstance", "is_tensor")
 
 def narrowing(test: cst.BaseExpression) -> tuple[str, cst.BaseExpression] | None:
     """The key that ``isinstance(key, Type)`` or ``is_tensor(key)`` asks about, and the type, or what stands for it."""
-    predicate = dotted_path(test.func) if isinstance(test, cst.Call) else None
-    if predicate is None or not isinstance(test, cst.Call) or not test.args:
+    if type(test) is not cst.Call or not test.args:
+        return None
+    predicate = dotted_path(test.func)
+    if predicate is None:
         return None
     key = dotted_path(test.args[0].value)
     if key is None:

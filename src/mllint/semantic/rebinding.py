@@ -119,10 +119,8 @@ def _is_of_module(model: "Model", target: cst.BaseExpression) -> bool:
 
 def _is_effect(node: cst.CSTNode) -> bool:
     """Whether a call changes something in place: ``p.clamp_(0)``, ``init.zeros_(p)``, ``out=``; or binds a name."""
-    if isinstance(node, (cst.NamedExpr, cst.Await, cst.Yield)):
-        return True
-    if not isinstance(node, cst.Call):
-        return False
+    if type(node) is not cst.Call:
+        return type(node) in (cst.NamedExpr, cst.Await, cst.Yield)
     callee = node.func.attr if isinstance(node.func, cst.Attribute) else node.func
     name = callee.value if isinstance(callee, cst.Name) else ""
     return name.endswith("_") or any(arg.keyword is not None and arg.keyword.value == "out" for arg in node.args)

@@ -77,11 +77,11 @@ def method_of_receiver(model: "Model", node: cst.CSTNode) -> "FunctionInfo | Non
 def _may_reach_all(model: "Model", name: cst.Name) -> bool:
     """Whether one use of a receiver may lead to attributes that it does not name."""
     parent = model.tree.parent(name)
-    if isinstance(parent, cst.Attribute):
+    if type(parent) is cst.Attribute:
         return parent.attr.value in _WALKS and not _only_visits(model, parent)
-    if not isinstance(parent, cst.Arg):
+    if type(parent) is not cst.Arg:
         # Called, compared, returned: whoever gets it reads attributes by their names.
-        return not isinstance(parent, (cst.Call, cst.Comparison, cst.ComparisonTarget, cst.Return, cst.Assign))
+        return type(parent) not in (cst.Call, cst.Comparison, cst.ComparisonTarget, cst.Return, cst.Assign)
     call = model.tree.parent(parent)
     word = (dotted_path(call.func) or "").rpartition(".")[2] if isinstance(call, cst.Call) else ""
     if not isinstance(call, cst.Call):

@@ -103,10 +103,9 @@ def check_cut(statement: cst.With, context: Context) -> Iterator[Finding]:
     """Report the call of a module under ``no_grad`` from some epoch on."""
     if not any(isinstance(ancestor, cst.If) for ancestor in context.ancestors(statement)):
         return
-    for call in subtree(statement.body):
-        is_module = isinstance(call, cst.Call) and isinstance(context.value(call.func), Module)
-        path = cut_path(context.model, call) if isinstance(call, cst.Call) and is_module else None
-        if path is not None and isinstance(call, cst.Call):
+    for call in (item for item in subtree(statement.body) if type(item) is cst.Call):
+        path = cut_path(context.model, call) if isinstance(context.value(call.func), Module) else None
+        if path is not None:
             yield from _finding(call, path, context)
 
 

@@ -88,9 +88,9 @@ def check(node: cst.AssignTarget | cst.AnnAssign, context: Context) -> Iterator[
 
 def _attributes(target: cst.BaseExpression) -> Iterator[cst.Attribute]:
     """The attributes that an assignment to a target sets, those in a tuple included."""
-    if isinstance(target, cst.Attribute):
+    if type(target) is cst.Attribute:
         yield target
-    elif isinstance(target, (cst.Tuple, cst.List)):
+    elif type(target) is cst.Tuple or type(target) is cst.List:
         for element in target.elements:
             yield from _attributes(element.value)
 

@@ -97,10 +97,12 @@ _EXPRESSIONS = (cst.Call, cst.BinaryOperation, cst.UnaryOperation, cst.Subscript
 @rule.on(cst.Assign, cst.AnnAssign, shape=assigns_attribute)
 def check(statement: cst.Assign | cst.AnnAssign, context: Context) -> Iterator[Finding]:
     """Report the assignment of a tensor that the module does not take up."""
-    target = statement.targets[0].target if isinstance(statement, cst.Assign) else statement.target
     value = statement.value
-    if not isinstance(value, _EXPRESSIONS) or not isinstance(target, cst.Attribute):
+    if type(value) not in _EXPRESSIONS:
         return
+    target = statement.targets[0].target if isinstance(statement, cst.Assign) else statement.target
+    assert isinstance(value, cst.BaseExpression)
+    assert isinstance(target, cst.Attribute)
     method = method_of_receiver(context.model, target.value)
     if method is None or method.owner is None or method.owner.framework is None:
         return
