@@ -42,3 +42,25 @@ def _leaves(body: cst.BaseSuite) -> bool:
     last = body.body[-1]
     ends = last.body if isinstance(last, cst.SimpleStatementLine) else (last,)
     return isinstance(ends[-1], (cst.Return, cst.Raise, cst.Continue, cst.Break))
+
+
+def is_in_another_branch(model: "Model", one: cst.CSTNode, other: cst.CSTNode) -> bool:
+    """Whether an ``if`` of the function decides which of two places is reached."""
+    branches = _branches(model, one)
+    return bool(branches) and any(
+        statement in branches and branches[statement] is not branch
+        for statement, branch in _branches(model, other).items()
+    )
+
+
+def _branches(model: "Model", node: cst.CSTNode) -> dict[int, cst.CSTNode]:
+    """For each ``if`` of the function around a node (by its id) the branch in which the node stands."""
+    found: dict[int, cst.CSTNode] = {}
+    child = node
+    for ancestor in model.tree.ancestors(node):
+        if isinstance(ancestor, cst.If) and child is not ancestor.test:
+            found[id(ancestor)] = child
+        if isinstance(ancestor, (cst.FunctionDef, cst.ClassDef)):
+            break
+        child = ancestor
+    return found

@@ -40,9 +40,9 @@ the keys itself: it asks for `state_dict()` of the module in the same function, 
 The state dict of a module of the same class. Paddle files that this project saves itself, and optimizers.
 
 Loads whose author seems to know what is left out: of a file that the code downloads itself, and so is always the same;
-of a dict that comes in as an argument, or was put aside in an attribute; in a test; in a branch beside one that loads
-strictly; and those with a comment that speaks of it (`# the head is missing on purpose`), on the statement or right
-above.
+of a dict that comes in as an argument, out of a list of dicts, or was put aside in an attribute; of one that was made
+of the module itself; in a test; in a branch beside one that loads strictly; and those with a comment that speaks of it
+(`# the head is missing on purpose`), on the statement or right above, or where the dict is made.
 
 ## Fix safety
 
@@ -64,7 +64,7 @@ from mllint.rule import Finding, Rule
 from mllint.semantic.checkpoints.loads import load_of
 from mllint.semantic.checkpoints.unchecked import is_unchecked
 from mllint.semantic.testing import is_test_code
-from mllint.syntax.shape import dotted_path
+from mllint.syntax.shape import argument, dotted_path
 
 rule = Rule(
     code="ML423",
@@ -107,6 +107,9 @@ def _is_dropped(call: cst.Call, context: Context) -> bool:
 
 
 def _is_explained(call: cst.Call, context: Context) -> bool:
-    """Whether a comment on the statement, or right above it, says what is left out."""
+    """Whether a comment on the statement, or right above it, says what is left out; or one where the dict is made."""
+    given = argument(call, 0, "state_dict")
+    made = [] if given is None else [binding.node for binding in context.bindings(given.value)]
+    comments = [comment for node in (call, *made) for comment in context.comments(node)]
     # A direction to a linter explains nothing.
-    return any(_EXPLANATION.search(_DIRECTION.sub("", comment)) for comment in context.comments(call))
+    return any(_EXPLANATION.search(_DIRECTION.sub("", comment)) for comment in comments)

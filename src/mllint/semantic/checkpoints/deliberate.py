@@ -1,15 +1,17 @@
 """Loads that leave keys out on purpose, by what stands around them."""
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from mllint.semantic.checkpoints.handling import MAX_NAMES
 from mllint.semantic.checkpoints.loads import Load, load_of
+from mllint.semantic.conditions import is_in_another_branch
 from mllint.semantic.scopes import BindingKind
 from mllint.semantic.uses import without_narrowing
 from mllint.syntax.shape import dotted_path
-from mllint.syntax.walk import children
+from mllint.syntax.walk import children, subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -22,18 +24,41 @@ _DOWNLOADING = ("url", "download")
 
 def is_download(load: Load) -> bool:
     """Whether what is loaded is downloaded by the code itself: the same file every time, known to whoever wrote it."""
+    parts = list(_parts(load))
+    return any(isinstance(part, cst.Call) and _downloads(part) for part in parts) or _is_fetched_before(load, parts)
+
+
+def _parts(load: Load) -> Iterator[cst.CSTNode]:
+    """What the dict is made of, behind the names that lead to it."""
     pending: list[cst.CSTNode] = [load.given]
     for _ in range(MAX_PARTS):
         if not pending:
-            return False
+            return
         part = pending.pop()
-        if isinstance(part, cst.Call):
-            name = (dotted_path(part.func) or "").rpartition(".")[2].lower()
-            if any(word in name for word in _DOWNLOADING):
-                return True
+        yield part
         if isinstance(part, cst.BaseExpression):
             pending += _bound(part, load.model)
         pending += children(part)
+
+
+def _downloads(call: cst.Call) -> bool:
+    name = (dotted_path(call.func) or "").rpartition(".")[2].lower()
+    return any(word in name for word in _DOWNLOADING)
+
+
+def _is_fetched_before(load: Load, parts: list[cst.CSTNode]) -> bool:
+    """Whether the function downloads the file where it is not there: ``if not exists(path): download(url)``."""
+    model = load.model
+    paths = {path for part in parts if (path := dotted_path(part)) is not None}
+    function = model.enclosing_function(load.call)
+    for call in model.tree.by_type[cst.Call]:
+        if call is load.call:
+            break
+        if not _downloads(call) or model.enclosing_function(call) is not function:
+            continue
+        tests = [ancestor.test for ancestor in model.tree.ancestors(call) if isinstance(ancestor, cst.If)]
+        if any(dotted_path(item) in paths for told in (*call.args, *tests) for item in subtree(told)):
+            return True
     return False
 
 
@@ -41,8 +66,21 @@ def _bound(node: cst.BaseExpression, model: "Model") -> list[cst.BaseExpression]
     return [
         binding.value
         for binding in without_narrowing(model.reaching(node))
-        if binding.kind is BindingKind.ASSIGN and binding.value is not None
+        if binding.kind in (BindingKind.ASSIGN, BindingKind.WITH) and binding.value is not None
     ]
+
+
+def is_made_of_module(load: Load) -> bool:
+    """Whether the dict was made by something that was given the module itself: it has seen which keys there are."""
+    receiver = dotted_path(load.receiver)
+    return receiver is not None and any(
+        dotted_path(arg.value) == receiver for part in _parts(load) if isinstance(part, cst.Call) for arg in part.args
+    )
+
+
+def is_one_of_several(load: Load) -> bool:
+    """Whether the dict comes out of a collection of dicts: somebody has split what was there."""
+    return any(binding.kind is BindingKind.LOOP for binding in load.model.reaching(load.given))
 
 
 def is_handed_in(load: Load) -> bool:
@@ -69,29 +107,10 @@ def _is_handed_in(node: cst.BaseExpression, model: "Model", depth: int) -> bool:
 def is_strict_otherwise(load: Load) -> bool:
     """Whether another branch of an ``if`` around it loads strictly: the condition says which of them may be partial."""
     model = load.model
-    branches = _branches(load.call, model)
-    return bool(branches) and any(
-        _is_in_another_branch(_branches(call, model), branches)
+    return any(
+        is_in_another_branch(model, load.call, call) and _is_strict(call, model)
         for call in model.calls_by_word.get(load.method, ())
-        if _is_strict(call, model)
     )
-
-
-def _branches(node: cst.CSTNode, model: "Model") -> dict[int, cst.CSTNode]:
-    """For each ``if`` of the function around a node the branch in which the node stands."""
-    found: dict[int, cst.CSTNode] = {}
-    child = node
-    for ancestor in model.tree.ancestors(node):
-        if isinstance(ancestor, cst.If) and child is not ancestor.test:
-            found[id(ancestor)] = child
-        if isinstance(ancestor, (cst.FunctionDef, cst.ClassDef)):
-            break
-        child = ancestor
-    return found
-
-
-def _is_in_another_branch(one: dict[int, cst.CSTNode], other: dict[int, cst.CSTNode]) -> bool:
-    return any(statement in other and other[statement] is not branch for statement, branch in one.items())
 
 
 def _is_strict(call: cst.Call, model: "Model") -> bool:

@@ -273,11 +273,24 @@ class Tracer(PathTracer):
         match holder:
             case cst.Subscript() if holder.value is use and self._is_target(holder):
                 return self._after_item(content, holder)
+            case cst.Subscript() if holder.value is use and self._is_changed(holder):
+                key = string_literal(subscript_index(holder))
+                return None if key is None else with_entry(content, key, None)
             case cst.Attribute() if holder.value is use:
                 return self._after_method(content, holder)
             case cst.Arg():
                 return self._after_call(content, holder)
         return content
+
+    def _is_changed(self, part: cst.Subscript) -> bool:
+        """Whether a dict in the dict is changed: ``file["model"][key] = value``, ``file["model"].update()``."""
+        above = self.model.tree.parent(part)
+        if isinstance(above, cst.Subscript) and above.value is part:
+            return self._is_target(above) or self._is_changed(above)
+        if not isinstance(above, cst.Attribute):
+            return False
+        call = self.model.tree.parent(above)
+        return isinstance(call, cst.Call) and call.func is above and above.attr.value not in _READING_METHODS
 
     def _after_item(self, content: Content | None, item: cst.Subscript) -> Content | None:
         index = subscript_index(item)

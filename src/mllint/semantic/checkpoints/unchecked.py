@@ -5,7 +5,13 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.semantic.checkpoints.contents import Content, FromFile, Record, State, Whole
-from mllint.semantic.checkpoints.deliberate import is_download, is_handed_in, is_strict_otherwise
+from mllint.semantic.checkpoints.deliberate import (
+    is_download,
+    is_handed_in,
+    is_made_of_module,
+    is_one_of_several,
+    is_strict_otherwise,
+)
 from mllint.semantic.checkpoints.handling import MAX_NAMES, uses
 from mllint.semantic.checkpoints.loads import Load
 from mllint.semantic.checkpoints.problems import problem_of
@@ -38,6 +44,8 @@ def is_unchecked(load: Load) -> bool:
         return False
     if content is None and isinstance(load.given, cst.Attribute):
         return False  # a part that somebody has put aside
+    if content is None and (is_one_of_several(load) or is_made_of_module(load)):
+        return False
     if is_download(load) or is_handed_in(load) or is_strict_otherwise(load):
         return False
     if load.method == "load_state_dict":
