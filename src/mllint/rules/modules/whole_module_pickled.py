@@ -33,8 +33,8 @@ torch.save(model.state_dict(), "model.pt")
 
 Modules that are scripted, traced, exported or quantized, whose code belongs to them. What is written into memory
 (`io.BytesIO`), to be read at once. Files that read with `weights_only=False` or allow classes by `add_safe_globals`:
-whole modules are meant there. Copies that are made for the checkpoint, `{"model": deepcopy(model).half()}`. What is not
-surely a module.
+whole modules are meant there. Copies that are made for the checkpoint, `{"model": deepcopy(model).half()}`. A branch
+beside one that saves a `state_dict()`: there somebody chooses. What is not surely a module.
 
 ## Fix safety
 
@@ -57,6 +57,7 @@ from mllint.edits import NodeFix, append_trailer
 from mllint.knowledge import lookup
 from mllint.rule import Finding, Rule
 from mllint.semantic import saving
+from mllint.semantic.conditions import is_in_another_branch
 from mllint.semantic.values import Module, Object
 from mllint.syntax.shape import argument, constant, dotted_path
 
@@ -90,7 +91,9 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
             continue
         seen.add(id(part.place))
         assert isinstance(value, (Module, Object))
-        if not _is_deliberate(context) and not (part.keys and _is_copied(part.place, context)):
+        is_copy = bool(part.keys) and _is_copied(part.place, context)
+        is_choice = value.framework != "paddle" and _is_chosen(call, context)
+        if not (_is_deliberate(context) or is_copy or is_choice):
             yield _finding(part.place, value)
 
 
@@ -118,6 +121,16 @@ def _is_deliberate(context: Context) -> bool:
         return True
     given = (argument(call, None, "weights_only") for call in calls.get("load", ()))
     return any(arg is not None and constant(arg.value) is False for arg in given)
+
+
+def _is_chosen(call: cst.Call, context: Context) -> bool:
+    """Whether another branch beside it saves state dicts: who runs the code says which of the two is wanted."""
+    model = context.model
+    return any(
+        is_in_another_branch(model, call, inner)
+        and any(isinstance(item, cst.Call) and saving.saved(model, item) for item in model.tree.ancestors(inner))
+        for inner in model.calls_by_word.get("state_dict", ())
+    )
 
 
 def _is_copied(node: cst.BaseExpression, context: Context) -> bool:
