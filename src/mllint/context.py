@@ -14,10 +14,11 @@ from mllint.semantic.scopes import Binding
 from mllint.semantic.values import Value
 from mllint.syntax.python_places import PythonPlaces
 from mllint.syntax.source import Source
-from mllint.syntax.walk import Tree
+from mllint.syntax.walk import Tree, children
 
 Version = tuple[int, int] | None
 NodeT = TypeVar("NodeT", bound=cst.CSTNode)
+_BLOCKS = (cst.BaseSuite, cst.BaseStatement, cst.Else, cst.Finally, cst.ExceptHandler, cst.ExceptStarHandler)
 
 
 class Context:
@@ -89,6 +90,24 @@ class Context:
         default = self._tree.module.default_indent
         indents = [default if block.indent is None else block.indent for block in blocks]
         return self._tree.module.default_newline + "".join(reversed(indents))
+
+    def line_end(self, node: cst.CSTNode) -> cst.CSTNode:
+        """The last thing in the last line of a statement: the comment there, or the statement itself.
+
+        A line that is inserted behind the statement comes behind that.
+
+        Raises:
+            FullTreeNeededError: whitespace is not read, and the answer is to be final.
+        """
+        if self._places is not None:
+            raise FullTreeNeededError
+        last: cst.CSTNode | None = self._tree.parent(node) if isinstance(node, cst.BaseSmallStatement) else node
+        inner = last
+        while inner is not None:
+            last = inner
+            inner = next((item for item in reversed(children(last)) if isinstance(item, _BLOCKS)), None)
+        comment = getattr(getattr(last, "trailing_whitespace", None), "comment", None)
+        return node if comment is None else comment
 
     # -- what things are ---------------------------------------------------------------------------------------------
 

@@ -121,7 +121,8 @@ def _fix(clip: cst.Call, when: When, event: Event, context: Context) -> NodeFix 
     text, line_break = context.text(statement), context.line_break(statement)
     if deleted is None:
         return None
-    moved = (
-        insert_before(place, text + line_break) if when == "after the step" else insert_after(place, line_break + text)
-    )
+    if when == "after the step":
+        moved = insert_before(place, text + line_break)
+    else:
+        moved = insert_after(context.line_end(place), line_break + text)
     return NodeFix("clip between `backward()` and `step()`", (moved, deleted), Applicability.UNSAFE)

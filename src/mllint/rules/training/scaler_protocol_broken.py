@@ -175,5 +175,5 @@ def _update(step: cst.Call, context: Context) -> NodeFix | None:
     if not isinstance(step.func, cst.Attribute) or not isinstance(context.parent(statement), cst.SimpleStatementLine):
         return None
     text = f"{context.text(step.func.value)}.update()"
-    edit = insert_after(statement, context.line_break(statement) + text)
+    edit = insert_after(context.line_end(statement), context.line_break(statement) + text)
     return NodeFix(f"insert `{text}`", (edit,), Applicability.UNSAFE)

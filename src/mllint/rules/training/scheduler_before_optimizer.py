@@ -64,7 +64,7 @@ import libcst as cst
 
 from mllint.context import Context
 from mllint.diagnostics import Applicability
-from mllint.edits import NodeFix, delete_before, insert_after
+from mllint.edits import NodeFix, delete_statement, insert_after
 from mllint.rule import Finding, Rule
 from mllint.semantic.schedules import steps_before_optimizer
 
@@ -95,9 +95,8 @@ def _fix(call: cst.Call, context: Context) -> NodeFix | None:
         return None
     if not isinstance(line, cst.SimpleStatementLine) or len(line.body) != 1 or line is block.body[-1]:
         return None
-    following = block.body[block.body.index(line) + 1]
-    first = following.body[0] if isinstance(following, cst.SimpleStatementLine) else following
-    last = block.body[-1]
-    end = last.body[-1] if isinstance(last, cst.SimpleStatementLine) else last
-    edits = (delete_before(statement, first), insert_after(end, context.line_break(statement) + context.text(call)))
-    return NodeFix("step the scheduler at the end of the round", edits, Applicability.UNSAFE)
+    deleted = delete_statement(line, block.body)
+    if deleted is None:
+        return None
+    moved = insert_after(context.line_end(block.body[-1]), context.line_break(statement) + context.text(call))
+    return NodeFix("step the scheduler at the end of the round", (deleted, moved), Applicability.UNSAFE)

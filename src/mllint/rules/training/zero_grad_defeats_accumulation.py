@@ -107,5 +107,5 @@ def _fix(call: cst.Call, step: Event, context: Context) -> NodeFix | None:
     if deleted is None:
         return None
     text = context.text(statement)
-    moved = insert_after(place, context.line_break(place) + text)
+    moved = insert_after(context.line_end(place), context.line_break(place) + text)
     return NodeFix(f"move `{text}` behind the step", (deleted, moved), Applicability.UNSAFE)
