@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.semantic.data_loops import as_bound, bound_by, is_loader, is_next, is_spelled_as_loader, names_in
-from mllint.semantic.definitions import ClassInfo
+from mllint.semantic.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.loaders import EVALUATION, role_of
 from mllint.semantic.made_anew import is_made_in
 from mllint.semantic.mode_layers import depends_on_mode
 from mllint.semantic.runs import LoopRun
 from mllint.semantic.scopes import Binding, BindingKind
 from mllint.semantic.steps import Event, Kind, events
-from mllint.semantic.things import Frame
+from mllint.semantic.things import Frame, Thing
 from mllint.semantic.training_modes import (
     EVAL,
     FRESH,
@@ -28,7 +28,7 @@ from mllint.semantic.training_modes import (
     modes_before,
     records_graph,
 )
-from mllint.semantic.values import Elements, Mapping, Module
+from mllint.semantic.values import Elements, Function, Mapping, Module, Value
 from mllint.syntax.shape import constant, dotted_path
 from mllint.syntax.walk import subtree
 
@@ -184,7 +184,7 @@ def _trains_while_it_evaluates(found: _Round, forward: Event) -> bool:
         return is_trained(run, module)
     if depends is not True or not isinstance(value, Module) or value.call is None or not is_made_within(run, module):
         return False
-    return value.definition is None or not switches_itself(value.definition)
+    return not _is_switched_by_maker(module) and (value.definition is None or not switches_itself(value.definition))
 
 
 def _is_over_evaluation_data(found: LoopRun) -> bool:
@@ -202,9 +202,33 @@ def _is_over_evaluation_data(found: LoopRun) -> bool:
 
 def switches_itself(definition: ClassInfo) -> bool:
     """Whether a module may be put into evaluation mode by its own constructor."""
-    constructors = [info.methods["__init__"] for info in definition.lineage if "__init__" in info.methods]
-    words = {item.value for method in constructors for item in subtree(method.node.body) if isinstance(item, cst.Name)}
-    return bool(words & {"eval", "train"})
+    return any(_switches(info.methods["__init__"]) for info in definition.lineage if "__init__" in info.methods)
+
+
+def _is_switched_by_maker(module: Thing) -> bool:
+    """Whether a function of the project that makes a module may switch its mode before it gives it back."""
+    made = [(root.scope.model, root.value) for root in module.roots if isinstance(root, Binding)]
+    makers = [model.value(value.func) for model, value in made if isinstance(value, cst.Call)]
+    return any(_gives_switched(maker, _MAX_STEPS) for maker in makers)
+
+
+def _gives_switched(maker: Value | None, steps: int) -> bool:
+    """Whether a function, or another one whose result it gives back, calls ``eval()`` or ``train()``."""
+    if not isinstance(maker, Function):
+        return False
+    if steps <= 0 or _switches(maker.definition):
+        return True
+    model = maker.definition.model
+    called = (model.value(call.func) for call in _calls_in(maker.definition))
+    return any(_gives_switched(inner, steps - 1) for inner in called)
+
+
+def _calls_in(function: FunctionInfo) -> Iterator[cst.Call]:
+    return (item for item in subtree(function.node.body) if isinstance(item, cst.Call))
+
+
+def _switches(function: FunctionInfo) -> bool:
+    return any(isinstance(item, cst.Name) and item.value in ("eval", "train") for item in subtree(function.node.body))
 
 
 def _hands_on(found: _Round) -> bool:
@@ -220,11 +244,17 @@ def _is_discarded(forward: Event) -> bool:
 def evaluated_module(model: "Model", node: cst.For) -> str | None:
     """The one module that a loop of a file evaluates, as it is written in the function of the loop."""
     written = {
-        None if forward.frame is not item.found.loop.frame else dotted_path(getattr(forward.node, "func", forward.node))
+        None if forward.frame is not item.found.loop.frame else _written(forward.node)
         for item in _rounds(model, model.runs.loops_at(node))
         for forward in _asking_for_mode(item)
     }
     return written.pop() if len(written) == 1 else None
+
+
+def _written(forward: cst.CSTNode) -> str | None:
+    """The module of ``net(x)``, and of ``net.forward(x)``."""
+    called = dotted_path(getattr(forward, "func", forward))
+    return None if called is None else called.removesuffix(".forward")
 
 
 def wants_no_gradients(model: "Model", function: cst.FunctionDef) -> bool:

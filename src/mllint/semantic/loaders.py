@@ -21,6 +21,8 @@ _OF_SPLIT = {
     ),
 }
 _PASSING = frozenset({"enumerate", "tqdm", "iter", "islice", "track", "progressbar", "zip", "list"})
+_LOOKUPS = frozenset({"get", "getattr", "getlist", "pop", "setdefault"})
+"""What reads a setting: a word that it is given is the name of the setting."""
 _STEPS = 8
 
 
@@ -55,6 +57,8 @@ def _of_call(frame: Frame, call: cst.Call, steps: int) -> str | None:
     name = (dotted_path(call.func) or "").rpartition(".")[2]
     if name in _PASSING and call.args:
         return _role(frame, call.args[0].value, steps - 1)
+    if name in _LOOKUPS:
+        return None
     value = frame.value(call)
     if isinstance(value, Object) and value.kind == "loader":
         dataset = argument(call, 0, "dataset")

@@ -128,6 +128,6 @@ def _fix(loop: cst.For, context: Context) -> NodeFix | None:
     module = evaluated_module(context.model, loop)
     if module is None:
         return None
-    line_break = context.line_break(loop)
-    edits = (insert_before(loop, f"{module}.eval()" + line_break), insert_after(loop, f"{line_break}{module}.train()"))
+    line_break, end = context.line_break(loop), context.line_end(loop)
+    edits = (insert_before(loop, f"{module}.eval()" + line_break), insert_after(end, f"{line_break}{module}.train()"))
     return NodeFix("switch to evaluation mode for this loop", edits, Applicability.UNSAFE)
