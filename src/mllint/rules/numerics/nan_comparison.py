@@ -39,7 +39,8 @@ Lists and dicts that are asked for `np.nan`: they find the object that was put i
 
 Safe where the operand is known: a tensor gets its framework's `isnan`, an array `np.isnan`, a number `math.isnan`;
 `!=` becomes `~` or `not` in front of it. Unsafe where it is not known: then the function follows the constant that was
-written, and that function may not take what the operand turns out to be.
+written, and that function may not take what the operand turns out to be. No fix is offered for `is` and `in` of an
+operand that is not known: who writes that often does so since there are strings or `None` beside the numbers.
 
 ## References
 
@@ -77,6 +78,7 @@ _NEGATED = (cst.NotEqual, cst.IsNot, cst.NotIn)
 _FUNCTIONS = {"eq": False, "equal": False, "ne": True, "not_equal": True}
 _MODULES = frozenset({"torch", "paddle", "numpy"})
 _BINDS_CLOSER = (cst.Attribute, cst.Subscript, cst.Call, cst.BinaryOperation, cst.UnaryOperation)
+_CONDITIONS = (cst.If, cst.While, cst.Assert, cst.BooleanOperation)
 _Operand: TypeAlias = cst.BaseExpression
 
 
@@ -170,20 +172,24 @@ def _finding(test: _Test, context: Context) -> Finding:
     module, import_edit = context.need_import(library)
     before, after = f"{module}.isnan(", ").any()" if test.is_searched else ")"
     # `not` where the result is one truth value, `~` else; both bind as a comparison does, or closer.
-    sign = "" if not test.negated else "not " if library == "math" or test.is_searched else "~"
+    is_one = library == "math" or test.is_searched or isinstance(context.parent(test.whole), _CONDITIONS)
+    sign = "" if not test.negated else "not " if is_one else "~"
     if sign and isinstance(test.whole, cst.Call) and isinstance(context.parent(test.whole), _BINDS_CLOSER):
         before, after = f"({sign}{before}", f"{after})"
     else:
         before = sign + before
     text = context.text(test.operand)
     text = text if len(text) <= 60 and text.isprintable() else "..."
-    if test.can_fix:
+    # Who compares by identity often does so since there are strings or `None` too, of which `isnan` raises.
+    if test.can_fix and (is_certain or test.is_searched or not test.by_identity):
         edits = keep_only(test.whole, test.operand, before, after)
         trust = Applicability.SAFE if is_certain else Applicability.UNSAFE
         fix = NodeFix(f"use `{module}.isnan`", edits if import_edit is None else (*edits, import_edit), trust)
         return Finding(test.whole, message, f"write `{before}{text}{after}`", fix=lambda: fix)
     if test.is_searched:
         return Finding(test.whole, message, f"write `{sign}any({module}.isnan(value) for value in {text})`")
+    if test.can_fix:
+        return Finding(test.whole, message, f"write `{before}{text}{after}`, where it can only be a number")
     return Finding(test.whole, message, f"test for NaN apart from the rest: `{before}{text}{after}`")
 
 
