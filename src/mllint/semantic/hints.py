@@ -71,12 +71,22 @@ def is_for_one_version(model: "Model", node: cst.CSTNode) -> bool:
     return False
 
 
+_MAKERS_OF_TENSORS = ("from_numpy", "as_tensor", "tensor", "asarray", "array")
+
+
 def is_moved_to_itself(model: "Model", node: cst.BaseExpression) -> bool:
-    """Whether a function says ``x = x.to(...)`` or ``x = x.cuda()`` of a thing: a tensor or a module of torch then."""
+    """Whether a function says ``x = x.to(...)`` or ``x = x.cuda()`` of a thing: a tensor or a module of torch then.
+
+    Not of what the function also makes a tensor of: that may be an array.
+    """
     key = dotted_path(node)
     if key is None or model.framework != "torch":
         return False
     function = model.enclosing_function(node)
+    for word in _MAKERS_OF_TENSORS:
+        for call in model.calls_by_word.get(word, ()):
+            if call.args and dotted_path(call.args[0].value) == key and model.enclosing_function(call) is function:
+                return False
     for word in ("to", "cuda", "cpu"):
         for call in model.calls_by_word.get(word, ()):
             statement = model.tree.parent(call)

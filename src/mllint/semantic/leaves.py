@@ -111,9 +111,18 @@ def _may_run_otherwise(model: "Model", node: cst.CSTNode) -> bool:
         elif isinstance(ancestor, (cst.If, cst.IfExp)):
             if _asks_for_flag(ancestor.test):
                 return True
-        elif isinstance(ancestor, cst.FunctionDef) and not model.function_info(ancestor).is_transparent:
-            return True
+        elif isinstance(ancestor, cst.FunctionDef):
+            info = model.function_info(ancestor)
+            made = info.owner if info.name == "__init__" else None
+            if not info.is_transparent or (made is not None and _is_handed_on(model, made.name)):
+                return True
     return False
+
+
+def _is_handed_on(model: "Model", name: str) -> bool:
+    """Whether a class is an argument, or the default of a parameter: where its instances are made is not seen."""
+    holders = (model.tree.parent(word) for word in model.names_by_word.get(name, ()))
+    return any(isinstance(holder, cst.Param) or (isinstance(holder, cst.Arg) and holder.keyword) for holder in holders)
 
 
 def _asks_for_flag(test: cst.BaseExpression) -> bool:

@@ -58,7 +58,7 @@ def _inside(model: "Model", node: cst.BaseExpression) -> LostLeaf | None:
         match node:
             case cst.Call() if by and _makes_leaf(model, node):
                 value = model.value(node)
-                is_there = moved is not None and whole is moved and is_made_there(node, moved)
+                is_there = moved is not None and whole is moved and is_made_there(model, node, moved)
                 return None if is_there else LostLeaf(node, whole, by, isinstance(value, Tensor) and value.parameter)
             case cst.Call(func=cst.Attribute(value=receiver, attr=cst.Name(value=name))):
                 if by and name == "requires_grad_":
@@ -120,15 +120,32 @@ def _computes(model: "Model", call: cst.Call, name: str) -> bool:
     return name_of is None or not name_of.startswith("torch.")
 
 
-def is_made_there(leaf: cst.Call, move: cst.Call) -> bool:
-    """Whether the call that makes the leaf names the device to which it is moved: the move does nothing then."""
+def is_made_there(model: "Model", leaf: cst.Call, move: cst.Call) -> bool:
+    """Whether the call that makes the leaf may make it on the device to which it is moved: the move does nothing then.
+
+    It names that device, or what is there (``zeros_like(x)`` of ``to(x.device)``), or is given what has been computed.
+    """
     wanted = {fingerprint(arg.value) for arg in move.args}
+    beside = [arg.value.value for arg in move.args if isinstance(arg.value, cst.Attribute) and _is_device(arg.value)]
+    if beside and _is_given_tensor(model, leaf):
+        return True
+    wanted |= {fingerprint(other) for other in beside}
     for node in (part for arg in leaf.args for part in subtree(arg)):
         if isinstance(node, cst.Attribute) and node.attr.value == "cuda":
             return True
         if isinstance(node, cst.Arg) and fingerprint(node.value) in wanted:
             return True
     return False
+
+
+def _is_device(node: cst.Attribute) -> bool:
+    return node.attr.value == "device"
+
+
+def _is_given_tensor(model: "Model", leaf: cst.Call) -> bool:
+    """Whether a leaf is made of a tensor that has a name: ``Parameter(mean)``, not ``Parameter(torch.zeros(3))``."""
+    name = (model.qualified_name(leaf.func) or "").rpartition(".")[2]
+    return name in ("Parameter", "Variable") and bool(leaf.args) and dotted_path(leaf.args[0].value) is not None
 
 
 def _is_wanted(model: "Model", binding: Binding, statement: cst.Assign, found: LostLeaf) -> bool:

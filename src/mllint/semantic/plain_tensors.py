@@ -153,7 +153,7 @@ def parameter_inside(model: "Model", node: cst.BaseExpression) -> cst.Call | Non
                 return None
     if not changes or not isinstance(current, cst.Call):
         return None
-    return None if move is not None and is_made_there(current, move) else current
+    return None if move is not None and is_made_there(model, current, move) else current
 
 
 def becomes_parameter(members: Members, name: str) -> bool:
