@@ -71,15 +71,26 @@ def _method_around(model: "Model", node: cst.CSTNode) -> "FunctionInfo | None":
 
 def _is_asked_for(model: "Model", call: cst.Call) -> bool:
     """Whether a flag that comes in as an argument, or as a part of one, says whether to drop: the caller decides."""
-    for test in conditions(model, call):
-        flag = test.expression if isinstance(test, cst.UnaryOperation) else test
-        for binding in model.reaching(flag) if isinstance(flag, cst.Name) else ():
+    for flag in (flag for test in conditions(model, call) for flag in _flags(test)):
+        for binding in model.reaching(flag):
             given = (
                 model.reaching(binding.value) if binding.path and isinstance(binding.value, cst.Name) else (binding,)
             )
             if any(item.kind is BindingKind.PARAMETER for item in given):
                 return True
     return False
+
+
+def _flags(test: cst.BaseExpression) -> list[cst.Name]:
+    """The names in ``flag``, ``not flag`` and ``flag and other``."""
+    match test:
+        case cst.Name():
+            return [test]
+        case cst.UnaryOperation():
+            return _flags(test.expression)
+        case cst.BooleanOperation():
+            return _flags(test.left) + _flags(test.right)
+    return []
 
 
 def _is_by_design(method: "FunctionInfo") -> bool:
