@@ -102,12 +102,11 @@ def check(node: cst.Comparison, context: Context) -> Iterator[Finding]:
     """Report the comparison when a NaN stands on either side of one of its operators."""
     left = node.left
     for part in node.comparisons:
+        test = None
         if isinstance(part.operator, (cst.In, cst.NotIn)):
             test = _membership(node, left, part, context)
         elif isinstance(part.operator, _EQUALITY + _IDENTITY):
             test = _equality(node, left, part, context)
-        else:
-            test = None
         if test is not None:
             yield _finding(test._replace(can_fix=test.can_fix and len(node.comparisons) == 1), context)
             return
@@ -165,32 +164,28 @@ def _may_be_it(operand: _Operand, nan: _Operand, context: Context) -> bool:
 
 def _finding(test: _Test, context: Context) -> Finding:
     outcome = "true" if test.negated else "false"
-    message = f"comparison with NaN is always {outcome}"
-    if test.by_identity:
-        message = f"NaN is compared by identity: {outcome} for every NaN that is computed"
+    by_identity = f"NaN is compared by identity: {outcome} for every NaN that is computed"
+    message = by_identity if test.by_identity else f"comparison with NaN is always {outcome}"
     library, is_certain = _library(test, context)
     module, import_edit = context.need_import(library)
     before, after = f"{module}.isnan(", ").any()" if test.is_searched else ")"
     # `not` where the result is one truth value, `~` else; both bind as a comparison does, or closer.
     is_one = library == "math" or test.is_searched or isinstance(context.parent(test.whole), _CONDITIONS)
     sign = "" if not test.negated else "not " if is_one else "~"
+    before = sign + before
     if sign and isinstance(test.whole, cst.Call) and isinstance(context.parent(test.whole), _BINDS_CLOSER):
-        before, after = f"({sign}{before}", f"{after})"
-    else:
-        before = sign + before
+        before, after = f"({before}", f"{after})"
     text = context.text(test.operand)
     text = text if len(text) <= 60 and text.isprintable() else "..."
-    # Who compares by identity often does so since there are strings or `None` too, of which `isnan` raises.
+    shown = f"`{before}{text}{after}`"
     if test.can_fix and (is_certain or test.is_searched or not test.by_identity):
-        edits = keep_only(test.whole, test.operand, before, after)
-        trust = Applicability.SAFE if is_certain else Applicability.UNSAFE
-        fix = NodeFix(f"use `{module}.isnan`", edits if import_edit is None else (*edits, import_edit), trust)
-        return Finding(test.whole, message, f"write `{before}{text}{after}`", fix=lambda: fix)
+        edits = (*keep_only(test.whole, test.operand, before, after), *([import_edit] if import_edit else []))
+        fix = NodeFix(f"use `{module}.isnan`", edits, Applicability.SAFE if is_certain else Applicability.UNSAFE)
+        return Finding(test.whole, message, f"write {shown}", fix=lambda: fix)
     if test.is_searched:
         return Finding(test.whole, message, f"write `{sign}any({module}.isnan(value) for value in {text})`")
-    if test.can_fix:
-        return Finding(test.whole, message, f"write `{before}{text}{after}`, where it can only be a number")
-    return Finding(test.whole, message, f"test for NaN apart from the rest: `{before}{text}{after}`")
+    advice = f"write {shown}, where it can only be a number"
+    return Finding(test.whole, message, advice if test.can_fix else f"test for NaN apart from the rest: {shown}")
 
 
 def _library(test: _Test, context: Context) -> tuple[str, bool]:
