@@ -94,13 +94,8 @@ class Context:
     def line_end(self, node: cst.CSTNode) -> cst.CSTNode:
         """The last thing in the last line of a statement: the comment there, or the statement itself.
 
-        A line that is inserted behind the statement comes behind that.
-
-        Raises:
-            FullTreeNeededError: whitespace is not read, and the answer is to be final.
+        A line that is inserted behind the statement comes behind that. Fixes are made where whitespace is read.
         """
-        if self._places is not None:
-            raise FullTreeNeededError
         last: cst.CSTNode | None = self._tree.parent(node) if isinstance(node, cst.BaseSmallStatement) else node
         inner = last
         while inner is not None:
