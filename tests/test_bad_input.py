@@ -40,6 +40,7 @@ FINE: dict[str, bytes] = {
     "form_feed_first": b"\x0cimport torch\nx = 1\n",
     "continued_line_first": b"\\\nimport torch\nx = 1\n",
     "latin_1": "# coding: latin-1\nimport torch\nname = 'é'\n".encode("latin-1"),
+    "rewritten_utf_8": "# -*- coding: future_fstrings -*-\nimport torch\nname = 'é'\n".encode(),
     "python_2_without_framework": b"print 'hello'\n",
     "undecodable_without_framework": b"\xff\xfe\x00",
     "long_line": b"import torch\nx = '" + b"a" * 300_000 + b"'\n",

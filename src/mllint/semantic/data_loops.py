@@ -1,5 +1,6 @@
 """Loops at a glance: whether one may call a model with what it binds, to go by the text of its file."""
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -18,18 +19,36 @@ if TYPE_CHECKING:
 
 _TELLING = ("eval", "train", "backward", "no_grad", "inference_mode", "minimize")
 """What a file calls in which anything is known of the modes of models, or of gradients."""
-
+_NAMED_EVALUATION = re.compile(
+    r"(?:^|_)(?:test|testing|tst|val|valid|validate|validation|eval|evaluate|evaluation|dev)(?:_|\d|$)"
+)
 _NEXT = ("next", "__next__")
 
 
 def may_evaluate(model: "Model", node: cst.For) -> bool:
     """Whether a loop may call a model, to go by its text: what this denies need not be followed."""
-    if not any(word in model.calls_by_word for word in _TELLING):
+    if not any(word in model.calls_by_word for word in _TELLING) and not _is_in_evaluation(model, node):
         return False
     known = model.runs.may_evaluate
     if id(node) not in known:
         known[id(node)] = _may_evaluate(model, node)
     return known[id(node)]
+
+
+def _is_in_evaluation(model: "Model", node: cst.For) -> bool:
+    """Whether a loop stands in a function that is called an evaluation: another file may train what it is given."""
+    function = model.enclosing_function(node)
+    name = "" if function is None else function.name.value
+    return is_named_evaluation(name) and not name.startswith("test_")
+
+
+def is_named_evaluation(name: str) -> bool:
+    """Whether a name is one of what evaluates, or of what is evaluated on. Only a hint."""
+    return _NAMED_EVALUATION.search(_snake(name)) is not None
+
+
+def _snake(name: str) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower().replace("testloader", "test").replace("valloader", "val")
 
 
 def _may_evaluate(model: "Model", node: cst.For) -> bool:

@@ -1,20 +1,30 @@
 """Loops that evaluate a model: what is called in them, in which mode, with or without a graph."""
 
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.semantic.data_loops import as_bound, bound_by, is_loader, is_next, is_spelled_as_loader, names_in
+from mllint.semantic.data_loops import (
+    as_bound,
+    bound_by,
+    is_loader,
+    is_named_evaluation,
+    is_next,
+    is_spelled_as_loader,
+    names_in,
+)
+from mllint.semantic.data_sources import hangs_on_nothing
 from mllint.semantic.definitions import ClassInfo, FunctionInfo
+from mllint.semantic.given import living
 from mllint.semantic.loaders import EVALUATION, role_of
 from mllint.semantic.made_anew import is_made_in
 from mllint.semantic.mode_layers import depends_on_mode
-from mllint.semantic.runs import LoopRun
+from mllint.semantic.runs import LoopRun, Run
 from mllint.semantic.scopes import Binding, BindingKind
-from mllint.semantic.steps import Event, Kind, events
+from mllint.semantic.steps import Event, Kind, Loop, events
 from mllint.semantic.things import Frame, Thing
 from mllint.semantic.training_modes import (
     EVAL,
@@ -46,9 +56,6 @@ _GRADIENT_WORDS = frozenset({
 })  # fmt: skip
 """Words of code that wants gradients of something."""
 _STEPPING = frozenset({"step", "minimize", "zero_grad", "train_step", "optimizer", "fit"})
-_NAMED_EVALUATION = re.compile(
-    r"(?:^|_)(?:test|tst|val|valid|validate|validation|eval|evaluate|evaluation|dev)(?:_|\d|$)"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +68,11 @@ class _Round:
 
 _MAX_STEPS = 6
 """How many names, functions' parameters among them, are followed from a forward pass to the loop that feeds it."""
+
+
+def trains_too(model: "Model", node: cst.For) -> bool:
+    """Whether a loop that evaluates trains in other runs: ``run(loader, train=True)``."""
+    return any(event.kind in _TRAINING for found in model.runs.loops_at(node) for event in events(found.loop.body))
 
 
 # -- with a graph ------------------------------------------------------------------------------------------------------
@@ -76,6 +88,10 @@ def _may_record(found: _Round) -> bool:
 
 
 def _records_for_nothing(found: _Round) -> bool:
+    node, run = found.found.loop.node, found.found.run
+    assert isinstance(node, cst.For)
+    if trains_too(found.found.loop.frame.model, node) and not any(event.kind is Kind.BACKWARD for event in run.events):
+        return False  # those who call it to evaluate are not in sight, nor is under what they do
     return (
         any(_is_evaluation(found, forward) for forward in found.forwards)
         and all(records_graph(forward) for forward in found.forwards)
@@ -95,25 +111,31 @@ def _is_evaluation(found: _Round, forward: Event) -> bool:
     assert isinstance(loop.node, cst.For)
     if role_of(loop.frame, loop.node.iter) == EVALUATION:
         return True
-    return _is_called_evaluation(found.found) and is_trained(run, module)
+    return _is_called_evaluation(found.found) and not _hands_on(found) and is_trained(run, module)
 
 
 def _is_called_evaluation(found: LoopRun) -> bool:
-    """Whether the data of a loop is called test or validation data. Only a hint: who asks must know more."""
-    node = found.loop.node
+    """Whether the data of a loop, or what it runs in, is called test or validation. Only a hint: who asks must know
+    more.
+    """
+    node, frame = found.loop.node, found.loop.frame
     assert isinstance(node, cst.For)
-    iterable = as_bound(found.loop.frame.model, node.iter)
-    names = [item.value for item in subtree(iterable) if isinstance(item, cst.Name)]
-    return any(is_named_evaluation(name) for name in names)
+    iterable = as_bound(frame.model, node.iter)
+    given = (
+        part for part in _as_given(frame, iterable, found.run.frame) if not is_next(part)
+    )  # a batch is no data set
+    parts = (node.iter, iterable, *given)
+    names = (item.value for part in parts for item in subtree(part) if isinstance(item, cst.Name))
+    return any(is_named_evaluation(name) for name in names) or _is_in_called_evaluation(found)
 
 
-def is_named_evaluation(name: str) -> bool:
-    """Whether a name is one of what evaluates, or of what is evaluated on. Only a hint."""
-    return _NAMED_EVALUATION.search(_snake(name)) is not None
-
-
-def _snake(name: str) -> str:
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower().replace("testloader", "test").replace("valloader", "val")
+def _is_in_called_evaluation(found: LoopRun) -> bool:
+    """Whether the function around a loop is called an evaluation, and trains nothing itself. No test case is meant."""
+    frame = found.loop.frame
+    name = "" if frame.function is None else frame.function.name
+    if not is_named_evaluation(name) or (frame.caller is None and name.startswith("test_")):
+        return False
+    return not any(event.kind in _TRAINING for event in found.run.events if event.frame is frame)
 
 
 # -- in training mode --------------------------------------------------------------------------------------------------
@@ -129,7 +151,7 @@ def _may_train(found: _Round) -> bool:
     return all(
         forward.thing is not None and is_put_to_training(modes_before(run, forward.thing, forward))
         for forward in _asking_for_mode(found)
-    ) and not _wants_gradients(found)
+    ) and not _wants_gradients(found, _GRADIENT_WORDS - {"volatile"})
 
 
 def is_put_to_training(modes: frozenset[str]) -> bool:
@@ -138,7 +160,7 @@ def is_put_to_training(modes: frozenset[str]) -> bool:
 
 
 def _is_in_training_mode(found: _Round) -> bool:
-    if found.found.run.is_cut or _wants_gradients(found):
+    if found.found.run.is_cut or _wants_gradients(found, _GRADIENT_WORDS - {"volatile"}):
         return False
     asking = _asking_for_mode(found)
     return bool(asking) and all(_trains_while_it_evaluates(found, forward) for forward in asking)
@@ -168,12 +190,7 @@ def _trains_while_it_evaluates(found: _Round, forward: Event) -> bool:
         or records_graph(forward) is False
         or (_is_called_evaluation(found.found) and not _hands_on(found))
     )
-    if (
-        not is_evaluation
-        or not _is_over_evaluation_data(found.found)
-        or _is_discarded(forward)
-        or is_as_loaded(forward)
-    ):
+    if not is_evaluation or not is_over_evaluation_data(found.found) or _is_discarded(forward) or is_as_loaded(forward):
         return False
     value = forward.frame.value(forward.node.func) if isinstance(forward.node, cst.Call) else None
     depends = _depends_on_mode(forward)
@@ -184,10 +201,10 @@ def _trains_while_it_evaluates(found: _Round, forward: Event) -> bool:
         return is_trained(run, module)
     if depends is not True or not isinstance(value, Module) or value.call is None or not is_made_within(run, module):
         return False
-    return not _is_switched_by_maker(module) and (value.definition is None or not switches_itself(value.definition))
+    return not is_switched_by_maker(module) and (value.definition is None or not switches_itself(value.definition))
 
 
-def _is_over_evaluation_data(found: LoopRun) -> bool:
+def is_over_evaluation_data(found: LoopRun) -> bool:
     """Whether a loop runs over a loader, or what is called test data: no list of samples, none of cases of a test."""
     loop = found.loop
     assert isinstance(loop.node, cst.For)
@@ -205,7 +222,7 @@ def switches_itself(definition: ClassInfo) -> bool:
     return any(_switches(info.methods["__init__"]) for info in definition.lineage if "__init__" in info.methods)
 
 
-def _is_switched_by_maker(module: Thing) -> bool:
+def is_switched_by_maker(module: Thing) -> bool:
     """Whether a function of the project that makes a module may switch its mode before it gives it back."""
     made = [(root.scope.model, root.value) for root in module.roots if isinstance(root, Binding)]
     makers = [model.value(value.func) for model, value in made if isinstance(value, cst.Call)]
@@ -232,8 +249,41 @@ def _switches(function: FunctionInfo) -> bool:
 
 
 def _hands_on(found: _Round) -> bool:
-    """Whether something in the loop that cannot be looked into may train."""
-    return any(event.kind is Kind.UNKNOWN for event in events(found.found.loop.body))
+    """Whether something unknown in the loop may train: it is given the model, or what hangs on a graph."""
+    unknown = (event for event in events(found.found.loop.body) if event.kind is Kind.UNKNOWN)
+    return any(_may_train_with(event, found) for event in unknown)
+
+
+def _may_train_with(event: Event, found: _Round) -> bool:
+    call, run = event.node, found.found.run
+    if not isinstance(call, cst.Call) or any(event.concerns(forward.thing) for forward in found.forwards):
+        return True
+    if event.frame.thing(call.func) in run.derived("functions of losses", partial(_functions_of_losses, run)):
+        return False
+    receiver = [call.func.value] if isinstance(call.func, cst.Attribute) else []
+    given = [*receiver, *(arg.value for arg in call.args)]
+    return any(
+        event.frame is not forward.frame
+        or any(item is forward.node for item in subtree(part))
+        or _comes_from(event.frame, part, forward.node, set())
+        for part in given
+        if not hangs_on_nothing(event.frame.value(part))
+        for forward in found.forwards
+    )
+
+
+def _functions_of_losses(run: Run) -> frozenset[Thing]:
+    """What cannot be looked into and gives the losses of a training: it computes them, and does not train by itself."""
+    backwards = [event for event in run.events if event.kind is Kind.BACKWARD]
+    made = (
+        event.frame.thing(event.node.func)
+        for event in run.events
+        if event.kind is Kind.UNKNOWN and isinstance(event.node, cst.Call)
+        if any(
+            item.frame is event.frame and _comes_from(item.frame, item.node, event.node, set()) for item in backwards
+        )
+    )
+    return frozenset(thing for thing in made if thing is not None)
 
 
 def _is_discarded(forward: Event) -> bool:
@@ -306,7 +356,7 @@ def _is_part_of_another(forward: Event, forwards: tuple[Event, ...]) -> bool:
     )
 
 
-def loop_over_data(forward: Event) -> object:
+def loop_over_data(forward: Event) -> Loop | None:
     """The innermost loop around a forward pass that gives it its data."""
     for loop in reversed(forward.loops):
         if isinstance(loop.node, cst.For) and (
@@ -370,25 +420,28 @@ def _is_frozen(found: _Round) -> bool:
     )
 
 
-def _wants_gradients(found: _Round) -> bool:
+def _wants_gradients(found: _Round, words: frozenset[str] = _GRADIENT_WORDS) -> bool:
     """Whether a word of gradients stands in the loop, or in a function of the project that is called from it."""
     loop = found.found.loop
-    bodies: dict[int, cst.CSTNode] = {id(loop.node): loop.node}
+    bodies: dict[int, tuple[Frame, cst.CSTNode]] = {id(loop.node): (loop.frame, loop.node)}
     for event in events(loop.body):
         if event.frame is not loop.frame and event.frame.function is not None:
-            bodies[id(event.frame.function.node)] = event.frame.function.node
-    return any(says_gradients(body) for body in bodies.values())
+            bodies[id(event.frame.function.node)] = (event.frame, event.frame.function.node)
+    return any(says_gradients(body, words, frame) for frame, body in bodies.values())
 
 
-def says_gradients(body: cst.CSTNode) -> bool:
-    """Whether a word of gradients stands in some code, but not in ``requires_grad=False``."""
-    words = [item for item in subtree(body) if type(item) is cst.Name and item.value in _GRADIENT_WORDS]
-    if not words:
+def says_gradients(body: cst.CSTNode, words: frozenset[str] = _GRADIENT_WORDS, frame: Frame | None = None) -> bool:
+    """Whether a word of gradients stands in some code, but not in ``requires_grad=False``, nor where a run never is."""
+    said = [item for item in subtree(body) if type(item) is cst.Name and item.value in words]
+    if said and frame is not None:
+        living_nodes = {id(item) for item in living(frame, body)}
+        said = [item for item in said if id(item) in living_nodes]
+    if not said:
         return False
     refused = {
         id(item.keyword) for item in subtree(body) if isinstance(item, cst.Arg) and constant(item.value) is False
     }
-    return any(id(word) not in refused for word in words)
+    return any(id(word) not in refused for word in said)
 
 
 def _is_used_for_backward(found: LoopRun) -> bool:

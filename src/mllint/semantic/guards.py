@@ -51,6 +51,15 @@ def stays(step: Branches | Attempt) -> bool:
     return _stays(step.frame, node.test)
 
 
+def is_setting(step: Branches | Attempt) -> bool:
+    """Whether a test asks for nothing that differs from round to round, nor for the number of a round of the caller."""
+    node, frame = step.node, step.frame
+    if not isinstance(step, Branches) or not isinstance(node, cst.If) or not _stays(frame, node.test):
+        return False
+    names = [item for item in subtree(node.test) if isinstance(item, cst.Name)]
+    return not any(_loops_of(frame, name, _MAX_STEPS) for name in names)
+
+
 def _stays(frame: Frame, test: cst.BaseExpression) -> bool:
     """Whether a test comes out alike in every round: no variable in it is bound in a loop, and nothing is counted."""
     for node in subtree(test):

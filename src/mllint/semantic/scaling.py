@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.semantic.clipping import is_infinite
-from mllint.semantic.guards import counts_rounds, exclude_each_other
+from mllint.semantic.guards import counts_rounds, exclude_each_other, is_setting
 from mllint.semantic.owners import maker, updates
 from mllint.semantic.participants import goes_through_scaler, is_given_optimizer
 from mllint.semantic.paths import Paths
 from mllint.semantic.runs import Occurrence, Run
 from mllint.semantic.scopes import BindingKind
-from mllint.semantic.steps import Branches, Event, Kind, Loop, events
+from mllint.semantic.steps import Attempt, Branches, Event, Kind, Loop, events
 from mllint.semantic.things import Frame, Thing
 from mllint.semantic.values import Function, Instance, Module, Symbol
 from mllint.syntax.shape import argument, constant, string_literal
@@ -39,10 +39,19 @@ def step_after_scaled_clip(model: "Model", clip: cst.CSTNode) -> Event | None:
     found: Event | None = None
     for occurrence in model.runs.at(clip):
         step = None if occurrence.event.kind is not Kind.CLIP else _step_of_scaled_clip(occurrence)
-        if step is None:
+        if step is None and not _clips_plain(occurrence):
             return None
-        found = step
+        found = step or found
     return found
+
+
+def _clips_plain(occurrence: Occurrence) -> bool:
+    """Whether a clip surely finds gradients of losses that nobody scaled: the function clips for both ways to train."""
+    run, clip = occurrence.run, occurrence.event
+    return not run.is_cut and all(
+        isinstance(state, Event) and state.kind is Kind.BACKWARD and not _is_scaled(state)
+        for state in _states(run, clip) - {None}
+    )
 
 
 def can_be_unscaled_at(model: "Model", clip: cst.CSTNode, step: Event) -> bool:
@@ -315,10 +324,17 @@ def _is_of_loop(state: Event | None, call: Event) -> bool:
 def _is_repeated(call: Event) -> bool:
     """Whether a call comes in every round of a loop in which the scaler is updated only in some."""
     loop = call.loops[-1] if call.loops else None
-    if loop is None or not call.happens_in_every_round(loop):
+    if loop is None or not _happens_in_all_rounds_or_none(call, loop):
         return False
     updates_ = [event for event in events(loop.body) if event.kind is Kind.UPDATE_SCALE]
     return bool(updates_) and all(is_guarded(event, loop) for event in updates_)
+
+
+def _happens_in_all_rounds_or_none(event: Event, loop: Loop) -> bool:
+    """Whether nothing but settings, which stay as they are, stands between a loop and an event."""
+    steps = [around.step for around in event.around]
+    inner = steps[steps.index(loop) + 1 :]
+    return all(is_setting(step) for step in inner if isinstance(step, (Branches, Attempt)))
 
 
 def is_guarded(event: Event, loop: Loop) -> bool:

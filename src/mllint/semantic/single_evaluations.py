@@ -6,16 +6,17 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.semantic.data_loops import may_be_model, names_in
+from mllint.semantic.data_loops import is_named_evaluation, may_be_model, names_in
 from mllint.semantic.evaluation import (
-    is_named_evaluation,
+    is_over_evaluation_data,
     is_put_to_training,
+    is_switched_by_maker,
     loop_over_data,
     says_gradients,
     switches_itself,
 )
 from mllint.semantic.mode_layers import depends_on_mode
-from mllint.semantic.runs import Occurrence
+from mllint.semantic.runs import LoopRun, Occurrence
 from mllint.semantic.steps import Event, Kind
 from mllint.semantic.training_modes import (
     FRESH,
@@ -96,7 +97,8 @@ def _calls_in(node: cst.With | cst.FunctionDef) -> Iterator[cst.Call]:
 def _is_in_training_mode(occurrence: Occurrence, call: cst.Call) -> bool:
     run, forward = occurrence.run, occurrence.event
     module = forward.thing
-    if forward.kind is not Kind.FORWARD or module is None or run.is_cut or loop_over_data(forward) is not None:
+    loop = loop_over_data(forward)
+    if forward.kind is not Kind.FORWARD or module is None or run.is_cut or (loop and loop.frame is forward.frame):
         return False
     is_dropped = isinstance(forward.frame.model.tree.parent(forward.node), cst.Expr)
     if records_graph(forward) is not False or is_as_loaded(forward) or is_dropped:
@@ -109,14 +111,18 @@ def _is_in_training_mode(occurrence: Occurrence, call: cst.Call) -> bool:
     if depends is False or not modes or not is_put_to_training(modes):
         return False
     if TRAINED in modes:
+        if loop is not None:
+            return False
         return (_is_given_test_data(call) or (depends is True and is_named_evaluation(name))) and is_trained(
             run, module
         )
     if modes != {FRESH} or depends is not True or not isinstance(value, Module) or value.call is None:
         return False
+    if loop is not None and is_over_evaluation_data(LoopRun(run, loop, False)):
+        return False  # the loop is what is reported
     if _INFERRING.search(name) is None or not is_made_within(run, module) or not _is_loaded(occurrence, module):
         return False
-    return value.definition is None or not switches_itself(value.definition)
+    return not is_switched_by_maker(module) and (value.definition is None or not switches_itself(value.definition))
 
 
 def _is_loaded(occurrence: Occurrence, module: object) -> bool:

@@ -114,7 +114,7 @@ def _last_of(own: set[Event], state: Event | None, event: Event) -> Event | None
 def is_trained(run: Run, module: Thing) -> bool:
     """Whether a run computes gradients from a module's output in a loop, and no other modules alone are updated."""
     return any(is_one(event.thing, module) and is_updated_in(loop, module) for event in training_forwards(run)
-               for loop in event.loops[-1:])  # fmt: skip
+               for loop in event.loops[-2:])  # fmt: skip
 
 
 def is_updated_in(loop: Loop, module: Thing) -> bool:

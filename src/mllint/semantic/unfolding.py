@@ -8,6 +8,7 @@ import libcst as cst
 
 from mllint.semantic import flow
 from mllint.semantic.definitions import ClassInfo, FunctionInfo
+from mllint.semantic.given import truth
 from mllint.semantic.kinds import may_name_module, may_name_thing
 from mllint.semantic.steps import Around, Attempt, Branches, Event, Helper, Kind, Leave, Loop, Step, Within
 from mllint.semantic.things import Frame, Thing, is_nothing
@@ -106,20 +107,21 @@ class _Unfolding:
         steps = self._expression(node.test, frame, around)
         if _is_main_guard(node.test):
             return [*steps, *self._suite(node.body.body, frame, around)]
+        chosen = truth(frame, node.test)
+        if chosen is True:
+            return [*steps, *self._suite(node.body.body, frame, around)]
+        if chosen is False:
+            return [*steps, *self._orelse(node, frame, around)]
         branches = Branches(node, frame)
-        chosen = constant(node.test)
-        body = [] if chosen is False else self._suite(node.body.body, frame, (*around, Around(branches, 0)))
-        orelse: list[Step] = []
-        if node.orelse is not None and chosen is not True:
-            other = (*around, Around(branches, 1))
-            is_else = isinstance(node.orelse, cst.Else)
-            orelse = (
-                self._suite(node.orelse.body.body, frame, other)
-                if is_else
-                else self._compound(node.orelse, frame, other)
-            )
+        body = self._suite(node.body.body, frame, (*around, Around(branches, 0)))
+        orelse = self._orelse(node, frame, (*around, Around(branches, 1)))
         branches.arms = (body, orelse)
         return [*steps, *_kept(branches)]
+
+    def _orelse(self, node: cst.If, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
+        if isinstance(node.orelse, cst.Else):
+            return self._suite(node.orelse.body.body, frame, around)
+        return [] if node.orelse is None else self._compound(node.orelse, frame, around)
 
     def _loop(self, loop: Loop, node: cst.For | cst.While, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
         loop.body = self._suite(node.body.body, frame, (*around, Around(loop)))

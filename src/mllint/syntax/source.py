@@ -11,6 +11,9 @@ from mllint.diagnostics import Location
 from mllint.syntax.layout import Layout, layout_of
 
 _LINE_END = re.compile(r"\r\n?|\n")
+# https://pypi.org/project/future-fstrings: UTF-8 that is rewritten when it is imported; Python without it knows no such
+# encoding.
+_REWRITTEN = re.compile(rb"\A(?:[^\r\n]*\r?\n)?[ \t\f]*#[^\r\n]*?coding[:=][ \t]*future[-_]fstrings\b")
 
 
 class DecodingError(Exception):
@@ -28,10 +31,14 @@ def bytes_of(text: str) -> bytes:
     """
     data = text.encode("utf-8", "surrogatepass")
     try:
-        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+        encoding = _encoding_of(data)
         return data if encoding.startswith("utf-8") else text.encode(encoding)
     except (SyntaxError, UnicodeError):
         return data
+
+
+def _encoding_of(data: bytes) -> str:
+    return "utf-8" if _REWRITTEN.match(data) else tokenize.detect_encoding(io.BytesIO(data).readline)[0]
 
 
 class Source:
@@ -57,7 +64,7 @@ class Source:
         """
         mark = codecs.BOM_UTF8 if data.startswith(codecs.BOM_UTF8) else b""
         try:
-            encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+            encoding = _encoding_of(data)
         except (SyntaxError, UnicodeDecodeError) as error:
             raise DecodingError(str(error).partition(" for ")[0], 1) from None
         if mark:

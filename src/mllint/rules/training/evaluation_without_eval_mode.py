@@ -4,9 +4,10 @@ Finds loops that evaluate a model which is in training mode on every way there.
 
 A loop evaluates when nothing in it, or in the functions of the project that it calls, computes, clears or clips
 gradients or steps an optimizer, and when one of these holds: it runs under `no_grad()`; the dataset of its loader was
-made for evaluation (`train=False`, `split="test"`); the loader is called test or validation data, and nothing in the
-loop is unknown. The model counts as one in training mode when its own training goes on before, or when its class is
-seen to have dropout or batch normalization and nothing has switched it since it was made.
+made for evaluation (`train=False`, `split="test"`); the loader is called test or validation data, or the function
+around the loop an evaluation, and nothing unknown in the loop is given the model, or what has a graph. The model
+counts as one in training mode when its own training goes on before, or when its class is seen to have dropout or
+batch normalization and nothing has switched it since it was made.
 
 A forward pass under `no_grad()` that is in no loop over data evaluates, too, where what it is given is called test or
 validation data, or where the function around it is called after evaluation and the model is seen to have dropout or
@@ -87,7 +88,7 @@ from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, insert_after, insert_before
 from mllint.rule import Finding, Rule
 from mllint.semantic.data_loops import may_evaluate
-from mllint.semantic.evaluation import evaluated_module, evaluates_in_training_mode
+from mllint.semantic.evaluation import evaluated_module, evaluates_in_training_mode, trains_too
 from mllint.semantic.single_evaluations import OFF, single_evaluations
 
 _HELP = "call `eval()` of the model before it, and `train()` before the training goes on"
@@ -125,6 +126,8 @@ def check_function(function: cst.FunctionDef, context: Context) -> Iterator[Find
 
 
 def _fix(loop: cst.For, context: Context) -> NodeFix | None:
+    if trains_too(context.model, loop):
+        return None
     module = evaluated_module(context.model, loop)
     if module is None:
         return None

@@ -6,7 +6,8 @@ gradients from it.
 A loop evaluates when nothing in it, or in the functions of the project that it calls, computes, clears or clips
 gradients or steps an optimizer, and when one of these holds: the model is in evaluation mode on every way there; the
 dataset of the loader was made for evaluation (`train=False`, `split="test"`); the loader is called test or validation
-data and the same model is trained in another loop. A name alone is never enough.
+data, or the function around the loop an evaluation, and the same model is trained in another loop. A name alone is
+never enough. Of a function for both, `run(loader, train=False)`, the branches count that its caller chooses.
 
 ## Why is this bad?
 
@@ -73,7 +74,7 @@ from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, insert_before
 from mllint.rule import Finding, Rule
 from mllint.semantic.data_loops import may_evaluate
-from mllint.semantic.evaluation import evaluates_with_graph, wants_no_gradients
+from mllint.semantic.evaluation import evaluates_with_graph, trains_too, wants_no_gradients
 
 rule = Rule(
     code="ML311",
@@ -91,6 +92,11 @@ def check(loop: cst.For, context: Context) -> Iterator[Finding]:
     model = context.model
     if may_evaluate(model, loop) and model.gradients.off(loop) is not True and evaluates_with_graph(model, loop):
         framework = context.model.framework or "torch"
+        if trains_too(model, loop):
+            yield Finding(
+                loop, help="where it only evaluates, run it under `no_grad()`, or `set_grad_enabled(False)`", fix=None
+            )
+            return
         yield Finding(
             loop,
             help=f"put `@{framework}.no_grad()` on the function, or the loop under `with {framework}.no_grad():`",

@@ -1,0 +1,88 @@
+"""What a test comes out as in one run of a function, by the literals that its caller gives: ``train=False``."""
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from mllint.semantic.scopes import BindingKind
+from mllint.semantic.things import Frame
+from mllint.syntax.shape import constant, has_star_arguments, string_literal
+from mllint.syntax.walk import children
+
+_MAX_STEPS = 4
+_UNKNOWN = object()
+
+
+def truth(frame: Frame, test: cst.BaseExpression) -> bool | None:
+    """Whether a test is surely true, or false, in a run; ``None``: it cannot be told."""
+    match test:
+        case cst.UnaryOperation(operator=cst.Not(), expression=inner):
+            known = truth(frame, inner)
+            return None if known is None else not known
+        case cst.BooleanOperation(left=left, operator=operator, right=right):
+            decisive = isinstance(operator, cst.Or)
+            sides = (truth(frame, left), truth(frame, right))
+            if decisive in sides:
+                return decisive
+            return None if None in sides else not decisive
+        case cst.Comparison(left=left, comparisons=[cst.ComparisonTarget(operator=operator, comparator=right)]):
+            return _compared(frame, left, operator, right)
+        case cst.Name():
+            literal = _literal(frame, test, _MAX_STEPS)
+            return None if literal is _UNKNOWN else bool(literal)
+    return None
+
+
+def living(frame: Frame, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """The nodes of some code that a run may come by: not those in branches that it surely leaves out."""
+    pending = [node]
+    while pending:
+        current = pending.pop()
+        yield current
+        chosen = truth(frame, current.test) if isinstance(current, (cst.If, cst.IfExp)) else None
+        if chosen is None:
+            pending += children(current)
+        else:
+            assert isinstance(current, (cst.If, cst.IfExp))
+            taken = current.body if chosen else current.orelse
+            pending += [current.test] if taken is None else [current.test, taken]
+
+
+def _compared(
+    frame: Frame, left: cst.BaseExpression, operator: cst.BaseCompOp, right: cst.BaseExpression
+) -> bool | None:
+    if not isinstance(operator, (cst.Is, cst.IsNot, cst.Equal, cst.NotEqual)):
+        return None
+    one, other = _literal(frame, left, _MAX_STEPS), _literal(frame, right, _MAX_STEPS)
+    if _UNKNOWN in (one, other):
+        return None
+    return (type(one) is type(other) and one == other) == isinstance(operator, (cst.Is, cst.Equal))
+
+
+def _literal(frame: Frame, node: cst.BaseExpression, steps: int) -> object:
+    """The literal that an expression stands for: itself, or what the callers give for a parameter."""
+    text = string_literal(node)
+    if text is not None:
+        return text
+    value = constant(node)
+    if value is not ...:
+        return value
+    if not isinstance(node, cst.Name) or steps == 0:
+        return _UNKNOWN
+    bindings = frame.model.reaching(node)
+    if len(bindings) != 1 or bindings[0].kind is not BindingKind.PARAMETER or bindings[0].key != node.value:
+        return _UNKNOWN
+    given = frame.given(bindings[0])
+    if given is not None:
+        return _literal(*given, steps - 1)
+    parameter, call = bindings[0].node, frame.call
+    is_left_out = (
+        call is not None
+        and isinstance(parameter, cst.Param)
+        and frame.function is not None
+        and bindings[0].scope is frame.function.scope
+        and not has_star_arguments(call)
+    )
+    if not is_left_out or parameter.default is None:  # type: ignore[attr-defined]
+        return _UNKNOWN
+    return _literal(frame, parameter.default, 0)  # type: ignore[attr-defined]
