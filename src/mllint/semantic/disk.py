@@ -200,13 +200,14 @@ class Disk:
     def _imported(self) -> dict[str, list[Path]]:
         """The files of the project that have a name in one of their imports, by that name."""
         found: dict[str, list[Path]] = {}
-        for path in self.files() or ():
+        for path in self.files or ():
             if path.suffix == ".py":
                 imports = _IMPORTS.findall(self.read_whole(path))
                 for word in {word for text in imports for word in _WORD.findall(text)}:
                     found.setdefault(word.decode(), []).append(path)
         return found
 
+    @cached_property
     def files(self) -> tuple[Path, ...] | None:
         """The Python files and notebooks of the project, sorted; ``None`` when it is too large."""
         found: list[Path] = []
@@ -233,7 +234,7 @@ class Disk:
             return b""
 
     def _tree(self) -> str:
-        files = self.files()
+        files = self.files
         return "large" if files is None else self._digest_of(files)
 
     def _digest_of(self, paths: Iterator[Path] | tuple[Path, ...]) -> str:

@@ -139,27 +139,27 @@ def call_is_looked_into(value: Value | None) -> bool:
     return isinstance(value, Function)
 
 
-_BINDING = frozenset({cst.Assign, cst.AugAssign, cst.Del})
-
-
-def read_statement(frame: Frame, statement: cst.BaseSmallStatement) -> Seen | None:
+def read_statement(frame: Frame, statement: cst.CSTNode) -> Seen | None:
     """The event that a statement without a call is: ``parameter.grad = None``, ``del parameter.grad``."""
-    if type(statement) not in _BINDING:
+    kind = type(statement)
+    if kind is cst.Assign:
+        targets = statement.targets  # type: ignore[attr-defined]
+        target = targets[0].target if len(targets) == 1 else None
+    elif kind is cst.AugAssign or kind is cst.Del:
+        target = statement.target  # type: ignore[attr-defined]
+    else:
         return None
-    match statement:
-        case cst.Assign(targets=[cst.AssignTarget(target=cst.Attribute(attr=cst.Name(value="grad")) as target)]):
-            is_none = isinstance(statement.value, cst.Name) and statement.value.value == "None"
-            return Seen(Kind.ZERO if is_none else Kind.WRITE_GRADIENT, owner_of_parameters(frame, target.value))
-        case cst.AugAssign(target=cst.Attribute(attr=cst.Name(value="grad")) as target):
-            return Seen(Kind.WRITE_GRADIENT, owner_of_parameters(frame, target.value))
-        case cst.Del(target=cst.Attribute(attr=cst.Name(value="grad")) as target):
-            return Seen(Kind.ZERO, owner_of_parameters(frame, target.value))
-        case cst.Assign(targets=[cst.AssignTarget(target=cst.Attribute(attr=cst.Name(value=flag)) as target)]) if (
-            flag in ("requires_grad", "stop_gradient", "trainable")
-        ):
-            return Seen(Kind.FREEZE, owner_of_parameters(frame, target.value))
-        case cst.Assign(targets=[cst.AssignTarget(target=cst.Attribute(attr=cst.Name(value="training")) as target)]):
-            return Seen(Kind.SET_MODE, frame.thing(target.value))
+    if type(target) is not cst.Attribute:
+        return None
+    name = target.attr.value
+    if name == "grad":
+        value = getattr(statement, "value", None)
+        is_cleared = kind is cst.Del or (kind is cst.Assign and isinstance(value, cst.Name) and value.value == "None")
+        return Seen(Kind.ZERO if is_cleared else Kind.WRITE_GRADIENT, owner_of_parameters(frame, target.value))
+    if kind is cst.Assign and name in ("requires_grad", "stop_gradient", "trainable"):
+        return Seen(Kind.FREEZE, owner_of_parameters(frame, target.value))
+    if kind is cst.Assign and name == "training":
+        return Seen(Kind.SET_MODE, frame.thing(target.value))
     return None
 
 

@@ -78,7 +78,7 @@ class Mentions:
 
     @cached_property
     def _files(self) -> tuple[Path, ...] | None:
-        return self._disk.files()
+        return self._disk.files
 
 
 def _words(data: bytes) -> _Words:

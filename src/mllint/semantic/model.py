@@ -1,5 +1,6 @@
 """The facade over the model of one file: scopes, definitions, values, all computed when asked and remembered."""
 
+from collections import defaultdict
 from collections.abc import MutableMapping
 from functools import cached_property
 from pathlib import Path
@@ -260,9 +261,10 @@ class Model:
     @cached_property
     def names_by_word(self) -> dict[str, list[cst.Name]]:
         """The names of the file by their text, attributes' names and keywords included."""
-        found: dict[str, list[cst.Name]] = {}
+        found: dict[str, list[cst.Name]] = defaultdict(list)
         for name in self.tree.by_type.get(cst.Name, ()):
-            found.setdefault(name.value, []).append(name)
+            found[name.value].append(name)
+        found.default_factory = None  # type: ignore[attr-defined]
         return found
 
     @cached_property

@@ -103,7 +103,7 @@ def _comments_before(node: cst.CSTNode) -> list[str]:
 
 def root_of_chain(model: "Model", node: cst.BaseExpression) -> cst.BaseExpression | None:
     """The name, attribute or item that a chain of method calls starts from; ``None`` when that is a fresh value."""
-    while isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
+    while type(node) is cst.Call and type(node.func) is cst.Attribute:
         if model.library_name(node.func) is not None:
             return None
         node = node.func.value

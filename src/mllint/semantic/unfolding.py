@@ -61,10 +61,9 @@ class _Unfolding:
 
     def _small(self, statement: cst.CSTNode, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
         kind = type(statement)
-        if isinstance(statement, cst.BaseSmallStatement):
-            seen = flow.read_statement(frame, statement)
-            if seen is not None:
-                return [self._event(seen, statement, frame, around)]
+        seen = flow.read_statement(frame, statement)
+        if seen is not None:
+            return [self._event(seen, statement, frame, around)]
         steps: list[Step] = []
         if kind is cst.Assign or kind is cst.AnnAssign:
             value = statement.value  # type: ignore[attr-defined]
