@@ -90,7 +90,8 @@ def _may_record(found: _Round) -> bool:
 def _records_for_nothing(found: _Round) -> bool:
     node, run = found.found.loop.node, found.found.run
     assert isinstance(node, cst.For)
-    if trains_too(found.found.loop.frame.model, node) and not any(event.kind is Kind.BACKWARD for event in run.events):
+    is_in_sight = run.frame.function is None or any(event.kind is Kind.BACKWARD for event in run.events)
+    if not is_in_sight and trains_too(found.found.loop.frame.model, node):
         return False  # those who call it to evaluate are not in sight, nor is under what they do
     return (
         any(_is_evaluation(found, forward) for forward in found.forwards)
