@@ -38,7 +38,7 @@ class _Builder:
         self.scope.exit = self.block
 
     def _new(self, *after: Block) -> Block:
-        block = Block(after=list(after))
+        block = Block(after=list(after), is_live=any(before.is_live for before in after))
         self.blocks.append(block)
         return block
 
@@ -83,7 +83,11 @@ class _Builder:
     def _statement(self, node: cst.CSTNode) -> None:
         build = _COMPOUND.get(type(node))
         if build is not None:
+            before, first = self.block, self.order
             build(self, node)
+            end = self.block
+            if end is not before and end.is_live and end.around is None:
+                end.around = before, first, self.order
         elif isinstance(node, cst.BaseSmallStatement):
             self._small(node)
 
@@ -220,6 +224,7 @@ class _Builder:
         self._narrow(node.test)
         self._loop_body(node.body, header, end)
         if isinstance(node.test, cst.Name) and node.test.value == "True":
+            end.is_live = any(block.is_live for block in end.after)
             self.block = end
         else:
             self._loop_else(node.orelse, header, end)
@@ -235,6 +240,7 @@ class _Builder:
         if orelse is not None:
             self._suite(orelse.body)
         end.after.append(self.block)
+        end.is_live = any(block.is_live for block in end.after)
         self.block = end
 
     def _with(self, node: cst.With) -> None:
@@ -255,7 +261,7 @@ class _Builder:
             self._suite(node.orelse.body)
         ends = [self.block]
         for handler in node.handlers:
-            self.block = Block(after=list(start.after), interrupted=inside)
+            self.block = Block(after=list(start.after), interrupted=inside, is_live=start.is_live)
             self.blocks.append(self.block)
             self._here(handler)
             if handler.name is not None:

@@ -9,6 +9,7 @@ what was known of ``self.optimizer``.
 """
 
 import enum
+from bisect import bisect_right
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -60,12 +61,15 @@ class Block:
     """Statements that run one after another.
 
     ``after`` are the blocks that may run just before. ``interrupted`` are blocks at any point of which control may
-    have left for here (the body of a ``try`` before its handler).
+    have left for here (the body of a ``try`` before its handler). ``is_live``: some way leads here. ``around`` leads
+    past the compound statement that ends here: the block before it, and the order numbers between which it binds.
     """
 
     after: "list[Block]" = field(default_factory=list)
     interrupted: "list[Block]" = field(default_factory=list)
     bindings: dict[str, list[Binding]] = field(default_factory=dict)
+    is_live: bool = True
+    around: "tuple[Block, int, int] | None" = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +105,7 @@ class Scope:
     def empty(self) -> None:
         """Drop what is in it, which holds the scope in turn."""
         for block in self.blocks:
-            block.after, block.interrupted, block.bindings = [], [], {}
+            block.after, block.interrupted, block.bindings, block.around = [], [], {}, None
         self.bindings, self.places, self._reaching, self.blocks = {}, {}, {}, []
 
     @property
@@ -157,6 +161,7 @@ class Scope:
         unbound = False
         seen: set[int] = set()
         names = _with_prefixes(key)
+        orders = sorted(binding.order for name in names for binding in self.bindings.get(name, ()))
         pending = [start]
         while pending:
             block = pending.pop()
@@ -165,7 +170,12 @@ class Scope:
             seen.add(id(block))
             if block is self.entry:
                 unbound = True
-            for before in block.after:
+            after = block.after
+            if block.around is not None:
+                outside, first, end = block.around
+                if bisect_right(orders, first) == bisect_right(orders, end):
+                    after = [outside]  # nothing in between binds it
+            for before in after:
                 last = None
                 for name in names:
                     several = before.bindings.get(name)
