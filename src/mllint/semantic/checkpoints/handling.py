@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 MAX_NAMES = 4
 """Through how many names a dict is followed back."""
 
-_STATEMENTS = (cst.BaseSmallStatement, cst.BaseCompoundStatement)
 _KIND_QUESTIONS = frozenset({"isinstance", "hasattr", "type"})
 
 
@@ -70,7 +69,7 @@ def _is_examined(node: cst.BaseExpression, model: "Model") -> bool:
                 return True
             if isinstance(ancestor, cst.Call) and dotted_path(ancestor.func) in _KIND_QUESTIONS:
                 return True
-            if isinstance(ancestor, _STATEMENTS):
+            if isinstance(ancestor, (cst.SimpleStatementLine, cst.IndentedBlock)):
                 break
     return False
 

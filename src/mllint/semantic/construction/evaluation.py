@@ -417,14 +417,21 @@ _CHANGES = frozenset(
 
 def is_changed(model: "Model", key: str) -> bool:
     """Whether the file changes, in place, the list or dict that a name holds."""
-    for name in model.names_by_word.get(key.rpartition(".")[2], ()):
-        parent = model.tree.parent(name)
-        if isinstance(parent, cst.Attribute) and parent.value is name and parent.attr.value in _CHANGES:
-            return True
-        holder = model.tree.parent(parent) if isinstance(parent, cst.Subscript) and parent.value is name else None
-        if isinstance(holder, (cst.AssignTarget, cst.AugAssign, cst.Del)):
-            return True
-    return False
+    word = key.rpartition(".")[2]
+    asked = ("is changed", word)
+    if asked not in model.remembered:
+        model.remembered[asked] = any(_changes(model, name) for name in model.names_by_word.get(word, ()))
+    found: bool = model.remembered[asked]
+    return found
+
+
+def _changes(model: "Model", name: cst.Name) -> bool:
+    parent = model.tree.parent(name)
+    if type(parent) is cst.Attribute:
+        return parent.value is name and parent.attr.value in _CHANGES
+    if type(parent) is not cst.Subscript or parent.value is not name:
+        return False
+    return type(model.tree.parent(parent)) in (cst.AssignTarget, cst.AugAssign, cst.Del)
 
 
 _EVALUATORS: dict[type[cst.CSTNode], Callable[[Evaluator, Any, Frame], Any]] = {
