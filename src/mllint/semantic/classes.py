@@ -193,7 +193,7 @@ class Members:
         for model in self.models:
             for word in model.names_by_word.get(name, ()):
                 attribute = model.tree.parent(word)
-                if isinstance(attribute, cst.Attribute) and attribute.attr is word:
+                if type(attribute) is cst.Attribute and attribute.attr is word:
                     method = method_of_receiver(model, attribute.value)
                     if method is not None and self.is_related(method):
                         yield attribute, method
@@ -238,7 +238,7 @@ class Members:
 
 def makes_parameter(model: "Model", node: cst.BaseExpression) -> bool:
     """Whether an expression surely makes a new parameter."""
-    if not isinstance(node, cst.Call):
+    if type(node) is not cst.Call:
         return False
     callee = model.value(node.func)
     if isinstance(callee, Symbol):
@@ -250,6 +250,7 @@ def makes_parameter(model: "Model", node: cst.BaseExpression) -> bool:
     return False
 
 
+_SETTING = frozenset({cst.AnnAssign, cst.AugAssign, cst.For, cst.CompFor, cst.Del})
 _DISPLAY = frozenset({cst.Element, cst.StarredElement, cst.Tuple, cst.List})
 
 
@@ -259,11 +260,11 @@ def _statement_that_sets(model: "Model", node: cst.BaseExpression) -> cst.CSTNod
     parent = model.tree.parent(child)
     while type(parent) in _DISPLAY:
         child, parent = parent, model.tree.parent(parent)  # type: ignore[assignment,arg-type]
-    if isinstance(parent, cst.AssignTarget):
+    if type(parent) is cst.AssignTarget:
         return model.tree.parent(parent)
-    if isinstance(parent, (cst.AnnAssign, cst.AugAssign, cst.For, cst.CompFor, cst.Del)) and parent.target is child:
+    if type(parent) in _SETTING and parent.target is child:  # type: ignore[union-attr]
         return parent
-    if isinstance(parent, cst.AsName):
+    if type(parent) is cst.AsName:
         return next((item for item in model.tree.ancestors(parent) if isinstance(item, cst.With)), None)
     return None
 

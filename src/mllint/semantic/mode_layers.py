@@ -107,9 +107,10 @@ def _parts(holder: ClassInfo | FunctionInfo, body: cst.CSTNode, methods: frozens
     """What is made in a body; what is called there matters in these methods only (``None``: anywhere)."""
     model, found = holder.model, _Parts()
     for node in subtree(body):
-        if isinstance(node, cst.Attribute) and node.attr.value == "training":
+        kind = type(node)
+        if kind is cst.Attribute and node.attr.value == "training":  # type: ignore[attr-defined]
             found.depends = True
-        elif isinstance(node, cst.Name):
+        elif kind is cst.Name:
             mentioned = model.value(node)
             if isinstance(mentioned, ClassObject) and mentioned.definition is not holder:
                 found.classes.append(mentioned.definition)

@@ -134,11 +134,16 @@ def _is_given_away(model: "Model", node: cst.BaseExpression) -> bool:
     return False
 
 
+_COMPUTING = frozenset({cst.Call, cst.BinaryOperation, cst.UnaryOperation})
+
+
 def parameter_inside(model: "Model", node: cst.BaseExpression) -> cst.Call | None:
     """The new parameter that an expression computes a plain tensor from: ``nn.Parameter(x).cuda()``."""
     current: cst.BaseExpression = node
     changes, move = False, None
     while not makes_parameter(model, current):
+        if type(current) not in _COMPUTING:
+            return None
         match current:
             case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value=method))):
                 move = current if method in ("to", "cuda") and not changes else None

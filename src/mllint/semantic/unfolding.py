@@ -155,6 +155,9 @@ class _Unfolding:
     def _nothing(self, node: cst.CSTNode, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
         return []
 
+    def _of_value(self, node: cst.Attribute | cst.Arg, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
+        return self._expression(node.value, frame, around)
+
     def _evaluated_call(self, node: cst.Call, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
         steps = [step for part in (node.func, *node.args) for step in self._expression(part, frame, around)]
         return [*steps, *self._call(node, frame, around)]
@@ -262,6 +265,8 @@ _EXPRESSIONS: dict[type[cst.CSTNode], Callable[[_Unfolding, Any, Frame, tuple[Ar
         _Unfolding._nothing,
     ),
     **dict.fromkeys((cst.ListComp, cst.SetComp, cst.GeneratorExp), _Unfolding._elements),
+    cst.Attribute: _Unfolding._of_value,
+    cst.Arg: _Unfolding._of_value,
     cst.Call: _Unfolding._evaluated_call,
     cst.IfExp: _Unfolding._conditional,
     cst.BooleanOperation: _Unfolding._boolean_operation,
@@ -441,8 +446,8 @@ def _has_event(function: FunctionInfo) -> bool:
             if _may_be_forward(model, node.func):
                 return True
             # `getattr(callback, name)(trainer)`: who is called may know what it is given better than its name says.
-            words = given if isinstance(node.func, (cst.Call, cst.Subscript)) else own
-            if any(isinstance(arg.value, cst.Name) and arg.value.value in words for arg in node.args):
+            words = given if type(node.func) is cst.Call or type(node.func) is cst.Subscript else own
+            if any(type(arg.value) is cst.Name and arg.value.value in words for arg in node.args):
                 value = model.value(node.func)
                 if value is None and not _is_method_of_data(model, node):
                     return True
@@ -453,7 +458,7 @@ def _has_event(function: FunctionInfo) -> bool:
 
 def _may_be_forward(model: "Model", callee: cst.BaseExpression) -> bool:
     """Whether what is called may be a module, by its name or by what else the file does with it."""
-    while isinstance(callee, cst.Subscript):
+    while type(callee) is cst.Subscript:
         callee = callee.value
     path = dotted_path(callee)
     return path is not None and (

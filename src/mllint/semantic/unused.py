@@ -113,7 +113,7 @@ def _is_read_here(definition: "ClassInfo", name: str) -> bool:
         for word in model.names_by_word.get(name, ()):
             attribute = model.tree.parent(word)
             above = None if attribute is None else model.tree.parent(attribute)
-            if isinstance(above, cst.Call) and above.func is attribute and isinstance(attribute, cst.Attribute):
+            if type(above) is cst.Call and above.func is attribute and isinstance(attribute, cst.Attribute):
                 method = method_of_receiver(model, attribute.value)
                 if method is not None and method.owner is not None:
                     owners.add(id(method.owner.node))

@@ -51,12 +51,20 @@ def _children_getter(node_type: type[cst.CSTNode]) -> Callable[[Any], Any] | Non
     return get if len(fields) > 1 else lambda node: (get(node),)
 
 
+class _Getters(dict[type[cst.CSTNode], Callable[[Any], Any] | None]):
+    """For types of nodes, when they are first met: what gives the raw values of their child fields."""
+
+    def __missing__(self, node_type: type[cst.CSTNode]) -> Callable[[Any], Any] | None:
+        getter = self[node_type] = _children_getter(node_type)
+        return getter
+
+
+_GETTERS = _Getters()
+
+
 def children(node: cst.CSTNode) -> list[cst.CSTNode]:
     """The nodes directly under a node, whitespace, brackets and operators left out, in field order."""
-    node_type = type(node)
-    if node_type not in _GETTERS:
-        _GETTERS[node_type] = _children_getter(node_type)
-    getter = _GETTERS[node_type]
+    getter = _GETTERS[node.__class__]
     found: list[cst.CSTNode] = []
     for value in () if getter is None else getter(node):
         if value.__class__ is tuple or value.__class__ is list:
@@ -72,7 +80,18 @@ def subtree(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
     while pending:
         current = pending.pop()
         yield current
-        pending.extend(reversed(children(current)))
+        # Half of all nodes are names and numbers, with nothing in them.
+        getter = _GETTERS[current.__class__]
+        if getter is None:
+            continue
+        found: list[cst.CSTNode] = []
+        for value in getter(current):
+            if value.__class__ is tuple or value.__class__ is list:
+                found += value
+            elif value is not None and value.__class__ is not str and value.__class__ is not cst.MaybeSentinel:
+                found.append(value)
+        found.reverse()
+        pending += found
 
 
 class Tree:
@@ -99,16 +118,12 @@ class Tree:
 
     def _index(self) -> None:
         by_type, parents = self.by_type, self.parents
-        getters = _GETTERS
         stack: list[cst.CSTNode] = [self.module]
         while stack:
             node = stack.pop()
             node_type = type(node)
             by_type[node_type].append(node)
-            try:
-                getter = getters[node_type]
-            except KeyError:
-                getter = getters[node_type] = _children_getter(node_type)
+            getter = _GETTERS[node_type]
             if getter is None:
                 continue
             pending: list[cst.CSTNode] = []
@@ -176,6 +191,3 @@ class Tree:
         while parent is not None:
             yield parent
             parent = self.parents.get(id(parent))
-
-
-_GETTERS: dict[type[cst.CSTNode], Callable[[Any], Any] | None] = {}

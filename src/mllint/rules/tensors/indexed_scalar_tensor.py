@@ -155,9 +155,9 @@ def _is_old_paddle(value: Value | None, context: Context) -> bool:
 def _is_written(node: cst.Subscript, context: Context) -> bool:
     """Whether the item is assigned or deleted; there is no `.item()` to write to."""
     parent = context.parent(node)
-    if isinstance(parent, cst.AugAssign):
+    if type(parent) is cst.AugAssign:
         return parent.target is node
-    return isinstance(parent, (cst.AssignTarget, cst.Del))
+    return type(parent) is cst.AssignTarget or type(parent) is cst.Del
 
 
 def _without_steps(node: cst.BaseExpression) -> tuple[cst.BaseExpression, frozenset[str]]:
