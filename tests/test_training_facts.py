@@ -6,6 +6,7 @@ import libcst as cst
 import pytest
 
 from mllint.knowledge import lookup
+from mllint.semantic import evaluation
 from mllint.semantic.batches import batch_of_one
 from mllint.semantic.consumers import consumer
 from mllint.semantic.last_mode import surely_trains
@@ -16,6 +17,7 @@ from mllint.semantic.named_methods import named_method
 from mllint.semantic.schedulers import never_stepped
 from mllint.semantic.single_values import starved_norm
 from mllint.semantic.used_up import used_up
+from mllint.syntax.bare import bare_tree
 from mllint.syntax.parse import parse
 from mllint.syntax.source import Source
 from mllint.syntax.walk import Tree
@@ -305,3 +307,15 @@ def test_modules_that_surely_train(before: str, trains: bool) -> None:
     call = last(model)
     assert isinstance(call, cst.Call)
     assert surely_trains(model, call.func, call) is trains
+
+
+def test_makers_that_call_each_other_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [f"def make_{depth}():\n    return {' or '.join([f'make_{depth + 1}()'] * 9)}\n" for depth in range(12)]
+    text = "\n".join([*rows, "def make_12():\n    return make_0()\n"])
+    tree = bare_tree(text)
+    model = Model(tree, Source(text, "example.py"))
+    looked_at: list[str] = []
+    switches = evaluation._switches
+    monkeypatch.setattr(evaluation, "_switches", lambda info: looked_at.append(info.name) or switches(info))
+    assert not evaluation._may_switch([model.function_info(tree.by_type[cst.FunctionDef][0])])
+    assert sorted(looked_at) == sorted(f"make_{depth}" for depth in range(13))

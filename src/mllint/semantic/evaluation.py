@@ -38,7 +38,7 @@ from mllint.semantic.training_modes import (
     modes_before,
     records_graph,
 )
-from mllint.semantic.values import Elements, Function, Mapping, Module, Value
+from mllint.semantic.values import Elements, Function, Mapping, Module
 from mllint.syntax.shape import constant, dotted_path
 from mllint.syntax.walk import subtree
 
@@ -73,6 +73,10 @@ _MAX_STEPS = 6
 def trains_too(model: "Model", node: cst.For) -> bool:
     """Whether a loop that evaluates trains in other runs: ``run(loader, train=True)``."""
     return any(event.kind in _TRAINING for found in model.runs.loops_at(node) for event in events(found.loop.body))
+
+
+_MAX_MAKERS = 30
+"""How many functions are looked at, at most, to tell whether one that makes a module switches its mode."""
 
 
 # -- with a graph ------------------------------------------------------------------------------------------------------
@@ -227,18 +231,22 @@ def is_switched_by_maker(module: Thing) -> bool:
     """Whether a function of the project that makes a module may switch its mode before it gives it back."""
     made = [(root.scope.model, root.value) for root in module.roots if isinstance(root, Binding)]
     makers = [model.value(value.func) for model, value in made if isinstance(value, cst.Call)]
-    return any(_gives_switched(maker, _MAX_STEPS) for maker in makers)
+    return _may_switch([maker.definition for maker in makers if isinstance(maker, Function)])
 
 
-def _gives_switched(maker: Value | None, steps: int) -> bool:
-    """Whether a function, or another one whose result it gives back, calls ``eval()`` or ``train()``."""
-    if not isinstance(maker, Function):
-        return False
-    if steps <= 0 or _switches(maker.definition):
-        return True
-    model = maker.definition.model
-    called = (model.value(call.func) for call in _calls_in(maker.definition))
-    return any(_gives_switched(inner, steps - 1) for inner in called)
+def _may_switch(pending: list[FunctionInfo]) -> bool:
+    """Whether one of several functions, or one that they call, calls ``eval()`` or ``train()``, or there are many."""
+    seen: list[FunctionInfo] = []
+    while pending:
+        function = pending.pop()
+        if function in seen:
+            continue
+        if len(seen) == _MAX_MAKERS or _switches(function):
+            return True
+        seen.append(function)
+        called = (function.model.value(call.func) for call in _calls_in(function))
+        pending += [value.definition for value in called if isinstance(value, Function)]
+    return False
 
 
 def _calls_in(function: FunctionInfo) -> Iterator[cst.Call]:

@@ -80,7 +80,7 @@ def subtree(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
     while pending:
         current = pending.pop()
         yield current
-        # Half of all nodes are names and numbers, with nothing in them.
+        # As `children` does, but in place: half of all nodes are names and numbers, with nothing in them.
         getter = _GETTERS[current.__class__]
         if getter is None:
             continue

@@ -93,9 +93,7 @@ def check(loop: cst.For, context: Context) -> Iterator[Finding]:
     if may_evaluate(model, loop) and model.gradients.off(loop) is not True and evaluates_with_graph(model, loop):
         framework = context.model.framework or "torch"
         if trains_too(model, loop):
-            yield Finding(
-                loop, help="where it only evaluates, run it under `no_grad()`, or `set_grad_enabled(False)`", fix=None
-            )
+            yield Finding(loop, help="where it only evaluates, run it under `no_grad()`, or `set_grad_enabled(False)`")
             return
         yield Finding(
             loop,
