@@ -235,6 +235,7 @@ def test_benchmark_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert "1 files past the gate" in output
     assert "FAILED" not in output
     assert "flake8 with the plugin:" in output
+    assert "flake8 with the plugin and nothing changed:" in output
 
 
 def test_stopwatch_counts_each_second_once(monkeypatch: pytest.MonkeyPatch) -> None:

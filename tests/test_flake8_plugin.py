@@ -18,7 +18,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mllint.flake8_plugin import Plugin, _original_bytes
+from mllint.flake8_plugin import Plugin
+from mllint.flake8_session import _original_bytes
 
 DRIVER = """
 import contextlib, io, json, sys
@@ -225,6 +226,7 @@ def test_options_reach_the_core(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
         extend_select=["ML", "ML5", "E5"],
         mllint_target_torch="2.6",
         mllint_target_paddle=None,
+        mllint_no_cache=True,
     )
     Plugin.parse_options(None, options, None)
     targets = []
@@ -523,14 +525,14 @@ def test_nothing_heavy_is_imported_in_vain(project: Path, text: str, options: li
 def test_bytes_of_text_that_was_read_well(tmp_path: Path, content: bytes, text: str) -> None:
     file = tmp_path / "a.py"
     file.write_bytes(content)
-    assert _original_bytes(str(file), text) == content.replace(b"\r\n", b"\n")
-    assert _original_bytes("stdin", text) == content.replace(b"\r\n", b"\n")
+    assert _original_bytes(str(file), text, content) == content.replace(b"\r\n", b"\n")
+    assert _original_bytes("stdin", text, None) == content.replace(b"\r\n", b"\n")
 
 
 def test_bytes_of_text_that_was_misread(tmp_path: Path) -> None:
     file = tmp_path / "a.py"
-    file.write_bytes(b"torch = '\xe9'\r\n")
-    assert _original_bytes(str(file), "torch = 'é'\n") == b"torch = '\xe9'\r\n"
+    content = b"torch = '\xe9'\r\n"
+    assert _original_bytes(str(file), "torch = 'é'\n", content) == content
     # A buffer of the same name is not the file.
-    assert _original_bytes(str(file), "torch = 'è'\n") == "torch = 'è'\n".encode()
-    assert _original_bytes("a\0b", "é\n") == "é\n".encode()
+    assert _original_bytes(str(file), "torch = 'è'\n", content) == "torch = 'è'\n".encode()
+    assert _original_bytes("a\0b", "é\n", None) == "é\n".encode()

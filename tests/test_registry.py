@@ -11,9 +11,9 @@ import pytest
 from harness.style import assert_style
 from mllint._dev.rule_page import RulePage
 from mllint._dev.topics import TOPICS, topic_of
-from mllint.registry import RuleSet, UnknownSelectorError, all_rules, select
+from mllint.registry import RuleSet, all_rules, select
 from mllint.rule import Rule
-from mllint.selectors import listed_rules
+from mllint.selectors import UnknownSelectorError, listed_rules
 
 TESTS = Path(__file__).parent
 FRAMEWORKS = {"torch", "paddle", "numpy", "transformers"}

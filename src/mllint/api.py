@@ -11,8 +11,8 @@ import msgspec
 
 from mllint.diagnostics import Diagnostic, Location, Result, Severity, Status
 from mllint.fixer import FixResult
-from mllint.registry import UnknownSelectorError
 from mllint.runner import fix, lint
+from mllint.selectors import UnknownSelectorError
 from mllint.semantic.project import Project
 from mllint.settings import Settings
 from mllint.syntax.source import bytes_of

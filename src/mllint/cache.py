@@ -6,8 +6,9 @@ while it was checked, with the answer (``semantic.disk``). A result is used only
 are compared by their digests, never by times.
 
 The cache can be deleted at any time. One that is damaged, locked, full, read-only or of another version is made anew or
-left alone; nobody is told, and nothing but speed is lost. Several mllint may use it at once. It is written by the
-process that was started, never by those that it starts.
+left alone; nobody is told, and nothing but speed is lost. Several mllint may use it at once: the command writes it in
+the process that was started, never in those that it starts; as a flake8 plugin every process of flake8 writes what it
+found.
 """
 
 import contextlib
@@ -229,9 +230,9 @@ def key_of(path: str, real: str, root: str, settings: bytes) -> bytes:
     return _digest(version_digest(), settings, os.path.abspath(path), real, root)
 
 
-def settings_digest(settings: Settings) -> bytes:
-    """What stands for settings."""
-    return _digest(msgspec.json.encode(settings))
+def settings_digest(settings: Settings, *, noqa: bool) -> bytes:
+    """What stands for settings, and for whether ``noqa`` comments are read."""
+    return _digest(msgspec.json.encode(settings), noqa)
 
 
 def renamed(result: Result, path: str) -> Result:

@@ -9,6 +9,8 @@ What flake8 demands of a plugin, and where this module answers it:
 - Class attributes set in ``parse_options`` are the only state that its worker processes see.
 - flake8 starts in a tenth of a second. So LibCST, the rules and the settings are imported for the
   first file that mentions a framework, and not before.
+- A process may be forked from one that has checked files, serve an editor for days, or end without another word. So
+  what it keeps from file to file (``flake8_session``) is its own, and ends when options are parsed anew or it ends.
 - A user's ``ignore`` replaces every default one, so advice (ML9xx) cannot be kept off by flake8's
   own means. It is off here unless ``select`` or ``extend-select`` names it by more than the bare
   ``ML``, or ``[tool.mllint]`` does.
@@ -21,17 +23,14 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from multiprocessing.util import Finalize
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from mllint import __version__
 from mllint.syntax.gate import may_concern_rules
 
 if TYPE_CHECKING:
-    from mllint.baseline import Baseline
-    from mllint.configuration import Resolver
-    from mllint.diagnostics import Diagnostic
-    from mllint.runner import Runner
+    from mllint.flake8_session import Session
 
 _VERSION = re.compile(r"\d+(\.\d+)*")
 
@@ -46,6 +45,7 @@ class _Choice:
     """Whether flake8 would show any finding of mllint."""
     torch_version: str | None = None
     paddle_version: str | None = None
+    uses_cache: bool = True
 
 
 class Plugin:
@@ -63,7 +63,7 @@ class Plugin:
 
     @staticmethod
     def add_options(manager: Any) -> None:
-        """Register ``--mllint-target-torch`` and ``--mllint-target-paddle``."""
+        """Register ``--mllint-target-torch``, ``--mllint-target-paddle`` and ``--mllint-no-cache``."""
         for framework in ("torch", "paddle"):
             manager.add_option(
                 f"--mllint-target-{framework}",
@@ -73,6 +73,13 @@ class Plugin:
                 help=f"Oldest {framework} that the code must run with, such as 2.6. "
                 "(Default: what [tool.mllint] or the project's requirements say)",
             )
+        manager.add_option(
+            "--mllint-no-cache",
+            action="store_true",
+            default=False,
+            parse_from_config=True,
+            help="Neither ask nor tell mllint's cache what was found before.",
+        )
 
     @classmethod
     def parse_options(cls, manager: object, options: argparse.Namespace, args: object) -> None:
@@ -84,8 +91,9 @@ class Plugin:
             or any(code.startswith("ML") or "ML".startswith(code) for code in selected),
             torch_version=options.mllint_target_torch,
             paddle_version=options.mllint_target_paddle,
+            uses_cache=not options.mllint_no_cache,
         )
-        _surroundings.cache_clear()
+        _end_session()
 
     def run(self) -> Iterator[tuple[int, int, str, type["Plugin"]]]:
         """The findings as flake8 wants them: row, column from 0, code and message, and the plugin."""
@@ -105,11 +113,11 @@ class Plugin:
         text = "".join(self._lines)
         if not may_concern_rules(text.encode("utf-8", "surrogatepass")):
             return []
-        from mllint.registry import UnknownSelectorError
+        from mllint.selectors import UnknownSelectorError
         from mllint.settings import ConfigurationError
 
         try:
-            diagnostics = self._lint(_original_bytes(self._filename, text))
+            diagnostics = _session(self._choice).diagnostics(self._filename, text, self._tree)
         except (ConfigurationError, UnknownSelectorError) as error:
             return [(1, 0, _one_line(f"ML000 {error}"))]
         return [
@@ -117,89 +125,28 @@ class Plugin:
             for item in diagnostics
         ]
 
-    def _lint(self, data: bytes) -> tuple["Diagnostic", ...]:
-        from mllint.runner import Task, garbage_left_alone, set_aside
 
-        resolver, runner, baseline = _surroundings(self._choice)
-        folder = os.path.dirname(os.path.abspath(self._filename))
-        settings = resolver.for_folder(folder).settings
-        in_project = os.path.isfile(self._filename)
-        task = Task(self._filename, settings, data, in_project=in_project, noqa=False)
-        with garbage_left_alone():
-            diagnostics = runner.outcome(task, self._tree).result.diagnostics
-            set_aside(len(data))
-        return _without_accepted(diagnostics, self._filename, data, baseline)
+def _session(choice: _Choice) -> "Session":
+    """What this process keeps: of its own, where it was forked from one that had checked files."""
+    global _open_session
+    if _open_session is None or _open_session.process != os.getpid():
+        from mllint.flake8_session import Session
 
-
-@cache
-def _surroundings(choice: _Choice) -> tuple["Resolver", "Runner", "Baseline"]:
-    """Where settings come from, what is known of projects, what is accepted: once a process and set of options."""
-    from mllint import baseline
-    from mllint.configuration import Resolver
-    from mllint.registry import is_selector
-    from mllint.runner import Mode, Runner
-    from mllint.settings import Overrides
-
-    overrides = Overrides(
-        # flake8 takes any code for granted; so must the plugin.
-        extend_select=tuple(filter(is_selector, choice.selectors)),
-        torch_version=choice.torch_version,
-        paddle_version=choice.paddle_version,
-    )
-    return Resolver(overrides), Runner(Mode()), baseline.load(None)
+        _open_session = Session(choice.selectors, choice.torch_version, choice.paddle_version, choice.uses_cache)
+        # Unlike those of atexit, these are called in the workers of multiprocessing too.
+        Finalize(None, _end_session, exitpriority=10)
+    return _open_session
 
 
-def _without_accepted(
-    diagnostics: tuple["Diagnostic", ...], filename: str, data: bytes, baseline: "Baseline"
-) -> tuple["Diagnostic", ...]:
-    """The findings without those that the list of accepted findings counts.
-
-    It does not count what a ``noqa`` silences. That is left to flake8, which may have been told to show it.
-    """
-    if not diagnostics or baseline.key_of(filename) not in baseline.counts:
-        return diagnostics
-    from mllint.syntax.source import DecodingError, Source
-    from mllint.syntax.suppressions import Suppressions
-
-    try:
-        suppressions = Suppressions(Source.from_bytes(data, filename))
-    except DecodingError:
-        return diagnostics
-    counted = [item for item in diagnostics if not suppressions.silences(item.code, item.noqa_row, item.name)]
-    hidden = baseline.hidden_codes(filename, counted)
-    return tuple(item for item in diagnostics if item not in counted or item.code not in hidden)
+def _end_session() -> None:
+    """Write down what was learned; what comes next may be checked days later, or by other rules."""
+    global _open_session
+    session, _open_session = _open_session, None
+    if session is not None and session.process == os.getpid():
+        session.close()
 
 
-def _original_bytes(filename: str, text: str) -> bytes:
-    """The bytes that the file consists of, or could consist of.
-
-    flake8 reads a file that its encoding does not fit as Latin-1 and says nothing. To the core such
-    a file is shown as it is, so that the finding about it is not lost.
-    """
-    from mllint.syntax.source import DecodingError, Source, bytes_of
-
-    if not text.isascii() and max(text) <= "\xff":
-        as_read = text.encode("latin-1")
-        original = _content_of(filename)
-        if original is not None and _unified(original) == as_read:
-            try:
-                Source.from_bytes(original, filename)
-            except DecodingError:
-                return original
-    return bytes_of(text)
-
-
-def _content_of(filename: str) -> bytes | None:
-    try:
-        with open(filename, "rb") as file:
-            return file.read()
-    except (OSError, ValueError):
-        return None
-
-
-def _unified(data: bytes) -> bytes:
-    """The bytes with the line ends that flake8 makes of theirs."""
-    return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+_open_session: "Session | None" = None
 
 
 def _one_line(text: str) -> str:

@@ -6,7 +6,7 @@ from itertools import chain
 import msgspec
 
 from mllint.diagnostics import Applicability, Diagnostic, Result, Severity
-from mllint.selectors import best, names, specificity
+from mllint.selectors import UnknownSelectorError, best, names, specificity
 from mllint.settings import Settings
 
 
@@ -80,7 +80,7 @@ class Policy:
 
 
 def _check(settings: Settings) -> None:
-    from mllint.registry import UnknownSelectorError, is_selector
+    from mllint.registry import is_selector
 
     lists = (settings.fixable, settings.unfixable, settings.extend_safe_fixes, settings.extend_unsafe_fixes)
     for selector in (*chain(*lists), *(selector for selector, _ in settings.severities)):

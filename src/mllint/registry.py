@@ -10,18 +10,10 @@ import mllint.rules
 from mllint.diagnostics import OWN_CODES
 from mllint.dispatch import Dispatch
 from mllint.rule import Rule
-from mllint.selectors import best, is_broad, names
+from mllint.selectors import UnknownSelectorError, best, is_broad, names
 
 UNUSED_SUPPRESSION = ("ML002", "unused-suppression")
 """Code and name of what is no rule about code, but about the comments that silence rules."""
-
-
-class UnknownSelectorError(ValueError):
-    """A selector names no rule; ``selector`` is its text."""
-
-    def __init__(self, selector: str) -> None:
-        super().__init__(f"unknown rule selector `{selector}`")
-        self.selector = selector
 
 
 @cache

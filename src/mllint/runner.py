@@ -20,7 +20,7 @@ from mllint.discovery import Unreadable, reason_of
 from mllint.patterns import Patterns
 from mllint.policy import policy_of
 from mllint.requirements import lower_bounds
-from mllint.selectors import best
+from mllint.selectors import UnknownSelectorError, best
 from mllint.semantic.disk import content_digest
 from mllint.semantic.project_root import ProjectRoots
 from mllint.semantic.reads import Facts
@@ -337,7 +337,7 @@ def _rule_set(select: tuple[str, ...], ignore: tuple[str, ...], ignored_here: tu
         return chosen
     for selector in ignored_here:
         if not registry.is_selector(selector):
-            raise registry.UnknownSelectorError(selector)
+            raise UnknownSelectorError(selector)
     # Unlike `ignore`, what is ignored for a file holds however exactly a rule was selected.
     return registry.RuleSet(
         (rule for rule in chosen.rules if not any(registry.matches(rule, selector) for selector in ignored_here)),

@@ -8,6 +8,14 @@ from pathlib import Path
 _CODE = re.compile(r'^    code="(ML\d{3})",$', re.MULTILINE)
 
 
+class UnknownSelectorError(ValueError):
+    """A selector names no rule; ``selector`` is its text."""
+
+    def __init__(self, selector: str) -> None:
+        super().__init__(f"unknown rule selector `{selector}`")
+        self.selector = selector
+
+
 @cache
 def listed_rules() -> tuple[tuple[str, str], ...]:
     """Code and name of each rule by the look of its file: nothing is imported, and with the rules no parser."""
