@@ -9,10 +9,11 @@ import gc
 import re
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import libcst as cst
 
+from mllint.syntax.pieces import SIZE, UncertainError, joined, pieces
 from mllint.syntax.source import Source
 
 MAX_DEPTH = 200
@@ -72,9 +73,18 @@ def parse(source: Source) -> cst.Module:
         _bound_nesting(source)
     try:
         with _unchecked_nodes():
-            return cst.parse_module(parsable(source.text))
+            return _parsed(parsable(source.text))
     except cst.ParserSyntaxError as error:
         raise _as_python_says(source, error) from None
+
+
+def _parsed(text: str) -> cst.Module:
+    parts = pieces(text) if len(text) > 2 * SIZE else [text]
+    if len(parts) > 1:
+        # What is no program in pieces may be one as a whole; and where it is none, its error has its row.
+        with suppress(UncertainError, cst.ParserSyntaxError):
+            return joined([cst.parse_module(part) for part in parts])
+    return cst.parse_module(text)
 
 
 def parsable(text: str) -> str:
