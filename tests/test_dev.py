@@ -40,6 +40,7 @@ def test_every_command_exists_and_explains_itself(capsys: pytest.CaptureFixture[
 # -- new-rule -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_scaffold_passes_the_harness(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for part in ("src", "tests", "docs", "pyproject.toml", "README.md", "CHANGELOG.md"):
         source, target = ROOT / part, tmp_path / part

@@ -74,6 +74,7 @@ def of_default_rules_and_the_folders_own(places: Sequence[Place]) -> list[Place]
     )
 
 
+@pytest.mark.slow
 def test_command_reports_the_same(copied_fixtures: Path, engine_places: list[Place]) -> None:
     options = ["--isolated", "--no-cache", "--exit-zero", "--output-format", "json"]
     selected = ["--select", ",".join(["ML", *OPINIONS])]
@@ -90,6 +91,7 @@ def test_command_reports_the_same(copied_fixtures: Path, engine_places: list[Pla
     assert of_default_rules_and_the_folders_own(found) == engine_places
 
 
+@pytest.mark.slow
 def test_flake8_reports_the_same(copied_fixtures: Path, engine_places: list[Place]) -> None:
     selected = f"--select={','.join(['ML', *OPINIONS])}"
     output = run(["-m", "flake8", "--isolated", "--exit-zero", selected, "."], copied_fixtures)
@@ -102,6 +104,7 @@ def test_flake8_reports_the_same(copied_fixtures: Path, engine_places: list[Plac
     assert of_default_rules_and_the_folders_own(found) == engine_places
 
 
+@pytest.mark.slow
 def test_nothing_depends_on_the_hash_seed() -> None:
     outputs = {run(["-m", "harness.dump"], TESTS, PYTHONHASHSEED=seed, PYTHONPATH=PATHS) for seed in ("0", "4321")}
     assert len(outputs) == 1

@@ -9,6 +9,7 @@ import pytest
 
 from harness.cases import Case, all_cases, observed, read_markers
 from harness.metamorphic import MOVES, REWRITINGS, SIBLING, has_distant_markers
+from harness.thinning import thinned
 from mllint.engine import lint
 from mllint.semantic.project import Project
 
@@ -32,8 +33,7 @@ def _is_off(case: Case, text: str, rewriting: str) -> bool:
     return has_distant_markers(text) or any(match[1] in (None, rewriting) for match in _OFF.finditer(text))
 
 
-@pytest.mark.parametrize("rewriting", REWRITINGS)
-@pytest.mark.parametrize("case", _cases, ids=lambda case: case.id)
+@pytest.mark.parametrize(("case", "rewriting"), thinned(_cases, list(REWRITINGS), every=3))
 def test_findings_stay_the_same(case: Case, rewriting: str, tmp_path: Path) -> None:
     text = _text(case)
     rewritten = None if _is_off(case, text, rewriting) else REWRITINGS[rewriting](text)

@@ -109,6 +109,7 @@ def _seen(diagnostics: tuple[Diagnostic, ...]) -> list[tuple[object, ...]]:
     return [(found.code, found.message, found.location) for found in diagnostics]
 
 
+@pytest.mark.slow
 def test_findings_are_those_of_the_full_tree(monkeypatch: pytest.MonkeyPatch) -> None:
     rules, parsed = select([rule.code for rule in all_rules()], []), []
     cases = [case for case in all_cases() if case.root == case.path.parent]
