@@ -9,6 +9,7 @@ import libcst as cst
 
 from mllint.semantic.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.values import Function
+from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -53,14 +54,20 @@ def _climb(
     if function is None:
         found.setdefault((id(model), 0), Root(model, None, is_open))
         return True
-    if function in below or len(below) >= _MAX_DEPTH:
-        return function in below
+    if function in below:
+        return True
+    if len(below) >= _MAX_DEPTH:
+        # Nobody would be followed from further out: it is as though somebody called who is not in sight.
+        found.setdefault((id(model), id(function.node)), Root(model, function, True, instance_of))
+        return True
     calls = [*_calls(function, instance_of), *_calls_in_bases(function, instance_of)]
     is_open = is_open or _has_other_callers(function, calls)
+    if all(call.model.enclosing_function(call.node) is None for call in calls):
+        # A file that is run as a script may be imported, too.
+        calls += _calls_elsewhere(function, instance_of)
     if not calls:
-        calls = _calls_elsewhere(function, instance_of)
-    if not calls:
-        found.setdefault((id(model), id(function.node)), Root(model, function, is_open, instance_of))
+        for holder in (instance_of,) if instance_of is not None else _completing(function) or (None,):
+            found.setdefault((id(holder or model), id(function.node)), Root(model, function, is_open, holder))
     for call in calls:
         caller = call.model.enclosing_function(call.node)
         info = None if caller is None else call.model.function_info(caller)
@@ -68,6 +75,31 @@ def _climb(
         if not is_followed or len(found) > _MAX_ROOTS:
             return False
     return True
+
+
+def _completing(function: FunctionInfo) -> tuple[ClassInfo, ...]:
+    """The classes of its file that inherit a method which calls others that its own class leaves open."""
+    owner, own = function.owner, function.self_name
+    if owner is None or own is None or not function.model.tree.by_type.get(cst.ClassDef):
+        return ()
+    called = {
+        node.func.attr.value
+        for node in subtree(function.node.body)
+        if type(node) is cst.Call and isinstance(node.func, cst.Attribute)
+        if getattr(node.func.value, "value", None) == own
+    }
+    missing = {name for name in called if owner.method(name) is None}
+    if not missing:
+        return ()
+    classes = (function.model.class_info(node) for node in function.model.tree.by_type[cst.ClassDef])
+    return tuple(
+        item
+        for item in classes
+        if item is not owner
+        and owner in item.lineage
+        and item.method(function.name) is function
+        and any(item.method(name) is not None for name in missing)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +158,8 @@ def _calls_elsewhere(function: FunctionInfo, instance_of: ClassInfo | None) -> l
     found: list[_Call] = []
     word = function.name if owner is None else owner.name
     for path in model.project.importers(Path(model.source.path), word)[:_MAX_FILES]:
-        other = model.neighbour(path)
+        # How a test uses it says nothing of how it is meant.
+        other = None if _is_of_tests(path, model.project.root) else model.neighbour(path)
         if other is None:
             continue
         for call in other.calls_by_word.get(function.name, ()):
@@ -134,6 +167,12 @@ def _calls_elsewhere(function: FunctionInfo, instance_of: ClassInfo | None) -> l
             if isinstance(value, Function) and is_same(value.definition, function):
                 found.append(_Call(other, call))
     return found if len(found) <= _MAX_ROOTS else []
+
+
+def _is_of_tests(path: Path, root: Path) -> bool:
+    """Whether a file of a project is one of tests, by its name or its folder's."""
+    folders = path.relative_to(root).parts[:-1] if path.is_relative_to(root) else ()
+    return path.stem.startswith("test_") or path.stem.endswith("_test") or not {"test", "tests"}.isdisjoint(folders)
 
 
 def is_same(one: FunctionInfo, other: FunctionInfo) -> bool:

@@ -11,7 +11,7 @@ from mllint.semantic.kinds import may_name_module
 from mllint.semantic.scopes import BindingKind
 from mllint.semantic.unfolding import matters
 from mllint.semantic.values import Function, Module, Object, Value
-from mllint.syntax.shape import dotted_path
+from mllint.syntax.shape import dotted_path, integer_literal
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -66,7 +66,15 @@ def _fed(model: "Model", node: cst.For) -> Iterator[cst.Call]:
     They are found from the names: of all that stands in a loop, little holds what it binds.
     """
     scope = model.scope_of(node)
-    pending = set() if _counts(node.iter) else names_in(node.target)
+    if _counts(node.iter):
+        counted, pending = _pieces(node)
+        yield from (
+            item
+            for item in subtree(node.body)
+            if type(item) is cst.Call and any(_is_piece(arg.value, counted) for arg in item.args)
+        )
+    else:
+        pending = names_in(node.target)
     for call in (call for word in _NEXT for call in model.calls_by_word.get(word, ())):
         for parent in _holders(model, call, node)[:2]:
             if type(parent) is cst.Call:
@@ -164,7 +172,7 @@ def as_bound(model: "Model", iterable: cst.BaseExpression) -> cst.BaseExpression
 
 def bound_by(node: cst.For) -> set[str]:
     """The names in a loop that hold what it binds, what it takes from an iterator, or what is made of that."""
-    bound = set() if _counts(node.iter) else names_in(node.target)
+    bound = _pieces(node)[1] if _counts(node.iter) else names_in(node.target)
     for statement in subtree(node.body):
         if type(statement) is cst.Assign and (is_next(statement.value) or bound & _data_names(statement.value)):
             bound |= {name for target in statement.targets for name in names_in(target.target)}
@@ -176,6 +184,53 @@ def _data_names(node: cst.BaseExpression) -> set[str]:
     parts = list(subtree(node))
     called = {id(item.func) for item in parts if type(item) is cst.Call}
     return {item.value for item in parts if type(item) is cst.Name and id(item) not in called}
+
+
+def is_piecewise(node: cst.For) -> bool:
+    """Whether a loop runs over numbers, and takes the data piece by piece, if at all."""
+    return _counts(node.iter)
+
+
+def is_fed_piece(node: cst.For, part: cst.BaseExpression) -> bool:
+    """Whether a loop that counts takes the data piece by piece: ``inputs[start : start + size]``."""
+    return _counts(node.iter) and _is_piece(part, _pieces(node)[0])
+
+
+def _pieces(node: cst.For) -> tuple[set[str], set[str]]:
+    """In a loop that counts: the names of its numbers, and those of the pieces of data that they cut out."""
+    counted, pieces = names_in(node.target), set[str]()
+    for statement in subtree(node.body):
+        if type(statement) is cst.Assign:
+            bound = {name for target in statement.targets for name in names_in(target.target)}
+            if _is_piece(statement.value, counted):
+                pieces |= bound
+            elif counted & names_in(statement.value) and _is_arithmetic(statement.value):
+                counted |= bound
+    return counted, pieces
+
+
+def _is_piece(node: cst.BaseExpression, counted: set[str]) -> bool:
+    """Whether an expression has a slice of several rows between numbers of a loop."""
+    return any(
+        type(item) is cst.Subscript and _is_slice_of_rows(item.slice[0].slice, counted) for item in subtree(node)
+    )
+
+
+def _is_slice_of_rows(index: cst.BaseSlice, counted: set[str]) -> bool:
+    if type(index) is not cst.Slice or index.lower is None or index.upper is None:
+        return False
+    upper = index.upper
+    is_one_row = isinstance(upper, cst.BinaryOperation) and integer_literal(upper.right) == 1
+    return not is_one_row and bool(counted & names_in(index))
+
+
+def _is_arithmetic(node: cst.BaseExpression) -> bool:
+    """Whether an expression is made of numbers: ``start + size``, ``min(start + size, total)``."""
+    return all(
+        isinstance(item.func, cst.Name) and item.func.value in ("min", "max", "int", "len")
+        for item in subtree(node)
+        if type(item) is cst.Call
+    )
 
 
 def is_next(node: cst.BaseExpression) -> bool:

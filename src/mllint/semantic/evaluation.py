@@ -10,21 +10,25 @@ import libcst as cst
 from mllint.semantic.data_loops import (
     as_bound,
     bound_by,
+    is_fed_piece,
     is_loader,
     is_named_evaluation,
     is_next,
+    is_piecewise,
     is_spelled_as_loader,
     names_in,
 )
 from mllint.semantic.data_sources import hangs_on_nothing
-from mllint.semantic.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.given import living
 from mllint.semantic.loaders import EVALUATION, role_of
 from mllint.semantic.made_anew import is_made_in
+from mllint.semantic.made_in_mode import is_switched_by_maker, switches_itself
 from mllint.semantic.mode_layers import depends_on_mode
+from mllint.semantic.outputs import are_detached, is_held_by_another
 from mllint.semantic.runs import LoopRun, Run
 from mllint.semantic.scopes import Binding, BindingKind
 from mllint.semantic.steps import Event, Kind, Loop, events
+from mllint.semantic.testing import is_test_code
 from mllint.semantic.things import Frame, Thing
 from mllint.semantic.training_modes import (
     EVAL,
@@ -38,16 +42,16 @@ from mllint.semantic.training_modes import (
     modes_before,
     records_graph,
 )
-from mllint.semantic.values import Elements, Function, Mapping, Module
-from mllint.syntax.shape import constant, dotted_path
+from mllint.semantic.values import Elements, Mapping, Module
+from mllint.semantic.weights import has_weights
+from mllint.syntax.shape import constant, dotted_path, string_literal
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
 _TRAINING = frozenset({
-    Kind.BACKWARD, Kind.STEP, Kind.MINIMIZE, Kind.WRITE_GRADIENT, Kind.ZERO, Kind.CLIP, Kind.SCALE, Kind.UNSCALE,
-    Kind.FREEZE,
+    Kind.BACKWARD, Kind.STEP, Kind.MINIMIZE, Kind.WRITE_GRADIENT, Kind.CLIP, Kind.SCALE, Kind.UNSCALE, Kind.FREEZE,
 })  # fmt: skip
 _GRADIENT_WORDS = frozenset({
     "grad", "backward", "requires_grad", "requires_grad_", "enable_grad", "retain_grad", "stop_gradient",
@@ -75,10 +79,6 @@ def trains_too(model: "Model", node: cst.For) -> bool:
     return any(event.kind in _TRAINING for found in model.runs.loops_at(node) for event in events(found.loop.body))
 
 
-_MAX_MAKERS = 30
-"""How many functions are looked at, at most, to tell whether one that makes a module switches its mode."""
-
-
 # -- with a graph ------------------------------------------------------------------------------------------------------
 
 
@@ -98,11 +98,25 @@ def _records_for_nothing(found: _Round) -> bool:
     if not is_in_sight and trains_too(found.found.loop.frame.model, node):
         return False  # those who call it to evaluate are not in sight, nor is under what they do
     return (
-        any(_is_evaluation(found, forward) for forward in found.forwards)
+        (any(_is_evaluation(found, forward) for forward in found.forwards) or _is_detached(found))
         and all(records_graph(forward) for forward in found.forwards)
         and not _is_frozen(found)
         and not _wants_gradients(found)
         and not _is_used_for_backward(found.found)
+    )
+
+
+def _is_detached(found: _Round) -> bool:
+    """Whether the outputs of a model are taken off their graph wherever they are read. In a test they are compared."""
+    model = found.found.loop.frame.model
+    if is_test_code(model) or not are_detached(found.forwards) or _hands_on(found):
+        return False
+    if is_held_by_another(events(found.found.loop.body), found.forwards):
+        return False
+    calls = [forward.node for forward in found.forwards]
+    return any(
+        isinstance(call, cst.Call) and has_weights(forward.frame.model, call.func) is not False
+        for call, forward in zip(calls, found.forwards, strict=True)
     )
 
 
@@ -130,8 +144,17 @@ def _is_called_evaluation(found: LoopRun) -> bool:
         part for part in _as_given(frame, iterable, found.run.frame) if not is_next(part)
     )  # a batch is no data set
     parts = (node.iter, iterable, *given)
-    names = (item.value for part in parts for item in subtree(part) if isinstance(item, cst.Name))
-    return any(is_named_evaluation(name) for name in names) or _is_in_called_evaluation(found)
+    names = [item for part in parts for item in subtree(part) if isinstance(item, cst.Name)]
+    words = (*(name.value for name in names), *(word for name in names for word in _literal_words(frame, name)))
+    return any(is_named_evaluation(word) for word in words) or _is_in_called_evaluation(found)
+
+
+def _literal_words(frame: Frame, name: cst.Name) -> Iterator[str]:
+    """The text that the variable of a loop over literals stands for in its round: ``loaders[phase]``."""
+    if frame.literals:
+        for binding in frame.model.reaching(name):
+            text = string_literal(frame.literals[binding]) if binding in frame.literals else None
+            yield from () if text is None else (text,)
 
 
 def _is_in_called_evaluation(found: LoopRun) -> bool:
@@ -220,41 +243,6 @@ def is_over_evaluation_data(found: LoopRun) -> bool:
         or _is_called_evaluation(found)
         or role_of(loop.frame, loop.node.iter) == EVALUATION
     )
-
-
-def switches_itself(definition: ClassInfo) -> bool:
-    """Whether a module may be put into evaluation mode by its own constructor."""
-    return any(_switches(info.methods["__init__"]) for info in definition.lineage if "__init__" in info.methods)
-
-
-def is_switched_by_maker(module: Thing) -> bool:
-    """Whether a function of the project that makes a module may switch its mode before it gives it back."""
-    made = [(root.scope.model, root.value) for root in module.roots if isinstance(root, Binding)]
-    makers = [model.value(value.func) for model, value in made if isinstance(value, cst.Call)]
-    return _may_switch([maker.definition for maker in makers if isinstance(maker, Function)])
-
-
-def _may_switch(pending: list[FunctionInfo]) -> bool:
-    """Whether one of several functions, or one that they call, calls ``eval()`` or ``train()``, or there are many."""
-    seen: list[FunctionInfo] = []
-    while pending:
-        function = pending.pop()
-        if function in seen:
-            continue
-        if len(seen) == _MAX_MAKERS or _switches(function):
-            return True
-        seen.append(function)
-        called = (function.model.value(call.func) for call in _calls_in(function))
-        pending += [value.definition for value in called if isinstance(value, Function)]
-    return False
-
-
-def _calls_in(function: FunctionInfo) -> Iterator[cst.Call]:
-    return (item for item in subtree(function.node.body) if isinstance(item, cst.Call))
-
-
-def _switches(function: FunctionInfo) -> bool:
-    return any(isinstance(item, cst.Name) and item.value in ("eval", "train") for item in subtree(function.node.body))
 
 
 def _hands_on(found: _Round) -> bool:
@@ -351,9 +339,20 @@ def _rounds(model: "Model", found: tuple[LoopRun, ...]) -> Iterator[_Round]:
             and loop_over_data(event) is item.loop
             and not is_made_in(item.loop, event, event.thing)
         )
-        whole = tuple(event for event in forwards if not _is_part_of_another(event, forwards))
-        if whole:
-            yield _Round(item, whole)
+        found_round = _Round(item, tuple(event for event in forwards if not _is_part_of_another(event, forwards)))
+        clears = any(event.kind is Kind.ZERO for event in inside)
+        if found_round.forwards and not (clears and _may_train_unseen(found_round)):
+            yield found_round
+
+
+def _may_train_unseen(found: _Round) -> bool:
+    """Whether gradients that are cleared in a loop may be computed there, by something that cannot be looked into.
+
+    They are not where nothing records a graph, or where the loop is the phase of one that trains in another.
+    """
+    if all(records_graph(forward) is False for forward in found.forwards):
+        return False
+    return not found.found.loop.frame.literals or _hands_on(found)
 
 
 def _is_part_of_another(forward: Event, forwards: tuple[Event, ...]) -> bool:
@@ -387,8 +386,10 @@ def _feeds(frame: Frame, node: cst.For, forward: Event) -> bool:
     if any(path.partition(".")[0] in names_in(node.target) for path in called):
         return False  # a loop over modules
     given = [part for arg in forward.node.args for part in _as_given(forward.frame, arg.value, frame)]
+    if is_piecewise(node) and frame.function is not None and frame.function.name == "forward":
+        return False  # parts of one batch
     bound = bound_by(node)
-    return any(bound & names_in(part) or is_next(part) for part in given)
+    return any(bound & names_in(part) or is_next(part) or is_fed_piece(node, part) for part in given)
 
 
 def _as_given(frame: Frame, expression: cst.BaseExpression, outer: Frame) -> Iterator[cst.BaseExpression]:
@@ -432,6 +433,8 @@ def _is_frozen(found: _Round) -> bool:
 def _wants_gradients(found: _Round, words: frozenset[str] = _GRADIENT_WORDS) -> bool:
     """Whether a word of gradients stands in the loop, or in a function of the project that is called from it."""
     loop = found.found.loop
+    if all(records_graph(forward) is False for forward in found.forwards):
+        words -= {"set_grad_enabled"}  # which is what switches them off
     bodies: dict[int, tuple[Frame, cst.CSTNode]] = {id(loop.node): (loop.frame, loop.node)}
     for event in events(loop.body):
         if event.frame is not loop.frame and event.frame.function is not None:

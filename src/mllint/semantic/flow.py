@@ -53,10 +53,10 @@ TRAINERS = frozenset({
 """Packages whose base classes and engines run the loop: what derives from them, or comes from them, is left alone."""
 
 _HARMLESS = frozenset({
-    *sys.stdlib_module_names, "PIL", "albumentations", "builtins", "comet_ml", "cv2", "einops", "h5py", "imageio",
-    "matplotlib", "mlflow", "numpy", "paddle", "pandas", "scipy", "seaborn", "skimage", "sklearn", "tensorboard",
-    "tensorboardX", "torch", "torchaudio", "torchmetrics", "torchtext", "torchvision", "tqdm", "visdom", "wandb",
-    "yaml",
+    *sys.stdlib_module_names, "PIL", "albumentations", "apex", "builtins", "comet_ml", "cv2", "einops", "h5py",
+    "imageio", "matplotlib", "mlflow", "numpy", "paddle", "pandas", "scipy", "seaborn", "skimage", "sklearn",
+    "tensorboard", "tensorboardX", "torch", "torchaudio", "torchmetrics", "torchtext", "torchvision", "tqdm", "visdom",
+    "wandb", "yaml",
 })  # fmt: skip
 """Packages whose functions do nothing to an optimizer, a scheduler or the mode of a module that they are given."""
 
@@ -157,6 +157,8 @@ def read_statement(frame: Frame, statement: cst.CSTNode) -> Seen | None:
         is_cleared = kind is cst.Del or (kind is cst.Assign and isinstance(value, cst.Name) and value.value == "None")
         return Seen(Kind.ZERO if is_cleared else Kind.WRITE_GRADIENT, owner_of_parameters(frame, target.value))
     if kind is cst.Assign and name in ("requires_grad", "stop_gradient", "trainable"):
+        if isinstance(frame.value(target.value), Module):
+            return None  # an attribute that no parameter of the module asks for
         return Seen(Kind.FREEZE, owner_of_parameters(frame, target.value))
     if kind is cst.Assign and name == "training":
         return Seen(Kind.SET_MODE, frame.thing(target.value))
@@ -328,6 +330,9 @@ def _forward(frame: Frame, call: cst.Call) -> Seen | None:
 
 def _freeze(frame: Frame, call: cst.Call) -> Seen | None:
     receiver = _receiver(call)
+    made = receiver.func if isinstance(receiver, cst.Call) else None
+    if isinstance(made, cst.Attribute) and made.attr.value in ("detach", "clone"):
+        return None  # of a tensor
     return None if receiver is None else Seen(Kind.FREEZE, frame.thing(receiver))
 
 

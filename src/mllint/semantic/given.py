@@ -4,12 +4,14 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from mllint.semantic.scopes import BindingKind
+from mllint.semantic.scopes import Binding, BindingKind
 from mllint.semantic.things import Frame
 from mllint.syntax.shape import constant, has_star_arguments, string_literal
 from mllint.syntax.walk import children
 
 _MAX_STEPS = 4
+_MAX_ROUNDS = 4
+"""Loops over more literals than these are taken as one."""
 _UNKNOWN = object()
 
 
@@ -29,8 +31,66 @@ def truth(frame: Frame, test: cst.BaseExpression) -> bool | None:
             return _compared(frame, left, operator, right)
         case cst.Name():
             literal = _literal(frame, test, _MAX_STEPS)
-            return None if literal is _UNKNOWN else bool(literal)
+            return _kept_truth(frame, test) if literal is _UNKNOWN else bool(literal)
     return None
+
+
+def _kept_truth(frame: Frame, name: cst.Name) -> bool | None:
+    """The outcome of the test that a name stands for: ``is_train = phase == "train"``."""
+    bindings = frame.model.reaching(name)
+    given = frame.given(bindings[0]) if len(bindings) == 1 else None
+    if given is not None and isinstance(given[1], cst.Name):
+        return _kept_truth(given[0], given[1])
+    value = bindings[0].value if len(bindings) == 1 and bindings[0].kind is BindingKind.ASSIGN else None
+    is_test = isinstance(value, (cst.Comparison, cst.UnaryOperation, cst.BooleanOperation))
+    return truth(frame, value) if is_test and value is not None and not bindings[0].path else None
+
+
+def literal_rounds(frame: Frame, node: cst.For) -> "list[Frame]":
+    """The rounds of a loop over a few literals, each as a run of its own: ``for phase in ("train", "val")``.
+
+    Empty for other loops, and for those that are left early.
+    """
+    made = node.iter
+    if type(made) is cst.Name:
+        bindings = frame.model.reaching(made)
+        is_assigned = len(bindings) == 1 and bindings[0].kind is BindingKind.ASSIGN and not bindings[0].path
+        made = bindings[0].value if is_assigned and bindings[0].value is not None else made
+    if not isinstance(made, (cst.Tuple, cst.List)) or not 2 <= len(made.elements) <= _MAX_ROUNDS:
+        return []
+    bound = [item for several in frame.model.scope_of(node).bindings.values() for item in several if item.node is node]
+    rounds = [_round(element.value, bound) for element in made.elements]
+    if not all(rounds) or node.orelse is not None or _may_leave(node):
+        return []
+    return [frame.in_round(literals) for literals in rounds]
+
+
+def _round(element: cst.BaseExpression, bound: "list[Binding]") -> "dict[Binding, cst.BaseExpression]":
+    """The variables of a loop that stand for literals in the round of an element."""
+    literals: dict[Binding, cst.BaseExpression] = {}
+    for binding in bound:
+        part: cst.BaseExpression | None = element
+        if binding.path:
+            place = binding.path[0] if len(binding.path) == 1 else None
+            is_there = (
+                isinstance(element, (cst.Tuple, cst.List)) and place is not None and place < len(element.elements)
+            )
+            part = element.elements[place].value if is_there else None  # type: ignore[attr-defined]
+        if part is not None and (string_literal(part) is not None or isinstance(constant(part), bool)):
+            literals[binding] = part
+    return literals
+
+
+def _may_leave(node: cst.For) -> bool:
+    """Whether a ``break`` or ``continue`` of the loop itself stands in it."""
+    pending: list[cst.CSTNode] = [node.body]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, (cst.Break, cst.Continue)):
+            return True
+        if not isinstance(item, (cst.For, cst.While, cst.FunctionDef, cst.Lambda)):
+            pending += children(item)
+    return False
 
 
 def living(frame: Frame, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
@@ -70,6 +130,8 @@ def _literal(frame: Frame, node: cst.BaseExpression, steps: int) -> object:
     if not isinstance(node, cst.Name) or steps == 0:
         return _UNKNOWN
     bindings = frame.model.reaching(node)
+    if len(bindings) == 1 and bindings[0] in frame.literals:
+        return _literal(frame, frame.literals[bindings[0]], 0)
     if len(bindings) != 1 or bindings[0].kind is not BindingKind.PARAMETER or bindings[0].key != node.value:
         return _UNKNOWN
     given = frame.given(bindings[0])

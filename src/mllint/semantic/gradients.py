@@ -1,10 +1,12 @@
 """Where gradients are switched off: contexts, decorators, switches, and functions that are only called from there."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from mllint.knowledge import lookup
+from mllint.semantic.definitions import FunctionInfo
 from mllint.semantic.values import ClassObject, Function
 from mllint.syntax.shape import constant
 from mllint.syntax.walk import subtree
@@ -23,6 +25,9 @@ _HOOKS_WITHOUT_GRADIENTS = frozenset({
     "validation_step", "test_step", "predict_step", "validation_epoch_end", "test_epoch_end",
     "on_validation_epoch_end", "on_test_epoch_end",
 })  # fmt: skip
+
+
+Truth = Callable[[cst.BaseExpression], bool | None]
 
 
 class Gradients:
@@ -46,16 +51,16 @@ class Gradients:
                 return self._function(ancestor)
         return self._switched(self.model.tree.module)
 
-    def inside(self, node: cst.CSTNode) -> str:
+    def inside(self, node: cst.CSTNode, truth: "Truth | None" = None) -> str:
         """What its own function, or file, does to gradients at a place: ``off``, ``on``, ``unknown`` or ``untouched``.
 
         Unlike ``off`` it does not ask who calls the function, and takes no context that it cannot look into for one
-        that leaves gradients alone.
+        that leaves gradients alone. ``truth`` knows what tests come out as: ``set_grad_enabled(phase == "train")``.
         """
         for ancestor in self.model.tree.ancestors(node):
             if isinstance(ancestor, cst.With):
                 for item in reversed(ancestor.items):
-                    state = "untouched" if item.item is node else self._looked_into(item.item)
+                    state = "untouched" if item.item is node else self._looked_into(item.item, truth=truth)
                     if state != "untouched":
                         return state
             elif isinstance(ancestor, cst.FunctionDef):
@@ -66,9 +71,11 @@ class Gradients:
                 return "unknown" if self._switched(ancestor) else "untouched"
         return "off" if self._switched(self.model.tree.module) else "untouched"
 
-    def _looked_into(self, context: cst.BaseExpression, is_decorator: bool = False) -> str:
+    def _looked_into(
+        self, context: cst.BaseExpression, is_decorator: bool = False, truth: "Truth | None" = None
+    ) -> str:
         """What a context, or decorator, does to gradients, its function or the name it is bound to looked into."""
-        state = self._context(context)
+        state = self._context(context, truth)
         if state != "untouched":
             return state
         target = context.func if isinstance(context, cst.Call) else context
@@ -96,7 +103,7 @@ class Gradients:
                 return state
         return "untouched"
 
-    def _context(self, context: cst.BaseExpression) -> str:
+    def _context(self, context: cst.BaseExpression, truth: "Truth | None" = None) -> str:
         """What entering a context does to gradients: ``off``, ``on``, ``unknown`` or ``untouched``."""
         target = context.func if isinstance(context, cst.Call) else context
         name = self.model.qualified_name(target)
@@ -106,6 +113,7 @@ class Gradients:
             return "unknown" if is_open else "untouched"
         if name in _SWITCHES and isinstance(context, cst.Call) and context.args:
             value = constant(context.args[0].value)
+            value = truth(context.args[0].value) if value is ... and truth is not None else value
             return "off" if value is False else "on" if value is True else "unknown"
         if name in _ON:
             return "on"
@@ -147,7 +155,7 @@ class Gradients:
         for call in self.model.calls_by_word.get(info.name, ()):
             # `optimizer.step()` is no call of a function `step`, and `model.train()` in `train` says nothing of it.
             is_other = info.owner is None and isinstance(call.func, cst.Attribute)
-            if is_other or self.model.enclosing_function(call) is function:
+            if is_other or self.model.enclosing_function(call) is function or _lacks_arguments(call, info):
                 continue
             callee = self.model.value(call.func)
             if callee is None or (isinstance(callee, Function) and callee.definition is info):
@@ -169,3 +177,9 @@ class Gradients:
                 ):
                     return True
         return False
+
+
+def _lacks_arguments(call: cst.Call, info: FunctionInfo) -> bool:
+    """Whether a call gives too little to be one of a function: ``model.train()`` is none of ``train(self, data)``."""
+    needed = sum(item.default is None for item in info.parameters) - (info.self_name is not None)
+    return len(call.args) < needed and not any(arg.star for arg in call.args)

@@ -11,7 +11,7 @@ import libcst as cst
 from mllint.semantic.definitions import ClassInfo
 from mllint.semantic.scopes import Binding, BindingKind
 from mllint.semantic.things import Frame, Thing
-from mllint.semantic.used_as import used_as
+from mllint.semantic.used_as import has_cleared, used_as
 from mllint.semantic.values import Instance, Module, Object, Symbol, Value
 from mllint.syntax.shape import dotted_path
 
@@ -48,11 +48,11 @@ def kind_of(frame: Frame, node: cst.BaseExpression) -> Called | None:
     if len(handed) == 1 and (kind := handed.pop()) is not None:
         return Called(kind, is_proven=False)
     is_made = all(isinstance(root, Binding) and _is_made_of_parameters(root) for root in thing.roots)
-    is_given = is_made or all(_may_be_given(root, thing) for root in thing.roots)
+    is_given = is_made or _is_parameter(frame, node) or all(_may_be_given(root, thing) for root in thing.roots)
     # It came in from outside, or something unknown made it: its uses and its name may say what nothing else does.
     # What is done to a scaler is done to nothing else, wherever it comes from.
     used = "optimizer" if is_made else used_as(frame.model, node)
-    if used is not None and (is_given or used == "scaler"):
+    if used is not None and (is_given or used == "scaler" or (used == "optimizer" and has_cleared(frame.model, node))):
         return Called(used, is_proven=False)
     if used is None and dotted_path(node) in frame.model.runs.used_as_modules:
         return Called("module", is_proven=False)
@@ -104,6 +104,12 @@ def _last_word(node: cst.BaseExpression) -> str | None:
         node = node.value
     path = dotted_path(node)
     return None if path is None else path.rpartition(".")[2].lower()
+
+
+def _is_parameter(frame: Frame, node: cst.BaseExpression) -> bool:
+    """Whether a name is a parameter of the function that runs, wherever the caller has it from."""
+    bindings = frame.model.reaching(node) if isinstance(node, cst.Name) else ()
+    return len(bindings) == 1 and bindings[0].kind is BindingKind.PARAMETER
 
 
 def _may_be_given(root: Binding | ClassInfo, thing: Thing) -> bool:

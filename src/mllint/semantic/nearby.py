@@ -25,9 +25,20 @@ def clears_beside(model: "Model", step: cst.Call) -> bool:
         isinstance(call.func, cst.Attribute)
         and dotted_path(call.func.value) in names - {None}
         and (home is _round_of(model, call) or any(item is home for item in model.tree.ancestors(call)))
+        and not _stand_in_two_arms(model, step, call)
         for word in _CLEARING
         for call in model.calls_by_word.get(word, ())
     )
+
+
+def _stand_in_two_arms(model: "Model", one: cst.CSTNode, other: cst.CSTNode) -> bool:
+    """Whether two nodes stand in two arms of one ``if``: no round that takes the one need come by the other."""
+    ways = [(node, *model.tree.ancestors(node)) for node in (one, other)]
+    places = {id(item): position for position, item in enumerate(ways[1])}
+    for position, item in enumerate(ways[0]):
+        if id(item) in places:
+            return isinstance(item, cst.If) and ways[0][position - 1] is not ways[1][places[id(item)] - 1]
+    return False
 
 
 def _round_of(model: "Model", node: cst.CSTNode) -> cst.CSTNode | None:

@@ -196,7 +196,7 @@ def made_by(frame: Frame, binding: Binding) -> Made | None:
     call = value.call if isinstance(value, Object) else None
     if call is None:
         return None
-    home = _run_of(frame, binding)
+    home = run_of(frame, binding)
     if model.tree.parent(call) is not None and model.scope_of(call) is binding.scope:
         return Made(home, call)
     if isinstance(binding.value, cst.Call):
@@ -208,7 +208,44 @@ def made_by(frame: Frame, binding: Binding) -> Made | None:
     return None
 
 
-def _run_of(frame: Frame, binding: Binding) -> Frame:
+def makings(frame: Frame, binding: Binding) -> list[Made | None]:
+    """Every call by which what a binding binds may be made; ``None`` among them for what is not known.
+
+    Functions of the project are looked into that give it back, alone or as a part of a tuple.
+    """
+    if binding.value is None or binding.kind is not BindingKind.ASSIGN:
+        return [None]
+    return _makings(run_of(frame, binding), binding.value, binding.path, _STEPS)
+
+
+def _makings(frame: Frame, node: cst.BaseExpression, path: tuple[int | None, ...], steps: int) -> list[Made | None]:
+    if steps <= 0:
+        return [None]
+    match node:
+        case cst.Name(value="None"):
+            return []
+        case cst.Name() if not path:
+            bindings = [item for item in frame.model.reaching(node) if not is_nothing(item)]
+            is_plain = bindings and all(item.kind is BindingKind.ASSIGN and item.value is not None for item in bindings)
+            found = (_makings(frame, item.value, item.path, steps - 1) for item in bindings if item.value is not None)
+            return [made for several in found for made in several] if is_plain else [None]
+        case cst.IfExp() if not path:
+            return [*_makings(frame, node.body, (), steps - 1), *_makings(frame, node.orelse, (), steps - 1)]
+        case cst.Tuple() if len(path) == 1 and path[0] is not None and path[0] < len(node.elements):
+            return _makings(frame, node.elements[path[0]].value, (), steps - 1)
+        case cst.Call():
+            called = frame.value(node.func)
+            if not isinstance(called, Function):
+                return [None if path else Made(frame, node)]
+            if frame.runs(called.definition) or not called.definition.scope.returns:
+                return [None]
+            inner = Frame(called.definition.model, called.definition, frame, node)
+            given = (item.value for item in called.definition.scope.returns)
+            return [made for value in given if value is not None for made in _makings(inner, value, path, steps - 1)]
+    return [None]
+
+
+def run_of(frame: Frame, binding: Binding) -> Frame:
     """The run of the body in which a binding stands: one that led to ``frame``, or any."""
     current: Frame | None = frame
     while current is not None:

@@ -13,12 +13,17 @@ if TYPE_CHECKING:
 # Packages that hold nothing but functions which fill the tensor that they are given, and give it back.
 FILLING = frozenset({"torch.nn.init"})
 _LAYERS = frozenset({"torch.nn", "paddle.nn"})
-_OPTIMIZERS = {"torch.optim": "torch.optim.Optimizer", "paddle.optimizer": "paddle.optimizer.Optimizer"}
+_OBJECTS = {
+    "torch.optim": ("optimizer", "torch.optim.Optimizer"),
+    "paddle.optimizer": ("optimizer", "paddle.optimizer.Optimizer"),
+    "torch.optim.lr_scheduler": ("scheduler", "torch.optim.lr_scheduler.LRScheduler"),
+    "paddle.optimizer.lr": ("scheduler", "paddle.optimizer.lr.LRScheduler"),
+}
 
 
 def member(call: cst.Call, package: Value | None) -> Member | None:
     """What ``getattr(package, name)`` picks, where it is the same kind of thing whatever the name."""
-    is_known = isinstance(package, Symbol) and package.name in FILLING | _LAYERS | _OPTIMIZERS.keys()
+    is_known = isinstance(package, Symbol) and package.name in FILLING | _LAYERS | _OBJECTS.keys()
     if not is_known or len(call.args) < 2 or any(arg.star for arg in call.args):
         return None
     assert isinstance(package, Symbol)
@@ -31,4 +36,4 @@ def result(model: "Model", call: cst.Call, package: str) -> Value | None:
         return model.value(call.args[0].value) if call.args and not call.args[0].star else None
     if package in _LAYERS:
         return Module("torch" if package == "torch.nn" else "paddle", call=call)
-    return Object("optimizer", _OPTIMIZERS[package], call)
+    return Object(*_OBJECTS[package], call)

@@ -8,13 +8,13 @@ import libcst as cst
 from mllint.knowledge import lookup
 from mllint.semantic.guards import stays
 from mllint.semantic.made_anew import is_made_in
-from mllint.semantic.owners import makers_of, seen_from
+from mllint.semantic.owners import Made, makers_of, makings, seen_from
 from mllint.semantic.paths import Paths
 from mllint.semantic.runs import Occurrence, Run
 from mllint.semantic.scopes import Binding
 from mllint.semantic.steps import Attempt, Branches, Event, Kind, Loop
 from mllint.semantic.things import Frame, Thing
-from mllint.semantic.values import Object
+from mllint.semantic.values import Instance, Object
 from mllint.syntax.shape import argument, integer_literal
 
 if TYPE_CHECKING:
@@ -28,15 +28,25 @@ _UPDATES = (Kind.STEP, Kind.MINIMIZE)
 
 def construction_of(scheduler: Thing | None) -> tuple[Binding, Object, cst.Call] | None:
     """Where the one scheduler that a thing may be is made: the binding, what it is, and the call."""
-    if scheduler is None or len(scheduler.path) > 1:
+    bindings = _bindings_of(scheduler)
+    if len(bindings) != 1:
         return None
-    makers = [maker for root in scheduler.roots for maker in makers_of(root, scheduler.path)]
-    if len(makers) != 1:
-        return None
-    value = makers[0].scope.model.binding_value(makers[0])
+    value = bindings[0].scope.model.binding_value(bindings[0])
     if not isinstance(value, Object) or value.kind != "scheduler" or value.call is None:
         return None
-    return makers[0], value, value.call
+    return bindings[0], value, value.call
+
+
+def constructions_of(frame: Frame, scheduler: Thing | None) -> tuple[Made, ...]:
+    """All calls by which a scheduler may be made, in this file or another; none where one of them is not known."""
+    found = [made for binding in _bindings_of(scheduler) for made in makings(frame, binding)]
+    return tuple(item for item in found if item is not None) if None not in found else ()
+
+
+def _bindings_of(scheduler: Thing | None) -> list[Binding]:
+    if scheduler is None or len(scheduler.path) > 1:
+        return []
+    return [maker for root in scheduler.roots for maker in makers_of(root, scheduler.path)]
 
 
 def steps_of_optimizer(run: Run, scheduler: Thing) -> tuple[Event, ...]:
@@ -45,21 +55,28 @@ def steps_of_optimizer(run: Run, scheduler: Thing) -> tuple[Event, ...]:
 
 
 def _steps_of_optimizer(run: Run, scheduler: Thing) -> tuple[Event, ...]:
-    made = construction_of(scheduler)
-    if made is None:
-        return ()
-    binding, value, call = made
     updates = [event for event in run.events if event.kind in _UPDATES and event.thing is not None]
-    if value.framework == "paddle":
+    made = construction_of(scheduler)
+    frame = next((event.frame for event in run.events if event.thing == scheduler), run.frame)
+    makers = constructions_of(frame, scheduler)
+    if any(item.frame.model.framework == "paddle" for item in makers):
         return tuple(event for event in updates if _learns_by(event, scheduler))
-    given = argument(call, 0, "optimizer")
-    optimizer = None if given is None else seen_from_maker(run, binding, given.value)
-    names = {optimizer, *(seen_from(root, optimizer) for root in scheduler.roots if scheduler.path)} - {None}
+    optimizers = {_optimizer_given(item) for item in makers}
+    if made is not None:
+        given = argument(made[2], 0, "optimizer")
+        optimizers.add(None if given is None else seen_from_maker(run, made[0], given.value))
+    names = {seen_from(root, item) for item in optimizers for root in scheduler.roots if scheduler.path} | optimizers
     return tuple(
         event
         for event in updates
         if event.thing is not None and any(name is not None and event.thing.may_be(name) for name in names)
     )
+
+
+def _optimizer_given(made: Made) -> Thing | None:
+    """The optimizer that the constructor of a scheduler is given."""
+    given = argument(made.call, 0, "optimizer")
+    return None if given is None else made.frame.thing(given.value)
 
 
 def seen_from_maker(run: Run, binding: Binding, node: cst.BaseExpression) -> Thing | None:
@@ -82,21 +99,17 @@ def _scope_of(frame: Frame) -> object:
 def _learns_by(update: Event, scheduler: Thing) -> bool:
     """Whether a Paddle optimizer was given a scheduler for its learning rate."""
     assert update.thing is not None
-    for root in update.thing.roots:
-        for maker in makers_of(root, update.thing.path):
-            model = maker.scope.model
-            value = model.binding_value(maker)
-            call = value.call if isinstance(value, Object) else None
-            if call is None:
-                continue
-            names = lookup.parameters(value.name) if isinstance(value, Object) else ()
-            position = names.index("learning_rate") if "learning_rate" in names else None
-            given = argument(call, position, "learning_rate")
-            function = model.enclosing_function(call)
-            frame = Frame(model, None if function is None else model.function_info(function))
-            thing = None if given is None else frame.thing(given.value)
-            if thing is not None and thing.may_be(scheduler):
-                return True
+    makers = [maker for root in update.thing.roots for maker in makers_of(root, update.thing.path)]
+    for made in (item for maker in makers for item in makings(update.frame, maker)):
+        value = None if made is None else made.frame.value(made.call)
+        if made is None or not isinstance(value, Object):
+            continue
+        names = lookup.parameters(value.name)
+        position = names.index("learning_rate") if "learning_rate" in names else None
+        given = argument(made.call, position, "learning_rate")
+        thing = None if given is None else made.frame.thing(given.value)
+        if thing is not None and thing.may_be(scheduler):
+            return True
     return False
 
 
@@ -124,7 +137,7 @@ def _update_behind(occurrence: Occurrence) -> Event | None:
         return None  # told the epoch, or a metric, it sets the learning rate for that
     loop = schedule.loops[-1]
     behind = [step for step in steps_of_optimizer(run, schedule.thing) if loop in step.loops]
-    if not behind or not _is_settled(schedule, behind[0], loop) or _is_chained(schedule.thing):
+    if not behind or not _is_settled(schedule, behind[0], loop) or _is_chained(schedule):
         return None
     optimizer = behind[0].thing
     assert optimizer is not None
@@ -165,15 +178,19 @@ def _paths(run: Run, schedule: Event, optimizer: Thing, loop: Loop) -> Paths[str
     return Paths(anew[-1].body if anew else run.steps, _FRESH, advance)
 
 
-def _is_chained(scheduler: Thing) -> bool:
-    """Whether a scheduler is one of warm-up: its first value may be meant to be skipped."""
-    made = construction_of(scheduler)
-    if made is None:
+def _is_chained(schedule: Event) -> bool:
+    """Whether a scheduler may be one of warm-up: its first value may be meant to be skipped."""
+    made = constructions_of(schedule.frame, schedule.thing)
+    return not made or all(_warms_up(item) for item in made)
+
+
+def _warms_up(made: Made) -> bool:
+    last = argument(made.call, None, "last_epoch")
+    if last is not None and integer_literal(last.value) != -1:
         return True
-    last = argument(made[2], None, "last_epoch")
-    return (last is not None and integer_literal(last.value) != -1) or made[1].name.rpartition(".")[2] in (
-        "LambdaLR",
-        "LambdaDecay",
-        "LinearWarmup",
-        "SequentialLR",
-    )
+    value = made.frame.value(made.call)
+    if isinstance(value, Instance):
+        # A step or a beginning of its own may do anything.
+        return any(name in info.methods for info in value.definition.lineage for name in ("step", "_initial_step"))
+    name = value.name if isinstance(value, Object) else ""
+    return name.rpartition(".")[2] in ("LambdaLR", "LambdaDecay", "LinearWarmup", "SequentialLR")

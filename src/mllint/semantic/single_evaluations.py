@@ -10,11 +10,10 @@ from mllint.semantic.data_loops import is_named_evaluation, may_be_model, names_
 from mllint.semantic.evaluation import (
     is_over_evaluation_data,
     is_put_to_training,
-    is_switched_by_maker,
     loop_over_data,
     says_gradients,
-    switches_itself,
 )
+from mllint.semantic.made_in_mode import is_switched_by_maker, switches_itself
 from mllint.semantic.mode_layers import depends_on_mode
 from mllint.semantic.runs import LoopRun, Occurrence
 from mllint.semantic.steps import Event, Kind

@@ -5,7 +5,7 @@ that is; a thing says which one.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -72,6 +72,8 @@ class Frame:
     """The run of the function around a nested one."""
     instance_of: ClassInfo | None = None
     """The class of the object whose method runs, where it is another than the one that defines the method."""
+    literals: dict[Binding, cst.BaseExpression] = field(default_factory=dict)
+    """What the variables of loops over literals stand for in this round: ``for phase in ("train", "val")``."""
     _things: dict[Binding, Thing | None] = field(default_factory=dict)
     _running: list[Binding] = field(default_factory=list)
 
@@ -87,6 +89,11 @@ class Frame:
             if frame.function is not None:
                 yield frame.function
             frame = frame.caller
+
+    def in_round(self, literals: dict[Binding, cst.BaseExpression]) -> "Frame":
+        """The same run of the body, in one round of a loop over literals."""
+        known = {**self.literals, **literals}
+        return replace(self, literals=known, _things=self._things, _running=self._running)
 
     def runs(self, function: FunctionInfo) -> bool:
         """Whether the function is running already: it calls itself."""
@@ -196,7 +203,7 @@ class Frame:
         return self._things[binding]
 
     def _bound(self, binding: Binding, steps: int) -> Thing | None:
-        own = self._published(binding) or Thing(frozenset({binding}))
+        own = self._published(binding) or self._given_back(binding, steps) or Thing(frozenset({binding}))
         value = binding.value
         match binding.kind:
             case BindingKind.PARAMETER:
@@ -249,6 +256,28 @@ class Frame:
                 holder = frame.receiver or Thing(frozenset({function.owner}))
                 return holder.part(key.removeprefix(function.self_name))
         return None
+
+    def _given_back(self, binding: Binding, steps: int) -> Thing | None:
+        """What the caller makes of what a function binds and returns: ``net`` of ``net, optimizer = build()``.
+
+        A function that is called twice gives two things; what each of them is called keeps them apart.
+        """
+        if binding.kind is not BindingKind.ASSIGN or "." in binding.key or not binding.scope.is_function:
+            return None
+        frame = self._frame_of(binding.scope)
+        if frame is None or frame.function is None or frame.call is None or frame.caller is None:
+            return None
+        path = place_in_returns(frame.function, binding)
+        bound = None if path is None else _bound_to_call(frame.caller.model, frame.call, path)
+        return None if bound is None else frame.caller._of_target(bound, steps)
+
+    def _of_target(self, binding: Binding, steps: int) -> Thing | None:
+        """The thing that a binding of this run's body binds."""
+        if "." not in binding.key:
+            return None if binding in self._running else self._remembered(binding, steps - 1)
+        target = _target_of(binding)
+        holder = None if target is None else self.thing(target.value, steps - 1)
+        return None if holder is None or target is None else holder.part(f".{target.attr.value}")
 
     def _frame_of(self, scope: Scope) -> "Frame | None":
         """The run to which a scope belongs: this one, or that of a function around it."""
@@ -327,6 +356,50 @@ class Frame:
         if not holder.path and any(isinstance(value, (cst.List, cst.Tuple)) for value in made):
             return None  # of things that have names of their own
         return holder.part(_EVERY)
+
+
+def place_in_returns(function: FunctionInfo, binding: Binding) -> tuple[int, ...] | None:
+    """Where every ``return`` of a function gives what a binding binds: ``()`` for all of it, or an index.
+
+    ``None`` where one of them does not, but for those that give nothing.
+    """
+    found: set[tuple[int, ...]] = set()
+    for statement in function.scope.returns:
+        value = statement.value
+        if value is None or (isinstance(value, cst.Name) and value.value == "None"):
+            continue
+        parts = value.elements if isinstance(value, cst.Tuple) else ()
+        places = [((), value), *(((index,), part.value) for index, part in enumerate(parts))]
+        here = [path for path, node in places if isinstance(node, cst.Name) and node.value == binding.key]
+        if len(here) != 1:
+            return None
+        found.add(here[0])
+    return found.pop() if len(found) == 1 else None
+
+
+def _bound_to_call(model: "Model", call: cst.Call, path: tuple[int, ...]) -> Binding | None:
+    """What an assignment binds to the result of a call, or to a part of it, also to ``build().to(device)``."""
+    node: cst.CSTNode = call
+    parent = model.tree.parent(node)
+    while isinstance(parent, cst.Attribute) and not path:
+        method = model.tree.parent(parent)
+        if parent.attr.value not in _SAME or not isinstance(method, cst.Call) or method.func is not parent:
+            return None
+        node, parent = method, model.tree.parent(method)
+    if not isinstance(parent, cst.Assign) or len(parent.targets) != 1:
+        return None
+    bindings = [item for several in model.scope_of(parent).bindings.values() for item in several]
+    found = [item for item in bindings if item.node is parent and item.value is node and item.path == path]
+    return found[0] if len(found) == 1 else None
+
+
+def _target_of(binding: Binding) -> cst.Attribute | None:
+    """The attribute that an assignment binds."""
+    statement = binding.node
+    target: cst.CSTNode | None = statement.targets[0].target if isinstance(statement, cst.Assign) else None
+    if isinstance(target, (cst.Tuple, cst.List)) and len(binding.path) == 1 and binding.path[0] is not None:
+        target = target.elements[binding.path[0]].value
+    return target if isinstance(target, cst.Attribute) else None
 
 
 def _unpacked(binding: Binding) -> cst.BaseExpression | None:

@@ -4,6 +4,8 @@ from functools import partial
 
 import libcst as cst
 
+from mllint.semantic.definitions import FunctionInfo
+from mllint.semantic.given import truth
 from mllint.semantic.made_anew import is_made_in
 from mllint.semantic.mode_layers import depends_on_mode
 from mllint.semantic.owners import makers_of, modules_of_optimizer
@@ -11,8 +13,8 @@ from mllint.semantic.paths import Paths
 from mllint.semantic.rates import rounds_of
 from mllint.semantic.runs import Run
 from mllint.semantic.scopes import Binding, BindingKind
-from mllint.semantic.steps import Event, Kind, Loop, events
-from mllint.semantic.things import Thing
+from mllint.semantic.steps import Event, Helper, Kind, Loop, events
+from mllint.semantic.things import Frame, Thing
 from mllint.semantic.values import Module
 
 FRESH = "fresh"
@@ -72,7 +74,7 @@ def records_graph(event: Event) -> bool | None:
     frame = event.frame
     node: cst.CSTNode = event.node
     while True:
-        state = frame.model.gradients.inside(node)
+        state = frame.model.gradients.inside(node, partial(truth, frame))
         if state != "untouched":
             return {"on": True, "off": False}.get(state)
         if frame.caller is None or frame.call is None:
@@ -97,11 +99,38 @@ def _training_forwards(run: Run) -> tuple[Event, ...]:
         return ()
     found: dict[int, Event] = {}
     for module in dict.fromkeys(event.thing for event in forwards):
-        own = {event for event in forwards if event.thing == module and records_graph(event) is not False}
+        own = {event for event in forwards if event.thing == module and _may_feed(event, backwards)}
         paths: Paths[Event | None] = Paths(run.steps, None, partial(_last_of, own))
         for backward in backwards:
             found.update((id(event), event) for event in paths.before(backward) if event is not None)
     return tuple(event for event in forwards if id(event) in found)
+
+
+def _may_feed(forward: Event, backwards: list[Event]) -> bool:
+    """Whether gradients may be computed from the output of a forward pass: not where a function of the project keeps
+    it to itself, which is called for something else: ``evaluate(model)``.
+    """
+    if records_graph(forward) is False:
+        return False
+    inside = [around.step for around in forward.around]
+    for position, helper in enumerate(inside):
+        if isinstance(helper, Helper) and isinstance(_frame_around(helper).model.tree.parent(helper.node), cst.Expr):
+            runs = [step.frame.function for step in inside[position:] if isinstance(step, Helper)]
+            keeps = any(function is None or _sets_attributes(function) for function in runs)
+            if not keeps and not any(helper in (around.step for around in item.around) for item in backwards):
+                return False
+    return True
+
+
+def _sets_attributes(function: FunctionInfo) -> bool:
+    """Whether a method keeps something in its object."""
+    prefix = f"{function.self_name}."
+    return function.self_name is not None and any(key.startswith(prefix) for key in function.scope.bindings)
+
+
+def _frame_around(helper: Helper) -> Frame:
+    """The run from which a function of the project is called."""
+    return helper.frame.caller or helper.frame
 
 
 def _last_of(own: set[Event], state: Event | None, event: Event) -> Event | None:

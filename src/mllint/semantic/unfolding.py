@@ -8,7 +8,7 @@ import libcst as cst
 
 from mllint.semantic import flow
 from mllint.semantic.definitions import ClassInfo, FunctionInfo
-from mllint.semantic.given import truth
+from mllint.semantic.given import literal_rounds, truth
 from mllint.semantic.kinds import may_name_module, may_name_thing
 from mllint.semantic.steps import Around, Attempt, Branches, Event, Helper, Kind, Leave, Loop, Step, Within
 from mllint.semantic.things import Frame, Thing, is_nothing
@@ -79,6 +79,9 @@ class _Unfolding:
             case cst.If():
                 return self._if(node, frame, around)
             case cst.For():
+                rounds = literal_rounds(frame, node)
+                if rounds:
+                    return [step for item in rounds for step in self._suite(node.body.body, item, around)]
                 loop = Loop(node, frame)
                 return [*self._expression(node.iter, frame, around), *self._loop(loop, node, frame, around)]
             case cst.While():

@@ -46,6 +46,12 @@ def used_as(model: "Model", node: cst.BaseExpression) -> str | None:
     return None
 
 
+def has_cleared(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether the body around a node clears the gradients of what it stands for."""
+    key = dotted_path(node)
+    return key is not None and bool(_words(model, key, node) & _CLEARS)
+
+
 def _words(model: "Model", key: str, node: cst.BaseExpression) -> frozenset[str]:
     """The attributes that the body around a node reads of a name or path."""
     asked = ("attributes read by function", key)

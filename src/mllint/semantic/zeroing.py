@@ -9,6 +9,7 @@ import libcst as cst
 
 from mllint.semantic.data_sources import yields_data
 from mllint.semantic.definitions import ClassInfo
+from mllint.semantic.guards import exclude_each_other
 from mllint.semantic.made_anew import is_made_in
 from mllint.semantic.nearby import clears_beside, word_before, word_behind
 from mllint.semantic.owners import maker, modules_of_optimizer
@@ -153,7 +154,7 @@ def _may_clear(event: Event, step: Event) -> bool:
     optimizer = step.thing
     if event.kind is Kind.UNKNOWN:
         return event.concerns(optimizer)
-    if event.kind not in (Kind.ZERO, Kind.WRITE_GRADIENT):
+    if event.kind not in (Kind.ZERO, Kind.WRITE_GRADIENT) or exclude_each_other(event, step):
         return False
     if event.thing is None or optimizer is None or event.thing.may_be(optimizer):
         return True

@@ -63,6 +63,7 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, replace
 from mllint.rule import Finding, Rule
+from mllint.semantic.testing import is_test_code
 from mllint.semantic.zeroing import clears_before_step
 
 rule = Rule(
@@ -79,7 +80,7 @@ rule = Rule(
 def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     """Report the call that clears the gradients."""
     step = clears_before_step(context.model, call)
-    if step is not None:
+    if step is not None and not is_test_code(context.model):
         yield Finding(call, fix=lambda: _fix(call, step, context))
 
 
