@@ -42,6 +42,9 @@ MODULE_SEQUENCES = frozenset({
     "torch.nn.Sequential", "torch.nn.ModuleList", "paddle.nn.Sequential", "paddle.nn.LayerList",
 })  # fmt: skip
 
+ENTRIES = frozenset({"keys", "values", "items"})
+"""Methods of a dict of tensors that no tensor has (Paddle's ``values()`` of a sparse tensor aside)."""
+
 # Attributes of a tensor that are the same numbers without the graph, or the same tensor seen otherwise.
 _TENSOR_VIEWS = frozenset({"T", "mT", "H", "mH", "real", "imag"})
 
@@ -61,6 +64,8 @@ def attribute(model: "Model", value: Value | None, name: str) -> Value | None:
             return _of_tensor(value, name)
         case Batch(opaque=True):
             return None
+        case Batch() | Output() if name in ENTRIES:
+            return Method(value, name)
         case Batch():
             return _of_tensor(Tensor(value.framework, False), name)
         case Output() if name in lookup.moves():

@@ -11,6 +11,7 @@ import libcst as cst
 
 from mllint.semantic.classes import Assignment, Role, makes_parameter
 from mllint.semantic.fresh import is_fresh, is_set_up_by
+from mllint.semantic.only_read import is_only_read
 from mllint.semantic.receivers import method_of_receiver
 from mllint.semantic.scopes import BindingKind
 from mllint.semantic.values import Module
@@ -38,15 +39,17 @@ _LOOKING = frozenset(
 _PUTTING = frozenset({"append", "extend", "insert", "update", "appendleft"})
 _CHANGING = frozenset({"remove", "clear", "sort", "reverse", "index", "count"})
 _TAKING = frozenset({"pop", "get", "items", "values", "keys", "copy", "popitem", "setdefault"})
+# What gives the parameters: who does more than compute with them looks after them.
+_GIVING_PARAMETERS = frozenset({"parameters", "named_parameters"})
 # What somebody calls who looks after modules that are not registered.
 _LOOKING_AFTER = frozenset({
-    "parameters", "named_parameters", "state_dict", "load_state_dict", "set_state_dict", "train", "eval",
+    "state_dict", "load_state_dict", "set_state_dict", "train", "eval",
     "requires_grad_", "modules", "named_modules", "buffers", "zero_grad",
 })  # fmt: skip
 # Who moves them once, where they are made, trains and saves them no more than before.
 _MOVING = frozenset({"to", "cuda", "cpu", "half", "float"})
 # Methods of a module that a class overrides to reach what is not registered.
-_OF_MODULES = _LOOKING_AFTER | _MOVING | {"double", "_apply", "children", "sublayers"}
+_OF_MODULES = _LOOKING_AFTER | _GIVING_PARAMETERS | _MOVING | {"double", "_apply", "children", "sublayers"}
 
 
 @dataclass(slots=True)
@@ -307,6 +310,8 @@ class _Trail:
         method = attribute.attr.value
         if not isinstance(call, cst.Call) or call.func is not attribute:
             return False
+        if method in _GIVING_PARAMETERS:
+            return not is_only_read(self.model, call, steps)
         if method in _MOVING:
             function = self.model.enclosing_function(attribute)
             return function is None or function.name.value != "__init__" or self.leads_on(call, steps - 1)

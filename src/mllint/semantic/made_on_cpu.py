@@ -90,6 +90,8 @@ def is_set_on_cpu(members: Members, name: str, steps: int) -> bool:
     for place in members.assignments(name):
         if place.value is not None and isinstance(place.model.value(place.value), Nothing):
             continue
+        if place.value is None and isinstance(place.node, cst.AnnAssign):
+            continue  # only declared
         if place.method is None or place.method not in setting_up or place.setter is not None:
             return False
         if isinstance(place.node, cst.AugAssign):

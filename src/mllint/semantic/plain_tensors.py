@@ -196,9 +196,7 @@ def stays_behind(members: Members, name: str) -> bool:
     if not is_set_on_cpu(members, name, MAX_STEPS):
         return False
     setting_up = members.reachable("__init__") - members.reachable("forward")
-    fates = {
-        (_fate(read.method.model, read.node, MAX_STEPS), read.method in setting_up) for read in members.reads(name)
-    }
+    fates = {(fate(read.method.model, read.node, MAX_STEPS), read.method in setting_up) for read in members.reads(name)}
     return (Fate.MEETS_INPUT, False) in fates and all(fate is not Fate.MOVED for fate, _ in fates)
 
 
@@ -213,7 +211,7 @@ def is_touched_from_outside(model: "Model", name: str) -> bool:
     return False
 
 
-def _fate(model: "Model", node: cst.BaseExpression, steps: int) -> Fate:
+def fate(model: "Model", node: cst.BaseExpression, steps: int) -> Fate:
     """What becomes of the tensor that an expression stands for, or of what is computed from it alone."""
     parent = model.tree.parent(node)
     if steps == 0:
@@ -225,14 +223,14 @@ def _fate(model: "Model", node: cst.BaseExpression, steps: int) -> Fate:
             return _of_item(model, parent, steps - 1)
         case cst.BinaryOperation():
             other = parent.right if parent.left is node else parent.left
-            return Fate.MEETS_INPUT if _is_input(model, other) else _fate(model, parent, steps - 1)
+            return Fate.MEETS_INPUT if _is_input(model, other) else fate(model, parent, steps - 1)
         case cst.Comparison() | cst.ComparisonTarget():
             whole = parent if isinstance(parent, cst.Comparison) else model.tree.parent(parent)
             assert isinstance(whole, cst.Comparison)
             sides = [whole.left, *(item.comparator for item in whole.comparisons)]
-            return Fate.MEETS_INPUT if any(_is_input(model, side) for side in sides) else _fate(model, whole, steps - 1)
+            return Fate.MEETS_INPUT if any(_is_input(model, side) for side in sides) else fate(model, whole, steps - 1)
         case cst.UnaryOperation() | cst.IfExp():
-            return _fate(model, parent, steps - 1)
+            return fate(model, parent, steps - 1)
         case cst.AugAssign() if parent.value is node:
             return Fate.MEETS_INPUT if _is_input(model, parent.target) else Fate.NOTHING
         case cst.Arg():
@@ -253,7 +251,7 @@ def _of_item(model: "Model", item: cst.Subscript, steps: int) -> Fate:
     if any(_is_input(model, index) for index in indexes if not isinstance(index, cst.Subscript)):
         return Fate.MEETS_INPUT
     is_part = len(indexes) < len(item.slice) or any(constant(index) is None for index in indexes)
-    return _fate(model, item, steps) if is_part else Fate.NOTHING
+    return fate(model, item, steps) if is_part else Fate.NOTHING
 
 
 def _of_attribute(model: "Model", attribute: cst.Attribute, steps: int) -> Fate:
@@ -264,10 +262,10 @@ def _of_attribute(model: "Model", attribute: cst.Attribute, steps: int) -> Fate:
     if name in _NOT_NUMBERS:
         return Fate.NOTHING
     if not isinstance(call, cst.Call) or call.func is not attribute:
-        return _fate(model, attribute, steps)
+        return fate(model, attribute, steps)
     if name not in _ONLY_SHAPE and any(_is_input(model, arg.value) for arg in call.args):
         return Fate.MEETS_INPUT
-    return _fate(model, call, steps)
+    return fate(model, call, steps)
 
 
 def _of_argument(model: "Model", arg: cst.Arg, steps: int) -> Fate:
@@ -280,7 +278,7 @@ def _of_argument(model: "Model", arg: cst.Arg, steps: int) -> Fate:
         fact = lookup.function(callee.name)
         if fact is None or fact.returns not in ("tensor", "scalar", "tensors"):
             return Fate.NOTHING
-        return Fate.MEETS_INPUT if any(_is_input(model, other) for other in others) else _fate(model, call, steps)
+        return Fate.MEETS_INPUT if any(_is_input(model, other) for other in others) else fate(model, call, steps)
     if isinstance(callee, Module):
         return Fate.MEETS_INPUT if has_weights(model, call.func) else Fate.NOTHING
     if isinstance(call.func, cst.Attribute) and _is_input(model, call.func.value):
@@ -306,7 +304,7 @@ def _of_element(model: "Model", element: cst.Element, steps: int) -> Fate:
     if not isinstance(callee, Symbol) or callee.name not in ("torch.cat", "torch.stack", "torch.concat"):
         return Fate.NOTHING
     meets = any(_is_input(model, other.value) for other in display.elements if other is not element)
-    return Fate.MEETS_INPUT if meets else _fate(model, call, steps)
+    return Fate.MEETS_INPUT if meets else fate(model, call, steps)
 
 
 def _of_names(model: "Model", statement: cst.Assign, steps: int) -> Fate:
@@ -317,7 +315,7 @@ def _of_names(model: "Model", statement: cst.Assign, steps: int) -> Fate:
             for name in model.names_by_word.get(target.target.value, ()):
                 bindings = model.reaching(name) if name is not target.target else ()
                 if any(binding.node is statement for binding in bindings):
-                    fates.add(_fate(model, name, steps))
+                    fates.add(fate(model, name, steps))
     return Fate.MOVED if Fate.MOVED in fates else Fate.MEETS_INPUT if Fate.MEETS_INPUT in fates else Fate.NOTHING
 
 

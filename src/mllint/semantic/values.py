@@ -71,7 +71,7 @@ class Module(Value):
 
     ``name`` is the canonical class name of a library module, ``definition`` the class of a project module. ``call`` is
     the constructor call where it is known to be the only one. ``wrappers`` are the canonical names of what it is
-    wrapped in, outermost first.
+    wrapped in, outermost first. ``others``: where it is one of several modules, each of them, without the wrappers.
     """
 
     framework: Framework
@@ -79,6 +79,7 @@ class Module(Value):
     definition: "ClassInfo | None" = None
     call: "cst.Call | None" = None
     wrappers: tuple[str, ...] = ()
+    others: "tuple[Module, ...]" = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +233,9 @@ class Options(Other):
     model: "Model"
 
 
+_MAX_OTHERS = 8
+
+
 def join(first: Value | None, second: Value | None) -> Value | None:
     """What is certain of a thing that is one value on one path and another on another; ``None``: nothing is.
 
@@ -305,7 +309,22 @@ def _join_modules(first: Module, second: Module) -> Value | None:
         first.definition if first.definition is second.definition else None,
         first.call if first.call is second.call else None,
         first.wrappers if first.wrappers == second.wrappers else ("?",),
+        _others(first, second),
     )
+
+
+def _others(first: Module, second: Module) -> tuple[Module, ...]:
+    """Each of the modules that one may be, where all of them are known and as many as one can look at."""
+    if first.wrappers != second.wrappers:
+        return ()
+    found: list[Module] = []
+    for module in (first, second):
+        if not module.others and module.name is None and module.definition is None:
+            return ()
+        for other in module.others or (replace(module, wrappers=()),):
+            if other not in found:
+                found.append(other)
+    return tuple(found) if len(found) <= _MAX_OTHERS else ()
 
 
 def more_exact(declared: Value, passed: Value | None) -> Value:

@@ -5,7 +5,7 @@ Finds tensors in plain attributes of a module that ought to be registered:
 - a new tensor with `requires_grad=True` (Paddle: `stop_gradient=False`), which is no parameter;
 - a tensor computed from a new parameter, `nn.Parameter(x).cuda()` or `nn.Parameter(x) * 0.1`;
 - on PyTorch, a table made while the module is set up, of numbers or of other such tables, that meets the input of
-  `forward`, or in any method what the weights give.
+  `forward`, or in any method what the weights give; also as an element of a list or dict.
 
 ## Why is this bad?
 
@@ -77,6 +77,7 @@ from mllint.edits import NodeFix, append_trailer, insert_after, replace_before, 
 from mllint.rule import Finding, Rule
 from mllint.semantic import plain_tensors
 from mllint.semantic.classes import Members
+from mllint.semantic.plain_lists import tensors_stay_behind
 from mllint.semantic.receivers import method_of_receiver
 from mllint.semantic.testing import is_test_code
 from mllint.semantic.values import Tensor
@@ -92,13 +93,14 @@ rule = Rule(
 )
 
 _EXPRESSIONS = (cst.Call, cst.BinaryOperation, cst.UnaryOperation, cst.Subscript, cst.Name)
+_CONTAINERS = (cst.List, cst.ListComp, cst.Dict, cst.DictComp)
 
 
 @rule.on(cst.Assign, cst.AnnAssign, shape=assigns_attribute)
 def check(statement: cst.Assign | cst.AnnAssign, context: Context) -> Iterator[Finding]:
     """Report the assignment of a tensor that the module does not take up."""
     value = statement.value
-    if type(value) not in _EXPRESSIONS:
+    if type(value) not in _EXPRESSIONS and type(value) not in _CONTAINERS:
         return
     target = statement.targets[0].target if isinstance(statement, cst.Assign) else statement.target
     assert isinstance(value, cst.BaseExpression)
@@ -107,6 +109,14 @@ def check(statement: cst.Assign | cst.AnnAssign, context: Context) -> Iterator[F
     if method is None or method.owner is None or method.owner.framework is None:
         return
     name, members, framework = target.attr.value, method.owner.members, method.owner.framework
+    if type(value) in _CONTAINERS:
+        if framework == "torch" and tensors_stay_behind(members, name) and not is_test_code(context.model):
+            yield Finding(
+                statement,
+                f"the tensors in `self.{name}` stay behind when the module moves to a device",
+                "register each with `register_buffer`, or put parameters into an `nn.ParameterList`",
+            )
+        return
     inner = plain_tensors.parameter_inside(context.model, value)
     if inner is not None:
         if plain_tensors.becomes_parameter(members, name):
