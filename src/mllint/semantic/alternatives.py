@@ -12,7 +12,7 @@ from mllint.semantic.annotations import members
 from mllint.semantic.calls import method_result
 from mllint.semantic.receivers import method_of_receiver
 from mllint.semantic.scopes import Binding, BindingKind
-from mllint.semantic.values import Function, Tensor, Value
+from mllint.semantic.values import Choice, Function, Tensor, Value
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -27,6 +27,8 @@ def alternatives(model: "Model", node: cst.BaseExpression, steps: int = 0) -> tu
     A parameter that is declared as one of several things is each of them.
     """
     value = model.value(node)
+    if isinstance(value, Choice):
+        return value.options
     if value is not None or steps > MAX_STEPS:
         return (value,)
     if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
@@ -40,6 +42,8 @@ def alternatives(model: "Model", node: cst.BaseExpression, steps: int = 0) -> tu
     bindings = model.reaching(node) if isinstance(node, (cst.Name, cst.Attribute)) else ()
     if not bindings and isinstance(node, cst.Attribute):
         return _of_attribute(model, node)
+    if not bindings and isinstance(node, cst.Name):
+        bindings = _around(model, node)
     return tuple(value for binding in bindings for value in _of_binding(model, binding, steps)) or (None,)
 
 
@@ -51,6 +55,16 @@ def _of_function(callee: Value | None, steps: int) -> tuple[Value | None, ...]:
     return tuple(value for item in given if item is not None for value in alternatives(home, item, steps + 1)) or (
         None,
     )
+
+
+def _around(model: "Model", node: cst.Name) -> tuple[Binding, ...]:
+    """What binds a name of a scope around, at any time."""
+    scope = model.scope_of(node)
+    while scope.parent is not None and node.value not in scope.bindings:
+        scope = scope.parent
+        if not scope.is_class and node.value in scope.bindings:
+            return tuple(item for item in scope.bindings[node.value] if type(item.node) is not cst.Del)
+    return ()
 
 
 def _of_attribute(model: "Model", node: cst.Attribute) -> tuple[Value | None, ...]:

@@ -43,6 +43,18 @@ def passed_for(model: "Model", info: FunctionInfo, parameter: cst.Param) -> list
     return [arg.value for arg in found if arg is not None]
 
 
+def given_to(info: FunctionInfo, call: cst.Call, arg: cst.Arg, skipped: int) -> cst.Param | None:
+    """The parameter for which a call gives an argument; ``skipped`` leading ones are filled by the call itself."""
+    if has_star_arguments(call):
+        return None
+    if arg.keyword is not None:
+        found = [item for item in info.parameters if item.name.value == arg.keyword.value]
+    else:
+        position = call.args.index(arg) + skipped
+        found = list(info.parameters[position : position + 1])
+    return found[0] if found else None
+
+
 def is_asked_about(model: "Model", info: FunctionInfo, parameter: cst.Param) -> bool:
     """Whether the function tests what kind of thing the parameter is."""
     for word in _KIND_QUESTIONS:

@@ -1,6 +1,7 @@
 """What an attribute of a value is."""
 
 from dataclasses import replace
+from functools import reduce
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -130,6 +131,8 @@ def _of_module(value: Module, name: str) -> Value | None:
             return found
         if any(True for _ in value.definition.assignments(name)):
             return None
+    if value.others:
+        return reduce(join, (_of_module(other, name) for other in value.others))
     if value.name is not None and name in ("weight", "bias"):
         leaf = value.call is not None and not any(
             arg.keyword is not None and arg.keyword.value.endswith("_attr") for arg in value.call.args

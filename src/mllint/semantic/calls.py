@@ -1,6 +1,7 @@
 """What a call gives back."""
 
 from dataclasses import replace
+from functools import reduce
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -16,6 +17,7 @@ from mllint.semantic.returns import returned_to
 from mllint.semantic.values import (
     Array,
     Batch,
+    Choice,
     ClassObject,
     Elements,
     Framework,
@@ -39,6 +41,7 @@ from mllint.semantic.values import (
     Text,
     Unfinished,
     Value,
+    join,
 )
 from mllint.syntax.shape import argument, constant, string_literal
 
@@ -83,10 +86,15 @@ _ARRAY_REDUCTIONS = frozenset(
 
 def called(model: "Model", call: cst.Call) -> Value | None:
     """What a call gives; ``None`` when that is not certain."""
-    callee = model.value(call.func)
+    return _called(model, call, model.value(call.func))
+
+
+def _called(model: "Model", call: cst.Call, callee: Value | None) -> Value | None:
     match callee:
         case Unfinished():
             return callee
+        case Choice():
+            return reduce(join, (_called(model, call, option) for option in callee.options))
         case Symbol():
             return _of_symbol(model, call, callee.name)
         case ClassObject():
@@ -248,7 +256,7 @@ def _of_builtin(model: "Model", call: cst.Call, name: str, first: cst.BaseExpres
         case "print":
             return Nothing()
         case "getattr":
-            return picked.member(call, value)
+            return picked.member(model, call, value)
     return None
 
 

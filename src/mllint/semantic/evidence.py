@@ -14,13 +14,14 @@ import libcst as cst
 
 from mllint.knowledge import lookup
 from mllint.semantic.arguments import is_asked_about
+from mllint.semantic.receivers import method_of_receiver
 from mllint.semantic.scopes import Binding, BindingKind
-from mllint.semantic.values import Framework, Function, Module, Symbol, Tensor, Value
+from mllint.semantic.values import Framework, Function, Module, Object, Symbol, Tensor, Value
 from mllint.syntax.shape import dotted_path, integer_literal
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
-    from mllint.semantic.definitions import FunctionInfo
+    from mllint.semantic.definitions import ClassInfo, FunctionInfo
     from mllint.semantic.model import Model
 
 MAX_CALLS = 3
@@ -81,7 +82,56 @@ def from_use(model: "Model", binding: Binding, calls: int = 0) -> Value | None:
         if _has_one_element(proof):
             return proof
         found = proof
-    return found
+    return found or _loader_by_use(model, binding)
+
+
+_RUNNING_OVER = frozenset({"enumerate", "iter", "tqdm"})
+
+
+def _loader_by_use(model: "Model", binding: Binding) -> Value | None:
+    """The loader that a thing surely is which has a ``dataset``, and which a loop runs over."""
+    if not any(_is_dataset_of(model, word, binding) for word in model.names_by_word.get("dataset", ())):
+        return None
+    for word in model.names_within(binding.key, binding.scope):
+        around = model.tree.parent(word)
+        if isinstance(around, cst.Arg):
+            call = model.tree.parent(around)
+            if not isinstance(call, cst.Call) or (dotted_path(call.func) or "") not in _RUNNING_OVER:
+                continue
+            word, around = call, model.tree.parent(call)  # type: ignore[assignment]
+        if isinstance(around, cst.For) and around.iter is word:
+            name = "paddle.io.DataLoader" if model.framework == "paddle" else "torch.utils.data.DataLoader"
+            return Object("loader", name)
+    return None
+
+
+def _is_dataset_of(model: "Model", word: cst.Name, binding: Binding) -> bool:
+    attribute = model.tree.parent(word)
+    if not isinstance(attribute, cst.Attribute) or attribute.attr is not word:
+        return False
+    holder = attribute.value
+    return isinstance(holder, cst.Name) and holder.value == binding.key and binding in model.reaching(holder)
+
+
+def module_by_use(definition: "ClassInfo", name: str) -> Value | None:
+    """The module that an attribute of a class surely is, because some method asks it for what only modules have."""
+    for info in definition.lineage:
+        model, framework = info.model, info.model.framework
+        for word in model.names_by_word.get(name, ()) if framework is not None else ():
+            attribute = model.tree.parent(word)
+            if not isinstance(attribute, cst.Attribute) or attribute.attr is not word:
+                continue
+            if not _may_prove(model, attribute):
+                continue
+            method = method_of_receiver(model, attribute.value)
+            if method is None or method.owner not in definition.lineage or _is_guarded(model, attribute):
+                continue
+            call = model.tree.parent(model.tree.parent(attribute))  # type: ignore[arg-type]
+            if isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute) and call.func.value is attribute:
+                proof = _from_method(model, framework, call, call.func.attr.value)  # type: ignore[arg-type]
+                if isinstance(proof, Module):
+                    return proof
+    return None
 
 
 _CONDITIONALS: frozenset[type[cst.CSTNode]] = frozenset({cst.If, cst.IfExp})

@@ -6,7 +6,7 @@ import libcst as cst
 
 from mllint.knowledge import lookup
 from mllint.semantic.scopes import BindingKind
-from mllint.semantic.values import ClassObject, Function, Module, Symbol
+from mllint.semantic.values import Choice, ClassObject, Function, Module, Symbol, Value
 from mllint.semantic.weights import has_weights, is_container
 from mllint.syntax.shape import constant, dotted_path
 
@@ -29,7 +29,7 @@ def is_fresh(model: "Model", node: cst.BaseExpression, steps: int = MAX_STEPS) -
     if steps == 0:
         return False
     while isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
-        if not isinstance(model.value(node.func.value), Module):
+        if not isinstance(model.value(node.func.value), Module) or isinstance(model.value(node.func), Function):
             break
         if node.func.attr.value in ("eval", "requires_grad_"):
             return False  # meant to be used as it is
@@ -38,7 +38,13 @@ def is_fresh(model: "Model", node: cst.BaseExpression, steps: int = MAX_STEPS) -
         return _is_fresh_name(model, node, steps)
     if not isinstance(node, cst.Call):
         return False
-    match model.value(node.func):
+    return _makes_new(model, node, model.value(node.func), steps)
+
+
+def _makes_new(model: "Model", node: cst.Call, callee: Value | None, steps: int) -> bool:
+    match callee:
+        case Choice():
+            return all(_makes_new(model, node, option, steps) for option in callee.options)
         case ClassObject():
             return not takes_others(model, node, steps)
         case Symbol(name):

@@ -55,13 +55,17 @@ def _member(model: "Model", module: str | None, level: int, name: str) -> Value 
     if level == 0 and is_library(module):
         return Symbol(lookup.canonical(f"{module}.{name}"))
     target = model.sibling(module, level)
-    if target is not None:
+    # What a package only hands on with `*` is, under the name of one of its files, that file.
+    if target is not None and name in target.scope(target.tree.module).bindings:
         found = target.exported(name)
         if found is not None:
             return found
     submodule = model.sibling(f"{module}.{name}" if module else name, level)
     if submodule is not None:
         return File(submodule)
+    found = None if target is None else target.exported(name)
+    if found is not None:
+        return found
     return Symbol(f"{module}.{name}") if level == 0 and target is None else None
 
 

@@ -175,9 +175,11 @@ class Inference:
 
     def _from_inner_scope(self, scope: Scope, key: str) -> Value | None:
         """The value of an outer scope's name as a function sees it: whichever binding ran last."""
-        if len(scope.bindings[key]) == 1:
-            return self.binding_value(scope.bindings[key][0])
-        return self.joined(tuple(scope.bindings[key]))
+        bindings = scope.bindings[key]
+        if len(bindings) == 1:
+            return self.binding_value(bindings[0])
+        # Nobody sees it once it is deleted.
+        return self.joined(tuple(binding for binding in bindings if type(binding.node) is not cst.Del))
 
     def joined(self, bindings: tuple[Binding, ...]) -> Value | None:
         """What all of the bindings agree on."""

@@ -130,6 +130,8 @@ def _is_made_by_call(model: "Model", call: cst.Call, steps: int) -> bool:
         return bool(returned) and all(item is not None and is_made_on_cpu(home, item, steps) for item in returned)
     if isinstance(callee, Member) and callee.package in picked.FILLING:
         return bool(call.args) and is_made_on_cpu(model, call.args[0].value, steps)
+    if isinstance(callee, Member) and callee.package == picked.WINDOWS:
+        return True
     name = model.qualified_name(call.func)
     if name is not None:
         return _is_made_by_function(model, call, name, steps)

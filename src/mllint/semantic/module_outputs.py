@@ -10,6 +10,7 @@ from mllint.knowledge import lookup
 from mllint.knowledge.schema import Class as ClassFact
 from mllint.semantic import tensors
 from mllint.semantic.attributes import MODULE_SEQUENCES
+from mllint.semantic.passed_graph import with_graph_of_arguments
 from mllint.semantic.values import Elements, Module, Nothing, Object, Output, Repeated, Tensor, Value, join
 from mllint.syntax.shape import argument, constant
 
@@ -29,7 +30,8 @@ def module_output(model: "Model", call: cst.Call, module: Module) -> Value | Non
         result = None if forward is None else forward.model.returned(forward)
         if result is None or isinstance(result, Nothing):
             return Output(framework, attached)
-        result = _as_called_here(result, attached)
+        assert forward is not None
+        result = _as_called_here(with_graph_of_arguments(model, call, forward, result) or result, attached)
         # DataParallel gathers one value a device: what was 0-d comes back with a dimension.
         return _without_rank(result) if module.wrappers else result
     if module.name is None or module.wrappers:

@@ -5,10 +5,9 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge import lookup
-from mllint.semantic.definitions import FunctionInfo
+from mllint.semantic.arguments import given_to
 from mllint.semantic.uses import bound_by, reads, uses
 from mllint.semantic.values import Function, Symbol
-from mllint.syntax.shape import has_star_arguments
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -72,23 +71,18 @@ def _given(model: "Model", arg: cst.Arg, steps: int) -> bool:
         return word in _LOOKING or (
             fact is not None and fact.returns in ("tensor", "scalar") and not word.endswith("_")
         )
-    if isinstance(callee, Function) and not has_star_arguments(call):
+    if isinstance(callee, Function):
         return _is_only_read_by(callee, arg, call, steps)
     return False
 
 
 def _is_only_read_by(callee: Function, arg: cst.Arg, call: cst.Call, steps: int) -> bool:
     """Whether a function of the project only computes with what it is given."""
-    function: FunctionInfo = callee.definition
-    skipped = 0 if function.self_name is None or callee.receiver is None else 1
-    if arg.keyword is not None:
-        found = [item for item in function.parameters if item.name.value == arg.keyword.value]
-    else:
-        position = call.args.index(arg) + skipped
-        found = list(function.parameters[position : position + 1])
-    if len(found) != 1 or not function.is_plain:
+    function = callee.definition
+    parameter = given_to(function, call, arg, 0 if function.self_name is None or callee.receiver is None else 1)
+    if parameter is None or not function.is_plain:
         return False
     home = function.model
-    bindings = [item for item in function.scope.bindings.get(found[0].name.value, ()) if item.node is found[0]]
+    bindings = [item for item in function.scope.bindings.get(parameter.name.value, ()) if item.node is parameter]
     places = [place for binding in bindings for place in uses(home, binding)]
     return all(is_only_read(home, place, steps) for place in places)

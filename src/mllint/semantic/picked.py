@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.semantic.values import Member, Module, Object, Symbol, Value
+from mllint.semantic.values import Member, Module, Object, Symbol, Tensor, Value
 from mllint.syntax.shape import string_literal
 
 if TYPE_CHECKING:
@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 # Packages that hold nothing but functions which fill the tensor that they are given, and give it back.
 FILLING = frozenset({"torch.nn.init"})
+# A package of which one group of functions is picked by name: windows, each a new tensor of numbers.
+WINDOWS = "torch"
 _LAYERS = frozenset({"torch.nn", "paddle.nn"})
 _OBJECTS = {
     "torch.optim": ("optimizer", "torch.optim.Optimizer"),
@@ -21,12 +23,14 @@ _OBJECTS = {
 }
 
 
-def member(call: cst.Call, package: Value | None) -> Member | None:
+def member(model: "Model", call: cst.Call, package: Value | None) -> Member | None:
     """What ``getattr(package, name)`` picks, where it is the same kind of thing whatever the name."""
-    is_known = isinstance(package, Symbol) and package.name in FILLING | _LAYERS | _OBJECTS.keys()
-    if not is_known or len(call.args) < 2 or any(arg.star for arg in call.args):
+    if not isinstance(package, Symbol) or len(call.args) < 2 or any(arg.star for arg in call.args):
         return None
-    assert isinstance(package, Symbol)
+    if package.name == WINDOWS:
+        return Member(package.name) if _names_window(model, call.args[1].value) else None
+    if package.name not in FILLING | _LAYERS | _OBJECTS.keys():
+        return None
     return None if string_literal(call.args[1].value) is not None else Member(package.name)
 
 
@@ -36,4 +40,14 @@ def result(model: "Model", call: cst.Call, package: str) -> Value | None:
         return model.value(call.args[0].value) if call.args and not call.args[0].star else None
     if package in _LAYERS:
         return Module("torch" if package == "torch.nn" else "paddle", call=call)
+    if package == WINDOWS:
+        return Tensor("torch", False, scalar=False)
     return Object(*_OBJECTS[package], call)
+
+
+def _names_window(model: "Model", name: cst.BaseExpression) -> bool:
+    """Whether an expression is a parameter that stands for the name of a window function, as its default says."""
+    bindings = model.reaching(name) if isinstance(name, cst.Name) else ()
+    if len(bindings) != 1 or not isinstance(bindings[0].node, cst.Param) or bindings[0].node.default is None:
+        return False
+    return (string_literal(bindings[0].node.default) or "").endswith("_window")

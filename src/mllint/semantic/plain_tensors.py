@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge import lookup
-from mllint.semantic.arguments import passed_for
+from mllint.semantic.arguments import given_to, passed_for
 from mllint.semantic.classes import Assignment, Members, makes_parameter
 from mllint.semantic.lost_leaves import is_made_there
 from mllint.semantic.made_on_cpu import FACTORIES, MAX_STEPS, MOVING, OF_VALUES, is_made_on_cpu, is_set_on_cpu
 from mllint.semantic.receivers import method_of_receiver
 from mllint.semantic.scopes import BindingKind
+from mllint.semantic.uses import uses
 from mllint.semantic.values import (
+    Function,
     Method,
     Module,
     Nothing,
@@ -281,6 +283,8 @@ def _of_argument(model: "Model", arg: cst.Arg, steps: int) -> Fate:
         return Fate.MEETS_INPUT if any(_is_input(model, other) for other in others) else fate(model, call, steps)
     if isinstance(callee, Module):
         return Fate.MEETS_INPUT if has_weights(model, call.func) else Fate.NOTHING
+    if isinstance(callee, Function):
+        return _within(callee, call, arg, steps - 1)
     if isinstance(call.func, cst.Attribute) and _is_input(model, call.func.value):
         method = call.func.attr.value
         if method in ("to", "type_as"):
@@ -289,6 +293,18 @@ def _of_argument(model: "Model", arg: cst.Arg, steps: int) -> Fate:
         is_operation = fact is not None and fact.returns in ("tensor", "scalar", "tensors", "self")
         return Fate.MEETS_INPUT if is_operation and method not in _ONLY_SHAPE else Fate.NOTHING
     return Fate.NOTHING
+
+
+def _within(callee: Function, call: cst.Call, arg: cst.Arg, steps: int) -> Fate:
+    """What a function of the project does with what it is given; what it gives back is not followed."""
+    function = callee.definition
+    skipped = 0 if function.self_name is None or callee.receiver is None else 1
+    parameter = given_to(function, call, arg, skipped)
+    if parameter is None or steps <= 0:
+        return Fate.NOTHING
+    bound = [item for item in function.scope.bindings.get(parameter.name.value, ()) if item.node is parameter]
+    found = {fate(function.model, use, steps) for binding in bound for use in uses(function.model, binding)}
+    return Fate.MOVED if Fate.MOVED in found else Fate.MEETS_INPUT if Fate.MEETS_INPUT in found else Fate.NOTHING
 
 
 def _of_element(model: "Model", element: cst.Element, steps: int) -> Fate:

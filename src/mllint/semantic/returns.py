@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.semantic.passed_graph import with_graph_of_arguments
 from mllint.semantic.scopes import BindingKind
 from mllint.semantic.values import Function, Mapping, Nothing, Value, join
 from mllint.syntax.shape import argument, constant, string_literal
@@ -21,8 +22,10 @@ def returned_to(caller: "Model", call: cst.Call, function: Function) -> Value | 
     """
     info = function.definition
     found = info.model.returned(info)
-    if found is not None or len(info.scope.returns) < 2 or not info.is_transparent or not info.is_plain:
-        return found
+    if found is not None:
+        return with_graph_of_arguments(caller, call, info, found)
+    if len(info.scope.returns) < 2 or not info.is_transparent or not info.is_plain:
+        return None
     possible = [item for item in info.scope.returns if not _is_passed_by(caller, item, info, call, function)]
     if not possible or len(possible) == len(info.scope.returns):
         return None

@@ -123,6 +123,13 @@ class Function(Value):
 
 
 @dataclass(frozen=True, slots=True)
+class Choice(Value):
+    """One of several classes or functions, each of which is known: ``layer = A if small else B``."""
+
+    options: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Method(Value):
     """A method of a library object, not yet called."""
 
@@ -283,7 +290,18 @@ def join(first: Value | None, second: Value | None) -> Value | None:
             return Repeated(join(first.item, second.item))
         case Other(), Other() if first.kind == second.kind:
             return Other(first.kind)
+        case ((Symbol() | ClassObject() | Function() | Choice()), (Symbol() | ClassObject() | Function() | Choice())):
+            return _choice(first, second)
     return None
+
+
+def _choice(first: Value, second: Value) -> Choice | None:
+    options: list[Value] = []
+    for value in (first, second):
+        for option in value.options if isinstance(value, Choice) else (value,):
+            if option not in options:
+                options.append(option)
+    return Choice(tuple(options)) if len(options) <= _MAX_OTHERS else None
 
 
 def _join_tensors(first: Tensor, second: Tensor) -> Value | None:

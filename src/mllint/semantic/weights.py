@@ -28,12 +28,21 @@ def has_weights(model: "Model", node: cst.BaseExpression) -> bool | None:
         return False
     if value.definition is not None:
         return True if _holds_weights(value.definition) else None
+    if value.others:
+        return True if all(_have_weights(other) for other in value.others) else None
     if value.name is None:
         # What a function of a library builds is a model.
         return None if value.call is None else True
     if value.call is not None and value.call.args and is_container(value.name):
         return _any_has_weights(model, value.call)
     return _is_layer_with_weights(value.name)
+
+
+def _have_weights(value: Module) -> bool:
+    """Whether a module of which only the class is known surely has weights."""
+    if value.definition is not None:
+        return _holds_weights(value.definition)
+    return value.name is not None and _is_layer_with_weights(value.name) is True
 
 
 def _any_has_weights(model: "Model", call: cst.Call) -> bool:

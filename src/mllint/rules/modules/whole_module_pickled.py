@@ -58,7 +58,7 @@ from mllint.knowledge import lookup
 from mllint.rule import Finding, Rule
 from mllint.semantic import saving
 from mllint.semantic.conditions import is_in_another_branch
-from mllint.semantic.values import Module, Object
+from mllint.semantic.values import Loaded, Module, Object
 from mllint.syntax.shape import argument, constant, dotted_path
 
 rule = Rule(
@@ -86,7 +86,7 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
         return
     seen: set[int] = set()
     for part in saving.parts(context.model, what.node):
-        value = context.value(part.place)
+        value = context.value(part.place) or _or_loaded(part.place, context)
         if id(part.place) in seen or not _is_pickled(value, context):
             continue
         seen.add(id(part.place))
@@ -95,6 +95,14 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
         is_choice = value.framework != "paddle" and _is_chosen(call, context)
         if not (_is_deliberate(context) or is_copy or is_choice):
             yield _finding(part.place, value)
+
+
+def _or_loaded(node: cst.BaseExpression, context: Context) -> Module | None:
+    """The module that an expression is wherever it has not been read from such a file."""
+    found = context.model.alternatives(node) if isinstance(node, cst.Name) else ()
+    modules = [value for value in found if isinstance(value, Module)]
+    others = [value for value in found if not isinstance(value, (Module, Loaded))]
+    return modules[0] if len(modules) == 1 and len(found) > 1 and not others else None
 
 
 def _is_pickled(value: object, context: Context) -> bool:

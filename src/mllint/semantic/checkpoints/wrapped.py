@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge import lookup
+from mllint.semantic.arguments import passed_for
 from mllint.semantic.checkpoints.contents import Content, FromFile, Record, State
 from mllint.semantic.checkpoints.loads import Load, load_of
 from mllint.semantic.checkpoints.paths import Path
@@ -33,6 +34,9 @@ _PREFIX_HANDLED = re.compile(
     """,
     re.VERBOSE,
 )
+
+
+_WRAPPERS = ("DataParallel", "DistributedDataParallel", "compile")
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,12 +164,38 @@ def is_loaded_wrapped(load: Load) -> bool | None:
     found = wrappings(load.model, load.receiver)
     if all(wrappers for wrappers in found):
         return True
-    return False if all(wrappers == () for wrappers in found) else None
+    if all(wrappers == () for wrappers in found) or _is_wrapped_later(load):
+        return False
+    return None
+
+
+def _is_wrapped_later(load: Load) -> bool:
+    """Whether the very thing that is loaded is put into a wrapper afterwards: ``model = DataParallel(model)``."""
+    model, loaded = load.model, set(load.model.reaching(load.receiver))
+    for word in _WRAPPERS if loaded else ():
+        for call in model.calls_by_word.get(word, ()):
+            wrapper = lookup.wrapper(model.qualified_name(call.func) or "")
+            inner = set(model.reaching(call.args[0].value)) if call.args else set()
+            if wrapper is not None and wrapper.prefix and inner and loaded == inner:
+                return True
+    return False
 
 
 def may_read(load: Load, save: WrappedSave) -> bool:
     """Whether a load by the look of it reads what was saved: the same file, or an entry of the same name."""
-    content = Tracer(load.model).content(load.given)
+    return any(_is_of(Tracer(load.model).content(given), save) for given in (load.given, *_given_by_callers(load)))
+
+
+def _given_by_callers(load: Load) -> list[cst.BaseExpression]:
+    """What the calls in the file pass, where the parameter of a function is loaded as it comes."""
+    function = load.model.enclosing_function(load.given)
+    bindings = load.model.reaching(load.given)
+    if function is None or len(bindings) != 1 or not isinstance(bindings[0].node, cst.Param):
+        return []
+    return passed_for(load.model, load.model.function_info(function), bindings[0].node)
+
+
+def _is_of(content: Content | None, save: WrappedSave) -> bool:
     if not isinstance(content, FromFile) or content.renames:
         return False
     path: Path | None = read_path(content)
