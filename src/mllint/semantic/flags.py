@@ -29,6 +29,8 @@ def flagged_module(model: "Model", node: cst.BaseExpression) -> Module | None:
     if isinstance(node, cst.Attribute) and (value is None or isinstance(value, Method)) and node.attr.value in _PARTS:
         owner = flagged_module(model, node.value)
         return None if owner is None else Module(owner.framework)
+    if isinstance(value, Method) and isinstance(value.receiver, Module) and "?" in value.receiver.wrappers:
+        value = None  # any attribute of a module of which no more is known
     if value is None and model.framework in ("torch", "paddle") and (_is_called(model, node) or _is_child(model, node)):
         return Module(model.framework)
     return None
