@@ -12,6 +12,7 @@ import libcst as cst
 from mllint.semantic.classes import Assignment, Role, makes_parameter
 from mllint.semantic.fresh import is_fresh, is_set_up_by
 from mllint.semantic.only_read import is_only_read
+from mllint.semantic.plain_tensors import parameter_inside
 from mllint.semantic.receivers import method_of_receiver
 from mllint.semantic.scopes import BindingKind
 from mllint.semantic.values import Module
@@ -195,6 +196,9 @@ class Container:
             self._add(node.orelse, nested=nested)
         elif makes_parameter(self.model, node):
             self.contents.parameters.append(node)
+        elif parameter_inside(self.model, node) is not None:
+            self.contents.parameters.append(node)
+            self.contents.is_uniform = False  # moved, say, and so no parameter by itself
         elif isinstance(self.model.value(node), Module):
             if is_fresh(self.model, node) and _matters(self.model, node):
                 self.contents.modules.append(node)

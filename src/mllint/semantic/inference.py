@@ -424,7 +424,8 @@ class Inference:
         ]
         for value in values:
             if isinstance(value, Tensor):
-                return Tensor(value.framework, False)
+                ranks = [item.scalar if isinstance(item, Tensor) else isinstance(item, Number) for item in values]
+                return Tensor(value.framework, False, True if all(ranks) else None)
         if any(isinstance(value, Array) for value in values):
             return Array()
         known = (Number, Text, Nothing)

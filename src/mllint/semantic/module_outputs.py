@@ -20,11 +20,14 @@ if TYPE_CHECKING:
 
 def module_output(model: "Model", call: cst.Call, module: Module) -> Value | None:
     """What calling a module gives."""
-    if module.others:
-        outputs = [module_output(model, call, replace(other, wrappers=module.wrappers)) for other in module.others]
-        return reduce(join, outputs)
     framework = module.framework
     attached = False if model.gradients.off(call) else True if model.gradients.off(call) is False else None
+    if module.others:
+        outputs = [module_output(model, call, replace(other, wrappers=module.wrappers)) for other in module.others]
+        joined = reduce(join, outputs)
+        if isinstance(joined, (Tensor, Output)) and joined.attached is None:
+            return replace(joined, attached=attached)  # as of any module
+        return joined or Output(framework, attached)
     if module.definition is not None:
         forward = module.definition.method("forward")
         result = None if forward is None else forward.model.returned(forward)
