@@ -6,7 +6,7 @@ import libcst as cst
 import pytest
 
 from mllint.knowledge import lookup
-from mllint.semantic import evaluation
+from mllint.semantic import made_in_mode
 from mllint.semantic.batches import batch_of_one
 from mllint.semantic.consumers import consumer
 from mllint.semantic.last_mode import surely_trains
@@ -315,7 +315,7 @@ def test_makers_that_call_each_other_are_looked_at_once(monkeypatch: pytest.Monk
     tree = bare_tree(text)
     model = Model(tree, Source(text, "example.py"))
     looked_at: list[str] = []
-    switches = evaluation._switches
-    monkeypatch.setattr(evaluation, "_switches", lambda info: looked_at.append(info.name) or switches(info))
-    assert not evaluation._may_switch([model.function_info(tree.by_type[cst.FunctionDef][0])])
+    switches = made_in_mode._switches
+    monkeypatch.setattr(made_in_mode, "_switches", lambda info: looked_at.append(info.name) or switches(info))
+    assert not made_in_mode._may_switch([model.function_info(tree.by_type[cst.FunctionDef][0])])
     assert sorted(looked_at) == sorted(f"make_{depth}" for depth in range(13))

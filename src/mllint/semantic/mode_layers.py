@@ -101,6 +101,27 @@ def _made_by(current: ClassInfo | FunctionInfo) -> Iterator[_Parts]:
         yield _Parts(is_closed=False)
     for info in current.lineage:
         yield _parts(info, info.node.body, _constructing(info))
+        if _calls_what_it_is_given(info):
+            yield _Parts(is_closed=False)
+
+
+def _calls_what_it_is_given(info: ClassInfo) -> bool:
+    """Whether a class calls what its constructor is given: ``self.encoder(x)``, of ``self.encoder = encoder``."""
+    method = info.methods.get("__init__")
+    given = set() if method is None else {item.name.value for item in method.parameters}
+    kept = {
+        binding.key.partition(".")[2]
+        for several in (method.scope.bindings.values() if method is not None else ())
+        for binding in several
+        if isinstance(binding.value, cst.Name) and binding.value.value in given and binding.key.count(".") == 1
+    }
+    return bool(kept) and any(
+        type(node) is cst.Call
+        and isinstance(node.func, cst.Attribute)
+        and node.func.attr.value in kept
+        and getattr(node.func.value, "value", None) == "self"
+        for node in subtree(info.node.body)
+    )
 
 
 def _parts(holder: ClassInfo | FunctionInfo, body: cst.CSTNode, methods: frozenset[str] | None) -> _Parts:

@@ -7,7 +7,7 @@ import libcst as cst
 from mllint.semantic.definitions import ClassInfo
 from mllint.semantic.scopes import Binding, BindingKind
 from mllint.semantic.things import Frame, Thing, is_nothing
-from mllint.semantic.values import Function, Instance, Module, Object
+from mllint.semantic.values import ClassObject, Function, Instance, Member, Module, Object, Symbol
 from mllint.syntax.shape import argument, string_literal
 
 _PARAMETERS = frozenset({"parameters", "named_parameters", "trainable_parameters"})
@@ -105,7 +105,8 @@ def modules_of_optimizer(frame: Frame, optimizer: Thing | None) -> tuple[Thing |
     """
     if optimizer is None or optimizer.path[1:]:
         return (None,)
-    found: list[Thing | None] = []
+    # More may be added by hand.
+    found: list[Thing | None] = [None] if "add_param_group" in frame.model.calls_by_word else []
     for root in optimizer.roots:
         for binding in makers_of(root, optimizer.path):
             given = _modules_given(frame, binding)
@@ -235,8 +236,10 @@ def _makings(frame: Frame, node: cst.BaseExpression, path: tuple[int | None, ...
             return _makings(frame, node.elements[path[0]].value, (), steps - 1)
         case cst.Call():
             called = frame.value(node.func)
-            if not isinstance(called, Function):
+            if isinstance(called, (Symbol, ClassObject, Member)):
                 return [None if path else Made(frame, node)]
+            if not isinstance(called, Function):
+                return [None]
             if frame.runs(called.definition) or not called.definition.scope.returns:
                 return [None]
             inner = Frame(called.definition.model, called.definition, frame, node)

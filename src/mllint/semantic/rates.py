@@ -80,7 +80,21 @@ def _counts_epochs(run: Run, schedule: Event) -> str | None:
                 return text
         elif _is_bound_of(epochs, made[0], given, run) or _is_within(epochs, made[0], given, run):
             return text
+        if name == "step_size" and _falls_too_fast(made, given) and yields_data(batches.node.iter):
+            return text
     return None
+
+
+def _falls_too_fast(made: tuple[Binding, Object, cst.Call], size: cst.BaseExpression) -> bool:
+    """Whether a learning rate that falls every few steps would be gone after some hundred batches."""
+    steps, given = integer_literal(size), _given(made, "gamma")
+    gamma = constant(given) if given is not None else _USUAL_GAMMA
+    is_known = steps is not None and steps > 0 and isinstance(gamma, float) and 0 < gamma < 1
+    return is_known and gamma ** (1 / steps) <= _FASTEST  # type: ignore[operator]
+
+
+_USUAL_GAMMA = 0.1
+"""The gamma of ``StepLR`` and ``StepDecay`` where none is given."""
 
 
 _FASTEST = 0.99

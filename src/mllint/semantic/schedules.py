@@ -14,7 +14,7 @@ from mllint.semantic.runs import Occurrence, Run
 from mllint.semantic.scopes import Binding
 from mllint.semantic.steps import Attempt, Branches, Event, Kind, Loop
 from mllint.semantic.things import Frame, Thing
-from mllint.semantic.values import Instance, Object
+from mllint.semantic.values import Instance, Object, Value
 from mllint.syntax.shape import argument, integer_literal
 
 if TYPE_CHECKING:
@@ -40,7 +40,14 @@ def construction_of(scheduler: Thing | None) -> tuple[Binding, Object, cst.Call]
 def constructions_of(frame: Frame, scheduler: Thing | None) -> tuple[Made, ...]:
     """All calls by which a scheduler may be made, in this file or another; none where one of them is not known."""
     found = [made for binding in _bindings_of(scheduler) for made in makings(frame, binding)]
-    return tuple(item for item in found if item is not None) if None not in found else ()
+    known = tuple(item for item in found if item is not None and _is_scheduler(item.frame.value(item.call)))
+    return known if len(known) == len(found) else ()
+
+
+def _is_scheduler(value: Value | None) -> bool:
+    if isinstance(value, Instance):
+        return value.definition.kind == "scheduler"
+    return isinstance(value, Object) and value.kind == "scheduler"
 
 
 def _bindings_of(scheduler: Thing | None) -> list[Binding]:
@@ -179,15 +186,18 @@ def _paths(run: Run, schedule: Event, optimizer: Thing, loop: Loop) -> Paths[str
 
 
 def _is_chained(schedule: Event) -> bool:
-    """Whether a scheduler may be one of warm-up: its first value may be meant to be skipped."""
+    """Whether a scheduler may be one of warm-up, whose first value may be meant to be skipped, or one that goes on."""
     made = constructions_of(schedule.frame, schedule.thing)
-    return not made or all(_warms_up(item) for item in made)
+    return any(_warms_up(item) for item in made) or all(_goes_on(item) for item in made)
+
+
+def _goes_on(made: Made) -> bool:
+    """Whether a scheduler is told where an earlier training was left."""
+    last = argument(made.call, None, "last_epoch")
+    return last is not None and integer_literal(last.value) != -1
 
 
 def _warms_up(made: Made) -> bool:
-    last = argument(made.call, None, "last_epoch")
-    if last is not None and integer_literal(last.value) != -1:
-        return True
     value = made.frame.value(made.call)
     if isinstance(value, Instance):
         # A step or a beginning of its own may do anything.

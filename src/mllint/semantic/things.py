@@ -149,6 +149,10 @@ class Frame:
                 return self._called(node, steps)
             case cst.Await():
                 return self.thing(node.expression, steps)
+            case cst.IfExp():
+                # `DataParallel(net) if devices > 1 else net`
+                thing = self.thing(node.body, steps - 1)
+                return thing if thing == self.thing(node.orelse, steps - 1) else None
         return None
 
     def _called(self, node: cst.Call, steps: int) -> Thing | None:
@@ -222,7 +226,7 @@ class Frame:
 
     def _alias(self, value: cst.BaseExpression, steps: int) -> Thing | None:
         """What the right-hand side of an assignment hands on; ``None``: something new."""
-        if isinstance(value, (cst.Name, cst.Attribute, cst.Subscript, cst.Call)):
+        if isinstance(value, (cst.Name, cst.Attribute, cst.Subscript, cst.Call, cst.IfExp)):
             return self.thing(value, steps - 1)
         return None
 
@@ -310,7 +314,7 @@ class Frame:
             return own
         binding = assigned[0]
         function = binding.scope.model.enclosing_function(binding.node)
-        if function is None or not isinstance(binding.value, (cst.Attribute, cst.Call)):
+        if function is None or not isinstance(binding.value, (cst.Attribute, cst.Call, cst.IfExp)):
             return own
         frame = Frame(binding.scope.model, binding.scope.model.function_info(function), receiver=holder)
         behind = frame.thing(binding.value, steps - 2)

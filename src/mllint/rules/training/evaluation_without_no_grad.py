@@ -6,8 +6,10 @@ gradients from it.
 A loop evaluates when nothing in it, or in the functions of the project that it calls, computes, clears or clips
 gradients or steps an optimizer, and when one of these holds: the model is in evaluation mode on every way there; the
 dataset of the loader was made for evaluation (`train=False`, `split="test"`); the loader is called test or validation
-data, or the function around the loop an evaluation, and the same model is trained in another loop. A name alone is
-never enough. Of a function for both, `run(loader, train=False)`, the branches count that its caller chooses.
+data, or the function around the loop an evaluation, and the same model is trained in another loop; every output of the
+model is detached, or made a number, wherever the code reads it. A name alone is never enough. Of a function for both,
+`run(loader, train=False)`, the branches count that its caller chooses, and a loop over a few literals, `for phase in
+("train", "val")`, counts round by round. Data may also be taken in slices: `network(inputs[start:end])`.
 
 ## Why is this bad?
 

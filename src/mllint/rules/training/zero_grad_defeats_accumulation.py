@@ -69,7 +69,7 @@ from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, delete_statement, insert_after
 from mllint.rule import Finding, Rule
 from mllint.semantic.gradient_rounds import step_in_some_rounds
-from mllint.semantic.steps import Event
+from mllint.semantic.steps import Event, events
 
 rule = Rule(
     code="ML303",
@@ -92,8 +92,11 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
 def _fix(call: cst.Call, step: Event, context: Context) -> NodeFix | None:
     """Move the statement behind the step."""
     node = context.model.runs.node_here(step)
-    if node is None:
-        return None
+    inside = events(step.loops[-1].body) if step.loops else ()
+    if node is None or any(
+        item.kind is step.kind and item is not step and item.concerns(step.thing) for item in inside
+    ):
+        return None  # the gradients would have to be cleared behind each of the steps
     statement, place = context.statement(call), context.statement(node)
     line = context.parent(statement)
     block = None if line is None else context.parent(line)
