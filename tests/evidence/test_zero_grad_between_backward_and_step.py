@@ -12,7 +12,7 @@ def test_torch_no_weight_moves(torch: Any, name: str) -> None:
     weight = torch.ones(1, requires_grad=True)
     optimizer = getattr(torch.optim, name)([weight], lr=1.0, weight_decay=0.1)
     (2 * weight).sum().backward()
-    optimizer.zero_grad()
+    optimizer.zero_grad()  # noqa: ML302
     optimizer.step()
     assert weight.grad is None
     assert weight.item() == 1.0
@@ -23,7 +23,7 @@ def test_paddle_only_decay_moves_the_weights(paddle: Any) -> None:
         weight = paddle.create_parameter([1], "float32", default_initializer=paddle.nn.initializer.Constant(1.0))
         optimizer = paddle.optimizer.SGD(0.5, parameters=[weight], weight_decay=decay)
         (2 * weight).sum().backward()
-        optimizer.clear_grad()
+        optimizer.clear_grad()  # noqa: ML302
         optimizer.step()
         return 1.0 - float(weight.item())
 
@@ -38,6 +38,6 @@ def test_paddle_momentum_moves_the_weights(paddle: Any) -> None:
     optimizer.step()
     before = weight.item()
     (2 * weight).sum().backward()
-    optimizer.clear_grad()
+    optimizer.clear_grad()  # noqa: ML302
     optimizer.step()
     assert weight.item() != before

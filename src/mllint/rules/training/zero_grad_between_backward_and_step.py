@@ -63,7 +63,6 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, replace
 from mllint.rule import Finding, Rule
-from mllint.semantic.testing import is_test_code
 from mllint.semantic.zeroing import clears_before_step
 
 rule = Rule(
@@ -80,7 +79,7 @@ rule = Rule(
 def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     """Report the call that clears the gradients."""
     step = clears_before_step(context.model, call)
-    if step is not None and not is_test_code(context.model):
+    if step is not None:
         yield Finding(call, fix=lambda: _fix(call, step, context))
 
 
