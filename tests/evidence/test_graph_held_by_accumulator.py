@@ -5,12 +5,16 @@ the same and say it every time.
 """
 
 import gc
+import inspect
 import warnings
 import weakref
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+from mllint import fix_source
 
 pytestmark = pytest.mark.evidence
 
@@ -296,3 +300,26 @@ def test_paddle_total_for_one_backward_has_to_stay_a_tensor(paddle: Any) -> None
         total += model(x).pow(2).mean()
     total.backward()
     assert model.weight.grad is not None
+
+
+# -- what the fix makes of it ---------------------------------------------------------------------
+
+PROGRAM = Path(__file__).parents[1] / "fixtures" / "rules" / "graph-held-by-accumulator" / "torch_uses_of_totals.py"
+ARGUMENTS = (["net", "loader", "optimizer"], ["model", "loader", "optimizer"])
+
+
+def test_mended_totals_are_used_as_before() -> None:
+    """Whoever reads a total, in its function or behind a call, gets what it can use: a number, or still a tensor."""
+    torch = pytest.importorskip("torch")
+    mended = fix_source(PROGRAM.read_bytes(), path=str(PROGRAM))
+    assert len(mended.applied) >= 10
+    program: dict[str, Any] = {"__name__": "program"}
+    exec(compile(mended.data, str(PROGRAM), "exec"), program)
+    loader = [(torch.randn(3, 4), torch.tensor([0, 1, 1])) for _ in range(ROUNDS)]
+    count = 0
+    for function in list(program.values()):
+        if inspect.isfunction(function) and list(inspect.signature(function).parameters) in ARGUMENTS:
+            net = torch.nn.Linear(4, 2)
+            function(net, loader, torch.optim.SGD(net.parameters(), lr=0.1))
+            count += 1
+    assert count >= 15

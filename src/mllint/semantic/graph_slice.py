@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge import lookup
-from mllint.semantic.accumulation import appended
+from mllint.semantic.additions import appended
 from mllint.semantic.arguments import calls_of, is_passed_around
 from mllint.semantic.changes import is_changed_in_place
 from mllint.semantic.data_sources import comes_from_data, hangs_on_nothing

@@ -9,6 +9,7 @@ from mllint.semantic.accumulation import Accumulator
 from mllint.semantic.definitions import FunctionInfo
 from mllint.semantic.operands import operands
 from mllint.semantic.scopes import BindingKind
+from mllint.semantic.tensor_uses import TensorUses
 from mllint.semantic.values import Function, Instance, Number
 from mllint.syntax.shape import argument, dotted_path, has_star_arguments
 
@@ -34,11 +35,15 @@ class Meter(Accumulator):
 
     @cached_property
     def is_number(self) -> bool:
-        """Whether the total in the meter begins as a Python number."""
+        """Whether the total in the meter begins as a Python number, and nobody takes what it holds for a tensor."""
         definition, attribute = self.total
         beginnings = [item for item in definition.assignments(attribute) if item.kind is not BindingKind.AUGMENTED]
         values = [None if item.value is None else item.scope.model.value(item.value) for item in beginnings]
-        return bool(values) and all(isinstance(value, Number) for value in values)
+        is_number = bool(values) and all(isinstance(value, Number) for value in values)
+        held = (self.model.tree.parent(use.node) for use in self._uses)
+        return is_number and not TensorUses().any_of(
+            self.model, [item for item in held if isinstance(item, cst.Attribute)]
+        )
 
 
 def fed(model: "Model", call: cst.Call) -> Meter | None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.semantic.accumulation import augmented
+from mllint.semantic.additions import augmented
 from mllint.semantic.scopes import Binding, BindingKind
 from mllint.semantic.testing import context_name, is_in_a_test
 from mllint.semantic.uses import without_narrowing

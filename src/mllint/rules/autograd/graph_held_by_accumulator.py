@@ -59,7 +59,9 @@ is known of it.
 
 ## Fix safety
 
-Safe: `.item()` where the total is a number before and is only used as one, `.detach()` where it is used as a tensor.
+Safe: `.item()` where the total is a number before and is only used as one, also by those who get it from the function,
+`.detach()` where it is used as a tensor. What a second collection takes out of the first is not reported: it is mended
+with the first.
 `.detach()` keeps every bit of the total. `.item()` adds up in Python's own floats from then on, which are more exact
 than the tensor's, so the last digits may differ; and it waits for the GPU: use `.detach()` where that matters.
 Unsafe for what a function of the project gives back after its own `backward()`: it may be `None` on some way.
@@ -77,11 +79,11 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, append_trailer, binds_trailers
 from mllint.rule import Finding, Rule
-from mllint.semantic.accumulation import Accumulator, appended, augmented
-from mllint.semantic.hints import is_called_loss
+from mllint.semantic.accumulation import Accumulator
+from mllint.semantic.additions import appended, augmented
+from mllint.semantic.held_graphs import holds_graph, is_second_hand
 from mllint.semantic.meters import fed
-from mllint.semantic.testing import is_test_code
-from mllint.semantic.values import Output, Tensor, Value
+from mllint.semantic.values import Tensor
 from mllint.syntax.shape import adds
 
 rule = Rule(
@@ -119,13 +121,14 @@ def check_meter(call: cst.Call, context: Context) -> Iterator[Finding]:
 
 
 def _finding(node: cst.CSTNode, accumulator: Accumulator, context: Context) -> Iterator[Finding]:
-    value = context.value(accumulator.added)
-    if not _keeps_graph(value, accumulator, context) or accumulator.needs_graph or is_test_code(context.model):
+    if not holds_graph(accumulator) or is_second_hand(accumulator):
         return
+    value = context.value(accumulator.added)
     kept = "graph nodes" if accumulator.is_done_with else "whole graph"
     turn = "iteration" if accumulator.is_in_loop else "call"
     message = f"`{accumulator.key}` keeps the {kept} of every {turn} alive"
-    as_number = accumulator.is_number and isinstance(value, Tensor) and bool(value.scalar or value.one_element)
+    is_one_number = isinstance(value, Tensor) and bool(value.scalar or value.one_element)
+    as_number = is_one_number and accumulator.is_number
     method = "item" if as_number else "detach"
     part = accumulator.attached_part if as_number else accumulator.added
     text = context.text(part).strip()
@@ -134,28 +137,3 @@ def _finding(node: cst.CSTNode, accumulator: Accumulator, context: Context) -> I
     trust = Applicability.UNSAFE if accumulator.comes_back_spent else Applicability.SAFE
     fix = NodeFix(f"add `.{method}()`", append_trailer(part, f".{method}()"), trust)
     yield Finding(node, message, f"write `{text}.{method}()`", fix=(lambda: fix) if isinstance(value, Tensor) else None)
-
-
-def _keeps_graph(value: Value | None, accumulator: Accumulator, context: Context) -> bool:
-    """Whether what is added surely hangs on a graph, and the loop shows that nobody makes a loss of the collection."""
-    if not isinstance(value, (Tensor, Output)) or value.attached is not True:
-        return _is_spent_loss(value, accumulator, context)
-    if accumulator.is_done_with or accumulator.runs_over_loader:
-        return True
-    if isinstance(value, Output) or not accumulator.is_in_loop:
-        return False  # of what a module of unknown class gives, a part may hang on no graph
-    if accumulator.trains or accumulator.is_only_reported:
-        return True
-    return bool(value.scalar or value.one_element) and accumulator.evaluates
-
-
-def _is_spent_loss(value: Value | None, accumulator: Accumulator, context: Context) -> bool:
-    """Whether it is called a loss, nothing else is known of it, and it goes into what ``backward()`` is called on."""
-    is_unknown = value is None or (isinstance(value, (Tensor, Output)) and value.attached is None)
-    return (
-        is_unknown
-        and is_called_loss(accumulator.core)
-        and context.gradients_off(accumulator.node) is False
-        and accumulator.is_done_with
-        and not accumulator.may_be_cut
-    )

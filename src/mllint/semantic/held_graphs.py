@@ -1,0 +1,116 @@
+"""Collections that hold on to the graph of what is added to them, and those that do so because another one does."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.semantic.accumulation import MAX_STEPS, Accumulator
+from mllint.semantic.additions import appended, augmented
+from mllint.semantic.hints import is_called_loss
+from mllint.semantic.operands import paths_in
+from mllint.semantic.scopes import BindingKind
+from mllint.semantic.testing import is_test_code
+from mllint.semantic.values import Function, Instance, Output, Tensor, Value
+from mllint.syntax.shape import dotted_path
+from mllint.syntax.walk import subtree
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+
+def holds_graph(accumulator: Accumulator) -> bool:
+    """Whether what is added surely hangs on a graph that nobody needs any more."""
+    return (
+        _is_attached(accumulator.model.value(accumulator.added), accumulator)
+        and not accumulator.needs_graph
+        and not is_test_code(accumulator.model)
+    )
+
+
+def _is_attached(value: Value | None, accumulator: Accumulator) -> bool:
+    """Whether what is added surely hangs on a graph, and the loop shows that nobody makes a loss of the collection."""
+    if not isinstance(value, (Tensor, Output)) or value.attached is not True:
+        return _is_spent_loss(value, accumulator)
+    if accumulator.is_done_with or accumulator.runs_over_loader:
+        return True
+    if isinstance(value, Output) or not accumulator.is_in_loop:
+        return False  # of what a module of unknown class gives, a part may hang on no graph
+    if accumulator.trains or accumulator.is_only_reported:
+        return True
+    return bool(value.scalar or value.one_element) and accumulator.evaluates
+
+
+def _is_spent_loss(value: Value | None, accumulator: Accumulator) -> bool:
+    """Whether it is called a loss, nothing else is known of it, and it goes into what ``backward()`` is called on."""
+    is_unknown = value is None or (isinstance(value, (Tensor, Output)) and value.attached is None)
+    return (
+        is_unknown
+        and is_called_loss(accumulator.core)
+        and accumulator.model.gradients.off(accumulator.node) is False
+        and accumulator.is_done_with
+        and not accumulator.may_be_cut
+    )
+
+
+def is_second_hand(accumulator: Accumulator) -> bool:
+    """Whether the graph comes out of another collection that holds on to it, here or in a function of the project.
+
+    With that one mended there is no graph left; and what is in it then may be a number, of which nothing can be taken.
+    """
+    pending: list[tuple[Model, cst.CSTNode]] = [(accumulator.model, accumulator.added)]
+    seen: set[int] = set()
+    while pending and len(seen) < MAX_STEPS:
+        model, node = pending.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        for path in paths_in(node):
+            if isinstance(path, cst.Attribute) and _is_meter(model, path.value):
+                return True
+            if any(other.node is not accumulator.node and holds_graph(other) for other in _additions(model, path)):
+                return True
+            bound = (item.value for item in model.reaching(path) if item.kind is BindingKind.ASSIGN)
+            pending += [(model, value) for value in bound if value is not None]
+        pending += _returned(model, node)
+    return False
+
+
+def _is_meter(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether it is another object of the project that adds up what it is given: it is judged where that is given."""
+    function = model.enclosing_function(node)
+    receiver = None if function is None else model.function_info(function).self_name
+    value = model.value(node)
+    return (
+        isinstance(value, Instance)
+        and dotted_path(node) != receiver
+        and any(
+            isinstance(item, cst.AugAssign) and isinstance(item.target, cst.Attribute)
+            for item in subtree(value.definition.node)
+        )
+    )
+
+
+def _additions(model: "Model", collection: cst.BaseExpression) -> Iterator[Accumulator]:
+    """The statements that add to a collection in the function that reads it; to an attribute, in the whole file."""
+    path = dotted_path(collection) or ""
+    scope = model.scope_of(collection)
+    for kind in (cst.AugAssign, cst.Assign):
+        for statement in model.tree.by_type.get(kind, ()):
+            found = augmented(model, statement)
+            if found is not None and found.key == path and ("." in path or model.scope_of(statement) is scope):
+                yield found
+    for call in model.calls_by_word.get("append", ()):
+        if isinstance(call.func, cst.Attribute) and dotted_path(call.func.value) == path:
+            found = appended(model, call)
+            if found is not None and ("." in path or model.scope_of(call) is scope):
+                yield found
+
+
+def _returned(model: "Model", node: cst.CSTNode) -> Iterator[tuple["Model", cst.CSTNode]]:
+    """What the functions of the project that are called in an expression give back."""
+    for call in (item for item in subtree(node) if isinstance(item, cst.Call)):
+        callee = model.value(call.func)
+        if isinstance(callee, Function):
+            info = callee.definition
+            yield from ((info.model, item.value) for item in info.scope.returns if item.value is not None)
