@@ -274,6 +274,23 @@ def test_fix_writes_and_reports_what_is_left() -> None:
     assert (again.exit_code, again.stdout, again.stderr) == (0, "", "No findings in 1 file.\n")
 
 
+def test_what_a_fix_brings_to_light_in_another_file_is_mended_in_the_same_run(folder: Path) -> None:
+    library = "import torch\n\n\ndef load(state):\n    net = torch.nn.Linear(2, 2)\n    {}\n    return net\n"
+    user = "import torch\nfrom library import load\n\nnet = load(None)\n{}\nprint(net(torch.ones(2)))\n"
+    write(
+        library=library.format("net = net.load_state_dict(state)"),
+        user=user.format("net.requires_grad = False"),
+        third="import torch\nx = torch.zeros(3)\nx.cuda()\nprint(x)\n",
+        setup="",
+    )
+    result = mllint("--fix", "--show-fixes", ".")
+    assert result.exit_code == 0
+    assert "Fixed 3 findings, 0 left." in result.stderr
+    assert (folder / "library.py").read_text() == library.format("net.load_state_dict(state)")
+    assert (folder / "user.py").read_text() == user.format("net.requires_grad_(False)")
+    assert "Fixed" not in mllint("--fix", ".").stderr
+
+
 @pytest.mark.usefixtures("_made_up_rules")
 def test_unsafe_fixes_are_only_mentioned_unless_asked_for() -> None:
     write(a=RISKY)

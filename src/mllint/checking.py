@@ -21,7 +21,8 @@ from mllint.output.progress import with_progress
 from mllint.output.report import Format, report, statistics_report
 from mllint.output.sink import Sink
 from mllint.output.style import Style, printable
-from mllint.runner import Mode, Outcome, Runner, Task, unreadable, written
+from mllint.runner import Mode, Outcome, Runner, Task, followed, unreadable, written
+from mllint.semantic.project_root import ProjectRoots
 from mllint.settings import ConfigurationError
 from mllint.writer import WriteError
 
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 CLEAN, FOUND, FAILED = 0, 1, 2
 """Exit codes."""
+_MAX_ROUNDS = 10
+"""How often the files of a project are looked at again because something was mended in one of them."""
 _SHOWN_STALE = 10
 """How many entries of the baseline that are out of date are named."""
 
@@ -98,6 +101,8 @@ def check_paths(paths: Iterable[str], resolver: Resolver, request: Request) -> i
         return FAILED
     if not request.diff:
         outcomes = [written(outcome) for outcome in outcomes]
+    if request.fixes and not request.diff:
+        outcomes = _settled(outcomes, tasks, request)
     outcomes += [Outcome(unreadable(problem)) for problem in discovery.unreadable]
     if request.verbose:
         _note(f"{len(tasks)} file(s) in {time.monotonic() - started:.2f} s")
@@ -106,6 +111,31 @@ def check_paths(paths: Iterable[str], resolver: Resolver, request: Request) -> i
     if stale and not (request.exit_zero or request.ignores_stale):
         code = max(code, FOUND)
     return max(code, FAILED if failed else CLEAN)
+
+
+def _settled(outcomes: list[Outcome], tasks: list[Task], request: Request) -> list[Outcome]:
+    """The outcomes when no file has anything left to mend that another one, mended, has brought to light.
+
+    Every file was judged beside the others as they were; so the projects in which something was mended are looked at
+    again.
+    """
+    roots, order = ProjectRoots(), {task.path: index for index, task in enumerate(tasks)}
+    found = {outcome.result.path: outcome for outcome in outcomes}
+    latest = outcomes
+    for _ in range(_MAX_ROUNDS):
+        changed = {roots.of(outcome.result.path) for outcome in latest if outcome.change and not outcome.write_failed}
+        pending = [task for task in tasks if roots.of(task.path) in changed]
+        accepted = _baseline(request)
+        if len(pending) < 2 or accepted is None:
+            break  # one file alone is settled already
+        mode = Mode(request.fixes, request.unsafe)
+        done = batch.outcomes(pending, mode, jobs=request.jobs, cache=_cache_for(request))
+        latest = [written(accepted.without_accepted(outcome)) for outcome in done]
+        for outcome in latest:
+            path = outcome.result.path
+            found[path] = followed(found[path], outcome) if path in found else outcome
+    told = (item for item in found.values() if item.result.diagnostics or item.change or item.problem)
+    return sorted(told, key=lambda outcome: order[outcome.result.path])
 
 
 def _baseline(request: Request) -> Baseline | None:

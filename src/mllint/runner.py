@@ -237,6 +237,19 @@ def written(outcome: Outcome) -> Outcome:
     return outcome
 
 
+def followed(first: Outcome, second: Outcome) -> Outcome:
+    """What came of a file that was done twice, the second time with what the first one had made of it."""
+    changes = [outcome.change for outcome in (first, second) if outcome.change is not None]
+    return msgspec.structs.replace(
+        second,
+        fixed=(*first.fixed, *second.fixed),
+        change=Change(changes[0].before, changes[-1].after) if changes else None,
+        problem=second.problem or first.problem,
+        write_failed=first.write_failed or second.write_failed,
+        unfixed=first.unfixed or second.unfixed,
+    )
+
+
 def set_aside(size: int) -> None:
     """Take what is kept of the files so far out of the collector's sight; ``size`` is the last one's, in characters.
 
