@@ -8,7 +8,7 @@ import libcst as cst
 from mllint.semantic.accumulation import MAX_STEPS, Accumulator
 from mllint.semantic.additions import appended, augmented
 from mllint.semantic.hints import is_called_loss
-from mllint.semantic.operands import paths_in
+from mllint.semantic.operands import operands, paths_in
 from mllint.semantic.scopes import BindingKind
 from mllint.semantic.testing import is_test_code
 from mllint.semantic.values import Function, Instance, Output, Tensor, Value
@@ -66,7 +66,7 @@ def is_second_hand(accumulator: Accumulator) -> bool:
             continue
         seen.add(id(node))
         for path in paths_in(node):
-            if isinstance(path, cst.Attribute) and _is_meter(model, path.value):
+            if isinstance(path, cst.Attribute) and _is_of_meter(model, path):
                 return True
             if any(other.node is not accumulator.node and holds_graph(other) for other in _additions(model, path)):
                 return True
@@ -76,19 +76,21 @@ def is_second_hand(accumulator: Accumulator) -> bool:
     return False
 
 
-def _is_meter(model: "Model", node: cst.BaseExpression) -> bool:
-    """Whether it is another object of the project that adds up what it is given: it is judged where that is given."""
-    function = model.enclosing_function(node)
+def _is_of_meter(model: "Model", path: cst.Attribute) -> bool:
+    """Whether what is read is what another object of the project adds up: it is judged where it is given something."""
+    function = model.enclosing_function(path)
     receiver = None if function is None else model.function_info(function).self_name
-    value = model.value(node)
-    return (
-        isinstance(value, Instance)
-        and dotted_path(node) != receiver
-        and any(
-            isinstance(item, cst.AugAssign) and isinstance(item.target, cst.Attribute)
-            for item in subtree(value.definition.node)
-        )
-    )
+    holder = model.value(path.value)
+    if not isinstance(holder, Instance) or dotted_path(path.value) == receiver:
+        return False
+    statements = (item for item in subtree(holder.definition.node) if isinstance(item, cst.AugAssign))
+    added = {item.target.attr.value for item in statements if isinstance(item.target, cst.Attribute)}
+    parent, read = model.tree.parent(path), model.value(path)
+    if not isinstance(parent, cst.Call) or parent.func is not path:
+        return bool(added)
+    returned = read.definition.scope.returns if isinstance(read, Function) else ()
+    parts = (part for statement in returned if statement.value is not None for part in operands(statement.value))
+    return any(isinstance(part, cst.Attribute) and part.attr.value in added for part in parts)
 
 
 def _additions(model: "Model", collection: cst.BaseExpression) -> Iterator[Accumulator]:
