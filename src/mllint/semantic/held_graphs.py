@@ -94,19 +94,34 @@ def _is_of_meter(model: "Model", path: cst.Attribute) -> bool:
 
 
 def _additions(model: "Model", collection: cst.BaseExpression) -> Iterator[Accumulator]:
-    """The statements that add to a collection in the function that reads it; to an attribute, in the whole file."""
-    path = dotted_path(collection) or ""
-    scope = model.scope_of(collection)
-    for kind in (cst.AugAssign, cst.Assign):
-        for statement in model.tree.by_type.get(kind, ()):
-            found = augmented(model, statement)
-            if found is not None and found.key == path and ("." in path or model.scope_of(statement) is scope):
-                yield found
-    for call in model.calls_by_word.get("append", ()):
-        if isinstance(call.func, cst.Attribute) and dotted_path(call.func.value) == path:
-            found = appended(model, call)
-            if found is not None and ("." in path or model.scope_of(call) is scope):
-                yield found
+    """The statements that add to a collection in the function that reads it; to one of the object's, in the class."""
+    path, scope = dotted_path(collection) or "", model.scope_of(collection)
+    root, _, attribute = path.rpartition(".")
+    function = model.enclosing_function(collection)
+    info = None if function is None or not root else model.function_info(function)
+    if info is not None and info.owner is not None and info.self_name == root:
+        scope = info.scope.parent or scope
+    for name in model.names_within(attribute, scope) if root else model.names_in(path, scope):
+        node = model.tree.parent(name) if root else name
+        found = _addition(model, node) if node is not None and dotted_path(node) == path else None
+        if found is not None:
+            yield found
+
+
+def _addition(model: "Model", collection: cst.CSTNode) -> Accumulator | None:
+    """What ``total += x``, ``total = total + x`` or ``losses.append(x)`` adds, seen from the first name in it."""
+    node, parent = collection, model.tree.parent(collection)
+    while isinstance(parent, cst.Subscript) and parent.value is node:
+        node, parent = parent, model.tree.parent(parent)
+    if isinstance(parent, cst.AssignTarget):
+        parent = model.tree.parent(parent)
+        return augmented(model, parent) if isinstance(parent, cst.Assign) else None
+    if isinstance(parent, cst.AugAssign):
+        return augmented(model, parent) if parent.target is node else None
+    if not isinstance(parent, cst.Attribute) or parent.attr.value != "append":
+        return None
+    call = model.tree.parent(parent)
+    return appended(model, call) if isinstance(call, cst.Call) and call.func is parent else None
 
 
 def _returned(model: "Model", node: cst.CSTNode) -> Iterator[tuple["Model", cst.CSTNode]]:
