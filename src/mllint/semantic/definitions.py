@@ -284,13 +284,11 @@ class ClassInfo:
 
     def _proven(self, name: str) -> Value | None:
         """What the methods do with an attribute of which no assignment says what it is: ``self.net = net``."""
-        from mllint.semantic.evidence import module_by_use  # which looks at classes
-
         assigned = [item for item in self.assignments(name) if item.kind is BindingKind.ASSIGN and not item.path]
         values = [binding.scope.model.binding_value(binding) for binding in assigned]
         if not any(value is None for value in values) or any(value not in (None, Nothing()) for value in values):
             return None
-        return module_by_use(self, name)
+        return self.model.module_by_use(self, name)
 
     def _assigned(self, name: str) -> Value | None:
         result: Value | None = None

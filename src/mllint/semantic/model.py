@@ -16,7 +16,7 @@ from mllint.semantic.blocks import fill
 from mllint.semantic.checkpoints.saves import Surroundings
 from mllint.semantic.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.depth import Depth
-from mllint.semantic.evidence import Uses
+from mllint.semantic.evidence import Uses, module_by_use
 from mllint.semantic.gradients import Gradients
 from mllint.semantic.imports import is_library
 from mllint.semantic.inference import Inference
@@ -300,6 +300,10 @@ class Model:
     @cached_property
     def _names_by_scope(self) -> dict[str, dict[int, list[cst.Name]]]:
         return {}
+
+    def module_by_use(self, definition: ClassInfo, name: str) -> Value | None:
+        """The module that an attribute of a class surely is, to go by what its methods do with it."""
+        return module_by_use(definition, name)
 
     @cached_property
     def remembered(self) -> dict[tuple[str, str], Any]:
