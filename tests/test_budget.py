@@ -14,7 +14,7 @@ from mllint import engine
 from mllint._dev.scaling import make_folder, source
 from mllint.registry import all_rules, select
 from mllint.runner import Mode, Runner, Task
-from mllint.semantic.inference import Inference
+from mllint.semantic.expressions.inference import Inference
 from mllint.semantic.model import Model
 from mllint.semantic.project import Project
 from mllint.settings import Settings

@@ -5,8 +5,9 @@ import textwrap
 import libcst as cst
 import pytest
 
-from mllint.semantic import indexing, leaves, writes
+from mllint.semantic.graph import indexing, leaves
 from mllint.semantic.model import Model
+from mllint.semantic.names import writes
 from mllint.semantic.values import Tensor
 from mllint.syntax.parse import parse
 from mllint.syntax.source import Source

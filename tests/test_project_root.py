@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mllint.semantic.project_root import MAX_FOLDERS, project_root
+from mllint.semantic.files.project_root import MAX_FOLDERS, project_root
 
 
 def _files(folder: Path, *names: str) -> None:

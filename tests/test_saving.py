@@ -3,8 +3,8 @@
 import libcst as cst
 import pytest
 
+from mllint.semantic.checkpoints.saving import parts, saved
 from mllint.semantic.model import Model
-from mllint.semantic.saving import parts, saved
 from mllint.syntax.parse import parse
 from mllint.syntax.source import Source
 from mllint.syntax.walk import Tree

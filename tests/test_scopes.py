@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mllint.semantic.model import Model
-from mllint.semantic.scopes import Reaching, Scope
+from mllint.semantic.names.scopes import Reaching, Scope
 from mllint.syntax.bare import bare_tree
 from mllint.syntax.source import Source
 

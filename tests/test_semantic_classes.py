@@ -5,16 +5,16 @@ from pathlib import Path
 import libcst as cst
 import pytest
 
-from mllint.semantic.classes import Members, Role, makes_parameter
-from mllint.semantic.definitions import ClassInfo
-from mllint.semantic.disk import Disk
-from mllint.semantic.initialization import Form, ends_in_mixin, mentions, next_initializer
-from mllint.semantic.mentions import Mentions
+from mllint.semantic.files.disk import Disk
+from mllint.semantic.files.mentions import Mentions
 from mllint.semantic.model import Model
-from mllint.semantic.plain_tensors import is_made_on_cpu, parameter_inside
+from mllint.semantic.modules.initialization import Form, ends_in_mixin, mentions, next_initializer
+from mllint.semantic.modules.plain_tensors import is_made_on_cpu, parameter_inside
+from mllint.semantic.modules.unused import unused_submodules
+from mllint.semantic.modules.weights import has_weights
+from mllint.semantic.names.classes import Members, Role, makes_parameter
+from mllint.semantic.names.definitions import ClassInfo
 from mllint.semantic.project import Project
-from mllint.semantic.unused import unused_submodules
-from mllint.semantic.weights import has_weights
 from mllint.syntax.parse import parse
 from mllint.syntax.source import Source
 from mllint.syntax.walk import Tree
@@ -431,5 +431,5 @@ def test_a_class_of_the_same_name_is_another_class(folder: Path) -> None:
 
 
 def test_in_a_large_project_everything_may_be_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mllint.semantic.disk.MAX_FILES", 2)
+    monkeypatch.setattr("mllint.semantic.files.disk.MAX_FILES", 2)
     assert Mentions(Disk(folder)).may_read("anything", frozenset({"Net"}), folder / "net.py")

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mllint.semantic.checkpoints.paths import Path, joined
+from mllint.semantic.construction.state_keys import KeySet, compare
 from mllint.semantic.model import Model
-from mllint.semantic.module_keys import module_keys
+from mllint.semantic.modules.module_keys import module_keys
 from mllint.semantic.project import Project
-from mllint.semantic.state_keys import KeySet, compare
 from mllint.semantic.values import Module
 from mllint.syntax.parse import parse
 from mllint.syntax.source import Source

@@ -6,17 +6,17 @@ import libcst as cst
 import pytest
 
 from mllint.knowledge import lookup
-from mllint.semantic import made_in_mode
-from mllint.semantic.batches import batch_of_one
-from mllint.semantic.consumers import consumer
-from mllint.semantic.last_mode import surely_trains
-from mllint.semantic.made_in_forward import made_in_forward
+from mllint.semantic.graph.consumers import consumer
+from mllint.semantic.graph.used_up import used_up
 from mllint.semantic.model import Model
-from mllint.semantic.modes import is_same_in_all_modes, runs_in_one_mode
-from mllint.semantic.named_methods import named_method
-from mllint.semantic.schedulers import never_stepped
-from mllint.semantic.single_values import starved_norm
-from mllint.semantic.used_up import used_up
+from mllint.semantic.modules.batches import batch_of_one
+from mllint.semantic.modules.last_mode import surely_trains
+from mllint.semantic.modules.made_in_forward import made_in_forward
+from mllint.semantic.modules.modes import is_same_in_all_modes, runs_in_one_mode
+from mllint.semantic.modules.single_values import starved_norm
+from mllint.semantic.names.named_methods import named_method
+from mllint.semantic.training import made_in_mode
+from mllint.semantic.training.schedulers import never_stepped
 from mllint.syntax.bare import bare_tree
 from mllint.syntax.parse import parse
 from mllint.syntax.source import Source

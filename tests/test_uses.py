@@ -3,9 +3,9 @@
 import libcst as cst
 import pytest
 
+from mllint.semantic.expressions.truth import compared_to_bool, is_tested
 from mllint.semantic.model import Model
-from mllint.semantic.truth import compared_to_bool, is_tested
-from mllint.semantic.uses import bound_by, reads, uses
+from mllint.semantic.names.uses import bound_by, reads, uses
 from mllint.syntax.parse import parse
 from mllint.syntax.source import Source
 from mllint.syntax.spans import spans_of

@@ -8,7 +8,7 @@ from mllint.diagnostics import Result, Status
 from mllint.discovery import Unreadable, reason_of
 from mllint.memory import AT_ONCE, Memory
 from mllint.runner import Known, Mode, Outcome, Runner, Task, unreadable
-from mllint.semantic.project_root import ProjectRoots
+from mllint.semantic.files.project_root import ProjectRoots
 from mllint.shares import Share, processes_for
 from mllint.syntax.gate import may_concern_rules
 

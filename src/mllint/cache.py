@@ -2,8 +2,8 @@
 
 One database in the user's cache folder holds the result of each file with everything that it rests on: the file's own
 content, the settings, mllint itself with its parser and Python, and each question about other files that was asked
-while it was checked, with the answer (``semantic.disk``). A result is used only if all of that is still so; contents
-are compared by their digests, never by times.
+while it was checked, with the answer (``semantic.files.disk``). A result is used only if all of that is still so;
+contents are compared by their digests, never by times.
 
 The cache can be deleted at any time. One that is damaged, locked, full, read-only or of another version is made anew or
 left alone; nobody is told, and nothing but speed is lost. Several mllint may use it at once: the command writes it in
@@ -25,8 +25,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from mllint.diagnostics import Diagnostic, Result, Status
-from mllint.semantic.disk import Disk
-from mllint.semantic.reads import Facts
+from mllint.semantic.files.disk import Disk
+from mllint.semantic.files.reads import Facts
 from mllint.settings import Settings
 
 NAME = "findings.sqlite"

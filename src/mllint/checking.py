@@ -22,7 +22,7 @@ from mllint.output.report import Format, report, statistics_report
 from mllint.output.sink import Sink
 from mllint.output.style import Style, printable
 from mllint.runner import Mode, Outcome, Runner, Task, followed, unreadable, written
-from mllint.semantic.project_root import ProjectRoots
+from mllint.semantic.files.project_root import ProjectRoots
 from mllint.settings import ConfigurationError
 from mllint.writer import WriteError
 

@@ -7,10 +7,10 @@ from typing import TypeVar
 import libcst as cst
 
 from mllint.edits import NodeEdit, need_import
-from mllint.semantic import nan, placement
-from mllint.semantic.definitions import ClassInfo, FunctionInfo
+from mllint.semantic.graph import nan, placement
 from mllint.semantic.model import Model
-from mllint.semantic.scopes import Binding
+from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
+from mllint.semantic.names.scopes import Binding
 from mllint.semantic.values import Value
 from mllint.syntax.python_places import PythonPlaces
 from mllint.syntax.source import Source

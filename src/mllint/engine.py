@@ -12,9 +12,9 @@ from mllint.diagnostics import Diagnostic, Edit, Fix, Location, Result, Severity
 from mllint.edits import NodeEdit, NodeFix, Side, demote_if_comment_is_lost
 from mllint.registry import RuleSet
 from mllint.rule import Finding, Handler, Rule
+from mllint.semantic.files.testing import is_meant_to_fail
 from mllint.semantic.model import Model
 from mllint.semantic.project import Project
-from mllint.semantic.testing import is_meant_to_fail
 from mllint.syntax.bare import NotBareError, bare_tree
 from mllint.syntax.gate import may_hold_suppressions
 from mllint.syntax.parse import ParseError, parse

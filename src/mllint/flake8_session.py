@@ -10,7 +10,7 @@ from mllint.cache import Cache, default_folder
 from mllint.configuration import Resolver
 from mllint.memory import AT_ONCE, Memory
 from mllint.runner import Mode, Runner, Task, garbage_left_alone, set_aside
-from mllint.semantic.project_root import ProjectRoots
+from mllint.semantic.files.project_root import ProjectRoots
 from mllint.settings import Overrides
 from mllint.syntax.source import DecodingError, Source, bytes_of
 from mllint.syntax.suppressions import Suppressions

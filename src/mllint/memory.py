@@ -52,7 +52,7 @@ class Memory:
         ``data`` is what is checked, ``saved`` what the disk holds: the same text, with its own line ends.
         """
         from mllint.cache import key_of, renamed
-        from mllint.semantic.disk import content_digest
+        from mllint.semantic.files.disk import content_digest
 
         if not task.in_project:
             return None

@@ -21,9 +21,9 @@ from mllint.patterns import Patterns
 from mllint.policy import policy_of
 from mllint.requirements import lower_bounds
 from mllint.selectors import UnknownSelectorError, best
-from mllint.semantic.disk import content_digest
-from mllint.semantic.project_root import ProjectRoots
-from mllint.semantic.reads import Facts
+from mllint.semantic.files.disk import content_digest
+from mllint.semantic.files.project_root import ProjectRoots
+from mllint.semantic.files.reads import Facts
 from mllint.settings import Settings, parse_version
 from mllint.syntax.gate import may_concern_rules
 from mllint.writer import WriteError, write

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 import click
 
 from mllint.output.style import printable
-from mllint.semantic.project_root import ProjectRoots
+from mllint.semantic.files.project_root import ProjectRoots
 from mllint.settings import DEFAULT_EXCLUDE
 
 _FILES = frozenset(

@@ -22,11 +22,11 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge import lookup
-from mllint.semantic.kinds import kind_of
-from mllint.semantic.owners import owner_of_parameters
-from mllint.semantic.scopes import BindingKind
-from mllint.semantic.steps import Kind
-from mllint.semantic.things import Frame, Thing
+from mllint.semantic.events.kinds import kind_of
+from mllint.semantic.events.owners import owner_of_parameters
+from mllint.semantic.events.steps import Kind
+from mllint.semantic.events.things import Frame, Thing
+from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import (
     Elements,
     Function,

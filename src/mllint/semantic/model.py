@@ -10,19 +10,19 @@ from weakref import WeakValueDictionary
 import libcst as cst
 
 from mllint.knowledge import lookup
-from mllint.semantic.alternatives import alternatives
-from mllint.semantic.backward import Backward
-from mllint.semantic.blocks import fill
 from mllint.semantic.checkpoints.saves import Surroundings
-from mllint.semantic.definitions import ClassInfo, FunctionInfo
-from mllint.semantic.depth import Depth
-from mllint.semantic.evidence import Uses, module_by_use
-from mllint.semantic.gradients import Gradients
-from mllint.semantic.imports import is_library
-from mllint.semantic.inference import Inference
-from mllint.semantic.receivers import Receivers
-from mllint.semantic.runs import Runs
-from mllint.semantic.scopes import Binding, BindingKind, Scope
+from mllint.semantic.expressions.alternatives import alternatives
+from mllint.semantic.expressions.evidence import Uses, module_by_use
+from mllint.semantic.expressions.imports import is_library
+from mllint.semantic.expressions.inference import Inference
+from mllint.semantic.graph.backward import Backward
+from mllint.semantic.graph.gradients import Gradients
+from mllint.semantic.names.blocks import fill
+from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
+from mllint.semantic.names.depth import Depth
+from mllint.semantic.names.receivers import Receivers
+from mllint.semantic.names.scopes import Binding, BindingKind, Scope
+from mllint.semantic.training.runs import Runs
 from mllint.semantic.values import Framework, Symbol, Value
 from mllint.syntax.parse import parse
 from mllint.syntax.shape import dotted_path

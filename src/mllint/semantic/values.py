@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     import libcst as cst
 
-    from mllint.semantic.definitions import ClassInfo, FunctionInfo
     from mllint.semantic.model import Model
+    from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 
 Framework = Literal["torch", "paddle"]
 

@@ -51,7 +51,7 @@ import libcst as cst
 from mllint.context import Context
 from mllint.knowledge import contexts
 from mllint.rule import Finding, Rule
-from mllint.semantic.placement import wants_no_result
+from mllint.semantic.graph.placement import wants_no_result
 from mllint.semantic.values import Module
 from mllint.syntax.shape import constant, dotted_path, is_call
 

@@ -69,7 +69,7 @@ from mllint.edits import (
     wrap,
 )
 from mllint.rule import Finding, Rule
-from mllint.semantic.flags import flagged_module, is_own_field, is_state_value
+from mllint.semantic.graph.flags import flagged_module, is_own_field, is_state_value
 from mllint.semantic.values import Tensor
 from mllint.syntax.shape import constant, dotted_path
 

@@ -72,7 +72,7 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeEdit, NodeFix, replace, replace_between
 from mllint.rule import Finding, Rule
-from mllint.semantic.frozen_updates import StillUpdated, cut_path, frozen_path, still_updated
+from mllint.semantic.graph.frozen_updates import StillUpdated, cut_path, frozen_path, still_updated
 from mllint.semantic.values import Module
 from mllint.syntax.walk import subtree
 

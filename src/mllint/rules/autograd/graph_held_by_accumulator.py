@@ -79,10 +79,10 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, append_trailer, binds_trailers
 from mllint.rule import Finding, Rule
-from mllint.semantic.accumulation import Accumulator
-from mllint.semantic.additions import appended, augmented
-from mllint.semantic.held_graphs import holds_graph, is_second_hand
-from mllint.semantic.meters import fed
+from mllint.semantic.graph.accumulation import Accumulator
+from mllint.semantic.graph.additions import appended, augmented
+from mllint.semantic.graph.held_graphs import holds_graph, is_second_hand
+from mllint.semantic.graph.meters import fed
 from mllint.semantic.values import Tensor
 from mllint.syntax.shape import adds
 

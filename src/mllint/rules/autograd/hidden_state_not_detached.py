@@ -66,8 +66,8 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, delete_argument, insert_line_after
 from mllint.rule import Finding, Rule
-from mllint.semantic.hidden_state import Carried, carried_over
-from mllint.semantic.losses import retaining
+from mllint.semantic.graph.hidden_state import Carried, carried_over
+from mllint.semantic.graph.losses import retaining
 from mllint.semantic.values import Tensor
 
 rule = Rule(

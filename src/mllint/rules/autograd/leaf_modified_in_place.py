@@ -54,9 +54,9 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, insert_before
 from mllint.rule import Finding, Rule
-from mllint.semantic.leaves import is_changeable_leaf
+from mllint.semantic.graph.leaves import is_changeable_leaf
+from mllint.semantic.names.writes import Write, is_basic_index, may_write_to_attribute, may_write_to_name, write
 from mllint.semantic.values import Tensor
-from mllint.semantic.writes import Write, is_basic_index, may_write_to_attribute, may_write_to_name, write
 
 rule = Rule(
     code="ML208",

@@ -57,8 +57,8 @@ import libcst as cst
 
 from mllint.context import Context
 from mllint.rule import Finding, Rule
-from mllint.semantic.cuts import Cut, Cuts, remade, returned_by_steps
-from mllint.semantic.differentiability import dead_loss
+from mllint.semantic.graph.cuts import Cut, Cuts, remade, returned_by_steps
+from mllint.semantic.graph.differentiability import dead_loss
 
 rule = Rule(
     code="ML204",

@@ -66,8 +66,8 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, delete_argument
 from mllint.rule import Finding, Rule
-from mllint.semantic.graph_slice import GraphSlice
-from mllint.semantic.losses import loss_of, retaining
+from mllint.semantic.graph.graph_slice import GraphSlice
+from mllint.semantic.graph.losses import loss_of, retaining
 
 rule = Rule(
     code="ML210",

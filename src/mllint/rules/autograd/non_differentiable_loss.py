@@ -65,7 +65,7 @@ import libcst as cst
 
 from mllint.context import Context
 from mllint.rule import Finding, Rule
-from mllint.semantic.differentiability import DeadLoss, dead_loss
+from mllint.semantic.graph.differentiability import DeadLoss, dead_loss
 
 rule = Rule(
     code="ML211",

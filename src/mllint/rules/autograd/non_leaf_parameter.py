@@ -50,7 +50,7 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeEdit, NodeFix, append_trailer, binds_trailers, insert_after, insert_before, replace_between
 from mllint.rule import Finding, Rule
-from mllint.semantic.lost_leaves import LostLeaf, lost_leaf, says_leaf
+from mllint.semantic.graph.lost_leaves import LostLeaf, lost_leaf, says_leaf
 from mllint.syntax.shape import argument
 
 rule = Rule(

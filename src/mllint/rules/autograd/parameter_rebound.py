@@ -60,7 +60,7 @@ import libcst as cst
 
 from mllint.context import Context
 from mllint.rule import Finding, Rule
-from mllint.semantic.rebinding import Form, Rebound, may_rebind, rebound
+from mllint.semantic.graph.rebinding import Form, Rebound, may_rebind, rebound
 
 rule = Rule(
     code="ML207",

@@ -76,7 +76,7 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeEdit, NodeFix, append_trailer, insert_before, rename_attribute, replace_between, wrap
 from mllint.rule import Finding, Rule
-from mllint.semantic.snapshots import Alias, Snapshot, alias_of
+from mllint.semantic.checkpoints.snapshots import Alias, Snapshot, alias_of
 from mllint.semantic.values import Module, Object
 from mllint.syntax.shape import dotted_path, string_literal
 

@@ -53,8 +53,8 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, add_call_parentheses
 from mllint.rule import Finding, Rule
-from mllint.semantic.saving import Part, may_save, parts, saved
-from mllint.semantic.uses import reads, uses
+from mllint.semantic.checkpoints.saving import Part, may_save, parts, saved
+from mllint.semantic.names.uses import reads, uses
 from mllint.semantic.values import Function, Method, Module, Object
 from mllint.syntax.shape import dotted_path, string_literal
 

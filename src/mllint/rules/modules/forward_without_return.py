@@ -64,7 +64,7 @@ import libcst as cst
 from mllint.context import Context
 from mllint.knowledge import lookup
 from mllint.rule import Finding, Rule
-from mllint.semantic.scopes import BindingKind
+from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Module, Output, Tensor
 
 rule = Rule(

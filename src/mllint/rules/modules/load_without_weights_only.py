@@ -53,7 +53,7 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, insert_after, replace
 from mllint.rule import Finding, Rule
-from mllint.semantic.uses import bound_by, uses
+from mllint.semantic.names.uses import bound_by, uses
 from mllint.syntax.shape import argument, constant, has_star_arguments
 
 rule = Rule(

@@ -61,9 +61,9 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeEdit, NodeFix, add_call_parentheses, delete_line, insert_first, replace
 from mllint.rule import Finding, Rule
-from mllint.semantic import initialization
-from mllint.semantic.definitions import ClassInfo, FunctionInfo
-from mllint.semantic.initialization import Form, Late, Mention
+from mllint.semantic.modules import initialization
+from mllint.semantic.modules.initialization import Form, Late, Mention
+from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 
 rule = Rule(
     code="ML401",

@@ -60,8 +60,8 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, replace
 from mllint.rule import Finding, Rule
-from mllint.semantic.definitions import ClassInfo
-from mllint.semantic.receivers import method_of_receiver
+from mllint.semantic.names.definitions import ClassInfo
+from mllint.semantic.names.receivers import method_of_receiver
 
 rule = Rule(
     code="ML405",

@@ -71,8 +71,8 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeEdit, NodeFix, replace, wrap
 from mllint.rule import Finding, Rule
-from mllint.semantic.containers import Container, Contents
-from mllint.semantic.receivers import method_of_receiver
+from mllint.semantic.modules.containers import Container, Contents
+from mllint.semantic.names.receivers import method_of_receiver
 from mllint.syntax.shape import assigns_attribute
 
 rule = Rule(

@@ -50,9 +50,9 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, delete_before, insert_after, replace_between
 from mllint.rule import Finding, Rule
-from mllint.semantic.scopes import BindingKind
+from mllint.semantic.modules.weights import has_weights
+from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Module
-from mllint.semantic.weights import has_weights
 from mllint.syntax.shape import constant, dotted_path, fingerprint
 
 rule = Rule(

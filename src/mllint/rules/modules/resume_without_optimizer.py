@@ -64,8 +64,8 @@ import libcst as cst
 
 from mllint.context import Context
 from mllint.rule import Finding, Rule
-from mllint.semantic import saving
-from mllint.semantic.resuming import lacks_optimizer
+from mllint.semantic.checkpoints import saving
+from mllint.semantic.checkpoints.resuming import lacks_optimizer
 
 rule = Rule(
     code="ML430",

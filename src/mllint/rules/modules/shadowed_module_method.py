@@ -59,8 +59,8 @@ import libcst as cst
 
 from mllint.context import Context
 from mllint.rule import Finding, Rule
-from mllint.semantic.definitions import FunctionInfo
-from mllint.semantic.scopes import BindingKind
+from mllint.semantic.names.definitions import FunctionInfo
+from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import ClassObject, Function, Instance, Method, Module, Object, Other, Symbol, Tensor
 from mllint.syntax.shape import dotted_path, last_word
 

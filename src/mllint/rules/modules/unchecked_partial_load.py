@@ -63,7 +63,7 @@ from mllint.context import Context
 from mllint.rule import Finding, Rule
 from mllint.semantic.checkpoints.loads import load_of
 from mllint.semantic.checkpoints.unchecked import is_unchecked
-from mllint.semantic.testing import is_test_code
+from mllint.semantic.files.testing import is_test_code
 from mllint.syntax.shape import argument, dotted_path
 
 rule = Rule(

@@ -75,11 +75,11 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, append_trailer, insert_after, replace_before, replace_between, wrap
 from mllint.rule import Finding, Rule
-from mllint.semantic import plain_tensors
-from mllint.semantic.classes import Members
-from mllint.semantic.plain_lists import tensors_stay_behind
-from mllint.semantic.receivers import method_of_receiver
-from mllint.semantic.testing import is_test_code
+from mllint.semantic.files.testing import is_test_code
+from mllint.semantic.modules import plain_tensors
+from mllint.semantic.modules.plain_lists import tensors_stay_behind
+from mllint.semantic.names.classes import Members
+from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.values import Tensor
 from mllint.syntax.shape import assigns_attribute
 

@@ -68,8 +68,8 @@ import libcst as cst
 
 from mllint.context import Context
 from mllint.rule import Finding, Rule
-from mllint.semantic.testing import is_test_code
-from mllint.semantic.unused import unused_submodules
+from mllint.semantic.files.testing import is_test_code
+from mllint.semantic.modules.unused import unused_submodules
 
 rule = Rule(
     code="ML408",

@@ -56,8 +56,8 @@ from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, append_trailer
 from mllint.knowledge import lookup
 from mllint.rule import Finding, Rule
-from mllint.semantic import saving
-from mllint.semantic.conditions import is_in_another_branch
+from mllint.semantic.checkpoints import saving
+from mllint.semantic.names.conditions import is_in_another_branch
 from mllint.semantic.values import Loaded, Module, Object
 from mllint.syntax.shape import argument, constant, dotted_path
 

@@ -66,7 +66,7 @@ from mllint.semantic.checkpoints.wrapped import (
     may_read,
     wrapped_save,
 )
-from mllint.semantic.scopes import BindingKind
+from mllint.semantic.names.scopes import BindingKind
 
 rule = Rule(
     code="ML426",

@@ -57,7 +57,7 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeEdit, NodeFix, append_trailer, delete_before, insert_before, replace_between, wrap
 from mllint.rule import Finding, Rule
-from mllint.semantic.hints import is_moved_to_itself
+from mllint.semantic.expressions.hints import is_moved_to_itself
 from mllint.semantic.values import Object, Other, Text
 from mllint.syntax.comparison import Comparand, comparands, may_compare_text
 from mllint.syntax.shape import dotted_path, string_literal

@@ -65,9 +65,9 @@ from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, assign_result
 from mllint.knowledge import lookup
 from mllint.rule import Finding, Rule
-from mllint.semantic.hints import may_name_layer
-from mllint.semantic.new_results import NEW, gives_new, gives_new_on_some_way, takes_own_shape
-from mllint.semantic.testing import ends_a_test
+from mllint.semantic.expressions.hints import may_name_layer
+from mllint.semantic.expressions.new_results import NEW, gives_new, gives_new_on_some_way, takes_own_shape
+from mllint.semantic.files.testing import ends_a_test
 from mllint.semantic.values import Batch, Elements, Module, Output, Tensor
 from mllint.syntax.shape import detaches, discarded_calls, may_discard, writes_elsewhere
 

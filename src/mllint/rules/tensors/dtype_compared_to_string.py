@@ -53,7 +53,7 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeEdit, NodeFix, replace
 from mllint.rule import Finding, Rule
-from mllint.semantic.hints import is_moved_to_itself
+from mllint.semantic.expressions.hints import is_moved_to_itself
 from mllint.semantic.values import Batch, Object, Other, Output, Symbol, Tensor, Text
 from mllint.syntax.comparison import Comparand, comparands
 from mllint.syntax.shape import last_word, string_literal

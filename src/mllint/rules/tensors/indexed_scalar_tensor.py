@@ -61,8 +61,13 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, append_trailer, replace_between
 from mllint.rule import Finding, Rule
-from mllint.semantic.hints import is_called_loss, is_for_one_version, is_scaled_scalar, is_spelled_as_reduction
-from mllint.semantic.scopes import BindingKind
+from mllint.semantic.expressions.hints import (
+    is_called_loss,
+    is_for_one_version,
+    is_scaled_scalar,
+    is_spelled_as_reduction,
+)
+from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Array, Output, Tensor, Value
 from mllint.syntax.shape import has_integer_index
 

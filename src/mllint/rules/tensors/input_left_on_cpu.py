@@ -58,7 +58,7 @@ import libcst as cst
 
 from mllint.context import Context
 from mllint.rule import Finding, Rule
-from mllint.semantic.devices import left_behind
+from mllint.semantic.graph.devices import left_behind
 from mllint.syntax.shape import dotted_path
 
 rule = Rule(

@@ -50,8 +50,8 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, add_call_parentheses
 from mllint.rule import Finding, Rule
-from mllint.semantic.truth import compared_to_bool, is_tested
-from mllint.semantic.uses import bound_by, uses
+from mllint.semantic.expressions.truth import compared_to_bool, is_tested
+from mllint.semantic.names.uses import bound_by, uses
 from mllint.semantic.values import Batch, Method, Symbol, Tensor
 from mllint.syntax.shape import dotted_path
 

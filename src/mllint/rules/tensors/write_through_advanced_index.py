@@ -49,9 +49,9 @@ import libcst as cst
 
 from mllint.context import Context
 from mllint.rule import Finding, Rule
-from mllint.semantic.indexing import copied
+from mllint.semantic.graph.indexing import copied
+from mllint.semantic.names.writes import Write, write
 from mllint.semantic.values import Array
-from mllint.semantic.writes import Write, write
 from mllint.syntax.shape import last_word
 
 rule = Rule(

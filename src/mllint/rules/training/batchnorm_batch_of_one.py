@@ -53,9 +53,9 @@ import libcst as cst
 
 from mllint.context import Context
 from mllint.rule import Finding, Rule
-from mllint.semantic.batches import SOURCES, batch_of_one
-from mllint.semantic.last_mode import surely_trains
-from mllint.semantic.single_values import starved_norm
+from mllint.semantic.modules.batches import SOURCES, batch_of_one
+from mllint.semantic.modules.last_mode import surely_trains
+from mllint.semantic.modules.single_values import starved_norm
 from mllint.semantic.values import Module
 
 rule = Rule(

@@ -80,9 +80,9 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, insert_before
 from mllint.rule import Finding, Rule
+from mllint.semantic.events.steps import Event
 from mllint.semantic.flow import CLIPPING_WORDS
-from mllint.semantic.scaling import can_be_unscaled_at, step_after_scaled_clip
-from mllint.semantic.steps import Event
+from mllint.semantic.training.scaling import can_be_unscaled_at, step_after_scaled_clip
 
 rule = Rule(
     code="ML306",

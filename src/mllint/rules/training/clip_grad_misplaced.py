@@ -72,10 +72,10 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, delete_statement, insert_after, insert_before
 from mllint.rule import Finding, Rule
-from mllint.semantic.clipping import When, misplaced_clip
+from mllint.semantic.events.participants import goes_through_scaler
+from mllint.semantic.events.steps import Event
 from mllint.semantic.flow import CLIPPING_WORDS
-from mllint.semantic.participants import goes_through_scaler
-from mllint.semantic.steps import Event
+from mllint.semantic.training.clipping import When, misplaced_clip
 
 rule = Rule(
     code="ML305",

@@ -65,9 +65,9 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, replace_between
 from mllint.rule import Finding, Rule
-from mllint.semantic.classes import PLAIN_BASES
-from mllint.semantic.receivers import method_of_receiver
-from mllint.semantic.testing import is_in_a_test, is_test_code
+from mllint.semantic.files.testing import is_in_a_test, is_test_code
+from mllint.semantic.names.classes import PLAIN_BASES
+from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.values import Module
 from mllint.syntax.shape import dotted_path
 

@@ -87,9 +87,9 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, insert_after, insert_before
 from mllint.rule import Finding, Rule
-from mllint.semantic.data_loops import may_evaluate
-from mllint.semantic.evaluation import evaluated_module, evaluates_in_training_mode, trains_too
-from mllint.semantic.single_evaluations import OFF, single_evaluations
+from mllint.semantic.training.data_loops import may_evaluate
+from mllint.semantic.training.evaluation import evaluated_module, evaluates_in_training_mode, trains_too
+from mllint.semantic.training.single_evaluations import OFF, single_evaluations
 
 _HELP = "call `eval()` of the model before it, and `train()` before the training goes on"
 

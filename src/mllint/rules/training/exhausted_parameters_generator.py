@@ -65,7 +65,7 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, replace, wrap
 from mllint.rule import Finding, Rule
-from mllint.semantic.used_up import UsedUp, used_up
+from mllint.semantic.graph.used_up import UsedUp, used_up
 
 rule = Rule(
     code="ML318",

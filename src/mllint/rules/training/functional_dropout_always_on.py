@@ -70,7 +70,7 @@ from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, insert_after
 from mllint.knowledge.dropouts import FUNCTIONS
 from mllint.rule import Finding, Rule
-from mllint.semantic.dropouts import AlwaysOn, always_on
+from mllint.semantic.modules.dropouts import AlwaysOn, always_on
 from mllint.syntax.shape import dotted_path
 
 rule = Rule(

@@ -71,7 +71,7 @@ import libcst as cst
 
 from mllint.context import Context
 from mllint.rule import Finding, Rule
-from mllint.semantic.made_in_forward import made_in_forward
+from mllint.semantic.modules.made_in_forward import made_in_forward
 
 rule = Rule(
     code="ML314",

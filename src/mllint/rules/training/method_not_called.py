@@ -68,7 +68,7 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, add_call_parentheses
 from mllint.rule import Finding, Rule
-from mllint.semantic.named_methods import named_method
+from mllint.semantic.names.named_methods import named_method
 from mllint.syntax.shape import dotted_path
 
 rule = Rule(

@@ -69,9 +69,9 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, insert_line_after
 from mllint.rule import Finding, Rule
+from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.flow import optimizer_of
-from mllint.semantic.testing import is_test_code
-from mllint.semantic.zeroing import accumulates_without_end
+from mllint.semantic.training.zeroing import accumulates_without_end
 
 _FURTHER_OUT = "the gradients are cleared outside of the loop: every step uses the sum of its rounds"
 

@@ -81,7 +81,7 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, insert_after, replace, wrap
 from mllint.rule import Finding, Rule
-from mllint.semantic import scaling
+from mllint.semantic.training import scaling
 
 rule = Rule(
     code="ML317",

@@ -66,7 +66,7 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, delete_statement, insert_after
 from mllint.rule import Finding, Rule
-from mllint.semantic.schedules import steps_before_optimizer
+from mllint.semantic.training.schedules import steps_before_optimizer
 
 rule = Rule(
     code="ML307",

@@ -64,7 +64,7 @@ import libcst as cst
 
 from mllint.context import Context
 from mllint.rule import Finding, Rule
-from mllint.semantic.schedulers import never_stepped
+from mllint.semantic.training.schedulers import never_stepped
 
 rule = Rule(
     code="ML309",

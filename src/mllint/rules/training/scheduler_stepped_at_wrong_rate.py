@@ -75,7 +75,7 @@ import libcst as cst
 
 from mllint.context import Context
 from mllint.rule import Finding, Rule
-from mllint.semantic.rates import stepped_too_often, stepped_too_seldom
+from mllint.semantic.training.rates import stepped_too_often, stepped_too_seldom
 
 rule = Rule(
     code="ML308",

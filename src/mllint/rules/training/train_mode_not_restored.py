@@ -76,8 +76,8 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, insert_before
 from mllint.rule import Finding, Rule
-from mllint.semantic.steps import Event, Kind
-from mllint.semantic.training_modes import is_as_loaded, is_trained_as_loaded, trained_in_evaluation_mode
+from mllint.semantic.events.steps import Event, Kind
+from mllint.semantic.training.training_modes import is_as_loaded, is_trained_as_loaded, trained_in_evaluation_mode
 from mllint.semantic.values import Module
 from mllint.syntax.shape import dotted_path
 

@@ -63,7 +63,7 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, replace
 from mllint.rule import Finding, Rule
-from mllint.semantic.zeroing import clears_before_step
+from mllint.semantic.training.zeroing import clears_before_step
 
 rule = Rule(
     code="ML302",

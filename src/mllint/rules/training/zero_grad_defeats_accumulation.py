@@ -68,8 +68,8 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, delete_statement, insert_after
 from mllint.rule import Finding, Rule
-from mllint.semantic.gradient_rounds import step_in_some_rounds
-from mllint.semantic.steps import Event, events
+from mllint.semantic.events.steps import Event, events
+from mllint.semantic.training.gradient_rounds import step_in_some_rounds
 
 rule = Rule(
     code="ML303",

@@ -9,11 +9,16 @@
 ``path_tracing``   the path that an expression stands for
 ``tracing``        where the dict that an expression stands for comes from, and what was done to it on the way
 ``saves``          what a file and the files around it save
-``loads``          calls of ``load_state_dict`` and its kind: what they are given, and which keys they want
+``counterparts``   which files were saved for a load
+``loads``          calls that load a state dict: what they are given, and which keys they want
 ``handling``       what the code around a load does with the dict
 ``problems``       what is surely wrong with a load
 ``wording``        the same in the words of a message
+``deliberate``     loads that skip what does not match, on purpose
 ``unchecked``      loads that skip what does not match, unseen
 ``wrapped``        state dicts of wrapped modules that are saved
+``saving``         what is written to files, by whichever function
+``resuming``       checkpoints from which a training resumes without the state of its optimizer
+``snapshots``      state dicts that are kept while what they belong to goes on changing
 =================  ==================================================================================================
 """

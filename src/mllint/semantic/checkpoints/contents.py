@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 from mllint.semantic.checkpoints.places import Place
-from mllint.semantic.state_keys import KeySet, Rename
+from mllint.semantic.construction.state_keys import KeySet, Rename
 from mllint.semantic.values import Module, Value
 
 if TYPE_CHECKING:

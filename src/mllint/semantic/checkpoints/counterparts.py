@@ -15,12 +15,12 @@ from mllint.semantic.checkpoints.handling import uses
 from mllint.semantic.checkpoints.places import Place
 from mllint.semantic.checkpoints.saves import Saved
 from mllint.semantic.checkpoints.tracing import Tracer
-from mllint.semantic.scopes import BindingKind
+from mllint.semantic.names.scopes import BindingKind
 from mllint.syntax.shape import string_literal, subscript_index
 
 if TYPE_CHECKING:
-    from mllint.semantic.definitions import FunctionInfo
     from mllint.semantic.model import Model
+    from mllint.semantic.names.definitions import FunctionInfo
 
 _COUNTERPARTS = {"load": ("save", "store", "dump"), "restore": ("save", "store"), "resume": ("save",)}
 _MANY = 2

@@ -7,9 +7,9 @@ import libcst as cst
 
 from mllint.semantic.checkpoints.handling import MAX_NAMES
 from mllint.semantic.checkpoints.loads import Load, load_of
-from mllint.semantic.conditions import is_in_another_branch
-from mllint.semantic.scopes import BindingKind
-from mllint.semantic.uses import without_narrowing
+from mllint.semantic.names.conditions import is_in_another_branch
+from mllint.semantic.names.scopes import BindingKind
+from mllint.semantic.names.uses import without_narrowing
 from mllint.syntax.shape import dotted_path
 from mllint.syntax.walk import children, subtree
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.semantic.checkpoints.tracing import LOADING_METHODS
-from mllint.semantic.scopes import BindingKind
+from mllint.semantic.names.scopes import BindingKind
 from mllint.syntax.shape import dotted_path, string_literal, subscript_index
 
 if TYPE_CHECKING:

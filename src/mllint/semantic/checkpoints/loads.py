@@ -11,8 +11,8 @@ from mllint.semantic.checkpoints.counterparts import never_saved
 from mllint.semantic.checkpoints.routes import Follower, Route
 from mllint.semantic.checkpoints.saves import MAX_ROUTES, Saved, resolved
 from mllint.semantic.checkpoints.tracing import LOADING_METHODS, Tracer, read_path
-from mllint.semantic.module_keys import ANYTHING, module_keys
-from mllint.semantic.state_keys import KeySet
+from mllint.semantic.construction.state_keys import KeySet
+from mllint.semantic.modules.module_keys import ANYTHING, module_keys
 from mllint.semantic.values import ClassObject, File, Framework, Function, Instance, Module, Object, Symbol, Value
 from mllint.syntax.shape import argument, constant, dotted_path
 

@@ -7,7 +7,7 @@ import libcst as cst
 from mllint.semantic.checkpoints.paths import Path, joined
 from mllint.semantic.checkpoints.routes import MAX_DEPTH, Follower
 from mllint.semantic.construction.builder import Construction
-from mllint.semantic.scopes import Binding, BindingKind
+from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Text
 from mllint.syntax.shape import dotted_path, fingerprint, string_literal
 

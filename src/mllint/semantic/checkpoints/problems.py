@@ -11,7 +11,7 @@ from mllint.semantic.checkpoints.handling import completed_dict, entries_read, i
 from mllint.semantic.checkpoints.loads import Load, contents, wanted
 from mllint.semantic.checkpoints.saves import Saved
 from mllint.semantic.checkpoints.tracing import Tracer
-from mllint.semantic.state_keys import WRAPPER_PREFIXES, KeySet, Mismatch, compare
+from mllint.semantic.construction.state_keys import WRAPPER_PREFIXES, KeySet, Mismatch, compare
 from mllint.semantic.values import Module, Object
 from mllint.syntax.shape import dotted_path
 

@@ -7,7 +7,7 @@ import libcst as cst
 from mllint.semantic.construction.builder import Construction
 from mllint.semantic.construction.operators import truth
 from mllint.semantic.construction.parts import Entries, Mark
-from mllint.semantic.state_keys import Rename
+from mllint.semantic.construction.state_keys import Rename
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model

@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.semantic.scopes import Binding, BindingKind
+from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Value
 from mllint.syntax.shape import argument
 
 if TYPE_CHECKING:
-    from mllint.semantic.definitions import FunctionInfo
     from mllint.semantic.model import Model
+    from mllint.semantic.names.definitions import FunctionInfo
 
 MAX_DEPTH = 12
 """Through how many names and calls something is followed."""

@@ -12,15 +12,15 @@ from mllint.semantic.checkpoints.paths import Path
 from mllint.semantic.checkpoints.places import Place
 from mllint.semantic.checkpoints.routes import Follower, Route
 from mllint.semantic.checkpoints.tracing import Tracer
-from mllint.semantic.imports import is_library
-from mllint.semantic.scopes import BindingKind
+from mllint.semantic.expressions.imports import is_library
+from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Function, Symbol
 from mllint.syntax.shape import argument, dotted_path
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
-    from mllint.semantic.definitions import FunctionInfo
     from mllint.semantic.model import Model
+    from mllint.semantic.names.definitions import FunctionInfo
     from mllint.semantic.project import Project
 
 MAX_FILES = 40

@@ -22,8 +22,8 @@ from mllint.semantic.checkpoints.places import Place
 from mllint.semantic.checkpoints.renames import comprehension_rename, loop_rename, prefix_removal, source_of
 from mllint.semantic.checkpoints.routes import MAX_DEPTH, Route
 from mllint.semantic.construction.builder import Construction
-from mllint.semantic.module_keys import ANYTHING, module_keys
-from mllint.semantic.scopes import Binding, BindingKind
+from mllint.semantic.modules.module_keys import ANYTHING, module_keys
+from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import (
     ClassObject,
     Function,

@@ -16,14 +16,14 @@ from mllint.semantic.checkpoints.handling import MAX_NAMES, uses
 from mllint.semantic.checkpoints.loads import Load
 from mllint.semantic.checkpoints.problems import problem_of
 from mllint.semantic.checkpoints.tracing import Tracer
-from mllint.semantic.scopes import BindingKind
+from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Function, Module, Object, Value
 from mllint.syntax.shape import dotted_path
 from mllint.syntax.walk import children
 
 if TYPE_CHECKING:
-    from mllint.semantic.definitions import ClassInfo
     from mllint.semantic.model import Model
+    from mllint.semantic.names.definitions import ClassInfo
 
 MAX_PARTS = 60
 """How many parts of a path are read for words."""

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge import lookup
-from mllint.semantic.arguments import passed_for
 from mllint.semantic.checkpoints.contents import Content, FromFile, Record, State
 from mllint.semantic.checkpoints.loads import Load, load_of
 from mllint.semantic.checkpoints.paths import Path
 from mllint.semantic.checkpoints.saves import Saved
 from mllint.semantic.checkpoints.tracing import LOADING_METHODS, Tracer, read_path
-from mllint.semantic.scopes import BindingKind
-from mllint.semantic.state_keys import WRAPPER_PREFIXES
+from mllint.semantic.construction.state_keys import WRAPPER_PREFIXES
+from mllint.semantic.expressions.arguments import passed_for
+from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Module
 from mllint.syntax.shape import dotted_path
 

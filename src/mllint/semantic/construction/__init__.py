@@ -1,6 +1,7 @@
 """What a constructor builds, found out without running it.
 
 ===============  ====================================================================================================
+``state_keys``   sets of keys of which only a part may be known, and how two of them compare
 ``parts``        the abstract values, among them a module with its parameters, buffers and submodules
 ``operators``    operators, comparisons and truth of such values
 ``evaluation``   the value of an expression

@@ -28,8 +28,8 @@ from mllint.semantic.values import ClassObject, Function, Symbol
 from mllint.syntax.shape import dotted_path, string_literal
 
 if TYPE_CHECKING:
-    from mllint.semantic.definitions import ClassInfo, FunctionInfo
     from mllint.semantic.model import Model
+    from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 
 MAX_CALLS = 14
 """How deep calls may nest."""

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import libcst as cst
 
-from mllint.semantic import attributes
 from mllint.semantic.construction.operators import MAX_LENGTH, binary, compared, is_same, truth
 from mllint.semantic.construction.parts import UNKNOWN, Bound, Closure, Entries, Given, Items, Part
-from mllint.semantic.scopes import Binding, BindingKind, Scope
+from mllint.semantic.expressions import attributes
+from mllint.semantic.names.scopes import Binding, BindingKind, Scope
 from mllint.semantic.values import ClassObject, File, Function, Symbol
 from mllint.syntax.shape import constant, dotted_path, subscript_index
 
 if TYPE_CHECKING:
-    from mllint.semantic.definitions import ClassInfo
     from mllint.semantic.model import Model
+    from mllint.semantic.names.definitions import ClassInfo
 
 MAX_STEPS = 20_000
 """How many statements, expressions and calls one construction may take."""

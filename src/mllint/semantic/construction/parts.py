@@ -9,12 +9,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from mllint.semantic.state_keys import KeySet
+from mllint.semantic.construction.state_keys import KeySet
 
 if TYPE_CHECKING:
     import libcst as cst
 
-    from mllint.semantic.definitions import ClassInfo, FunctionInfo
+    from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 
 MAX_NESTING = 24
 """How deep modules are looked into."""

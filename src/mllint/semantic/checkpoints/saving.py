@@ -1,0 +1,165 @@
+"""What is written to files: by ``torch.save`` and its like, or by a function of the project that hands it to them."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.semantic.names.definitions import FunctionInfo
+from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.names.uses import uses
+from mllint.semantic.values import Function, Symbol
+from mllint.syntax.shape import argument, has_star_arguments, last_word, string_literal, subscript_index
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+# What is saved is the first parameter of all of them; the second word is its name.
+_SAVERS = {
+    "torch.save": "obj",
+    "paddle.save": "obj",
+    "pickle.dump": "obj",
+    "dill.dump": "obj",
+    "cloudpickle.dump": "obj",
+    "joblib.dump": "value",
+    "torch_xla.core.xla_model.save": "data",
+    "accelerate.utils.save": "obj",
+}
+WORDS = ("save", "Save", "dump", "checkpoint", "Checkpoint", "ckpt")
+"""The words of which one stands in the name of whatever saves."""
+_WORD = re.compile("(?<![A-Za-z0-9])(?:" + "|".join(WORDS) + ")")
+_DISPLAYS = (cst.Dict, cst.List, cst.Tuple)
+_DICTS = frozenset({"builtins.dict", "collections.OrderedDict"})
+_MAX_DEPTH = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """A call that writes a thing to a file: ``saver`` is the qualified name of the library's function."""
+
+    node: cst.BaseExpression
+    saver: str
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of what is saved.
+
+    ``place`` is the expression that stands for it in what is saved, ``node`` where that comes from, through names.
+    ``keys`` lead to it (``None`` for an index or a key that is not known), ``bindings`` are the names that it, or what
+    holds it, was bound to on the way.
+    """
+
+    node: cst.BaseExpression
+    place: cst.BaseExpression
+    keys: tuple[str | None, ...] = ()
+    bindings: tuple[Binding, ...] = ()
+
+
+def may_save(call: cst.Call) -> bool:
+    """Whether a call has the name of something that saves: where it has not, ``saved`` gives nothing."""
+    word = last_word(call.func)
+    return word is not None and _is_said_by(word)
+
+
+@lru_cache(maxsize=4096)
+def _is_said_by(word: str) -> bool:
+    return _WORD.search(word) is not None
+
+
+def saved(model: "Model", call: cst.Call, depth: int = 0) -> Saved | None:
+    """What a call writes to a file; ``None`` for every call that is not known to write anything."""
+    if not may_save(call) or not call.args or depth > 2:
+        return None
+    match model.value(call.func):
+        case Symbol(name=name) if name in _SAVERS:
+            given = argument(call, 0, _SAVERS[name])
+            return None if given is None else Saved(given.value, name)
+        case Function(definition=definition) as function if not has_star_arguments(call):
+            return _handed_on(definition, call, 0 if function.receiver is None else 1, depth)
+    return None
+
+
+def _handed_on(function: FunctionInfo, call: cst.Call, skipped: int, depth: int) -> Saved | None:
+    """What a function of the project, called like this, saves of its arguments, unchanged."""
+    model = function.model
+    calls = (inner for word, found in model.calls_by_word.items() if _is_said_by(word) for inner in found)
+    for inner in calls:
+        if model.enclosing_function(inner) is not function.node:
+            continue
+        what = saved(model, inner, depth + 1)
+        if what is None or not isinstance(what.node, cst.Name):
+            continue
+        bindings = model.reaching(what.node)
+        for position, parameter in enumerate(function.parameters):
+            if len(bindings) == 1 and bindings[0].node is parameter:
+                given = argument(call, position - skipped, parameter.name.value)
+                return None if given is None else Saved(given.value, what.saver)
+    return None
+
+
+def parts(model: "Model", node: cst.BaseExpression) -> list[Part]:
+    """What a saved expression consists of, through dicts, lists and the names they are bound to in this file."""
+    return list(_parts(model, Part(node, node), 0))
+
+
+def _parts(model: "Model", part: Part, depth: int) -> Iterator[Part]:
+    node = part.node
+    if depth > _MAX_DEPTH:
+        yield part
+    elif isinstance(node, _DISPLAYS) or (isinstance(node, cst.Call) and model.qualified_name(node.func) in _DICTS):
+        for keys, inner in _entries(node):
+            yield from _parts(model, Part(inner, inner, part.keys + keys, part.bindings), depth + 1)
+    elif isinstance(node, (cst.Name, cst.Attribute)):
+        yield from _bound_parts(model, part, depth)
+    else:
+        yield part
+
+
+def _entries(node: cst.BaseExpression) -> Iterator[tuple[tuple[str | None, ...], cst.BaseExpression]]:
+    """The values in a display or a call of ``dict``, each with its key; with no key what is unpacked there."""
+    match node:
+        case cst.Dict():
+            for item in node.elements:
+                yield ((string_literal(item.key),) if isinstance(item, cst.DictElement) else ()), item.value
+        case cst.List() | cst.Tuple():
+            for element in node.elements:
+                yield (None,), element.value
+        case cst.Call():
+            for arg in node.args:
+                yield (() if arg.keyword is None else (arg.keyword.value,)), arg.value
+
+
+def _bound_parts(model: "Model", part: Part, depth: int) -> Iterator[Part]:
+    """The parts of what a name or dotted path is bound to, and what is put into that later."""
+    bindings = model.reaching(part.node)
+    plain = [item for item in bindings if _is_plain(item)]
+    if not bindings or len(plain) != len(bindings):
+        yield part
+        return
+    for binding in plain:
+        assert binding.value is not None
+        known = (*part.bindings, binding)
+        yield from _parts(model, Part(binding.value, part.place, part.keys, known), depth + 1)
+        for key, value in _items_set(model, binding):
+            yield from _parts(model, Part(value, value, (*part.keys, key), known), depth + 1)
+
+
+def _is_plain(binding: Binding) -> bool:
+    kinds = (BindingKind.ASSIGN, BindingKind.ANNOTATED)
+    return binding.kind in kinds and binding.value is not None and not binding.path
+
+
+def _items_set(model: "Model", binding: Binding) -> Iterator[tuple[str | None, cst.BaseExpression]]:
+    """What ``key["name"] = value`` puts into the thing that a binding bound."""
+    for node in uses(model, binding):
+        item = model.tree.parent(node)
+        if not isinstance(item, cst.Subscript) or item.value is not node:
+            continue
+        target = model.tree.parent(item)
+        statement = None if target is None else model.tree.parent(target)
+        if isinstance(target, cst.AssignTarget) and isinstance(statement, cst.Assign):
+            yield string_literal(subscript_index(item)), statement.value

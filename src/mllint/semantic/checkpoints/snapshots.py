@@ -1,0 +1,476 @@
+"""State dicts that are kept while what they belong to goes on changing.
+
+``state_dict()`` gives the very tensors of the module (or of the optimizer), not copies of them. What was kept as "the
+best" or "the first" state is, when somebody looks at it again, the last one.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeAlias
+
+import libcst as cst
+
+from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.names.uses import bound_by, reads, uses
+from mllint.syntax.shape import argument, constant, dotted_path, string_literal, subscript_index
+from mllint.syntax.walk import subtree
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+Loop: TypeAlias = cst.For | cst.While
+_SHALLOW = frozenset({"builtins.dict", "collections.OrderedDict", "copy.copy"})
+_LOADS = frozenset({"load_state_dict", "set_state_dict", "set_dict", "load_dict"})
+_STEPS = frozenset({"backward", "step", "minimize"})
+_TRAINING = re.compile(r"(?<!pre)train(?!ed|able)|fit|fine_?tune|epoch|optimi", re.IGNORECASE)
+_OTHER = re.compile(r"eval|valid|test|sched|load|save", re.IGNORECASE)
+# How names say that something is kept as it was.
+_KEPT_WORDS = ("best", "init", "orig", "start", "snapshot", "backup", "saved", "prev", "old", "last_good")
+_MAX_DEPTH = 2
+"""Through how many further names the tensors are followed."""
+_ONLY_LOOKS = frozenset({"len", "print", "isinstance", "type", "id"})
+
+
+@dataclass(frozen=True, slots=True)
+class Alias:
+    """Where the tensors of a state dict are put: ``call`` gives them, ``statement`` puts them there.
+
+    ``holder`` is the name or dotted path that keeps them; ``is_entry``: under a key or at the end of what was there
+    before; ``is_choice``: only in one case of ``x if y else z``. ``only_on_cpu``: of a module on another device the
+    tensors are copied on the way.
+    """
+
+    call: cst.Call
+    statement: cst.CSTNode
+    holder: cst.BaseExpression
+    is_entry: bool
+    is_choice: bool = False
+    only_on_cpu: bool = False
+
+
+# -- from the call to the name that keeps it -------------------------------------------------------------------------
+
+
+def alias_of(model: "Model", call: cst.Call, start: cst.BaseExpression | None = None) -> Alias | None:
+    """What becomes of the result of ``x.state_dict()``; ``None`` when it is copied, used up or not followed.
+
+    ``start`` is a name that holds the result, where that is to be followed from.
+    """
+    node: cst.BaseExpression = call if start is None else start
+    only_on_cpu = is_choice = False
+    while True:
+        parent = model.tree.parent(node)
+        match parent:
+            case cst.Assign() | cst.AnnAssign() | cst.NamedExpr():
+                found = _assigned(call, node, parent)
+                return found and replace(found, is_choice=is_choice, only_on_cpu=only_on_cpu)
+            case cst.Element():
+                outer = model.tree.parent(parent)
+                if not isinstance(outer, cst.Tuple):
+                    return None
+                statement = model.tree.parent(outer)
+                pair = _unpacked(outer, parent, statement)
+                if pair is not None and statement is not None:
+                    return Alias(call, statement, pair, False, is_choice, only_on_cpu)
+                node = outer
+            case cst.DictElement() | cst.StarredDictElement() if getattr(parent, "key", None) is not node:
+                outer = model.tree.parent(parent)
+                assert isinstance(outer, cst.Dict)
+                node = outer
+            case cst.IfExp() if parent.test is not node:
+                node, is_choice = parent, True
+            case cst.Arg():
+                outer = model.tree.parent(parent)
+                if not isinstance(outer, cst.Call):
+                    return None
+                if isinstance(outer.func, cst.Attribute) and outer.func.attr.value == "append" and len(outer.args) == 1:
+                    return Alias(call, outer, outer.func.value, True, is_choice, only_on_cpu)
+                if model.qualified_name(outer.func) not in _SHALLOW:
+                    return None
+                node = outer
+            case cst.Attribute() if parent.value is node:
+                outer = model.tree.parent(parent)
+                if not isinstance(outer, cst.Call) or outer.args or outer.func is not parent:
+                    return None
+                if parent.attr.value == "copy":
+                    node = outer
+                    continue
+                rebuilt = _rebuilt(model, outer) if parent.attr.value == "items" else None
+                if rebuilt is None:
+                    return None
+                node, on_cpu = rebuilt
+                only_on_cpu = only_on_cpu or on_cpu
+            case _:
+                return None
+
+
+def _assigned(
+    call: cst.Call, node: cst.BaseExpression, statement: cst.Assign | cst.AnnAssign | cst.NamedExpr
+) -> Alias | None:
+    if statement.value is not node:
+        return None
+    if isinstance(statement, cst.Assign):
+        if len(statement.targets) > 1:
+            return None
+        target: cst.BaseExpression = statement.targets[0].target
+    else:
+        target = statement.target
+    is_entry = isinstance(target, cst.Subscript)
+    holder = target.value if isinstance(target, cst.Subscript) else target
+    return Alias(call, statement, holder, is_entry) if dotted_path(holder) is not None else None
+
+
+def _unpacked(display: cst.Tuple, element: cst.Element, statement: cst.CSTNode | None) -> cst.BaseExpression | None:
+    """The target of ``a, b = x, y`` to which an element of the right side goes."""
+    if not isinstance(statement, cst.Assign) or len(statement.targets) != 1:
+        return None
+    target = statement.targets[0].target
+    if not isinstance(target, cst.Tuple) or len(target.elements) != len(display.elements):
+        return None
+    found = target.elements[list(display.elements).index(element)].value
+    return found if dotted_path(found) is not None else None
+
+
+def _rebuilt(model: "Model", items: cst.Call) -> tuple[cst.DictComp, bool] | None:
+    """``{k: v for k, v in state.items()}`` that keeps the tensors, and whether it does so on the CPU alone."""
+    clause = model.tree.parent(items)
+    display = None if clause is None else model.tree.parent(clause)
+    if not isinstance(clause, cst.CompFor) or not isinstance(display, cst.DictComp) or clause.inner_for_in is not None:
+        return None
+    target = clause.target
+    if not isinstance(target, cst.Tuple) or len(target.elements) != 2:
+        return None
+    on_cpu = _keeps_storage(display.value, dotted_path(target.elements[1].value))
+    return None if on_cpu is None else (display, on_cpu)
+
+
+def _keeps_storage(node: cst.BaseExpression, name: str | None) -> bool | None:
+    """Whether an expression is the tensor called ``name`` only on the CPU (else on every device); ``None``: a copy."""
+    match node:
+        case cst.Name():
+            return False if node.value == name else None
+        case cst.Attribute(attr=cst.Name(value="data")):
+            return _keeps_storage(node.value, name)
+        case cst.Call(func=cst.Attribute(attr=cst.Name(value="detach"), value=value)) if not node.args:
+            return _keeps_storage(value, name)
+        case cst.Call(func=cst.Attribute(attr=cst.Name(value="cpu"), value=value)) if not node.args:
+            return None if _keeps_storage(value, name) is None else True
+        case cst.Call(func=cst.Attribute(attr=cst.Name(value="to"), value=value)) if len(node.args) == 1:
+            moved = string_literal(node.args[0].value) == "cpu"
+            return True if moved and _keeps_storage(value, name) is not None else None
+    return None
+
+
+# -- what is done with it later --------------------------------------------------------------------------------------
+
+
+class Snapshot:
+    """A state dict that is kept, and what happens between then and its use."""
+
+    def __init__(self, model: "Model", alias: Alias, depth: int = 0) -> None:
+        assert isinstance(alias.call.func, cst.Attribute)
+        self.model = model
+        self.alias = alias
+        self.depth = depth
+        self.owner = alias.call.func.value
+        self.path = dotted_path(self.owner) or ""
+        self.key = dotted_path(alias.holder) or ""
+
+    @property
+    def is_loaded_back(self) -> bool:
+        """Whether it is loaded into the thing that it is of: ``model.load_state_dict(best)``."""
+        return any(dotted_path(receiver) == self.path for receiver in self._loaded_into)
+
+    @property
+    def is_of_a_model(self) -> bool:
+        """Whether what it is of is called in the file, or its mode is set, as is done with a model."""
+        ways = (self.path, f"{self.path}.eval", f"{self.path}.train")
+        return any(dotted_path(call.func) in ways for call in self.model.tree.by_type.get(cst.Call, ()))
+
+    @property
+    def is_taken_in_loop(self) -> bool:
+        """Whether it is kept in some round of a loop that its owner outlives."""
+        return self._loop is not None
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether somebody uses it as a copy after its owner has changed."""
+        if self._is_filled_in:
+            return False
+        if any(self._is_stale_at(node) for node in self._uses) or self._is_only_kept:
+            return True
+        return any(further.is_stale for further in self._handed_on)
+
+    @property
+    def _handed_on(self) -> "Iterator[Snapshot]":
+        """The same tensors under other names: ``best = state``."""
+        if self.alias.is_entry or self.depth > _MAX_DEPTH:
+            return
+        for node in self._uses:
+            alias = alias_of(self.model, self.alias.call, node)
+            if alias is not None and dotted_path(alias.holder) != self.key:
+                yield Snapshot(self.model, alias, self.depth + 1)
+
+    @property
+    def _is_filled_in(self) -> bool:
+        """Whether entries of it are replaced: then it is made to be loaded, not kept as it was."""
+        if "." in self.key or self.alias.is_entry:
+            return False
+        named = (node for item in bound_by(self.model, self.alias.statement) for node in uses(self.model, item))
+        return any(self._is_written(node) for node in named)
+
+    def _is_written(self, node: cst.CSTNode) -> bool:
+        parent = self.model.tree.parent(node)
+        if isinstance(parent, cst.Attribute) and parent.value is node:
+            return parent.attr.value in ("update", "pop")
+        item = None if parent is None else self.model.tree.parent(parent)
+        return (
+            isinstance(parent, cst.Subscript) and parent.value is node and isinstance(item, (cst.AssignTarget, cst.Del))
+        )
+
+    @cached_property
+    def _uses(self) -> tuple[cst.BaseExpression, ...]:
+        """Where the holder's content is read: handed on, returned, stored, not only looked at."""
+        if self.alias.is_entry:
+            bindings: tuple[Binding, ...] = self.model.reaching(self.alias.holder)
+        else:
+            bindings = tuple(item for item in bound_by(self.model, self.alias.statement) if item.key == self.key)
+        found = [*(node for binding in bindings for node in uses(self.model, binding)), *self._read_by_next_call]
+        return tuple(node for node in found if not self._is_inside(node, self.alias.statement) and self._hands_on(node))
+
+    @property
+    def _read_by_next_call(self) -> Iterator[cst.BaseExpression]:
+        """Where the same method reads an attribute that it may not have set yet in this call."""
+        scope = self.model.scope_of(self.alias.statement)
+        function = scope.node
+        if self.alias.is_entry or not isinstance(function, cst.FunctionDef):
+            return
+        if self.key.partition(".")[0] != self.model.function_info(function).self_name:
+            return
+        for node in reads(self.model, self.key, scope):
+            reaching = scope.reaching(self.key, node)
+            if reaching.may_be_unbound and all(item.node is not self.alias.statement for item in reaching.bindings):
+                yield node
+
+    def _hands_on(self, node: cst.BaseExpression) -> bool:
+        child: cst.CSTNode = node
+        parent = self.model.tree.parent(child)
+        while isinstance(parent, (cst.Subscript, cst.Attribute)) and parent.value is child:
+            child, parent = parent, self.model.tree.parent(parent)
+        if isinstance(parent, cst.Call) and parent.func is child and isinstance(child, cst.Attribute):
+            return child.attr.value in ("items", "values", "copy", "get", "pop")
+        if isinstance(parent, cst.Arg):
+            call = self.model.tree.parent(parent)
+            return isinstance(call, cst.Call) and dotted_path(call.func) not in _ONLY_LOOKS
+        if isinstance(parent, (cst.Assign, cst.AnnAssign)):
+            return parent.value is child
+        if isinstance(parent, cst.DictComp):
+            return parent.value is child
+        return isinstance(parent, (cst.Return, cst.DictElement, cst.StarredDictElement, cst.Element, cst.Yield))
+
+    @property
+    def _loaded_into(self) -> Iterator[cst.BaseExpression]:
+        """The receivers of the ``load_state_dict`` calls that are given it."""
+        for node in self._uses:
+            call = self._load_of(node)
+            if call is not None and isinstance(call.func, cst.Attribute):
+                yield call.func.value
+
+    def _load_of(self, node: cst.BaseExpression) -> cst.Call | None:
+        """The call of ``load_state_dict`` to which a use belongs."""
+        for ancestor in self.model.tree.ancestors(node):
+            if isinstance(ancestor, cst.Call):
+                is_load = isinstance(ancestor.func, cst.Attribute) and ancestor.func.attr.value in _LOADS
+                return ancestor if is_load else None
+            if isinstance(ancestor, (cst.BaseSmallStatement, cst.BaseCompoundStatement)):
+                return None
+        return None
+
+    # -- one use ---------------------------------------------------------------------------------------------------
+
+    def _is_stale_at(self, node: cst.BaseExpression) -> bool:
+        scope = self.model.scope_of(self.alias.statement)
+        if self.model.scope_of(node) is not scope:
+            return self._is_in_another_method(node)
+        loop = self._loop
+        if loop is not None and not self._is_inside(node, loop):
+            # Kept in some round of the loop, used when the loop is over.
+            return self._is_conditional(loop) and any(self._is_inside(change, loop) for change in self._changes)
+        before, after = scope.place_of(self.alias.statement), scope.place_of(node)
+        if before is None or after is None:
+            return False
+        is_later = after[1] < before[1] or self._is_other_branch(node)
+        if loop is not None and (is_later or (self._is_best_so_far and not self._is_choosy(node, loop))):
+            return any(self._is_inside(change, loop) for change in self._changes)
+        if is_later and "." in self.key:
+            return self._is_put_back(node)  # by the next call
+        load = self._load_of(node)
+        if load is None or not isinstance(load.func, cst.Attribute) or dotted_path(load.func.value) != self.path:
+            return False
+        around = [item for item in self.model.tree.ancestors(node) if isinstance(item, (cst.For, cst.While))]
+        repeated = [item for item in around if not self._is_inside(self.alias.statement, item)]
+        for change in self._changes:
+            place = scope.place_of(change)
+            between = place is not None and before[1] < place[1] < after[1] and not self._is_other_branch(change)
+            if change is not load and (between or any(self._is_inside(change, item) for item in repeated)):
+                return True
+        return False
+
+    def _is_in_another_method(self, node: cst.BaseExpression) -> bool:
+        """Whether an attribute that was set in one method is loaded in another, or handed out as the best."""
+        if "." not in self.key:
+            return False
+        name = self.key.rpartition(".")[2].lower()
+        load = self._load_of(node)
+        if load is None or not isinstance(load.func, cst.Attribute):
+            return "best" in name
+        if self._is_put_back(node):
+            return True
+        if not any(self._may_change(call) for call in self.model.tree.by_type.get(cst.Call, ())):
+            return "best" in name  # nothing in this file trains: what is called the best is kept while another does
+        return self._is_loaded_by_owner(node) or any(word in name for word in _KEPT_WORDS)
+
+    def _is_put_back(self, node: cst.BaseExpression) -> bool:
+        """Whether the very thing is given back, in another call, the best that an attribute kept of it."""
+        is_best = self._is_best_so_far or "best" in self.key.rpartition(".")[2].lower()
+        return is_best and self._is_loaded_by_owner(node)
+
+    def _is_loaded_by_owner(self, node: cst.BaseExpression) -> bool:
+        """Whether it is loaded into what is called as its owner is, and was not made anew for it."""
+        load = self._load_of(node)
+        if load is None or not isinstance(load.func, cst.Attribute) or dotted_path(load.func.value) != self.path:
+            return False
+        bindings = self.model.scope_of(node).bindings.get(self.path, ())
+        return all(binding.kind is BindingKind.PARAMETER for binding in bindings)
+
+    @property
+    def _is_only_kept(self) -> bool:
+        """Whether an attribute called the best is set by a method, and nobody in the file hands it on: others do."""
+        if "." not in self.key or "best" not in self.key.rpartition(".")[2].lower() or self.alias.is_entry:
+            return False
+        name = self.key.rpartition(".")[2]
+        holders = (self.model.tree.parent(item) for item in self.model.names_by_word.get(name, ()))
+        if any(self._is_read(holder) for holder in holders):
+            return False
+        loop = self._loop
+        return loop is None or (
+            self._is_conditional(loop) and any(self._is_inside(change, loop) for change in self._changes)
+        )
+
+    def _is_read(self, holder: cst.CSTNode | None) -> bool:
+        """Whether an attribute is neither assigned nor only looked at (``self.best is None``)."""
+        if not isinstance(holder, cst.Attribute):
+            return True
+        parent = self.model.tree.parent(holder)
+        return not isinstance(parent, (cst.AssignTarget, cst.AnnAssign, cst.Comparison, cst.ComparisonTarget))
+
+    # -- loops and changes -----------------------------------------------------------------------------------------
+
+    @cached_property
+    def _loop(self) -> Loop | None:
+        """The outermost loop in which it is kept and that its owner outlives."""
+        found: Loop | None = None
+        for ancestor in self.model.tree.ancestors(self.alias.statement):
+            if isinstance(ancestor, (cst.For, cst.While)):
+                if not self._outlives(ancestor):
+                    break
+                found = ancestor
+            elif isinstance(ancestor, (cst.FunctionDef, cst.ClassDef, cst.Lambda)):
+                break
+        return found
+
+    def _outlives(self, loop: Loop) -> bool:
+        """Whether the owner, and what is kept entry by entry, were there before the loop began."""
+        scope = self.model.scope_of(self.alias.statement)
+        keys = {self.path, self.path.partition(".")[0]}
+        if self.alias.is_entry:
+            keys |= {self.key, self.key.partition(".")[0]}
+        return not any(
+            self._is_inside(binding.node, loop) for key in keys for binding in scope.reaching(key, self.owner).bindings
+        )
+
+    def _is_conditional(self, loop: Loop) -> bool:
+        """Whether only some rounds keep it, or each round keeps another; not where the loop ends with it."""
+        if self.alias.is_entry and not self._has_fixed_key:
+            return True
+        if self.alias.is_choice:
+            return True
+        for ancestor in self.model.tree.ancestors(self.alias.statement):
+            if ancestor is loop:
+                return False
+            if isinstance(ancestor, (cst.If, cst.Else)):
+                return not _ends_loop(ancestor)
+        return False
+
+    @property
+    def _has_fixed_key(self) -> bool:
+        statement = self.alias.statement
+        if not isinstance(statement, cst.Assign) or not isinstance(statement.targets[0].target, cst.Subscript):
+            return False
+        return constant(subscript_index(statement.targets[0].target)) is not ...
+
+    @property
+    def _is_best_so_far(self) -> bool:
+        """Whether it is kept where something does better than what is then set to it: ``if acc > best: best = acc``."""
+        for ancestor in self.model.tree.ancestors(self.alias.statement):
+            if isinstance(ancestor, (cst.For, cst.While, cst.FunctionDef)):
+                return False
+            if isinstance(ancestor, cst.If):
+                tested = (part for part in subtree(ancestor.test) if isinstance(part, (cst.Name, cst.Attribute)))
+                compared = {path for path in map(dotted_path, tested) if path is not None}
+                set_here = (part.target for part in subtree(ancestor.body) if isinstance(part, cst.AssignTarget))
+                if any(path in compared for path in map(dotted_path, set_here)):
+                    return True
+        return False
+
+    def _is_choosy(self, node: cst.BaseExpression, loop: Loop) -> bool:
+        """Whether a use is not made in every round of the loop."""
+        around = [item for item in self.model.tree.ancestors(node) if self._is_inside(item, loop) and item is not loop]
+        return any(isinstance(item, (cst.If, cst.Try, cst.IfExp)) for item in around)
+
+    def _is_other_branch(self, node: cst.BaseExpression) -> bool:
+        """Whether something stands in another branch of an ``if`` than the place where it is kept."""
+        around = [item for item in self.model.tree.ancestors(node) if isinstance(item, cst.If)]
+        return any(
+            self._is_inside(self.alias.statement, item.body) != self._is_inside(node, item.body)
+            and item.orelse is not None
+            and self._is_inside(self.alias.statement, item)
+            for item in around
+        )
+
+    @cached_property
+    def _changes(self) -> tuple[cst.Call, ...]:
+        """The calls in the same function that change the owner, as far as names tell."""
+        function = self.model.enclosing_function(self.alias.statement)
+        return tuple(
+            call
+            for call in self.model.tree.by_type.get(cst.Call, ())
+            if self._may_change(call) and self.model.enclosing_function(call) is function
+        )
+
+    def _may_change(self, call: cst.Call) -> bool:
+        func = call.func
+        word = func.attr.value if isinstance(func, cst.Attribute) else func.value if isinstance(func, cst.Name) else ""
+        receiver = dotted_path(func.value) if isinstance(func, cst.Attribute) else None
+        if word in _STEPS:
+            return "sched" not in (receiver or "").lower()
+        if word in _LOADS:
+            given = argument(call, 0, "state_dict")
+            return receiver == self.path and given is not None and dotted_path(given.value) != self.key
+        if not _TRAINING.search(word) or _OTHER.search(word):
+            return False
+        is_mode = word == "train" and all(constant(arg.value) in (True, False) for arg in call.args)
+        return not (is_mode and (receiver == self.path or receiver in ("model", "net", "self.model", "self.net")))
+
+    def _is_inside(self, node: cst.CSTNode, holder: cst.CSTNode) -> bool:
+        return node is holder or any(ancestor is holder for ancestor in self.model.tree.ancestors(node))
+
+
+def _ends_loop(branch: cst.If | cst.Else) -> bool:
+    """Whether a branch leaves the loop or the function when it is done."""
+    body = branch.body.body
+    last = body[-1] if body else None
+    ends = last.body[-1] if isinstance(last, cst.SimpleStatementLine) else last
+    return isinstance(ends, (cst.Break, cst.Return, cst.Raise))

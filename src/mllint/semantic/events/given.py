@@ -1,0 +1,150 @@
+"""What a test comes out as in one run of a function, by the literals that its caller gives: ``train=False``."""
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from mllint.semantic.events.things import Frame
+from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.syntax.shape import constant, has_star_arguments, string_literal
+from mllint.syntax.walk import children
+
+_MAX_STEPS = 4
+_MAX_ROUNDS = 4
+"""Loops over more literals than these are taken as one."""
+_UNKNOWN = object()
+
+
+def truth(frame: Frame, test: cst.BaseExpression) -> bool | None:
+    """Whether a test is surely true, or false, in a run; ``None``: it cannot be told."""
+    match test:
+        case cst.UnaryOperation(operator=cst.Not(), expression=inner):
+            known = truth(frame, inner)
+            return None if known is None else not known
+        case cst.BooleanOperation(left=left, operator=operator, right=right):
+            decisive = isinstance(operator, cst.Or)
+            sides = (truth(frame, left), truth(frame, right))
+            if decisive in sides:
+                return decisive
+            return None if None in sides else not decisive
+        case cst.Comparison(left=left, comparisons=[cst.ComparisonTarget(operator=operator, comparator=right)]):
+            return _compared(frame, left, operator, right)
+        case cst.Name():
+            literal = _literal(frame, test, _MAX_STEPS)
+            return _kept_truth(frame, test) if literal is _UNKNOWN else bool(literal)
+    return None
+
+
+def _kept_truth(frame: Frame, name: cst.Name) -> bool | None:
+    """The outcome of the test that a name stands for: ``is_train = phase == "train"``."""
+    bindings = frame.model.reaching(name)
+    given = frame.given(bindings[0]) if len(bindings) == 1 else None
+    if given is not None and isinstance(given[1], cst.Name):
+        return _kept_truth(given[0], given[1])
+    value = bindings[0].value if len(bindings) == 1 and bindings[0].kind is BindingKind.ASSIGN else None
+    is_test = isinstance(value, (cst.Comparison, cst.UnaryOperation, cst.BooleanOperation))
+    return truth(frame, value) if is_test and value is not None and not bindings[0].path else None
+
+
+def literal_rounds(frame: Frame, node: cst.For) -> "list[Frame]":
+    """The rounds of a loop over a few literals, each as a run of its own: ``for phase in ("train", "val")``.
+
+    Empty for other loops, and for those that are left early.
+    """
+    made = node.iter
+    if type(made) is cst.Name:
+        bindings = frame.model.reaching(made)
+        is_assigned = len(bindings) == 1 and bindings[0].kind is BindingKind.ASSIGN and not bindings[0].path
+        made = bindings[0].value if is_assigned and bindings[0].value is not None else made
+    if not isinstance(made, (cst.Tuple, cst.List)) or not 2 <= len(made.elements) <= _MAX_ROUNDS:
+        return []
+    bound = [item for several in frame.model.scope_of(node).bindings.values() for item in several if item.node is node]
+    rounds = [_round(element.value, bound) for element in made.elements]
+    if not all(rounds) or node.orelse is not None or _may_leave(node):
+        return []
+    return [frame.in_round(literals) for literals in rounds]
+
+
+def _round(element: cst.BaseExpression, bound: "list[Binding]") -> "dict[Binding, cst.BaseExpression]":
+    """The variables of a loop that stand for literals in the round of an element."""
+    literals: dict[Binding, cst.BaseExpression] = {}
+    for binding in bound:
+        part: cst.BaseExpression | None = element
+        if binding.path:
+            place = binding.path[0] if len(binding.path) == 1 else None
+            is_there = (
+                isinstance(element, (cst.Tuple, cst.List)) and place is not None and place < len(element.elements)
+            )
+            part = element.elements[place].value if is_there else None  # type: ignore[attr-defined]
+        if part is not None and (string_literal(part) is not None or isinstance(constant(part), bool)):
+            literals[binding] = part
+    return literals
+
+
+def _may_leave(node: cst.For) -> bool:
+    """Whether a ``break`` or ``continue`` of the loop itself stands in it."""
+    pending: list[cst.CSTNode] = [node.body]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, (cst.Break, cst.Continue)):
+            return True
+        if not isinstance(item, (cst.For, cst.While, cst.FunctionDef, cst.Lambda)):
+            pending += children(item)
+    return False
+
+
+def living(frame: Frame, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """The nodes of some code that a run may come by: not those in branches that it surely leaves out."""
+    pending = [node]
+    while pending:
+        current = pending.pop()
+        yield current
+        chosen = truth(frame, current.test) if isinstance(current, (cst.If, cst.IfExp)) else None
+        if chosen is None:
+            pending += children(current)
+        else:
+            assert isinstance(current, (cst.If, cst.IfExp))
+            taken = current.body if chosen else current.orelse
+            pending += [current.test] if taken is None else [current.test, taken]
+
+
+def _compared(
+    frame: Frame, left: cst.BaseExpression, operator: cst.BaseCompOp, right: cst.BaseExpression
+) -> bool | None:
+    if not isinstance(operator, (cst.Is, cst.IsNot, cst.Equal, cst.NotEqual)):
+        return None
+    one, other = _literal(frame, left, _MAX_STEPS), _literal(frame, right, _MAX_STEPS)
+    if _UNKNOWN in (one, other):
+        return None
+    return (type(one) is type(other) and one == other) == isinstance(operator, (cst.Is, cst.Equal))
+
+
+def _literal(frame: Frame, node: cst.BaseExpression, steps: int) -> object:
+    """The literal that an expression stands for: itself, or what the callers give for a parameter."""
+    text = string_literal(node)
+    if text is not None:
+        return text
+    value = constant(node)
+    if value is not ...:
+        return value
+    if not isinstance(node, cst.Name) or steps == 0:
+        return _UNKNOWN
+    bindings = frame.model.reaching(node)
+    if len(bindings) == 1 and bindings[0] in frame.literals:
+        return _literal(frame, frame.literals[bindings[0]], 0)
+    if len(bindings) != 1 or bindings[0].kind is not BindingKind.PARAMETER or bindings[0].key != node.value:
+        return _UNKNOWN
+    given = frame.given(bindings[0])
+    if given is not None:
+        return _literal(*given, steps - 1)
+    parameter, call = bindings[0].node, frame.call
+    is_left_out = (
+        call is not None
+        and isinstance(parameter, cst.Param)
+        and frame.function is not None
+        and bindings[0].scope is frame.function.scope
+        and not has_star_arguments(call)
+    )
+    if not is_left_out or parameter.default is None:  # type: ignore[attr-defined]
+        return _UNKNOWN
+    return _literal(frame, parameter.default, 0)  # type: ignore[attr-defined]

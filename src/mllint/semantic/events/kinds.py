@@ -1,0 +1,144 @@
+"""What kind of thing takes part in a training: an optimizer, a scheduler, a gradient scaler, a module.
+
+What the model knows of a thing decides; how it is used or named only where nothing else is known of it.
+"""
+
+import re
+from dataclasses import dataclass
+
+import libcst as cst
+
+from mllint.semantic.events.things import Frame, Thing
+from mllint.semantic.expressions.used_as import has_cleared, used_as
+from mllint.semantic.names.definitions import ClassInfo
+from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.values import Instance, Module, Object, Symbol, Value
+from mllint.syntax.shape import dotted_path
+
+_NAMES = {
+    "optimizer": re.compile(r"(?:^|_)(?:optim|optimizer|optimiser|opt|optimizers|optims|opts)(?:_|\d|$)"),
+    "scheduler": re.compile(r"(?:^|_)(?:scheduler|schedulers|sched|lr_sched)(?:_|\d|$)"),
+    "scaler": re.compile(r"(?:^|_)(?:scaler|grad_scaler|gradscaler)(?:_|\d|$)"),
+    "module": re.compile(r"(?:^|_)(?:model|models|net|network|module)(?:_|\d|$)"),
+}
+_MAX_STEPS = 3
+_STATEFUL = frozenset({"optimizer", "scheduler", "scaler"})
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """What kind of thing an expression is: ``optimizer``, ``scheduler``, ``scaler``, ``module`` or ``other``.
+
+    ``is_proven`` is false where only what is done with it, or its name, says so.
+    """
+
+    kind: str
+    is_proven: bool = True
+
+
+def kind_of(frame: Frame, node: cst.BaseExpression) -> Called | None:
+    """What kind of thing an expression is; ``None`` when nothing says."""
+    known = _kind_of_value(frame.value(node))
+    if known is not None:
+        return Called(known)
+    word, thing = _last_word(node), frame.thing(node)
+    if word is None or thing is None:
+        return None
+    handed = {_kind_of_binding(root, _MAX_STEPS) for root in thing.roots if not thing.path}
+    if len(handed) == 1 and (kind := handed.pop()) is not None:
+        return Called(kind, is_proven=False)
+    is_made = all(isinstance(root, Binding) and _is_made_of_parameters(root) for root in thing.roots)
+    is_given = is_made or _is_parameter(frame, node) or all(_may_be_given(root, thing) for root in thing.roots)
+    # It came in from outside, or something unknown made it: its uses and its name may say what nothing else does.
+    # What is done to a scaler is done to nothing else, wherever it comes from.
+    used = "optimizer" if is_made else used_as(frame.model, node)
+    if used is not None and (is_given or used == "scaler" or (used == "optimizer" and has_cleared(frame.model, node))):
+        return Called(used, is_proven=False)
+    if used is None and dotted_path(node) in frame.model.runs.used_as_modules:
+        return Called("module", is_proven=False)
+    kinds = [kind for kind, pattern in _NAMES.items() if pattern.search(word)]
+    if len(kinds) != 1 or not (is_given or kinds == ["scaler"]):
+        return None
+    return Called(kinds[0], is_proven=False)
+
+
+def _kind_of_value(value: Value | None) -> str | None:
+    match value:
+        case None | Symbol():
+            return None
+        case Object(kind=kind):
+            return kind if kind in _STATEFUL else "other"
+        case Module():
+            return "module"
+        case Instance(definition=definition):
+            if definition.kind in _STATEFUL:
+                return definition.kind
+            # With a base that is not known it may be anything.
+            return None if definition.has_unknown_base or definition.library_bases else "other"
+    return "other"
+
+
+def _kind_of_binding(binding: Binding | ClassInfo, steps: int) -> str | None:
+    """What a name is bound to, also by something that is given it and gives it back: ``net, optimizer = initialize(net,
+    optimizer)``.
+    """
+    if isinstance(binding, ClassInfo) or steps == 0:
+        return None
+    known = _kind_of_value(binding.scope.model.binding_value(binding))
+    if known is not None:
+        return known
+    call = binding.value
+    if binding.kind is not BindingKind.ASSIGN or not binding.path or not isinstance(call, cst.Call):
+        return None
+    given = [arg.value for arg in call.args if isinstance(arg.value, cst.Name) and arg.value.value == binding.key]
+    before = {
+        _kind_of_binding(item, steps - 1)
+        for name in given
+        for item in binding.scope.reaching(binding.key, name).bindings
+    }
+    return before.pop() if len(before) == 1 else None
+
+
+def _last_word(node: cst.BaseExpression) -> str | None:
+    while isinstance(node, cst.Subscript):
+        node = node.value
+    path = dotted_path(node)
+    return None if path is None else path.rpartition(".")[2].lower()
+
+
+def _is_parameter(frame: Frame, node: cst.BaseExpression) -> bool:
+    """Whether a name is a parameter of the function that runs, wherever the caller has it from."""
+    bindings = frame.model.reaching(node) if isinstance(node, cst.Name) else ()
+    return len(bindings) == 1 and bindings[0].kind is BindingKind.PARAMETER
+
+
+def _may_be_given(root: Binding | ClassInfo, thing: Thing) -> bool:
+    """Whether a thing comes in from outside: with a parameter, or as what an object of the project keeps."""
+    if isinstance(root, ClassInfo) or root.kind is BindingKind.PARAMETER:
+        return True
+    return bool(thing.path) and isinstance(root.scope.model.binding_value(root), Instance)
+
+
+def _is_made_of_parameters(binding: Binding) -> bool:
+    """Whether a thing is what a call made of ``net.parameters()``: an optimizer."""
+    made = binding.value
+    return (
+        isinstance(made, cst.Call)
+        and not binding.path
+        and any(
+            isinstance(arg.value, cst.Call)
+            and isinstance(arg.value.func, cst.Attribute)
+            and arg.value.func.attr.value == "parameters"
+            for arg in made.args
+        )
+    )
+
+
+def may_name_thing(name: str) -> bool:
+    """Whether a name is one that an optimizer, a scheduler, a scaler or a module would have."""
+    return any(pattern.search(name.lower()) for pattern in _NAMES.values())
+
+
+def may_name_module(name: str) -> bool:
+    """Whether a name is one that a module would have."""
+    return _NAMES["module"].search(name.lower()) is not None

@@ -1,0 +1,19 @@
+"""Things that every round of a loop makes anew: what happened to them in an earlier round is gone."""
+
+from mllint.semantic.events.steps import Event, Helper, Loop
+from mllint.semantic.events.things import Thing
+from mllint.semantic.names.scopes import Binding, BindingKind
+
+
+def is_made_in(loop: Loop, event: Event, thing: Thing) -> bool:
+    """Whether every round makes the thing of an event anew, in the loop or in a function that is called there."""
+    steps = [around.step for around in event.around]
+    called = [step.frame.function for step in steps[steps.index(loop) :] if isinstance(step, Helper)]
+    inside = [loop.node, *(function.node for function in called if function is not None)]
+    return any(
+        item is holder
+        for root in thing.roots
+        if isinstance(root, Binding) and root.kind is not BindingKind.PARAMETER
+        for item in root.scope.model.tree.ancestors(root.node)
+        for holder in inside
+    )

@@ -1,0 +1,261 @@
+"""Whose parameters an expression gives, and what belongs together: optimizer and module, scheduler and optimizer."""
+
+from dataclasses import dataclass
+
+import libcst as cst
+
+from mllint.semantic.events.things import Frame, Thing, is_nothing
+from mllint.semantic.names.definitions import ClassInfo
+from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.values import ClassObject, Function, Instance, Member, Module, Object, Symbol
+from mllint.syntax.shape import argument, string_literal
+
+_PARAMETERS = frozenset({"parameters", "named_parameters", "trainable_parameters"})
+_THROUGH = frozenset({"list", "tuple", "filter", "iter", "map", "chain", "sorted", "set", "from_iterable"})
+_STEPS = 12
+
+
+def owner_of_parameters(frame: Frame, node: cst.BaseExpression) -> Thing | None:
+    """The one module, or optimizer, whose parameters an expression is; ``None``: several, or not known.
+
+    ``net`` of ``net.parameters()``, and of the variable of a loop over them; the optimizer of
+    ``optimizer.param_groups[0]["params"]``.
+    """
+    owners = owners_of_parameters(frame, node)
+    return owners[0] if len(owners) == 1 else None
+
+
+def owners_of_parameters(frame: Frame, node: cst.BaseExpression) -> tuple[Thing | None, ...]:
+    """All things whose parameters an expression gives, each once; ``None`` among them for what is not known."""
+    return tuple(dict.fromkeys(_owners(frame, node, _STEPS)))
+
+
+def _owners(frame: Frame, node: cst.BaseExpression, steps: int) -> list[Thing | None]:
+    if steps <= 0:
+        return [None]
+    match node:
+        case cst.Name():
+            return _of_name(frame, node, steps)
+        case cst.Attribute(attr=cst.Name(value="param_groups")):
+            return [frame.thing(node.value)]
+        case cst.Attribute(attr=cst.Name(value="weight" | "bias")):
+            return [frame.thing(node.value)]
+        case cst.Attribute():
+            return _of_attribute(frame, node, steps)
+        case cst.Subscript():
+            return _owners(frame, node.value, steps - 1)
+        case cst.Call():
+            return _of_call(frame, node, steps)
+        case cst.BinaryOperation(operator=cst.Add()):
+            return [*_owners(frame, node.left, steps - 1), *_owners(frame, node.right, steps - 1)]
+        case cst.List() | cst.Tuple():
+            return [owner for item in node.elements for owner in _owners(frame, item.value, steps - 1)] or [None]
+        case cst.Dict():
+            given = [
+                item.value
+                for item in node.elements
+                if isinstance(item, cst.DictElement) and string_literal(item.key) == "params"
+            ]
+            return [owner for item in given for owner in _owners(frame, item, steps - 1)] or [None]
+        case cst.ListComp() | cst.GeneratorExp():
+            return _owners(frame, node.elt, steps - 1)
+    return [None]
+
+
+def _of_call(frame: Frame, call: cst.Call, steps: int) -> list[Thing | None]:
+    word = call.func.attr.value if isinstance(call.func, cst.Attribute) else getattr(call.func, "value", "")
+    if isinstance(call.func, cst.Attribute) and word in _PARAMETERS:
+        return [frame.thing(call.func.value)]
+    if word == "master_params" and call.args:  # of apex
+        return [frame.thing(call.args[0].value)]
+    if word in _THROUGH and call.args:
+        given = call.args[1:] if word in ("filter", "map") else call.args
+        return [owner for arg in given for owner in _owners(frame, arg.value, steps - 1)] or [None]
+    return [None]
+
+
+def _of_name(frame: Frame, name: cst.Name, steps: int) -> list[Thing | None]:
+    bindings = frame.model.reaching(name)
+    if not bindings:
+        return [None]
+    found: list[Thing | None] = []
+    for binding in bindings:
+        if binding.value is None or binding.kind not in (BindingKind.ASSIGN, BindingKind.LOOP):
+            given = frame.given(binding)
+            found += [None] if given is None else _owners(*given, steps - 1)
+        else:
+            found += _owners(frame, binding.value, steps - 1)
+    return found
+
+
+def _of_attribute(frame: Frame, node: cst.Attribute, steps: int) -> list[Thing | None]:
+    bindings = frame.model.reaching(node)
+    values = [binding.value for binding in bindings if binding.value is not None]
+    if len(values) != 1:
+        # A parameter that is an attribute of its own: what holds it.
+        holder = frame.thing(node.value)
+        return [holder]
+    return _owners(frame, values[0], steps - 1)
+
+
+def modules_of_optimizer(frame: Frame, optimizer: Thing | None) -> tuple[Thing | None, ...]:
+    """The modules whose parameters an optimizer was given where it was made; ``None`` among them for what is not known.
+
+    ``frame`` is a run that uses it: what the bodies that led there were given counts.
+    """
+    if optimizer is None or optimizer.path[1:]:
+        return (None,)
+    # More may be added by hand.
+    found: list[Thing | None] = [None] if "add_param_group" in frame.model.calls_by_word else []
+    for root in optimizer.roots:
+        for binding in makers_of(root, optimizer.path):
+            given = _modules_given(frame, binding)
+            found += [seen_from(root, module) for module in given] if optimizer.path else given
+    return tuple(dict.fromkeys(found)) or (None,)
+
+
+def updates(frame: Frame, optimizer: Thing | None, target: Thing | None) -> bool | None:
+    """Whether an optimizer updates parameters of a module, or the same ones as another optimizer.
+
+    ``None`` when that cannot be told.
+    """
+    if optimizer is None or target is None or optimizer.may_be(target):
+        return True if optimizer is not None and optimizer == target else None
+    modules, others = modules_of_optimizer(frame, optimizer), modules_of_optimizer(frame, target)
+    theirs = (target,) if others == (None,) else others
+    for module in modules:
+        if module is not None and any(other is not None and module.may_be(other) for other in theirs):
+            return True
+    if None in theirs or any(module is None or _may_have_other_names(module) for module in (*modules, *theirs)):
+        return None
+    return None if others == (None,) and _is_optimizer(target) else False
+
+
+def maker(frame: Frame, thing: Thing | None) -> cst.Call | None:
+    """The one call by which a thing was made; ``None``: several, or not known."""
+    if thing is None or thing.path[1:]:
+        return None
+    bindings = [binding for root in thing.roots for binding in makers_of(root, thing.path)]
+    if len(bindings) != 1:
+        return None
+    made = made_by(frame, bindings[0])
+    value = bindings[0].value
+    return made.call if made is not None else value if isinstance(value, cst.Call) and not bindings[0].path else None
+
+
+def _is_optimizer(thing: Thing) -> bool:
+    bindings = [binding for root in thing.roots for binding in makers_of(root, thing.path[:1])]
+    return any(isinstance(binding.scope.model.binding_value(binding), Object) for binding in bindings)
+
+
+def _may_have_other_names(thing: Thing) -> bool:
+    """Whether a thing came in from outside, where it may be known otherwise."""
+    return any(isinstance(root, Binding) and root.kind is BindingKind.PARAMETER for root in thing.roots)
+
+
+def makers_of(root: Binding | ClassInfo, path: tuple[str, ...]) -> tuple[Binding, ...]:
+    """The bindings that make a thing: its own, or those of the attribute."""
+    if isinstance(root, ClassInfo):
+        bindings = root.assignments(path[0].removeprefix(".")) if path else ()
+        return tuple(binding for binding in bindings if not is_nothing(binding))
+    if not path:
+        return (root,)
+    value = root.scope.model.binding_value(root)
+    definition = value.definition if isinstance(value, (Instance, Module)) else None
+    return () if definition is None else makers_of(definition, path)
+
+
+def seen_from(root: Binding | ClassInfo, thing: Thing | None) -> Thing | None:
+    """What a method of a class calls ``self.net``, as it is known where the instance is."""
+    if thing is None or not all(isinstance(item, ClassInfo) for item in thing.roots):
+        return thing
+    return Thing(frozenset({root}), thing.path)
+
+
+def _modules_given(frame: Frame, binding: Binding) -> list[Thing | None]:
+    made = made_by(frame, binding)
+    if made is None:
+        return [None]
+    given = argument(made.call, 0, "params") or argument(made.call, None, "parameters")
+    if given is None:
+        given = argument(made.call, None, "parameter_list")
+    return [None] if given is None else list(owners_of_parameters(made.frame, given.value))
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """The constructor call that made a thing, and the run in which it stands."""
+
+    frame: Frame
+    call: cst.Call
+
+
+def made_by(frame: Frame, binding: Binding) -> Made | None:
+    """Where the library object was made that a binding binds, also by a function of the project that returns it."""
+    model = binding.scope.model
+    value = model.binding_value(binding)
+    call = value.call if isinstance(value, Object) else None
+    if call is None:
+        return None
+    home = run_of(frame, binding)
+    if model.tree.parent(call) is not None and model.scope_of(call) is binding.scope:
+        return Made(home, call)
+    if isinstance(binding.value, cst.Call):
+        called = home.value(binding.value.func)
+        if isinstance(called, Function) and called.definition.model.tree.parent(call) is not None:
+            inner = Frame(called.definition.model, called.definition, home, binding.value)
+            if called.definition.model.enclosing_function(call) is called.definition.node:
+                return Made(inner, call)
+    return None
+
+
+def makings(frame: Frame, binding: Binding) -> list[Made | None]:
+    """Every call by which what a binding binds may be made; ``None`` among them for what is not known.
+
+    Functions of the project are looked into that give it back, alone or as a part of a tuple.
+    """
+    if binding.value is None or binding.kind is not BindingKind.ASSIGN:
+        return [None]
+    return _makings(run_of(frame, binding), binding.value, binding.path, _STEPS)
+
+
+def _makings(frame: Frame, node: cst.BaseExpression, path: tuple[int | None, ...], steps: int) -> list[Made | None]:
+    if steps <= 0:
+        return [None]
+    match node:
+        case cst.Name(value="None"):
+            return []
+        case cst.Name() if not path:
+            bindings = [item for item in frame.model.reaching(node) if not is_nothing(item)]
+            is_plain = bindings and all(item.kind is BindingKind.ASSIGN and item.value is not None for item in bindings)
+            found = (_makings(frame, item.value, item.path, steps - 1) for item in bindings if item.value is not None)
+            return [made for several in found for made in several] if is_plain else [None]
+        case cst.IfExp() if not path:
+            return [*_makings(frame, node.body, (), steps - 1), *_makings(frame, node.orelse, (), steps - 1)]
+        case cst.Tuple() if len(path) == 1 and path[0] is not None and path[0] < len(node.elements):
+            return _makings(frame, node.elements[path[0]].value, (), steps - 1)
+        case cst.Call():
+            called = frame.value(node.func)
+            if isinstance(called, (Symbol, ClassObject, Member)):
+                return [None if path else Made(frame, node)]
+            if not isinstance(called, Function):
+                return [None]
+            if frame.runs(called.definition) or not called.definition.scope.returns:
+                return [None]
+            inner = Frame(called.definition.model, called.definition, frame, node)
+            given = (item.value for item in called.definition.scope.returns)
+            return [made for value in given if value is not None for made in _makings(inner, value, path, steps - 1)]
+    return [None]
+
+
+def run_of(frame: Frame, binding: Binding) -> Frame:
+    """The run of the body in which a binding stands: one that led to ``frame``, or any."""
+    current: Frame | None = frame
+    while current is not None:
+        scope = None if current.function is None else current.function.scope
+        if scope is binding.scope or (scope is None and binding.scope.parent is None):
+            return current
+        current = current.captured or current.caller
+    function = binding.scope.node
+    model = binding.scope.model
+    return Frame(model, model.function_info(function) if isinstance(function, cst.FunctionDef) else None)

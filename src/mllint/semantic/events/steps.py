@@ -1,0 +1,186 @@
+"""The steps of a run: events, and the branches, loops, contexts and helper functions in which they stand."""
+
+import enum
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import libcst as cst
+
+from mllint.semantic.events.things import Frame, Thing
+
+
+class Kind(enum.Enum):
+    """What happens to a thing in an event."""
+
+    FORWARD = "forward"
+    """A module is called."""
+    BACKWARD = "backward"
+    """Gradients are computed; the thing is the loss, ``other`` the scaler that scaled it."""
+    STEP = "step"
+    """An optimizer updates its parameters; ``other`` is the scaler through which it does."""
+    MINIMIZE = "minimize"
+    """Paddle's ``minimize``: in dynamic mode an update with the gradients that are there."""
+    ZERO = "zero"
+    """Gradients are cleared: those of an optimizer, a module, or (no thing) of some parameters."""
+    WRITE_GRADIENT = "write gradient"
+    """Gradients are set by hand."""
+    CLIP = "clip"
+    """Gradients are clipped: those of a module or an optimizer, or (no thing) of some parameters."""
+    SCALE = "scale"
+    """A scaler (``other``) multiplies a loss."""
+    UNSCALE = "unscale"
+    """A scaler (``other``) divides the gradients of an optimizer by its scale."""
+    UPDATE_SCALE = "update scale"
+    """A scaler's ``update()``."""
+    SCHEDULE = "schedule"
+    """A scheduler steps."""
+    TRAIN = "train"
+    EVAL = "eval"
+    SET_MODE = "set mode"
+    """A module is switched to a mode that is not written there: ``model.train(was_training)``."""
+    FREEZE = "freeze"
+    """A module's parameters stop, or begin, to ask for gradients."""
+    LOAD = "load"
+    """State is loaded into a thing."""
+    SAVE = "save"
+    """Something is written to a file."""
+    UNKNOWN = "unknown"
+    """Something that cannot be looked into, with all that it is given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """A step that holds others, and which of its arms they stand in."""
+
+    step: "Branches | Loop | Within | Attempt | Helper"
+    arm: int = 0
+
+
+@dataclass(eq=False, slots=True)
+class Event:
+    """Something that happens at a node.
+
+    ``thing`` is what it happens to (``None``: cannot be told, or nothing in particular). ``is_proven``: the model knows
+    what is called; otherwise only its name says so. ``around`` are the steps that hold the event, outermost first.
+    ``touching`` tells which things something unknown is given; few are ever asked.
+    """
+
+    kind: Kind
+    node: cst.CSTNode
+    frame: Frame
+    thing: Thing | None = None
+    other: Thing | None = None
+    is_proven: bool = True
+    around: tuple[Around, ...] = ()
+    touching: "Callable[[], tuple[Thing | None, ...]]" = tuple
+    _touched: tuple[Thing | None, ...] | None = None
+
+    @property
+    def touched(self) -> tuple[Thing | None, ...]:
+        """The things that something unknown is given; ``None`` among them for what cannot be told."""
+        if self._touched is None:
+            self._touched = self.touching()
+        return self._touched
+
+    def concerns(self, thing: Thing | None) -> bool:
+        """Whether it may have to do with a thing: with that very one, or with something that cannot be told."""
+        if self.kind is Kind.UNKNOWN:
+            return any(item is None or thing is None or item.may_be(thing) for item in self.touched)
+        return self.thing is None or thing is None or self.thing.may_be(thing)
+
+    @property
+    def loops(self) -> "tuple[Loop, ...]":
+        """The loops in which it happens, outermost first, those of the callers included."""
+        return tuple(around.step for around in self.around if isinstance(around.step, Loop))
+
+    def happens_in_every_round(self, loop: "Loop") -> bool:
+        """Whether no branch stands between the loop and the event."""
+        steps = [around.step for around in self.around]
+        inner = steps[steps.index(loop) + 1 :] if loop in steps else steps
+        return loop in steps and not any(isinstance(step, (Branches, Attempt)) for step in inner)
+
+
+@dataclass(eq=False, slots=True)
+class Branches:
+    """Arms of which one runs. ``node`` is the ``if``, ``match``, conditional or ``and``/``or``."""
+
+    node: cst.CSTNode
+    frame: Frame
+    arms: tuple["list[Step]", ...] = ()
+    facts: dict[bool, tuple[tuple[str, bool], ...]] = field(default_factory=dict)
+    """What is known in the first arm, and in the others: kept here by ``guards.py``."""
+
+
+@dataclass(eq=False, slots=True)
+class Loop:
+    """``runs``: it is taken to have at least one round. ``is_endless``: only a word leaves it."""
+
+    node: cst.For | cst.While | cst.CompFor
+    frame: Frame
+    runs: bool = True
+    is_endless: bool = False
+    body: "list[Step]" = field(default_factory=list)
+    orelse: "list[Step]" = field(default_factory=list)
+
+
+@dataclass(eq=False, slots=True)
+class Within:
+    """The body of a ``with``."""
+
+    node: cst.With
+    frame: Frame
+    body: "list[Step]" = field(default_factory=list)
+
+
+@dataclass(eq=False, slots=True)
+class Attempt:
+    """A ``try``: the handlers begin wherever the body was interrupted."""
+
+    node: cst.CSTNode
+    frame: Frame
+    body: "list[Step]" = field(default_factory=list)
+    handlers: tuple["list[Step]", ...] = ()
+    orelse: "list[Step]" = field(default_factory=list)
+    final: "list[Step]" = field(default_factory=list)
+
+
+@dataclass(eq=False, slots=True)
+class Helper:
+    """The body of a function of the project, at a call of it. ``frame`` is the run of that body."""
+
+    node: cst.Call
+    frame: Frame
+    body: "list[Step]" = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """``break``, ``continue``, ``return`` or ``raise``."""
+
+    word: str
+
+
+Step: TypeAlias = Event | Branches | Loop | Within | Attempt | Helper | Leave
+
+
+def events(steps: "list[Step]") -> Iterator[Event]:
+    """All events in some steps, in the order in which they are written."""
+    for step in steps:
+        match step:
+            case Event():
+                yield step
+            case Branches():
+                for arm in step.arms:
+                    yield from events(arm)
+            case Loop():
+                yield from events(step.body)
+                yield from events(step.orelse)
+            case Within() | Helper():
+                yield from events(step.body)
+            case Attempt():
+                yield from events(step.body)
+                yield from events(step.orelse)
+                for handler in step.handlers:
+                    yield from events(handler)
+                yield from events(step.final)

@@ -1,0 +1,423 @@
+"""Which thing an expression stands for, across the functions that hand it on.
+
+Two expressions that stand for one ``Thing`` stand for one object. A value (``values.py``) says what kind of object
+that is; a thing says which one.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.knowledge import lookup
+from mllint.semantic.expressions.attributes import attribute
+from mllint.semantic.expressions.imports import origins
+from mllint.semantic.names.definitions import ClassInfo, FunctionInfo, is_receiver
+from mllint.semantic.names.scopes import Binding, BindingKind, Scope
+from mllint.semantic.values import Value
+from mllint.syntax.shape import argument, dotted_path, fingerprint, has_star_arguments, subscript_index
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+_MAX_STEPS = 24
+_EVERY = "[*]"
+# Methods that give the very object they are called on.
+_SAME = frozenset({
+    "to", "cuda", "cpu", "float", "half", "double", "bfloat16", "train", "eval", "requires_grad_", "apply", "to_empty",
+    "xpu", "npu", "share_memory",
+})  # fmt: skip
+# What runs over the elements of its only argument, with the place of the element in what it yields.
+_ITERATED = {"iter": 0, "list": 0, "tuple": 0, "reversed": 0, "tqdm": 0, "enumerate": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class Thing:
+    """One object: what some bindings bind, or an instance of a class, and the way from there (``.net``, ``[0]``).
+
+    ``roots`` are all bindings that may be meant; two things with equal fields are one object. ``[*]`` stands for each
+    element of a collection.
+    """
+
+    roots: frozenset[Binding | ClassInfo]
+    path: tuple[str, ...] = ()
+
+    def part(self, step: str) -> "Thing":
+        """What a step leads to from here; ``module`` of a wrapper is the thing that is wrapped."""
+        return self if step == ".module" else Thing(self.roots, (*self.path, step))
+
+    def may_be(self, other: "Thing") -> bool:
+        """Whether the two can be one object, or one holds the other."""
+        if not self.roots & other.roots:
+            return False
+        pairs = zip(self.path, other.path, strict=False)
+        return all(one == two or _EVERY in (one, two) for one, two in pairs)
+
+
+@dataclass(eq=False, slots=True)
+class Frame:
+    """One run of a body: of a function, as called from ``caller``, or of a file.
+
+    ``call`` is the call in the caller's file; ``receiver`` what the method is called on. Without a caller nothing is
+    known of the parameters but what their values are.
+    """
+
+    model: "Model"
+    function: FunctionInfo | None = None
+    caller: "Frame | None" = None
+    call: cst.Call | None = None
+    receiver: Thing | None = None
+    captured: "Frame | None" = None
+    """The run of the function around a nested one."""
+    instance_of: ClassInfo | None = None
+    """The class of the object whose method runs, where it is another than the one that defines the method."""
+    literals: dict[Binding, cst.BaseExpression] = field(default_factory=dict)
+    """What the variables of loops over literals stand for in this round: ``for phase in ("train", "val")``."""
+    _things: dict[Binding, Thing | None] = field(default_factory=dict)
+    _running: list[Binding] = field(default_factory=list)
+
+    @property
+    def depth(self) -> int:
+        """How many calls led here."""
+        return 0 if self.caller is None else self.caller.depth + 1
+
+    def running(self) -> Iterator[FunctionInfo]:
+        """The function and those that called it."""
+        frame: Frame | None = self
+        while frame is not None:
+            if frame.function is not None:
+                yield frame.function
+            frame = frame.caller
+
+    def in_round(self, literals: dict[Binding, cst.BaseExpression]) -> "Frame":
+        """The same run of the body, in one round of a loop over literals."""
+        known = {**self.literals, **literals}
+        return replace(self, literals=known, _things=self._things, _running=self._running)
+
+    def runs(self, function: FunctionInfo) -> bool:
+        """Whether the function is running already: it calls itself."""
+        return any(item is function for item in self.running())
+
+    def value(self, node: cst.BaseExpression) -> Value | None:
+        """What an expression is, as far as its own file or the callers tell."""
+        value = self.model.value(node)
+        if value is not None:
+            return value
+        if isinstance(node, cst.Name):
+            given = self._given(node)
+            return None if given is None else given[0].value(given[1])
+        if isinstance(node, cst.Attribute) and self.model.value(node.value) is None:
+            return attribute(self.model, self.value(node.value), node.attr.value)
+        return None
+
+    def _given(self, node: cst.Name) -> "tuple[Frame, cst.BaseExpression] | None":
+        """What the caller gives for the parameter that a name stands for."""
+        bindings = self.model.reaching(node)
+        return self.given(bindings[0]) if len(bindings) == 1 else None
+
+    def given(self, binding: Binding) -> "tuple[Frame, cst.BaseExpression] | None":
+        """What the caller gives for a parameter, and the run in which that is written; ``None``: not known."""
+        function, call, caller = self.function, self.call, self.caller
+        if function is None or call is None or caller is None or has_star_arguments(call):
+            return None
+        if binding.kind is not BindingKind.PARAMETER or binding.scope is not function.scope:
+            return None
+        positions = [index for index, item in enumerate(function.parameters) if item is binding.node]
+        skipped = 1 if function.self_name is not None else 0
+        passed = argument(call, positions[0] - skipped if positions else None, binding.key)
+        return None if passed is None else (caller, passed.value)
+
+    # -- things ------------------------------------------------------------------------------------------------------
+
+    def thing(self, node: cst.CSTNode, steps: int = _MAX_STEPS) -> Thing | None:
+        """The thing that an expression stands for; ``None`` when that cannot be told."""
+        if steps <= 0:
+            return None
+        match node:
+            case cst.Name():
+                return self._named(node, steps)
+            case cst.Attribute():
+                return self._attribute(node, steps)
+            case cst.Subscript():
+                holder, index = self.thing(node.value, steps - 1), subscript_index(node)
+                if holder is None or index is None:
+                    return None
+                is_every = self._runs_over_keys(index, node.value)
+                return holder.part(_EVERY if is_every else f"[{fingerprint(index)}]")
+            case cst.Call():
+                return self._called(node, steps)
+            case cst.Await():
+                return self.thing(node.expression, steps)
+            case cst.IfExp():
+                # `DataParallel(net) if devices > 1 else net`
+                thing = self.thing(node.body, steps - 1)
+                return thing if thing == self.thing(node.orelse, steps - 1) else None
+        return None
+
+    def _called(self, node: cst.Call, steps: int) -> Thing | None:
+        """What a call hands through: ``net.to(device)``, ``DataParallel(net)``."""
+        if isinstance(node.func, cst.Attribute) and node.func.attr.value in _SAME:
+            return self.thing(node.func.value, steps - 1)
+        name = self.model.qualified_name(node.func)
+        if name is not None and node.args and lookup.wrapper(name) is not None:
+            return self.thing(node.args[0].value, steps - 1)
+        return None
+
+    def _named(self, node: cst.Name, steps: int) -> Thing | None:
+        bindings = self._bindings_of(node)
+        made = origins(self.model, node.value, bindings)
+        if made and made[0].kind in (BindingKind.ASSIGN, BindingKind.ANNOTATED):
+            return Frame(made[0].scope.model)._of_bindings(made, steps - 1)
+        return self._of_bindings(bindings, steps)
+
+    def _bindings_of(self, node: cst.Name) -> tuple[Binding, ...]:
+        """What binds a name: in its own scope what reaches it, otherwise the scopes around it, at any time."""
+        bindings = self.model.reaching(node)
+        scope: Scope | None = self.model.scope_of(node)
+        while not bindings and scope is not None:
+            scope = scope.parent
+            if scope is not None and not scope.is_class and node.value in scope.bindings:
+                bindings = tuple(scope.bindings[node.value])
+        return bindings
+
+    def _of_bindings(self, bindings: tuple[Binding, ...], steps: int) -> Thing | None:
+        things = [
+            self._remembered(binding, steps)
+            for binding in bindings
+            if binding not in self._running and not is_nothing(binding)
+        ]
+        if not things:
+            return None
+        if all(thing == things[0] for thing in things):
+            return things[0]
+        if any(thing is None or thing.path for thing in things):
+            return None
+        return Thing(frozenset(root for thing in things if thing is not None for root in thing.roots))
+
+    def _remembered(self, binding: Binding, steps: int) -> Thing | None:
+        """What a binding stands for, worked out once. One that stands for itself again adds nothing."""
+        if binding not in self._things:
+            self._running.append(binding)
+            thing = self._bound(binding, steps)
+            self._running.pop()
+            if self._running:
+                return thing  # perhaps without a part that is still being worked out
+            self._things[binding] = thing
+        return self._things[binding]
+
+    def _bound(self, binding: Binding, steps: int) -> Thing | None:
+        own = self._published(binding) or self._given_back(binding, steps) or Thing(frozenset({binding}))
+        value = binding.value
+        match binding.kind:
+            case BindingKind.PARAMETER:
+                return self._of_parameter(binding, steps)
+            case BindingKind.NARROWED:
+                return self._of_bindings(binding.scope.reaching(binding.key, binding.node).bindings, steps - 1)
+            case BindingKind.LOOP if value is not None:
+                return self._element(value, binding.path, steps)
+            case BindingKind.ASSIGN | BindingKind.ANNOTATED | BindingKind.WITH if value is not None:
+                if isinstance(value, (cst.Tuple, cst.List)) and binding.path and binding.path[0] is not None:
+                    parts = [element.value for element in value.elements]
+                    if binding.path[0] < len(parts) and len(binding.path) == 1:
+                        return self.thing(parts[binding.path[0]], steps - 1) or own
+                return own if binding.path else self._alias(value, steps) or own
+        return own
+
+    def _alias(self, value: cst.BaseExpression, steps: int) -> Thing | None:
+        """What the right-hand side of an assignment hands on; ``None``: something new."""
+        if isinstance(value, (cst.Name, cst.Attribute, cst.Subscript, cst.Call, cst.IfExp)):
+            return self.thing(value, steps - 1)
+        return None
+
+    def _of_parameter(self, binding: Binding, steps: int) -> Thing | None:
+        own = self._published(binding) or Thing(frozenset({binding}))
+        frame = self._frame_of(binding.scope)
+        if frame is None:
+            return own
+        function = frame.function
+        if function is not None and is_receiver(function, binding) and function.owner is not None:
+            return frame.receiver or Thing(frozenset({function.owner}))
+        given = frame.given(binding)
+        if given is None:
+            return own
+        thing = given[0].thing(given[1], steps - 1)
+        # What is made in the very call has no name but the parameter's.
+        return own if thing is None and isinstance(given[1], cst.Call) else thing
+
+    def _published(self, binding: Binding) -> Thing | None:
+        """The attribute that a method makes of what it binds: of ``net`` in ``self.net = net``."""
+        scope, frame = binding.scope, self._frame_of(binding.scope)
+        function = None if frame is None else frame.function
+        if frame is None or function is None or function.owner is None or function.self_name is None:
+            return None
+        prefix = f"{function.self_name}."
+        for key, bindings in scope.bindings.items():
+            value = None if len(bindings) != 1 else _unpacked(bindings[0])
+            if not key.startswith(prefix) or not isinstance(value, cst.Name):
+                continue
+            if value.value == binding.key and scope.reaching(binding.key, value).bindings == (binding,):
+                holder = frame.receiver or Thing(frozenset({function.owner}))
+                return holder.part(key.removeprefix(function.self_name))
+        return None
+
+    def _given_back(self, binding: Binding, steps: int) -> Thing | None:
+        """What the caller makes of what a function binds and returns: ``net`` of ``net, optimizer = build()``.
+
+        A function that is called twice gives two things; what each of them is called keeps them apart.
+        """
+        if binding.kind is not BindingKind.ASSIGN or "." in binding.key or not binding.scope.is_function:
+            return None
+        frame = self._frame_of(binding.scope)
+        if frame is None or frame.function is None or frame.call is None or frame.caller is None:
+            return None
+        path = place_in_returns(frame.function, binding)
+        bound = None if path is None else _bound_to_call(frame.caller.model, frame.call, path)
+        return None if bound is None else frame.caller._of_target(bound, steps)
+
+    def _of_target(self, binding: Binding, steps: int) -> Thing | None:
+        """The thing that a binding of this run's body binds."""
+        if "." not in binding.key:
+            return None if binding in self._running else self._remembered(binding, steps - 1)
+        target = _target_of(binding)
+        holder = None if target is None else self.thing(target.value, steps - 1)
+        return None if holder is None or target is None else holder.part(f".{target.attr.value}")
+
+    def _frame_of(self, scope: Scope) -> "Frame | None":
+        """The run to which a scope belongs: this one, or that of a function around it."""
+        frame: Frame | None = self
+        while frame is not None:
+            if frame.function is not None and frame.function.scope is scope:
+                return frame
+            frame = frame.captured
+        return None
+
+    def _attribute(self, node: cst.Attribute, steps: int) -> Thing | None:
+        bound = self.model.reaching(node)
+        if bound:
+            # Bound in this very body: `self.optimizer = optimizer`.
+            thing = self._of_bindings(bound, steps)
+            roots = frozenset() if thing is None else thing.roots
+            if thing is not None and not any(isinstance(root, Binding) and root in bound for root in roots):
+                return thing
+        holder = self.thing(node.value, steps - 1)
+        return None if holder is None else self._of_instance(holder, node.attr.value, steps)
+
+    def _of_instance(self, holder: Thing, name: str, steps: int) -> Thing:
+        """An attribute of a thing; where the class only ever gives it another one's name, that one: ``self.net``."""
+        own = holder.part(f".{name}")
+        owner = next(iter(holder.roots))
+        if holder.path or len(holder.roots) != 1 or not isinstance(owner, ClassInfo):
+            return own
+        assigned = [item for item in owner.assignments(name) if not is_nothing(item)]
+        if len(assigned) != 1 or assigned[0].value is None or assigned[0].path:
+            return own
+        binding = assigned[0]
+        function = binding.scope.model.enclosing_function(binding.node)
+        if function is None or not isinstance(binding.value, (cst.Attribute, cst.Call, cst.IfExp)):
+            return own
+        frame = Frame(binding.scope.model, binding.scope.model.function_info(function), receiver=holder)
+        behind = frame.thing(binding.value, steps - 2)
+        return behind if behind is not None and behind.roots == holder.roots and behind != own else own
+
+    def _element(self, iterable: cst.BaseExpression, path: tuple[int | None, ...], steps: int) -> Thing | None:
+        """Each element of what is run over: ``for optimizer in self.optimizers``, ``enumerate``, ``zip``, ``items``."""
+        if isinstance(iterable, cst.Call):
+            name = iterable.func.value if isinstance(iterable.func, cst.Name) else None
+            if isinstance(iterable.func, cst.Attribute) and not iterable.args:
+                word = iterable.func.attr.value
+                if (word, path) in (("values", ()), ("items", (1,))):
+                    return self._each(iterable.func.value, steps)
+                return None
+            if name == "zip" and path and path[0] is not None and path[0] < len(iterable.args):
+                return self._element(iterable.args[path[0]].value, path[1:], steps - 1)
+            if name in _ITERATED and iterable.args:
+                shift = _ITERATED[name]
+                if shift and path[:1] != (1,):
+                    return None
+                return self._element(iterable.args[0].value, path[shift:], steps - 1)
+            return None
+        return None if path else self._each(iterable, steps)
+
+    def _runs_over_keys(self, index: cst.BaseExpression, collection: cst.BaseExpression) -> bool:
+        """Whether an index runs over all keys of what it is an index of: ``for name in nets: nets[name]``."""
+        bindings = self.model.reaching(index) if isinstance(index, cst.Name) else ()
+        if len(bindings) != 1 or bindings[0].kind is not BindingKind.LOOP or bindings[0].value is None:
+            return False
+        iterable, path = bindings[0].value, bindings[0].path
+        if isinstance(iterable, cst.Call) and isinstance(iterable.func, cst.Attribute) and not iterable.args:
+            if (iterable.func.attr.value, path) not in (("keys", ()), ("items", (0,))):
+                return False
+            iterable, path = iterable.func.value, ()
+        own = dotted_path(collection)
+        return not path and own is not None and dotted_path(iterable) == own
+
+    def _each(self, collection: cst.BaseExpression, steps: int) -> Thing | None:
+        holder = self.thing(collection, steps - 1)
+        if holder is None or isinstance(collection, (cst.List, cst.Tuple)):
+            return None
+        made = [root.value for root in holder.roots if isinstance(root, Binding)]
+        if not holder.path and any(isinstance(value, (cst.List, cst.Tuple)) for value in made):
+            return None  # of things that have names of their own
+        return holder.part(_EVERY)
+
+
+def place_in_returns(function: FunctionInfo, binding: Binding) -> tuple[int, ...] | None:
+    """Where every ``return`` of a function gives what a binding binds: ``()`` for all of it, or an index.
+
+    ``None`` where one of them does not, but for those that give nothing.
+    """
+    found: set[tuple[int, ...]] = set()
+    for statement in function.scope.returns:
+        value = statement.value
+        if value is None or (isinstance(value, cst.Name) and value.value == "None"):
+            continue
+        parts = value.elements if isinstance(value, cst.Tuple) else ()
+        places = [((), value), *(((index,), part.value) for index, part in enumerate(parts))]
+        here = [path for path, node in places if isinstance(node, cst.Name) and node.value == binding.key]
+        if len(here) != 1:
+            return None
+        found.add(here[0])
+    return found.pop() if len(found) == 1 else None
+
+
+def _bound_to_call(model: "Model", call: cst.Call, path: tuple[int, ...]) -> Binding | None:
+    """What an assignment binds to the result of a call, or to a part of it, also to ``build().to(device)``."""
+    node: cst.CSTNode = call
+    parent = model.tree.parent(node)
+    while isinstance(parent, cst.Attribute) and not path:
+        method = model.tree.parent(parent)
+        if parent.attr.value not in _SAME or not isinstance(method, cst.Call) or method.func is not parent:
+            return None
+        node, parent = method, model.tree.parent(method)
+    if not isinstance(parent, cst.Assign) or len(parent.targets) != 1:
+        return None
+    bindings = [item for several in model.scope_of(parent).bindings.values() for item in several]
+    found = [item for item in bindings if item.node is parent and item.value is node and item.path == path]
+    return found[0] if len(found) == 1 else None
+
+
+def _target_of(binding: Binding) -> cst.Attribute | None:
+    """The attribute that an assignment binds."""
+    statement = binding.node
+    target: cst.CSTNode | None = statement.targets[0].target if isinstance(statement, cst.Assign) else None
+    if isinstance(target, (cst.Tuple, cst.List)) and len(binding.path) == 1 and binding.path[0] is not None:
+        target = target.elements[binding.path[0]].value
+    return target if isinstance(target, cst.Attribute) else None
+
+
+def _unpacked(binding: Binding) -> cst.BaseExpression | None:
+    """The expression that a binding binds, also of ``self.net, self.rate = net, rate``."""
+    value, path = binding.value, binding.path
+    if not path:
+        return value
+    if len(path) != 1 or path[0] is None or not isinstance(value, (cst.Tuple, cst.List)):
+        return None
+    return value.elements[path[0]].value if path[0] < len(value.elements) else None
+
+
+def is_nothing(binding: Binding) -> bool:
+    """Whether a binding only says that there is nothing yet: ``optimizer = None``, or a declared type."""
+    if isinstance(binding.value, cst.Name) and binding.value.value == "None" and binding.kind is not BindingKind.LOOP:
+        return True
+    return binding.kind is BindingKind.ANNOTATED and binding.value is None

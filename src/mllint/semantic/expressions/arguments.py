@@ -1,0 +1,114 @@
+"""What a parameter is given: what the calls in the file agree on."""
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.semantic.names.definitions import FunctionInfo
+from mllint.semantic.values import ClassObject, Function, Nothing, Value, join
+from mllint.syntax.shape import argument, dotted_path, has_star_arguments
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+_KIND_QUESTIONS = ("hasattr", "isinstance", "type", "callable")
+MAX_CALLS = 12
+"""With more calls than this a parameter counts as unknown."""
+
+
+def given(model: "Model", info: FunctionInfo, parameter: cst.Param) -> Value | None:
+    """What all calls of the function in its file give for a parameter; ``None`` when there are none or they disagree.
+
+    A function that is also passed around, or changed by a decorator that is not known, may be called from anywhere,
+    and one that asks what the parameter is reckons with other things than its file gives it.
+    """
+    if not info.is_transparent or is_asked_about(model, info, parameter) or is_passed_around(model, info):
+        return None
+    result: Value | None = None
+    seen = False
+    for call, skipped in calls_of(model, info):
+        value = _argument(model, info, parameter, call, skipped)
+        if value is None:
+            return None
+        result = value if not seen else join(result, value)
+        seen = True
+        if result is None:
+            return None
+    return None if isinstance(result, Nothing) else result
+
+
+def passed_for(model: "Model", info: FunctionInfo, parameter: cst.Param) -> list[cst.BaseExpression]:
+    """What the calls of a function in its file pass for a parameter, as far as they are known."""
+    found = (_passed(info, parameter, call, skipped) for call, skipped in calls_of(model, info))
+    return [arg.value for arg in found if arg is not None]
+
+
+def given_to(info: FunctionInfo, call: cst.Call, arg: cst.Arg, skipped: int) -> cst.Param | None:
+    """The parameter for which a call gives an argument; ``skipped`` leading ones are filled by the call itself."""
+    if has_star_arguments(call):
+        return None
+    if arg.keyword is not None:
+        found = [item for item in info.parameters if item.name.value == arg.keyword.value]
+    else:
+        position = call.args.index(arg) + skipped
+        found = list(info.parameters[position : position + 1])
+    return found[0] if found else None
+
+
+def is_asked_about(model: "Model", info: FunctionInfo, parameter: cst.Param) -> bool:
+    """Whether the function tests what kind of thing the parameter is."""
+    for word in _KIND_QUESTIONS:
+        for call in model.calls_by_word.get(word, ()):
+            asked = dotted_path(call.args[0].value) if call.args and isinstance(call.func, cst.Name) else None
+            if asked == parameter.name.value and model.enclosing_function(call) is info.node:
+                return True
+    return False
+
+
+def calls_of(model: "Model", info: FunctionInfo) -> list[tuple[cst.Call, int]]:
+    """The calls that surely reach the function, each with how many leading parameters the call itself fills."""
+    found: list[tuple[cst.Call, int]] = []
+    word = info.name
+    if word == "__init__" and info.owner is not None:
+        for call in model.calls_by_word.get(info.owner.name, ())[: MAX_CALLS + 1]:
+            callee = model.value(call.func)
+            if isinstance(callee, ClassObject) and callee.definition is info.owner:
+                found.append((call, 1))
+    else:
+        for call in model.calls_by_word.get(word, ())[: 4 * MAX_CALLS]:
+            callee = model.value(call.func)
+            if isinstance(callee, Function) and callee.definition is info:
+                found.append((call, 0 if callee.receiver is None else 1))
+    return found if len(found) <= MAX_CALLS else []
+
+
+def _argument(model: "Model", info: FunctionInfo, parameter: cst.Param, call: cst.Call, skipped: int) -> Value | None:
+    if has_star_arguments(call):
+        return None
+    passed = _passed(info, parameter, call, skipped)
+    if passed is not None:
+        return model.value(passed.value)
+    return None if parameter.default is None else model.value(parameter.default)
+
+
+def _passed(info: FunctionInfo, parameter: cst.Param, call: cst.Call, skipped: int) -> cst.Arg | None:
+    positions = [index for index, candidate in enumerate(info.parameters) if candidate is parameter]
+    return argument(call, positions[0] - skipped if positions else None, parameter.name.value)
+
+
+def is_passed_around(model: "Model", info: FunctionInfo) -> bool:
+    """Whether the function's name is used otherwise than to define, import or call it."""
+    if info.owner is not None:
+        return False
+    for name in model.names_by_word.get(info.name, ()):
+        parent = model.tree.parent(name)
+        if name is info.node.name or isinstance(parent, (cst.ImportAlias, cst.Attribute, cst.Param, cst.FunctionDef)):
+            continue
+        if isinstance(parent, cst.Call) and parent.func is name:
+            continue
+        if isinstance(parent, cst.Arg) and parent.keyword is name:
+            continue
+        value = model.value(name)
+        if value is None or (isinstance(value, Function) and value.definition is info):
+            return True
+    return False

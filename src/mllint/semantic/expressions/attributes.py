@@ -1,0 +1,176 @@
+"""What an attribute of a value is."""
+
+from dataclasses import replace
+from functools import reduce
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.knowledge import lookup
+from mllint.semantic.expressions.options import option
+from mllint.semantic.values import (
+    Array,
+    Batch,
+    ClassObject,
+    Elements,
+    File,
+    Function,
+    Instance,
+    Loaded,
+    Mapping,
+    Method,
+    Module,
+    Number,
+    Object,
+    Options,
+    Other,
+    Output,
+    Repeated,
+    StateDict,
+    Symbol,
+    Tensor,
+    Text,
+    Unfinished,
+    Value,
+    join,
+)
+from mllint.syntax.shape import string_literal
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+MODULE_SEQUENCES = frozenset({
+    "torch.nn.Sequential", "torch.nn.ModuleList", "paddle.nn.Sequential", "paddle.nn.LayerList",
+})  # fmt: skip
+
+ENTRIES = frozenset({"keys", "values", "items"})
+"""Methods of a dict of tensors that no tensor has (Paddle's ``values()`` of a sparse tensor aside)."""
+
+# Attributes of a tensor that are the same numbers without the graph, or the same tensor seen otherwise.
+_TENSOR_VIEWS = frozenset({"T", "mT", "H", "mH", "real", "imag"})
+
+
+def attribute(model: "Model", value: Value | None, name: str) -> Value | None:
+    """What ``value.name`` is; ``None`` when that is not certain."""
+    match value:
+        case Unfinished():
+            return value
+        case Symbol(name="sys") if name == "argv":
+            return Repeated(Text())
+        case Symbol():
+            return Symbol(lookup.canonical(f"{value.name}.{name}"))
+        case File():
+            return value.model.exported(name) or _submodule(value, name)
+        case Tensor():
+            return _of_tensor(value, name)
+        case Batch(opaque=True):
+            return None
+        case Batch() | Output() if name in ENTRIES:
+            return Method(value, name)
+        case Batch():
+            return _of_tensor(Tensor(value.framework, False), name)
+        case Output() if name in lookup.moves():
+            return Method(value, name)
+        case Output():
+            found = _of_tensor(Tensor(value.framework, value.attached), name)
+            return found if found is not None else value
+        case Module():
+            return _of_module(value, name)
+        case Instance():
+            return value.definition.attribute(name)
+        case ClassObject():
+            return _of_class(value, name)
+        case Array():
+            return Array(value.scalar) if name == "T" else Method(value, name)
+        case Options():
+            return option(value.model, model, name)
+        case Object(kind="path") if name == "parent":
+            return value
+        case Object(kind="path") if name in ("name", "stem", "suffix"):
+            return Text()
+        case Object(kind="packed") if name == "data":
+            return Tensor("torch")
+        case Object() | Loaded() | StateDict() | Mapping() | Text() | Repeated() | Elements() | Other():
+            return Method(value, name)
+    return None
+
+
+def _submodule(package: File, name: str) -> Value | None:
+    submodule = package.model.sibling(name, 1)
+    return None if submodule is None else File(submodule)
+
+
+def _of_tensor(value: Tensor, name: str) -> Value | None:
+    if value.or_number and not hasattr(0.0, name):
+        # On the paths that get here it is a tensor: a number has no such attribute.
+        value = replace(value, or_number=False)
+    if name == "data":
+        return replace(value, attached=False, parameter=False, leaf=False)
+    if name == "grad":
+        return Tensor(value.framework, False, value.scalar)
+    if name in _TENSOR_VIEWS:
+        return replace(value, parameter=False, leaf=False)
+    kind = lookup.tensor_attribute(value.framework, name)
+    if kind == "number":
+        return Number()
+    if kind in ("size", "dtype", "device", "string"):
+        return Text() if kind == "string" else Other(kind)
+    if lookup.tensor_method(value.framework, name) is not None:
+        return Method(value, name)
+    return None
+
+
+def _of_module(value: Module, name: str) -> Value | None:
+    if value.wrappers:
+        if name in ("module", "_orig_mod", "_layers"):
+            return replace(value, wrappers=value.wrappers[1:]) if "?" not in value.wrappers else None
+        return Method(value, name)
+    if value.definition is not None:
+        found = value.definition.attribute(name)
+        if found is not None:
+            return found
+        if any(True for _ in value.definition.assignments(name)):
+            return None
+    if value.others:
+        return reduce(join, (_of_module(other, name) for other in value.others))
+    if value.name is not None and name in ("weight", "bias"):
+        leaf = value.call is not None and not any(
+            arg.keyword is not None and arg.keyword.value.endswith("_attr") for arg in value.call.args
+        )
+        return Tensor(value.framework, True, parameter=True, leaf=leaf)
+    return Method(value, name)
+
+
+def _of_class(value: ClassObject, name: str) -> Value | None:
+    method = value.definition.method(name)
+    if method is not None:
+        receiver = value if "builtins.classmethod" in method.decorators else None
+        return Function(method, receiver)
+    return value.definition.attribute(name)
+
+
+def dict_item(model: "Model", value: Mapping, key: str) -> Value | None:
+    """What ``value["key"]`` is: as the display says that names the key once, or as all values of the dict are."""
+    if not isinstance(value.node, cst.Dict):
+        return dict_value(model, value)
+    found = [
+        element.value
+        for element in value.node.elements
+        if isinstance(element, cst.DictElement) and string_literal(element.key) == key
+    ]
+    return model.value(found[0]) if len(found) == 1 else value.item
+
+
+def dict_value(model: "Model", value: Mapping) -> Value | None:
+    """What all values of a dict are. Values may be added to a display later: of them only the kind is taken."""
+    if value.item is not None or value.node is None:
+        return value.item
+    if isinstance(value.node, cst.DictComp):
+        return model.value(value.node.value)
+    if not isinstance(value.node, cst.Dict):
+        return None
+    result: Value | None = None
+    for position, element in enumerate(value.node.elements):
+        found = model.value(element.value) if isinstance(element, cst.DictElement) else None
+        result = found if position == 0 else join(result, found)
+    return Tensor(result.framework) if isinstance(result, Tensor) and not result.or_number else None

@@ -1,0 +1,415 @@
+"""What a call gives back."""
+
+from dataclasses import replace
+from functools import reduce
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.knowledge import lookup
+from mllint.knowledge.schema import Class as ClassFact
+from mllint.semantic.expressions import picked, tensors
+from mllint.semantic.expressions.attributes import ENTRIES, dict_item, dict_value
+from mllint.semantic.expressions.imports import is_of_standard_library
+from mllint.semantic.expressions.iteration import element_of
+from mllint.semantic.expressions.module_outputs import module_output
+from mllint.semantic.expressions.returns import returned_to
+from mllint.semantic.values import (
+    Array,
+    Batch,
+    Choice,
+    ClassObject,
+    Elements,
+    Framework,
+    Function,
+    Instance,
+    Loaded,
+    Mapping,
+    Member,
+    Method,
+    Module,
+    Nothing,
+    Number,
+    Object,
+    Options,
+    Other,
+    Output,
+    Repeated,
+    StateDict,
+    Symbol,
+    Tensor,
+    Text,
+    Unfinished,
+    Value,
+    join,
+)
+from mllint.syntax.shape import argument, constant, string_literal
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+_SAME_AS_FIRST = frozenset({
+    "copy.copy", "copy.deepcopy", "builtins.iter", "builtins.reversed", "builtins.sorted", "tqdm.tqdm",
+    "tqdm.auto.tqdm", "tqdm.notebook.tqdm", "tqdm.tqdm_notebook", "tqdm.std.tqdm", "tqdm.trange", "typing.cast",
+    "torch.jit.script", "torch.jit.trace", "torch.compile", "torch.nn.utils.weight_norm",
+    "torch.nn.utils.spectral_norm", "torch.nn.utils.parametrizations.weight_norm",
+    "torch.nn.utils.parametrizations.spectral_norm",
+    "paddle.nn.utils.weight_norm", "paddle.nn.utils.spectral_norm", "paddle.jit.to_static",
+    "torch.nn.SyncBatchNorm.convert_sync_batchnorm", "paddle.nn.SyncBatchNorm.convert_sync_batchnorm",
+    "tqdm.rich.tqdm", "progressbar.progressbar", "rich.progress.track",
+})  # fmt: skip
+_NUMBER_FUNCTIONS = frozenset({
+    f"builtins.{name}"
+    for name in ("len", "int", "float", "bool", "round", "isinstance", "hasattr", "id", "hash", "any", "all", "ord",
+                 "callable", "issubclass")
+})  # fmt: skip
+_TEXT_FUNCTIONS = frozenset({
+    "builtins.str", "builtins.repr", "builtins.format", "builtins.input", "builtins.chr", "os.path.join",
+    "os.path.abspath", "os.path.expanduser", "os.path.dirname", "os.path.basename", "os.path.realpath", "os.getcwd",
+    "os.getenv", "os.path.normpath", "torch.hub.get_dir",
+})  # fmt: skip
+_TENSOR_CLASSES = frozenset({
+    "torch.Tensor", "torch.FloatTensor", "torch.LongTensor", "torch.IntTensor", "torch.ByteTensor", "torch.BoolTensor",
+    "torch.DoubleTensor", "torch.HalfTensor", "torch.cuda.FloatTensor", "torch.cuda.LongTensor",
+    "torch.cuda.ByteTensor", "torch.cuda.IntTensor", "torch.cuda.DoubleTensor", "torch.cuda.HalfTensor",
+})  # fmt: skip
+# Methods of a module that give the module itself.
+_MODULE_SELF = frozenset({
+    "cuda", "cpu", "to", "float", "double", "half", "bfloat16", "type", "apply", "requires_grad_", "share_memory",
+    "to_empty", "xpu", "ipu", "astype",
+})  # fmt: skip
+_SELF_IN_TORCH = frozenset({"train", "eval"})
+_ARRAY_REDUCTIONS = frozenset(
+    {"sum", "mean", "std", "var", "min", "max", "prod", "argmax", "argmin", "all", "any", "item"}
+)
+
+
+def called(model: "Model", call: cst.Call) -> Value | None:
+    """What a call gives; ``None`` when that is not certain."""
+    return _called(model, call, model.value(call.func))
+
+
+def _called(model: "Model", call: cst.Call, callee: Value | None) -> Value | None:
+    match callee:
+        case Unfinished():
+            return callee
+        case Choice():
+            return reduce(join, (_called(model, call, option) for option in callee.options))
+        case Symbol():
+            return _of_symbol(model, call, callee.name)
+        case ClassObject():
+            return callee.definition.instance(call)
+        case Function():
+            return returned_to(model, call, callee)
+        case Method():
+            return method_result(model, call, callee.receiver, callee.name)
+        case Module():
+            return module_output(model, call, callee)
+        case Instance():
+            return called_method(callee, "__call__")
+        case Member():
+            return picked.result(model, call, callee.package)
+        case Object(kind="loader") if callee.framework == "paddle":
+            return callee  # Paddle's loaders may be called for their iterator
+        case None if not call.args and isinstance(call.func, cst.Attribute) and call.func.attr.value == "item":
+            return Number()  # of tensors, arrays and whatever else has such a method
+    return None
+
+
+def called_method(value: Instance, name: str) -> Value | None:
+    """What a method of a project object gives back."""
+    method = value.definition.method(name)
+    return None if method is None else method.model.returned(method)
+
+
+# -- library functions and classes ---------------------------------------------------------------------------------
+
+
+def _of_symbol(model: "Model", call: cst.Call, name: str) -> Value | None:
+    first = call.args[0].value if call.args and not call.args[0].star else None
+    wrapped = _wrapped(model, call, name)
+    if wrapped is not None:
+        return wrapped
+    if name in _SAME_AS_FIRST:
+        return None if first is None else model.value(call.args[1].value if name == "typing.cast" else first)
+    if name.startswith("builtins."):
+        return _of_builtin(model, call, name.removeprefix("builtins."), first)
+    if name in _TEXT_FUNCTIONS:
+        return Text()
+    if name in ("glob.glob", "glob.iglob", "os.listdir"):
+        return Repeated(Text())
+    if name in ("torch.load", "paddle.load", "paddle.framework.io.load"):
+        return Loaded("paddle" if name.startswith("paddle") else "torch", call)
+    if name in ("pathlib.Path", "pathlib.PurePath"):
+        return Object("path", name, call)
+    if name == "collections.OrderedDict":
+        return Mapping(call)
+    if is_of_standard_library(name) and name.rpartition(".")[2][:1].isupper():
+        return Other("instance")  # a mock, a parser, a thread
+    return _of_library(model, call, name)
+
+
+def _of_library(model: "Model", call: cst.Call, name: str) -> Value | None:
+    framework = lookup.framework_of(name)
+    if name in _TENSOR_CLASSES:
+        return Tensor("torch", False, scalar=False)
+    if name in ("torch.autograd.Variable", "paddle.to_tensor", "torch.nn.Parameter", "paddle.create_parameter"):
+        return _fresh_tensor(model, call, name)
+    if framework == "torch" or framework == "paddle":
+        fact = lookup.class_(name)
+        if fact is not None:
+            return _constructed(name, fact, call, framework)
+        function = lookup.function(name)
+        if function is not None and function.returns == "module":
+            return Module(framework, None, call=call)
+        if function is not None:
+            return tensors.function_result(model, call, name, function, framework)
+        # `torch.Tensor.add(x, y)` and the like
+        owner, _, method = name.rpartition(".")
+        if owner in ("torch.Tensor", "paddle.Tensor") and lookup.tensor_method(framework, method) is not None:
+            return None
+        return None
+    function = lookup.function(name)
+    if function is None:
+        return None
+    match function.returns:
+        case "module":
+            return Module("torch", None, call=call)
+        case "array":
+            return Array(None)
+        case "number":
+            return Number()
+    return None
+
+
+def _constructed(name: str, fact: ClassFact, call: cst.Call, framework: Framework) -> Value | None:
+    if fact.kind in ("layer", "loss", "container", "rnn"):
+        return Module(framework, name, call=call)
+    return Other("instance") if fact.kind == "other" else Object(fact.kind, name, call)
+
+
+def _fresh_tensor(model: "Model", call: cst.Call, name: str) -> Value | None:
+    inner = model.value(call.args[0].value) if call.args else None
+    if name == "torch.nn.Parameter":
+        on = argument(call, 1, "requires_grad")
+        leaf = on is None or constant(on.value) is True
+        scalar = inner.scalar if isinstance(inner, Tensor) else None
+        return Tensor("torch", True if leaf else None, scalar, parameter=True, leaf=leaf)
+    if name == "paddle.create_parameter":
+        # Attributes may say that it is not to be trained.
+        leaf = argument(call, 3, "attr") is None
+        return Tensor("paddle", True if leaf else None, tensors.rank_of_size(call), parameter=True, leaf=leaf)
+    if name == "paddle.to_tensor":
+        stop = argument(call, None, "stop_gradient")
+        attached = stop is not None and constant(stop.value) is False
+        return Tensor("paddle", attached, tensors.rank_of_data(call, inner), leaf=attached)
+    requires = argument(call, 1, "requires_grad")
+    if requires is not None and constant(requires.value) is True:
+        return Tensor("torch", True, inner.scalar if isinstance(inner, Tensor) else None, leaf=True)
+    return replace(inner, attached=None, leaf=False) if isinstance(inner, Tensor) else Tensor("torch", None)
+
+
+def _wrapped(model: "Model", call: cst.Call, name: str) -> Value | None:
+    """A module inside a wrapper (``DataParallel`` and its kind)."""
+    if lookup.wrapper(name) is None or not call.args:
+        return None
+    inner = model.value(call.args[0].value)
+    if isinstance(inner, Module):
+        return replace(inner, wrappers=(name, *inner.wrappers))
+    framework = lookup.framework_of(name)
+    return Module("paddle" if framework == "paddle" else "torch", wrappers=(name, "?"))
+
+
+def _of_builtin(model: "Model", call: cst.Call, name: str, first: cst.BaseExpression | None) -> Value | None:
+    if f"builtins.{name}" in _NUMBER_FUNCTIONS:
+        return Number()
+    if f"builtins.{name}" in _TEXT_FUNCTIONS:
+        return Text(string_literal(first)) if name == "str" and first is not None else Text()
+    if name == "super":
+        return _super(model, call)
+    if name == "range":
+        return Repeated(Number(), "range")
+    if name == "dict":
+        return Mapping(call)
+    if name == "open":
+        return Other("file")
+    if first is None:
+        return Elements((), mutable=True) if name in ("list", "set") else None
+    value = model.value(first)
+    match name:
+        case "list" | "tuple" | "set":
+            return value if isinstance(value, (Elements, Repeated)) else Repeated(element_of(value))
+        case "enumerate":
+            return Repeated(Elements((Number(), element_of(value))))
+        case "zip":
+            return Repeated(Elements(tuple(element_of(model.value(arg.value)) for arg in call.args)))
+        case "next":
+            return element_of(value)
+        case "max" | "min" if sum(arg.keyword is None for arg in call.args) == 1:
+            item = element_of(value)
+            return item if isinstance(item, Text) else None
+        case "abs":
+            return replace(value, leaf=False) if isinstance(value, Tensor) else _number(value)
+        case "sum":
+            item = element_of(value)
+            return replace(item, or_number=True, leaf=False) if isinstance(item, Tensor) else None
+        case "print":
+            return Nothing()
+        case "getattr":
+            return picked.member(model, call, value)
+    return None
+
+
+def _number(value: Value | None) -> Number | None:
+    return value if isinstance(value, Number) else None
+
+
+def _super(model: "Model", call: cst.Call) -> Value | None:
+    """``super()`` in a method: an instance of the first base, where that is a project class."""
+    function = model.enclosing_function(call)
+    owner = None if function is None else model.function_info(function).owner
+    if owner is None or not owner.bases:
+        return None
+    base = owner.bases[0]
+    if isinstance(base, ClassObject):
+        return base.definition.instance()
+    return (
+        Module(owner.framework, "torch.nn.Module" if owner.framework == "torch" else "paddle.nn.Layer")
+        if owner.framework
+        else None
+    )
+
+
+# -- methods of library objects --------------------------------------------------------------------------------------
+
+
+def method_result(model: "Model", call: cst.Call, receiver: Value, name: str) -> Value | None:
+    """What a call of a method of something that is no class of the project gives back."""
+    match receiver:
+        case Tensor():
+            return tensors.method_result(model, call, receiver, name)
+        case Batch() | Output() if name in ENTRIES:
+            return _of_dict_method(model, call, receiver, name)
+        case Output():
+            return replace(receiver, attached=False) if name == "detach" else receiver
+        case Other(kind="instance") if name in ("parse_args", "parse_known_args"):
+            options = Options("options", model)
+            return options if name == "parse_args" else Elements((options, Repeated(Text())))
+        case Module():
+            return _of_module_method(model, call, receiver, name)
+        case Object():
+            return _of_object_method(model, call, receiver, name)
+        case StateDict() | Mapping() | Loaded():
+            return _of_dict_method(model, call, receiver, name)
+        case Array():
+            return _of_array_method(call, receiver, name)
+        case Text():
+            return (
+                Repeated(Text())
+                if name in ("split", "rsplit", "splitlines")
+                else Text()
+                if name in _TEXT_METHODS
+                else None
+            )
+        case Repeated() | Elements() if name == "pop":
+            return element_of(receiver)
+        case Repeated() | Elements() if name == "copy":
+            return receiver
+    return None
+
+
+_TEXT_METHODS = frozenset({
+    "format", "join", "strip", "lstrip", "rstrip", "lower", "upper", "replace", "title", "capitalize", "zfill", "ljust",
+    "rjust", "removeprefix", "removesuffix", "center", "expandtabs",
+})  # fmt: skip
+
+
+def _of_module_method(model: "Model", call: cst.Call, receiver: Module, name: str) -> Value | None:
+    framework = receiver.framework
+    if name in _MODULE_SELF or (name in _SELF_IN_TORCH and framework == "torch"):
+        return receiver
+    match name:
+        case "state_dict":
+            return StateDict(receiver, call)
+        case "create_parameter" if framework == "paddle":
+            leaf = argument(call, 1, "attr") is None  # attributes may say that it is not to be trained
+            return Tensor("paddle", True if leaf else None, parameter=True, leaf=leaf)
+        case "forward":
+            return module_output(model, call, receiver)
+        case "parameters" | "buffers":
+            return Repeated(Tensor(framework, name == "parameters", parameter=name == "parameters"), "generator")
+        case "named_parameters":
+            return Repeated(Elements((Text(), Tensor(framework, True, parameter=True))), "generator")
+        case "named_buffers":
+            return Repeated(Elements((Text(), Tensor(framework, False))), "generator")
+        case "modules" | "children" | "sublayers":
+            return Repeated(Module(framework), "generator")
+        case "named_modules" | "named_children" | "named_sublayers":
+            return Repeated(Elements((Text(), Module(framework))), "generator")
+        case "load_state_dict" | "set_state_dict" | "set_dict":
+            return Other("incompatible_keys")
+    return None
+
+
+def _of_object_method(model: "Model", call: cst.Call, receiver: Object, name: str) -> Value | None:
+    if name == "state_dict":
+        return StateDict(receiver, call)
+    if receiver.kind == "scaler" and name == "scale" and call.args:
+        return model.value(call.args[0].value)
+    if receiver.kind == "optimizer" and name in (
+        "zero_grad",
+        "clear_grad",
+        "load_state_dict",
+        "set_state_dict",
+    ):
+        return Nothing()
+    if receiver.kind == "packed":
+        fact = lookup.tensor_method("torch", name)
+        return receiver if fact is not None and fact.returns == "tensor" else None
+    if receiver.kind == "path":
+        return Text() if name in ("as_posix", "read_text") else receiver if name in _PATH_METHODS else None
+    return None
+
+
+_PATH_METHODS = frozenset({"joinpath", "resolve", "absolute", "with_suffix", "with_name", "expanduser"})
+
+
+_Dict = StateDict | Mapping | Loaded | Batch | Output
+
+
+def _of_dict_method(model: "Model", call: cst.Call, receiver: _Dict, name: str) -> Value | None:
+    if name == "copy":
+        return receiver
+    if name == "keys":
+        return Repeated(Text())
+    if name == "items":
+        return Repeated(Elements((Text(), _entry(model, receiver))))
+    if name == "values":
+        return Repeated(_entry(model, receiver))
+    key = string_literal(call.args[0].value) if call.args else None
+    if name in ("get", "pop") and key is not None:
+        if isinstance(receiver, Loaded):
+            return replace(receiver, keys=(*receiver.keys, key)) if len(call.args) == 1 else None
+        if isinstance(receiver, Mapping) and len(call.args) == 1:
+            return dict_item(model, receiver, key)
+    return None
+
+
+def _entry(model: "Model", receiver: _Dict) -> Value | None:
+    if isinstance(receiver, Mapping):
+        return dict_value(model, receiver)
+    if isinstance(receiver, StateDict) and isinstance(receiver.owner, Module):
+        return Tensor(receiver.owner.framework, False)
+    if isinstance(receiver, Batch):
+        return Batch(receiver.framework)
+    return receiver if isinstance(receiver, Output) else None
+
+
+def _of_array_method(call: cst.Call, receiver: Array, name: str) -> Value | None:
+    if name == "item":
+        return Number()
+    if name == "tolist":
+        return Repeated(None)
+    if name in _ARRAY_REDUCTIONS:
+        return Array(True if not call.args else None)
+    return Array(None) if name in ("copy", "astype", "reshape", "transpose", "squeeze", "flatten", "ravel") else None

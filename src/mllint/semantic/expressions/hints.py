@@ -1,0 +1,118 @@
+"""What the spelling of an expression hints at where nothing else is known of it. A last resort, never a proof."""
+
+import io
+import re
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.knowledge import lookup
+from mllint.semantic.expressions.tensors import is_reduced_fully
+from mllint.semantic.names.scopes import BindingKind
+from mllint.semantic.values import Tensor
+from mllint.syntax.shape import dotted_path, string_literal, subscript_index
+from mllint.syntax.walk import children
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+    from mllint.semantic.values import Framework
+
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+# What Python's own containers, texts and files have.
+_METHODS = frozenset(name for kind in (list, dict, set, str, io.TextIOBase) for name in dir(kind))
+_CRITERION = frozenset({"criterion", "crit"})
+
+
+def is_called_loss(node: cst.BaseExpression) -> bool:
+    """Whether an expression is spelled as one loss: ``g_loss``, ``losses["a"]``, ``out["loss"]``, ``criterion(x)``."""
+    match node:
+        case cst.Name(value=name) | cst.Attribute(attr=cst.Name(value=name)):
+            return _is_loss(name)
+        case cst.Subscript() if _is_loss(string_literal(subscript_index(node)) or ""):
+            return True
+        case cst.Subscript(value=cst.Name(value=name) | cst.Attribute(attr=cst.Name(value=name))):
+            return (_is_loss(name) or "losses" in _words(name)) and subscript_index(node) is not None
+        case cst.Call(func=cst.Name(value=name) | cst.Attribute(attr=cst.Name(value=name))):
+            return _is_loss(name) or name in _CRITERION
+    return False
+
+
+def is_spelled_as_reduction(node: cst.BaseExpression, framework: "Framework") -> bool:
+    """Whether an expression calls what, if it is a method of a tensor, reduces all dimensions to one: ``x.sum()``."""
+    if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Attribute):
+        return False
+    fact = lookup.tensor_method(framework, node.func.attr.value)
+    return fact is not None and fact.returns == "scalar" and is_reduced_fully(fact, node, own_input=False)
+
+
+def is_scaled_scalar(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether a name stands for what is 0-d times, or plus, something unknown: a number, most likely."""
+    value = model.value(node)
+    if not isinstance(value, Tensor) or value.scalar is not None:
+        return False
+    bindings = model.reaching(node)
+    for binding in bindings:
+        made = binding.value if binding.kind is BindingKind.ASSIGN else None
+        sides = [model.value(made.left), model.value(made.right)] if isinstance(made, cst.BinaryOperation) else []
+        if None not in sides or not any(isinstance(side, Tensor) and side.scalar for side in sides):
+            return False
+    return bool(bindings)
+
+
+def is_for_one_version(model: "Model", node: cst.CSTNode) -> bool:
+    """Whether it stands in a branch that a test of some version chooses: the other one may have another spelling."""
+    branches = (item for item in model.tree.ancestors(node) if isinstance(item, (cst.If, cst.IfExp)))
+    pending: list[cst.CSTNode] = [item.test for item in branches]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, cst.Name) and "version" in part.value.lower():
+            return True
+        pending += children(part)
+    return False
+
+
+_MAKERS_OF_TENSORS = ("from_numpy", "as_tensor", "tensor", "asarray", "array")
+
+
+def is_moved_to_itself(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether a function says ``x = x.to(...)`` or ``x = x.cuda()`` of a thing: a tensor or a module of torch then.
+
+    Not of what the function also makes a tensor of: that may be an array.
+    """
+    key = dotted_path(node)
+    if key is None or model.framework != "torch":
+        return False
+    function = model.enclosing_function(node)
+    for word in _MAKERS_OF_TENSORS:
+        for call in model.calls_by_word.get(word, ()):
+            if call.args and dotted_path(call.args[0].value) == key and model.enclosing_function(call) is function:
+                return False
+    for word in ("to", "cuda", "cpu"):
+        for call in model.calls_by_word.get(word, ()):
+            statement = model.tree.parent(call)
+            if isinstance(call.func, cst.Attribute) and dotted_path(call.func.value) == key:
+                is_own = isinstance(statement, cst.Assign) and dotted_path(statement.targets[0].target) == key
+                if is_own and model.enclosing_function(call) is function:
+                    return True
+    return False
+
+
+def may_name_layer(model: "Model", callee: cst.BaseExpression) -> bool:
+    """Whether what is called may be a layer by its name alone: an attribute may be a method instead.
+
+    It spares looking at what the attribute belongs to; it is asked of every statement that is a call.
+    """
+    if not isinstance(callee, cst.Attribute):
+        return True
+    name = callee.attr.value
+    is_method = name.endswith("_") or name in _METHODS or name in model.function_names
+    return not is_method and dotted_path(callee) is not None
+
+
+def _is_loss(name: str) -> bool:
+    """``loss``, also with one letter at either end (``dloss``, ``lossd``); not ``losses`` or ``lossless``."""
+    return any(word == "loss" or (len(word) == 5 and "loss" in word) for word in _words(name))
+
+
+def _words(name: str) -> list[str]:
+    return [word.lower() for word in _WORD.findall(name)]

@@ -1,0 +1,124 @@
+"""What an import binds: a thing of a library, known by name, or a thing of the project itself."""
+
+import sys
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.knowledge import lookup
+from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.values import File, Symbol, Value
+from mllint.syntax.shape import dotted_path
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+
+def imported(model: "Model", binding: Binding, name: str) -> Value | None:
+    """What an import statement binds ``name`` to; for ``from x import *`` what ``name`` is in ``x``, if it is there."""
+    node = binding.node
+    if isinstance(node, cst.ImportFrom):
+        return _from_star(model, node, name)
+    assert isinstance(node, cst.ImportAlias)
+    statement = model.tree.parent(node)
+    path = dotted_path(node.name)
+    if path is None:
+        return None
+    if isinstance(statement, cst.ImportFrom):
+        return _member(
+            model,
+            dotted_path(statement.module) if statement.module else "",
+            len(statement.relative),
+            path,
+        )
+    # `import a.b` binds `a`; `import a.b as c` binds `a.b`.
+    target = path if node.asname is not None else path.partition(".")[0]
+    return _library_or_file(model, target)
+
+
+def _from_star(model: "Model", statement: cst.ImportFrom, name: str) -> Value | None:
+    module = dotted_path(statement.module) if statement.module else ""
+    if module is None:
+        return None
+    if not statement.relative and is_library(module):
+        qualified = lookup.canonical(f"{module}.{name}")
+        known = lookup.class_(qualified) is not None or lookup.function(qualified) is not None
+        return Symbol(qualified) if known else None
+    target = model.sibling(module, len(statement.relative), exporting=name)
+    return None if target is None else target.exported(name)
+
+
+def _member(model: "Model", module: str | None, level: int, name: str) -> Value | None:
+    """What ``from module import name`` binds."""
+    if module is None:
+        return None
+    if level == 0 and is_library(module):
+        return Symbol(lookup.canonical(f"{module}.{name}"))
+    target = model.sibling(module, level)
+    # What a package only hands on with `*` is, under the name of one of its files, that file.
+    if target is not None and name in target.scope(target.tree.module).bindings:
+        found = target.exported(name)
+        if found is not None:
+            return found
+    submodule = model.sibling(f"{module}.{name}" if module else name, level)
+    if submodule is not None:
+        return File(submodule)
+    found = None if target is None else target.exported(name)
+    if found is not None:
+        return found
+    return Symbol(f"{module}.{name}") if level == 0 and target is None else None
+
+
+def _library_or_file(model: "Model", name: str) -> Value:
+    if not is_library(name):
+        target = model.sibling(name, 0)
+        if target is not None:
+            return File(target)
+    return Symbol(lookup.canonical(name))
+
+
+def origins(model: "Model", name: str, bindings: tuple[Binding, ...]) -> tuple[Binding, ...]:
+    """What binds an imported name in the file of the project where it is made; empty for everything else.
+
+    ``bindings`` are what binds it in ``model``: import statements, or nothing where it may come with a ``*``.
+    """
+    if any(binding.kind is not BindingKind.IMPORT for binding in bindings):
+        return ()
+    key = ("origins", name)
+    if key not in model.remembered:
+        model.remembered[key] = ()  # two files may import from each other
+        stars = model.scope(model.tree.module).bindings.get("*", ())
+        model.remembered[key] = _origins(model, name, bindings or tuple(stars))
+    found: tuple[Binding, ...] = model.remembered[key]
+    return found
+
+
+def _origins(model: "Model", name: str, imports: tuple[Binding, ...]) -> tuple[Binding, ...]:
+    for binding in reversed(imports):
+        node = binding.node
+        statement = node if isinstance(node, cst.ImportFrom) else model.tree.parent(node)
+        if not isinstance(statement, cst.ImportFrom):
+            continue
+        module = dotted_path(statement.module) if statement.module else ""
+        if module is None or (not statement.relative and is_library(module)):
+            continue
+        original = node.evaluated_name if isinstance(node, cst.ImportAlias) else name
+        target = model.sibling(module, len(statement.relative), exporting=original)
+        if target is None:
+            continue
+        there = target.scope(target.tree.module)
+        bound = there.reaching_end(original).bindings if original in there.bindings else ()
+        found = origins(target, original, bound) or bound
+        if found:
+            return found
+    return ()
+
+
+def is_library(name: str) -> bool:
+    """Whether a module is of the standard library or of a framework in the tables, whatever the project holds."""
+    return is_of_standard_library(name) or lookup.framework_of(name) is not None
+
+
+def is_of_standard_library(name: str) -> bool:
+    """Whether a module or qualified name is of Python's own library."""
+    return name.partition(".")[0] in sys.stdlib_module_names

@@ -1,0 +1,481 @@
+"""The value of an expression, from what binds the names in it."""
+
+import builtins
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import libcst as cst
+
+from mllint.semantic.expressions import attributes, evidence
+from mllint.semantic.expressions.annotations import annotated
+from mllint.semantic.expressions.arguments import given
+from mllint.semantic.expressions.calls import called, called_method
+from mllint.semantic.expressions.imports import imported
+from mllint.semantic.expressions.iteration import element_of
+from mllint.semantic.expressions.tensors import arithmetic, attachment
+from mllint.semantic.names.definitions import FunctionInfo, is_receiver
+from mllint.semantic.names.inner_bindings import InnerBindings
+from mllint.semantic.names.scopes import Binding, BindingKind, Scope
+from mllint.semantic.values import (
+    Array,
+    Batch,
+    ClassObject,
+    Elements,
+    Function,
+    Instance,
+    Loaded,
+    Mapping,
+    Method,
+    Module,
+    Nothing,
+    Number,
+    Object,
+    Output,
+    Repeated,
+    Symbol,
+    Tensor,
+    Text,
+    Unfinished,
+    Value,
+    join,
+    more_exact,
+)
+from mllint.syntax.shape import (
+    constant,
+    dotted_path,
+    integer_literal,
+    string_literal,
+    subscript_index,
+)
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+_STRINGS = (cst.SimpleString, cst.ConcatenatedString, cst.FormattedString)
+_UNFINISHED = Unfinished()
+_NOTHING_UNFINISHED = 1 << 30
+MAX_DEPTH = 50
+"""How many expressions, bindings and calls a value may be derived through before it counts as unknown."""
+
+
+class Inference:
+    """Values of the expressions of one file, derived on demand and remembered."""
+
+    def __init__(self, model: "Model") -> None:
+        self.model = model
+        self._values: dict[int, Value | None] = {}
+        self._bindings: dict[int, Value | None] = {}
+        self._returned: dict[int, Value | None] = {}
+        self._provisional: dict[int, tuple[Value | None, int]] = {}
+        self._inner = InnerBindings(model)
+        self._active: dict[int, int] = {}
+        """What is being derived, and how many things that asked for it are."""
+        self._exporting: set[str] = set()
+        self._depth = model.depth
+        self._needs = _NOTHING_UNFINISHED
+        """The first of the things being derived that the present one took as unfinished; -1 where it went too deep."""
+
+    # -- expressions -----------------------------------------------------------------------------------------------
+
+    def value(self, node: cst.CSTNode) -> Value | None:
+        """What an expression is; ``None`` when that is not certain."""
+        try:
+            return self._values[id(node)]
+        except KeyError:
+            return self._remembered(self._values, node, lambda: self._evaluate(node))
+
+    def _remembered(
+        self, memo: dict[int, Value | None], thing: object, derive: Callable[[], Value | None]
+    ) -> Value | None:
+        """Derive once.
+
+        A thing that is defined by itself (a loop variable, a recursive function) adds nothing of its own to what it
+        is. What was derived while something that it needs was unfinished is kept only until that is finished.
+        """
+        key = id(thing)
+        if key in memo:
+            return memo[key]
+        if key in self._provisional:
+            value, needs = self._provisional[key]
+            self._needs = min(self._needs, needs)
+            return value
+        if key in self._active:
+            self._needs = min(self._needs, self._active[key])
+            return _UNFINISHED
+        if self._depth.value >= MAX_DEPTH:
+            self._needs = -1
+            return None
+        needed_before, self._needs = self._needs, _NOTHING_UNFINISHED
+        position, provisional = len(self._active), len(self._provisional)
+        self._active[key] = position
+        self._depth.value += 1
+        try:
+            result = derive()
+        finally:
+            del self._active[key]
+            self._depth.value -= 1
+        if position == 0 and isinstance(result, Unfinished):
+            result = None
+        if position == 0 or (self._needs >= position and not isinstance(result, Unfinished)):
+            memo[key] = result
+            # What needed this one, and nothing before it, can be derived anew now that it is known.
+            while len(self._provisional) > provisional:
+                self._provisional.popitem()
+            self._needs = needed_before
+        else:
+            self._provisional[key] = (result, self._needs)
+            self._needs = min(self._needs, needed_before)
+        return result
+
+    def _evaluate(self, node: cst.CSTNode) -> Value | None:
+        evaluator = _EVALUATORS.get(type(node))
+        return None if evaluator is None else evaluator(self, node)
+
+    def _name(self, node: cst.Name) -> Value | None:
+        if node.value in ("True", "False"):
+            return Number()
+        if node.value == "None":
+            return Nothing()
+        inner = self.inner_binding(node)
+        if inner is not None:
+            return self.binding_value(inner[0]) if inner[0] is not None else None
+        return self._key(node, node.value)
+
+    def inner_binding(self, node: cst.Name) -> tuple[Binding | None] | None:
+        """The binding of a name by the expressions around it, in a one-tuple; ``None``: there is none."""
+        return self._inner.binding(node)
+
+    def _key(self, node: cst.BaseExpression, key: str) -> Value | None:
+        """The value of a name or dotted path at its place, through the scopes."""
+        scope: Scope | None = self.model.scope_of(node)
+        assert scope is not None
+        if key not in scope.outer_names:
+            found = self._in_scope(scope, key, node)
+            if found is not None:
+                return found[0]
+        if "." in key:
+            return None
+        scope = scope.parent
+        while scope is not None:
+            if not scope.is_class and key in scope.bindings:
+                return self._from_inner_scope(scope, key)
+            scope = scope.parent
+        return self._builtin(key)
+
+    def _in_scope(self, scope: Scope, key: str, node: cst.BaseExpression) -> tuple[Value | None] | None:
+        reaching = scope.reaching(key, node)
+        if not reaching.bindings:
+            # In a function, a name that is bound anywhere in it is its own everywhere in it.
+            return (None,) if "." not in key and scope.is_function and key in scope.bindings else None
+        result = self.joined(reaching.bindings)
+        if reaching.may_be_unbound and "." in key:
+            return (join(result, self._attribute_of_object(node)),)
+        return (result,)
+
+    def _from_inner_scope(self, scope: Scope, key: str) -> Value | None:
+        """The value of an outer scope's name as a function sees it: whichever binding ran last."""
+        bindings = scope.bindings[key]
+        if len(bindings) == 1:
+            return self.binding_value(bindings[0])
+        # Nobody sees it once it is deleted.
+        return self.joined(tuple(binding for binding in bindings if type(binding.node) is not cst.Del))
+
+    def joined(self, bindings: tuple[Binding, ...]) -> Value | None:
+        """What all of the bindings agree on."""
+        result: Value | None = None
+        seen = False
+        for binding in bindings:
+            value = self.binding_value(binding)
+            result = value if not seen else join(result, value)
+            seen = True
+            if result is None:
+                return None
+        return result
+
+    def _builtin(self, name: str) -> Value | None:
+        star = self.model.scope(self.model.tree.module).bindings.get("*", ())
+        for binding in star:
+            found = imported(self.model, binding, name)
+            if found is not None:
+                return found
+        if star:
+            return Symbol(f"builtins.{name}") if name in _KEYWORD_LIKE_BUILTINS else None
+        return Symbol(f"builtins.{name}") if name in _BUILTINS else None
+
+    def exported(self, name: str) -> Value | None:
+        """What ``from this_file import name`` gives."""
+        scope = self.model.scope(self.model.tree.module)
+        if name not in scope.bindings:
+            return self._from_stars(name) if "*" in scope.bindings else None
+        return self.joined(scope.reaching_end(name).bindings)
+
+    def _from_stars(self, name: str) -> Value | None:
+        """What a file hands on that it imports with ``*``; two files may import everything from each other."""
+        if name in self._exporting:
+            return None
+        self._exporting.add(name)
+        try:
+            return self._builtin(name)
+        finally:
+            self._exporting.discard(name)
+
+    # -- bindings --------------------------------------------------------------------------------------------------
+
+    def binding_value(self, binding: Binding) -> Value | None:
+        """What a binding binds its key to."""
+        if binding.scope.model is not self.model:
+            return binding.scope.model.binding_value(binding)
+        try:
+            return self._bindings[id(binding)]
+        except KeyError:
+            return self._remembered(self._bindings, binding, lambda: self._derive_binding(binding))
+
+    def _derive_binding(self, binding: Binding) -> Value | None:
+        derived = self._bound(binding)
+        if derived is None or isinstance(derived, Output) or (isinstance(derived, Tensor) and derived.attached is None):
+            spent = self.model.backward.proof(binding)
+            if spent is not None:
+                return spent.refine(derived, self.model.framework)
+        if derived is None or isinstance(derived, Output):
+            proof = evidence.from_use(self.model, binding)
+            if isinstance(derived, Output) and isinstance(proof, Tensor) and proof.attached is None:
+                return replace(proof, attached=derived.attached)
+            return proof or derived
+        return derived
+
+    def _bound(self, binding: Binding) -> Value | None:
+        match binding.kind:
+            case BindingKind.ASSIGN:
+                return None if binding.value is None else self._part(self.value(binding.value), binding.path)
+            case BindingKind.ANNOTATED:
+                assert isinstance(binding.node, cst.AnnAssign)
+                assigned = None if binding.value is None else self.value(binding.value)
+                if assigned is not None and not isinstance(assigned, Nothing):
+                    return assigned
+                return annotated(self.model, binding.node.annotation.annotation)
+            case BindingKind.AUGMENTED:
+                assert isinstance(binding.node, cst.AugAssign)
+                return arithmetic(
+                    self.model,
+                    self.value(binding.node.target),
+                    self.value(binding.node.value),
+                    binding.node,
+                )
+            case BindingKind.LOOP:
+                return (
+                    None if binding.value is None else self._part(element_of(self.value(binding.value)), binding.path)
+                )
+            case BindingKind.IMPORT:
+                return imported(self.model, binding, binding.key)
+            case BindingKind.FUNCTION:
+                assert isinstance(binding.node, cst.FunctionDef)
+                return Function(self.model.function_info(binding.node))
+            case BindingKind.CLASS:
+                assert isinstance(binding.node, cst.ClassDef)
+                return ClassObject(self.model.class_info(binding.node))
+            case BindingKind.PARAMETER:
+                return self._parameter(binding)
+            case BindingKind.NARROWED:
+                return None if binding.value is None else annotated(self.model, binding.value)
+        return None
+
+    def _part(self, value: Value | None, path: tuple[int | None, ...]) -> Value | None:
+        """The part of an unpacked value that a path of indexes leads to."""
+        for index in path:
+            if isinstance(value, Elements):
+                value = value.items[index] if index is not None and index < len(value.items) else None
+            else:
+                value = element_of(value)
+        return value
+
+    def _parameter(self, binding: Binding) -> Value | None:
+        function = binding.scope.node
+        assert isinstance(function, cst.FunctionDef)
+        assert isinstance(binding.node, cst.Param)
+        info = self.model.function_info(function)
+        if is_receiver(info, binding) and info.owner is not None:
+            owner = info.owner
+            return ClassObject(owner) if "builtins.classmethod" in info.decorators else owner.instance()
+        if function.params.star_arg is binding.node:
+            annotation = binding.node.annotation
+            return Repeated(None if annotation is None else annotated(self.model, annotation.annotation), "tuple")
+        if function.params.star_kwarg is binding.node:
+            annotation = binding.node.annotation
+            return Mapping(item=None if annotation is None else annotated(self.model, annotation.annotation))
+        if binding.node.annotation is not None and not self._is_tested_as_class(binding):
+            declared = annotated(self.model, binding.node.annotation.annotation)
+            if declared is not None:
+                return more_exact(declared, given(self.model, info, binding.node))
+        passed = given(self.model, info, binding.node)
+        if passed is None and info.name == "forward" and info.owner is not None and info.owner.framework is not None:
+            default = binding.node.default
+            return Output(info.owner.framework) if default is None or constant(default) is None else None
+        return passed
+
+    # -- functions -------------------------------------------------------------------------------------------------
+
+    def _is_tested_as_class(self, binding: Binding) -> bool:
+        """Whether ``issubclass`` is asked about a parameter: its annotation names what its instances are."""
+        tests = self.model.calls_by_word.get("issubclass", ())
+        tested = [call.args[0].value for call in tests if call.args]
+        return any(isinstance(node, cst.Name) and binding in self.model.reaching(node) for node in tested)
+
+    def returned(self, info: FunctionInfo) -> Value | None:
+        """What a call of a function of this file gives back."""
+        return self._remembered(self._returned, info, lambda: self._derive_returned(info))
+
+    def _derive_returned(self, info: FunctionInfo) -> Value | None:
+        if not info.is_transparent or not info.is_plain:
+            return None
+        result: Value | None = Nothing()
+        for statement in info.scope.returns:
+            value = Nothing() if statement.value is None else self.value(statement.value)
+            result = join(result, value)
+            if result is None:
+                break
+        if result is None and info.node.returns is not None:
+            return annotated(self.model, info.node.returns.annotation)
+        return result
+
+    # -- compound expressions --------------------------------------------------------------------------------------
+
+    def _attribute(self, node: cst.Attribute) -> Value | None:
+        key = dotted_path(node)
+        if key is not None:
+            scope = self.model.scope_of(node)
+            if key in scope.bindings:
+                found = self._in_scope(scope, key, node)
+                if found is not None:
+                    return found[0]
+        return self._attribute_of_object(node)
+
+    def _attribute_of_object(self, node: cst.BaseExpression) -> Value | None:
+        assert isinstance(node, cst.Attribute)
+        return attributes.attribute(self.model, self.value(node.value), node.attr.value)
+
+    def _call(self, node: cst.Call) -> Value | None:
+        return called(self.model, node)
+
+    def _subscript(self, node: cst.Subscript) -> Value | None:
+        base = self.value(node.value)
+        index = subscript_index(node)
+        match base:
+            case Unfinished():
+                return base
+            case Tensor():
+                # Indexing a 0-d tensor raises; of anything else the rank of the result is not followed.
+                return Tensor(base.framework, base.attached)
+            case Elements() if (position := integer_literal(index)) is not None:
+                return base.items[position] if -len(base.items) <= position < len(base.items) else None
+            case Elements() if index is None:
+                return Repeated(None)
+            case Batch():
+                return Batch(base.framework)
+            case Output():
+                return base
+            case Repeated():
+                return base if index is None else base.item
+            case Array():
+                return Array()
+            case Loaded() if (text := string_literal(index)) is not None:
+                return Loaded(base.framework, base.call, (*base.keys, text))
+            case Mapping():
+                text = string_literal(index)
+                if text is None:
+                    return attributes.dict_value(self.model, base)
+                return attributes.dict_item(self.model, base, text)
+            case Instance():
+                return called_method(base, "__getitem__")
+            case Text():
+                return Text()
+            case Module() if base.name in attributes.MODULE_SEQUENCES:
+                return Module(base.framework)
+        return None
+
+    def _binary(self, node: cst.BinaryOperation) -> Value | None:
+        left, right = self.value(node.left), self.value(node.right)
+        if isinstance(left, Text) and isinstance(node.operator, cst.Modulo):
+            return Text()
+        if isinstance(node.operator, cst.Divide) and isinstance(left, Object) and left.kind == "path":
+            return left
+        if isinstance(node.operator, cst.Add):
+            other = right if isinstance(node.left, _STRINGS) else left if isinstance(node.right, _STRINGS) else node
+            if other is None or isinstance(other, Method):
+                return Text()  # nothing but text is added to text: `args.folder + "/model.pt"`
+        return arithmetic(self.model, left, right, node)
+
+    def _unary(self, node: cst.UnaryOperation) -> Value | None:
+        value = self.value(node.expression)
+        if isinstance(node.operator, cst.Not):
+            return Number()
+        if isinstance(value, Unfinished):
+            return value
+        if isinstance(value, Tensor):
+            return Tensor(value.framework, attachment(self.model, node, (value,)), value.scalar)
+        return value if isinstance(value, (Number, Array)) else None
+
+    def _comparison(self, node: cst.Comparison) -> Value | None:
+        if any(isinstance(item.operator, (cst.Is, cst.IsNot, cst.In, cst.NotIn)) for item in node.comparisons):
+            return Number()
+        values = [
+            self.value(node.left),
+            *(self.value(item.comparator) for item in node.comparisons),
+        ]
+        for value in values:
+            if isinstance(value, Tensor):
+                ranks = [item.scalar if isinstance(item, Tensor) else isinstance(item, Number) for item in values]
+                return Tensor(value.framework, False, True if all(ranks) else None)
+        if any(isinstance(value, Array) for value in values):
+            return Array()
+        known = (Number, Text, Nothing)
+        return Number() if all(isinstance(value, known) for value in values) else None
+
+    def _boolean(self, node: cst.BooleanOperation) -> Value | None:
+        return join(self.value(node.left), self.value(node.right))
+
+    def _conditional(self, node: cst.IfExp) -> Value | None:
+        return join(self.value(node.body), self.value(node.orelse))
+
+    def _sequence(self, node: cst.Tuple | cst.List) -> Value | None:
+        mutable = isinstance(node, cst.List)
+        if any(isinstance(element, cst.StarredElement) for element in node.elements):
+            return Repeated(None)
+        return Elements(tuple(self.value(element.value) for element in node.elements), mutable)
+
+    def _comprehension(self, node: cst.ListComp | cst.GeneratorExp | cst.SetComp) -> Value | None:
+        return Repeated(self.value(node.elt))
+
+    def _walrus(self, node: cst.NamedExpr) -> Value | None:
+        return self.value(node.value)
+
+
+_KEYWORD_LIKE_BUILTINS = frozenset({"super", "isinstance", "len", "range", "enumerate", "print", "float", "int"})
+_BUILTINS = frozenset(dir(builtins))
+
+
+_EVALUATORS: dict[type[cst.CSTNode], Callable[[Inference, Any], Value | None]] = {
+    cst.Name: Inference._name,
+    cst.Attribute: Inference._attribute,
+    cst.Call: Inference._call,
+    cst.Subscript: Inference._subscript,
+    cst.BinaryOperation: Inference._binary,
+    cst.UnaryOperation: Inference._unary,
+    cst.Comparison: Inference._comparison,
+    cst.BooleanOperation: Inference._boolean,
+    cst.IfExp: Inference._conditional,
+    cst.Tuple: Inference._sequence,
+    cst.List: Inference._sequence,
+    cst.ListComp: Inference._comprehension,
+    cst.GeneratorExp: Inference._comprehension,
+    cst.SetComp: Inference._comprehension,
+    cst.NamedExpr: Inference._walrus,
+    cst.Integer: lambda _, __: Number(),
+    cst.Float: lambda _, __: Number(),
+    cst.Imaginary: lambda _, __: Number(),
+    cst.SimpleString: lambda _, node: Text(string_literal(node)) if isinstance(constant(node), str) else None,
+    cst.ConcatenatedString: lambda _, node: Text(string_literal(node)),
+    cst.FormattedString: lambda _, __: Text(),
+    cst.Dict: lambda _, node: Mapping(node),
+    cst.DictComp: lambda _, node: Mapping(node),
+}

@@ -1,0 +1,123 @@
+"""What calling a module gives back."""
+
+from dataclasses import replace
+from functools import reduce
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.knowledge import lookup
+from mllint.knowledge.schema import Class as ClassFact
+from mllint.semantic.expressions import tensors
+from mllint.semantic.expressions.attributes import MODULE_SEQUENCES
+from mllint.semantic.expressions.passed_graph import with_graph_of_arguments
+from mllint.semantic.values import Elements, Module, Nothing, Object, Output, Repeated, Tensor, Value, join
+from mllint.syntax.shape import argument, constant
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+
+def module_output(model: "Model", call: cst.Call, module: Module) -> Value | None:
+    """What calling a module gives."""
+    framework = module.framework
+    attached = False if model.gradients.off(call) else True if model.gradients.off(call) is False else None
+    if module.others:
+        outputs = [module_output(model, call, replace(other, wrappers=module.wrappers)) for other in module.others]
+        joined = reduce(join, outputs)
+        if isinstance(joined, (Tensor, Output)) and joined.attached is None:
+            return replace(joined, attached=attached)  # as of any module
+        return joined or Output(framework, attached)
+    if module.definition is not None:
+        forward = module.definition.method("forward")
+        result = None if forward is None else forward.model.returned(forward)
+        if result is None or isinstance(result, Nothing):
+            return Output(framework, attached)
+        assert forward is not None
+        result = _as_called_here(with_graph_of_arguments(model, call, forward, result) or result, attached)
+        # DataParallel gathers one value a device: what was 0-d comes back with a dimension.
+        return _without_rank(result) if module.wrappers else result
+    if module.name is None or module.wrappers:
+        return Output(framework, attached)
+    fact = lookup.class_(module.name)
+    if fact is None:
+        return Output(framework, attached)
+    return _library_output(model, call, module, fact, attached)
+
+
+def _library_output(
+    model: "Model", call: cst.Call, module: Module, fact: ClassFact, attached: bool | None
+) -> Value | None:
+    framework, name = module.framework, module.name or ""
+    if module.name in MODULE_SEQUENCES:
+        return _sequence_output(model, module, attached)
+    inputs = [model.value(arg.value) for arg in call.args]
+    if fact.kind == "loss":
+        scalar = None
+        if module.call is not None:
+            scalar = True if is_reduced(fact, module.call) else False if tensors.is_unreduced(module.call) else None
+        return Tensor(framework, tensors.attachment(model, call, inputs), scalar)
+    state = lookup.layer_state(name)
+    if state is None or not state.keys:
+        attached = tensors.attachment(model, call, inputs)
+    if fact.kind == "rnn":
+        hidden: Value = Tensor(framework, attached)
+        if "LSTM" in name:
+            hidden = Elements((hidden, hidden))
+        packed = next((value for value in inputs if isinstance(value, Object) and value.kind == "packed"), None)
+        return hidden if name.endswith("Cell") else Elements((packed or Tensor(framework, attached), hidden))
+    if fact.called in ("tensor", "scalar"):
+        return Tensor(framework, attached)
+    if fact.called == "tensors":
+        return Repeated(Tensor(framework, attached), "tuple")
+    return Output(framework, attached)
+
+
+def _sequence_output(model: "Model", module: Module, attached: bool | None) -> Value | None:
+    """A ``Sequential`` gives what its last layer gives."""
+    if module.call is None or not module.call.args or module.call.args[-1].star:
+        return Output(module.framework, attached)
+    last = model.value(module.call.args[-1].value)
+    if isinstance(last, Module) and last.name is not None:
+        fact = lookup.class_(last.name)
+        if fact is not None and fact.called == "tensor":
+            return Tensor(module.framework, attached)
+    return Output(module.framework, attached)
+
+
+def is_reduced(fact: ClassFact, call: cst.Call) -> bool:
+    """Whether a loss built by this call gives a 0-d tensor: ``reduction`` is not ``"none"`` and surely so."""
+    positions = fact.parameters.split(" *")[0].split()
+    for parameter, wanted in (
+        ("reduction", ("mean", "sum", "batchmean")),
+        ("reduce", (True, None)),
+    ):
+        position = positions.index(parameter) if parameter in positions else None
+        given = argument(call, position, parameter)
+        if given is not None and constant(given.value) not in wanted:
+            return False
+    return not any(arg.star for arg in call.args)
+
+
+def _as_called_here(value: Value, attached: bool | None) -> Value:
+    """The value of a forward pass under the gradient mode of the call."""
+    if attached is True:
+        return value
+    match value:
+        case Tensor() | Output():
+            return replace(value, attached=False if attached is False else None)
+        case Elements():
+            items = tuple(None if item is None else _as_called_here(item, attached) for item in value.items)
+            return Elements(items, value.mutable)
+        case Repeated() if value.item is not None:
+            return Repeated(_as_called_here(value.item, attached), value.kind)
+    return value
+
+
+def _without_rank(value: Value) -> Value:
+    match value:
+        case Tensor():
+            return replace(value, scalar=None)
+        case Elements():
+            return Elements(tuple(None if item is None else _without_rank(item) for item in value.items))
+    return value

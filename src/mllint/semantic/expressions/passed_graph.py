@@ -1,0 +1,80 @@
+"""Whether what a function computes hangs on the graph of what one call gives it."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.semantic.values import Elements, Function, Module, Output, Tensor, Value
+from mllint.syntax.walk import subtree
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+    from mllint.semantic.names.definitions import FunctionInfo
+
+MAX_CALLS = 3
+"""Through how many functions of the project a cut is looked for."""
+
+# Words of a function that may take its result off the graph.
+_CUTTING = (
+    "detach", "detach_", "no_grad", "data", "item", "argmax", "numpy", "round", "long", "int", "byte", "bool", "sign",
+    "tensor", "Tensor", "FloatTensor", "as_tensor", "to_tensor", "stop_gradient", "requires_grad", "requires_grad_",
+    "set_grad_enabled", "inference_mode", "isnan", "eq", "ne", "gt", "lt", "ge", "le", "tolist", "apply",
+)  # fmt: skip
+
+
+def with_graph_of_arguments(
+    model: "Model", call: cst.Call, function: "FunctionInfo", value: Value | None
+) -> Value | None:
+    """A number that a function computes is on the graph if what it is computed from is, and nothing cuts it off."""
+    if not isinstance(value, Tensor) or value.attached is not None or value.scalar is not True:
+        return value
+    if not any(_is_attached(model.value(arg.value)) for arg in call.args) or model.gradients.off(call) is not False:
+        return value
+    return value if _may_cut(function, MAX_CALLS) else replace(value, attached=True)
+
+
+def _is_attached(value: Value | None) -> bool:
+    match value:
+        case Tensor() | Output():
+            return value.attached is True
+        case Elements():
+            return any(_is_attached(item) for item in value.items)
+    return False
+
+
+def _may_cut(function: "FunctionInfo", calls: int) -> bool:
+    """Whether a function, or one of the project that it calls, may take something off the graph."""
+    model = function.model
+    if calls == 0 or any(model.names_within(word, function.scope) for word in _CUTTING):
+        return True
+    parts = list(subtree(function.node.body))
+    if any(isinstance(part, cst.Comparison) and not _is_test(model, part) for part in parts):
+        return True
+    return any(_is_cut_by(model, part, calls - 1) for part in parts if isinstance(part, cst.Call))
+
+
+def _is_test(model: "Model", comparison: cst.Comparison) -> bool:
+    """Whether a comparison only says which way the function goes."""
+    child: cst.CSTNode = comparison
+    for ancestor in model.tree.ancestors(comparison):
+        if isinstance(ancestor, (cst.If, cst.While, cst.Assert, cst.IfExp)):
+            return child is ancestor.test
+        if isinstance(ancestor, (cst.BaseSmallStatement, cst.BaseCompoundStatement)):
+            return False
+        child = ancestor
+    return False
+
+
+def _is_cut_by(model: "Model", call: cst.Call, calls: int) -> bool:
+    """Whether what a call gives may be off the graph; a method of something unknown is taken for one of a tensor."""
+    callee = model.value(call.func)
+    match callee:
+        case Function():
+            return _may_cut(callee.definition, calls)
+        case Module():
+            forward = None if callee.definition is None else callee.definition.method("forward")
+            return forward is not None and _may_cut(forward, calls)
+        case None:
+            return not isinstance(call.func, cst.Attribute)
+    return False

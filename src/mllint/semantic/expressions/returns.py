@@ -1,0 +1,103 @@
+"""What one call of a function gives back, where that depends on the options it is called with."""
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.semantic.expressions.passed_graph import with_graph_of_arguments
+from mllint.semantic.names.scopes import BindingKind
+from mllint.semantic.values import Function, Mapping, Nothing, Value, join
+from mllint.syntax.shape import argument, constant, string_literal
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+    from mllint.semantic.names.definitions import FunctionInfo
+
+
+def returned_to(caller: "Model", call: cst.Call, function: Function) -> Value | None:
+    """What a function of the project gives to this call: ``None`` when its returns disagree, or are not known.
+
+    A ``return`` under ``if option:`` is none of this call where the option is a parameter that it leaves, or sets, to
+    ``False``.
+    """
+    info = function.definition
+    found = info.model.returned(info)
+    if found is not None:
+        return with_graph_of_arguments(caller, call, info, found)
+    if len(info.scope.returns) < 2 or not info.is_transparent or not info.is_plain:
+        return None
+    possible = [item for item in info.scope.returns if not _is_passed_by(caller, item, info, call, function)]
+    if not possible or len(possible) == len(info.scope.returns):
+        return None
+    result: Value | None = None
+    for position, statement in enumerate(possible):
+        value = Nothing() if statement.value is None else info.model.value(statement.value)
+        result = value if position == 0 else join(result, value)
+        if result is None:
+            return None
+    return result
+
+
+def _is_passed_by(
+    caller: "Model", statement: cst.Return, info: "FunctionInfo", call: cst.Call, function: Function
+) -> bool:
+    """Whether a ``return`` stands in a branch that this call surely does not take."""
+    child: cst.CSTNode = statement
+    for ancestor in info.model.tree.ancestors(statement):
+        if isinstance(ancestor, cst.If):
+            outcome = _outcome(caller, ancestor.test, info, call, function)
+            if outcome is not None and outcome is not (child is ancestor.body):
+                return True
+        elif isinstance(ancestor, cst.IndentedBlock):
+            before = ancestor.body[: list(ancestor.body).index(child)]  # type: ignore[arg-type]
+            if any(isinstance(item, cst.If) and _leaves_there(caller, item, info, call, function) for item in before):
+                return True
+        if ancestor is info.node:
+            break
+        child = ancestor
+    return False
+
+
+def _leaves_there(caller: "Model", branches: cst.If, info: "FunctionInfo", call: cst.Call, function: Function) -> bool:
+    """Whether this call surely leaves the function in the first branch of an ``if``."""
+    last = branches.body.body[-1] if branches.body.body else None
+    ends = last.body[-1] if isinstance(last, cst.SimpleStatementLine) else last
+    is_end = isinstance(ends, (cst.Return, cst.Raise))
+    return is_end and _outcome(caller, branches.test, info, call, function) is True
+
+
+def _may_set(caller: "Model", call: cst.Call, option: str) -> bool:
+    """Whether ``*args`` or ``**options`` of a call may set an option; not options that are written out as a dict."""
+    for arg in call.args:
+        given = caller.value(arg.value) if arg.star == "**" else None
+        display = given.node if isinstance(given, Mapping) else None
+        if arg.star and not isinstance(display, cst.Dict):
+            return True
+        if isinstance(display, cst.Dict):
+            keys = [string_literal(item.key) for item in display.elements if isinstance(item, cst.DictElement)]
+            if len(keys) < len(display.elements) or None in keys or option in keys:
+                return True
+    return False
+
+
+def _outcome(
+    caller: "Model", test: cst.BaseExpression, info: "FunctionInfo", call: cst.Call, function: Function
+) -> bool | None:
+    """What ``if option:`` or ``if not option:`` comes to in this call; ``None``: not known."""
+    if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
+        opposite = _outcome(caller, test.expression, info, call, function)
+        return None if opposite is None else not opposite
+    if not isinstance(test, cst.Name) or _may_set(caller, call, test.value):
+        return None
+    model = info.model
+    bindings = model.reaching(test)
+    if len(bindings) != 1 or bindings[0].kind is not BindingKind.PARAMETER:
+        return None
+    parameter = bindings[0].node
+    if not isinstance(parameter, cst.Param) or parameter.default is None:
+        return None
+    positions = [index for index, item in enumerate(info.parameters) if item is parameter]
+    skipped = 0 if function.receiver is None else 1
+    passed = argument(call, positions[0] - skipped if positions else None, test.value)
+    set_to = constant(parameter.default if passed is None else passed.value)
+    return set_to if isinstance(set_to, bool) else None

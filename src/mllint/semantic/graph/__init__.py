@@ -1,0 +1,10 @@
+"""The graph that autograd records, as far as the source shows it.
+
+- where none is recorded: ``gradients``; what is no part of one: ``data_sources``, ``flags``, leaves (``leaves``,
+  ``lost_leaves``, ``rebinding``, ``frozen_updates``)
+- a loss and what it hangs on: ``losses``, ``backward``, ``graph_slice``, ``dependence``, ``cuts``,
+  ``differentiability``
+- graphs that are kept: ``accumulation``, ``additions``, ``meters``, ``held_graphs``, ``hidden_state``, ``statefulness``
+- tensors and where they are: ``indexing``, ``devices``, ``nan``, ``placement``, ``consumers``, ``used_up``,
+  ``tensor_uses``
+"""

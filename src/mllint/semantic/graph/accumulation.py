@@ -1,0 +1,410 @@
+"""Values that are collected over the iterations of a loop, and what becomes of the collection."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.semantic.expressions.annotations import annotated
+from mllint.semantic.expressions.hints import is_called_loss
+from mllint.semantic.expressions.sources import Sources
+from mllint.semantic.graph.tensor_uses import TensorUses, read_as_attribute
+from mllint.semantic.names.operands import operands, paths_in
+from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.names.uses import bound_by, reads, uses
+from mllint.semantic.values import (
+    Batch,
+    Elements,
+    Function,
+    Mapping,
+    Module,
+    Number,
+    Object,
+    Output,
+    Repeated,
+    Tensor,
+    Text,
+    Value,
+)
+from mllint.syntax.shape import detaches, dotted_path
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+_BACKWARD = frozenset({"backward", "scale", "scale_loss", "manual_backward", "minimize"})
+_NUMERIC_CALLS = frozenset({"float", "int", "round", "print", "str", "format", "len", "max", "min"})
+_NUMBER_ATTRIBUTES = frozenset({"item", "data", "detach", "tolist", "numpy", "cpu"})
+_CUTTING = frozenset({"item", "data", "detach", "tolist", "numpy"})
+_REPORTS = frozenset({"float", "int", "round", "print", "str", "format", "info", "debug", "warning", "add_scalar"})
+MAX_STEPS = 40
+"""How many bindings are followed from what ``backward()`` is called on to what that was computed from."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """One place where the collection is read."""
+
+    node: cst.BaseExpression
+    parent: cst.CSTNode | None
+
+
+class Accumulator:
+    """A name or attribute that a loop adds to, seen from the statement that adds.
+
+    ``key`` is the collection (of ``losses["box"]`` the dict as a whole), ``added`` the expression that is added,
+    ``loop`` the innermost loop around it, which the collection outlives; without a loop the method that adds to what
+    its object keeps.
+    """
+
+    def __init__(
+        self,
+        model: "Model",
+        node: cst.CSTNode,
+        target: cst.BaseExpression,
+        key: str,
+        added: cst.BaseExpression,
+        loop: cst.For | cst.While | cst.FunctionDef,
+    ) -> None:
+        self.model = model
+        self.node = node
+        self.target = target
+        self.key = key
+        self.added = added
+        self.loop = loop
+
+    @cached_property
+    def _uses(self) -> tuple[_Use, ...]:
+        """Where the function reads the collection, the adding statement itself left out."""
+        word = self.key.rpartition(".")[2]
+        scope = self.model.scope_of(self.node)
+        found = []
+        is_path = "." in self.key
+        for name in self.model.names_by_word.get(word, ()) if is_path else self.model.names_in(word, scope):
+            node: cst.BaseExpression = name
+            parent = self.model.tree.parent(name)
+            if is_path:
+                if not isinstance(parent, cst.Attribute) or parent.attr is not name or dotted_path(parent) != self.key:
+                    continue
+                node, parent = parent, self.model.tree.parent(parent)
+            elif isinstance(parent, cst.Attribute) and parent.attr is name:
+                continue
+            if isinstance(parent, (cst.AssignTarget, cst.Param, cst.Arg)) and getattr(parent, "keyword", None) is name:
+                continue
+            if isinstance(parent, cst.AssignTarget) or self._is_inside_own_statement(node):
+                continue
+            found.append(_Use(node, parent))
+        return tuple(found)
+
+    def _is_inside_own_statement(self, node: cst.CSTNode) -> bool:
+        return any(ancestor is self.node for ancestor in self.model.tree.ancestors(node))
+
+    @cached_property
+    def needs_graph(self) -> bool:
+        """Whether ``backward()`` may be called on the collection, or on something that is computed from it."""
+        if isinstance(self.node, cst.Call) or isinstance(self.target, cst.Subscript):
+            return self._thing_feeds_backward(self.target, set())
+        return self._feed_backward(bound_by(self.model, self.node), set())
+
+    def _thing_feeds_backward(self, target: cst.BaseExpression, seen: set[int | str]) -> bool:
+        """The same for a list or dict that is changed: whoever may read it reads what was added."""
+        while isinstance(target, cst.Subscript):
+            target = target.value
+        bindings = self.model.reaching(target)
+        path = dotted_path(target)
+        if bindings or path is None or path in seen:
+            return self._feed_backward(bindings, seen)
+        # Bound in another method or outside the function: every place that names it may read it.
+        seen.add(path)
+        named = (node for node in reads(self.model, path) if not self._is_inside_own_statement(node))
+        return any(self._feeds_backward(node, seen) for node in named)
+
+    def _feed_backward(self, bindings: Iterable[Binding], seen: set[int | str]) -> bool:
+        for binding in bindings:
+            if id(binding) in seen:
+                continue
+            if len(seen) > MAX_STEPS:
+                return True
+            seen.add(id(binding))
+            for node in uses(self.model, binding):
+                if not self._is_inside_own_statement(node) and self._feeds_backward(node, seen):
+                    return True
+        return False
+
+    def _feeds_backward(self, node: cst.CSTNode, seen: set[int | str]) -> bool:
+        """Climb from a use to the statement it stands in, and on to what that statement binds."""
+        read = self.model.tree.parent(node)
+        if isinstance(read, cst.Attribute) and read.value is node and read.attr.value in _CUTTING:
+            return False
+        child = node
+        for ancestor in self.model.tree.ancestors(node):
+            if isinstance(ancestor, cst.Call):
+                if isinstance(ancestor.func, cst.Attribute) and ancestor.func.attr.value in _BACKWARD:
+                    return True
+                if ancestor.func is not child and self._hands_on(ancestor):
+                    return True
+            elif isinstance(ancestor, (cst.Assign, cst.AugAssign, cst.AnnAssign)):
+                return self._bound_feeds_backward(ancestor, seen)
+            elif isinstance(ancestor, (cst.Return, cst.Yield)):
+                # A total that leaves the function may be somebody's loss, unless each part has had its backward.
+                return not (self.is_done_with or self.runs_over_loader or self.evaluates)
+            elif isinstance(ancestor, cst.For):
+                return ancestor.iter is child and self._feed_backward(bound_by(self.model, ancestor), seen)
+            elif isinstance(ancestor, (cst.BaseSmallStatement, cst.BaseCompoundStatement)):
+                return False
+            child = ancestor
+        return False
+
+    def _hands_on(self, call: cst.Call) -> bool:
+        """Whether a call of a function of the file, given the collection, runs ``backward`` inside."""
+        callee = self.model.value(call.func)
+        if not isinstance(callee, Function):
+            return False
+        body = callee.definition.node
+        model = callee.definition.model
+        return any(model.enclosing_function(inner) is body for inner in model.backward.calls)
+
+    def _bound_feeds_backward(
+        self, statement: cst.Assign | cst.AugAssign | cst.AnnAssign, seen: set[int | str]
+    ) -> bool:
+        targets = (
+            [item.target for item in statement.targets] if isinstance(statement, cst.Assign) else [statement.target]
+        )
+        stored = [target for target in targets if isinstance(target, cst.Subscript)]
+        return self._feed_backward(bound_by(self.model, statement), seen) or any(
+            self._thing_feeds_backward(target, seen) for target in stored
+        )
+
+    @cached_property
+    def attached_part(self) -> cst.BaseExpression:
+        """The one tensor in what is added: ``loss`` in ``loss * batch_size``; the whole when there are several."""
+        part = self.added
+        while isinstance(part, cst.BinaryOperation):
+            sides = [side for side in (part.left, part.right) if not isinstance(self.model.value(side), Number)]
+            if len(sides) != 1 or not isinstance(part.operator, (cst.Multiply, cst.Divide)):
+                return part
+            part = sides[0]
+        value = self.model.value(part)
+        return part if isinstance(value, Tensor) and (value.scalar or value.one_element) else self.added
+
+    @property
+    def is_in_loop(self) -> bool:
+        """Whether a loop adds to the collection, and not only one call of a method after the other."""
+        return not isinstance(self.loop, cst.FunctionDef)
+
+    @cached_property
+    def is_done_with(self) -> bool:
+        """Whether the loop calls ``backward()`` on what is added or on what is computed from it: its work is done.
+
+        So does a loop that adds what a function gives back after its own ``backward()``, or hands it to one that runs
+        it.
+        """
+        parts = self._parts
+        is_spent_here = self._is_spent(self.core) or (bool(parts) and all(self._is_spent(part) for part in parts))
+        return is_spent_here or self.comes_back_spent or self.model.backward.is_handed_on(self.core, self.loop)
+
+    @cached_property
+    def comes_back_spent(self) -> bool:
+        """Whether a function of the project has run ``backward()`` on what is added before it gave it back."""
+        bindings = self.model.reaching(self.core)
+        made = [(item.value, item.path) for item in bindings if item.kind is BindingKind.ASSIGN] or [(self.core, ())]
+        return len(made) >= len(bindings) and all(_comes_back_spent(self.model, node, path) for node, path in made)
+
+    def _is_spent(self, node: cst.BaseExpression) -> bool:
+        return any(self._is_computed_from(Sources(self.model, node), call) for call in self._backward_calls)
+
+    @property
+    def _parts(self) -> list[cst.BaseExpression]:
+        """The losses in ``real + fake``, or in what the name that is added was bound to in the loop."""
+        bindings = self.model.reaching(self.core)
+        if len(bindings) == 1 and bindings[0].value is not None and self._is_in_loop(bindings[0].node):
+            return operands(bindings[0].value)
+        return operands(self.core) if isinstance(self.core, cst.BinaryOperation) else []
+
+    @cached_property
+    def trains(self) -> bool:
+        """Whether the loop runs a backward pass: what is kept beside it is kept for a report."""
+        return bool(self._backward_calls)
+
+    @cached_property
+    def _backward_calls(self) -> list[cst.Call]:
+        return self.model.backward.calls_in(self.loop)
+
+    def _is_in_loop(self, node: cst.CSTNode) -> bool:
+        return any(ancestor is self.loop for ancestor in self.model.tree.ancestors(node))
+
+    def _is_computed_from(self, sources: Sources, call: cst.Call) -> bool:
+        """Whether what a backward call spends is one of the sources, or bound in the loop to something made of one."""
+        pending = paths_in(call)
+        seen: set[int] = set()
+        while pending and len(seen) < MAX_STEPS:
+            node = pending.pop()
+            bindings = self.model.reaching(node)
+            if sources.include(node, bindings):
+                return True
+            for binding in bindings:
+                if id(binding) not in seen and self._is_in_loop(binding.node):
+                    seen.add(id(binding))
+                    value = binding.node if binding.kind is BindingKind.AUGMENTED else binding.value
+                    pending += [] if value is None else paths_in(value)
+        return False
+
+    @cached_property
+    def core(self) -> cst.BaseExpression:
+        """The loss in ``loss * batch_size``: what is left when factors that are numbers, or no loss, are taken off."""
+        part = self.added
+        while isinstance(part, cst.BinaryOperation) and isinstance(part.operator, (cst.Multiply, cst.Divide)):
+            sides = [side for side in (part.left, part.right) if not isinstance(self.model.value(side), Number)]
+            if len(sides) != 1:
+                sides = [side for side in sides if is_called_loss(side)]
+            if len(sides) != 1:
+                break
+            part = sides[0]
+        return part
+
+    @cached_property
+    def may_be_cut(self) -> bool:
+        """Whether what is added was cut on some way: ``if train: loss.backward(); loss = loss.detach()``."""
+        bound = (binding.value for binding in self.model.reaching(self.core))
+        return any(value is not None and detaches(value) for value in bound)
+
+    @cached_property
+    def runs_over_loader(self) -> bool:
+        """Whether the loop runs over a data loader."""
+        return isinstance(self.loop, cst.For) and _yields_batches(self.model.value(self.loop.iter))
+
+    @cached_property
+    def evaluates(self) -> bool:
+        """Whether a module was switched to evaluation before the loop, in a function that calls no ``backward()``."""
+        function = self.model.enclosing_function(self.node)
+        if id(function) in self.model.backward.functions:
+            return False
+        return any(
+            self._stands_before_loop(call)
+            and isinstance(call.func, cst.Attribute)
+            and isinstance(self.model.value(call.func.value), Module)
+            for call in self.model.calls_by_word.get("eval", ())
+        )
+
+    def _stands_before_loop(self, call: cst.Call) -> bool:
+        """Whether a call is a statement of the function that has surely run when the loop begins."""
+        statement = self.model.tree.parent(call)
+        line = None if statement is None else self.model.tree.parent(statement)
+        block = None if line is None else self.model.tree.parent(line)
+        if not isinstance(statement, cst.Expr) or not isinstance(block, (cst.IndentedBlock, cst.Module)):
+            return False
+        child: cst.CSTNode = self.loop
+        for ancestor in self.model.tree.ancestors(self.loop):
+            if ancestor is block:
+                return any(item is line for item in block.body[: [id(item) for item in block.body].index(id(child))])
+            if isinstance(ancestor, (cst.FunctionDef, cst.ClassDef)):
+                return False
+            child = ancestor
+        return False
+
+    @cached_property
+    def is_only_reported(self) -> bool:
+        """Whether the total is a name of the function that is only read as a number: printed, formatted, ``item()``."""
+        if "." in self.key or self.model.enclosing_function(self.node) is None:
+            return False
+        return bool(self._uses) and all(self._reads_number(use) for use in self._uses)
+
+    def _reads_number(self, use: _Use) -> bool:
+        if isinstance(use.parent, cst.Attribute):
+            return use.parent.value is use.node and use.parent.attr.value in _NUMBER_ATTRIBUTES
+        for ancestor in self.model.tree.ancestors(use.node):
+            if isinstance(ancestor, cst.FormattedStringExpression):
+                return True
+            if isinstance(ancestor, cst.Call):
+                callee = ancestor.func.attr if isinstance(ancestor.func, cst.Attribute) else ancestor.func
+                return isinstance(callee, cst.Name) and callee.value in _REPORTS
+            if isinstance(ancestor, cst.AugAssign):
+                return dotted_path(ancestor.target) == self.key
+            if isinstance(ancestor, cst.BinaryOperation):
+                if isinstance(ancestor.operator, cst.Modulo) and isinstance(self.model.value(ancestor.left), Text):
+                    return True
+            elif isinstance(ancestor, cst.BaseSmallStatement):
+                return False
+        return False
+
+    @cached_property
+    def is_number(self) -> bool:
+        """Whether the collection begins as a Python number or list and is only used where a number will do."""
+        if any(isinstance(use.parent, cst.Arg) and not self._takes_number(use.parent) for use in self._uses):
+            return False
+        is_number = all(self._begins_as_number(binding) for binding in self._beginnings)
+        return is_number and not TensorUses().any_of(self.model, self._read_everywhere)
+
+    @property
+    def _read_everywhere(self) -> list[cst.BaseExpression]:
+        """The places that read the collection; those of an attribute in the whole file, of whatever object."""
+        _, is_path, attribute = self.key.partition(".")
+        return list(read_as_attribute(self.model, attribute)) if is_path else [use.node for use in self._uses]
+
+    def _takes_number(self, argument: cst.Arg) -> bool:
+        call = self.model.tree.parent(argument)
+        if not isinstance(call, cst.Call):
+            return False
+        if isinstance(call.func, cst.Name):
+            return call.func.value in _NUMERIC_CALLS or call.func.value == "sum"
+        if not isinstance(call.func, cst.Attribute):
+            return False
+        name = self.model.qualified_name(call.func)
+        return name is None or not name.startswith(("torch.", "paddle."))
+
+    @property
+    def _beginnings(self) -> tuple[Binding, ...]:
+        bindings = self.model.scope_of(self.node).bindings.get(self.key, [])
+        receiver, _, attribute = self.key.partition(".")
+        function = self.model.enclosing_function(self.node)
+        info = None if function is None else self.model.function_info(function)
+        if info is not None and info.owner is not None and receiver == info.self_name:
+            bindings = list(info.owner.assignments(attribute))
+        return tuple(binding for binding in bindings if binding.node is not self.node)
+
+    @staticmethod
+    def _begins_as_number(binding: Binding) -> bool:
+        model = binding.scope.model
+        if binding.kind is BindingKind.AUGMENTED:
+            return True
+        if isinstance(binding.node, cst.AnnAssign):
+            declared = annotated(model, binding.node.annotation.annotation)
+            if isinstance(declared, Repeated) and isinstance(declared.item, Tensor):
+                return False
+        value = None if binding.value is None else model.value(binding.value)
+        return isinstance(value, (Number, Elements, Repeated, Mapping))
+
+
+def _comes_back_spent(model: "Model", node: cst.BaseExpression | None, path: tuple[int | None, ...]) -> bool:
+    """Whether a call reaches a project function that has run ``backward()`` on what it gives back at that path."""
+    callee = model.value(node.func) if isinstance(node, cst.Call) else None
+    if not isinstance(callee, Function) or not callee.definition.is_plain:
+        return False
+    info = callee.definition
+    is_spent = False
+    for statement in info.scope.returns:
+        part = statement.value
+        for index in path:
+            items = part.elements if isinstance(part, cst.Tuple) and index is not None else ()
+            part = items[index].value if index is not None and index < len(items) else None
+        if isinstance(part, cst.Name) and part.value == "None":
+            continue
+        if part is None or dotted_path(part) is None:
+            return False
+        returned = Accumulator(info.model, statement, part, "", part, info.node)
+        if returned.may_be_cut or not returned._is_spent(part):
+            return False
+        is_spent = True
+    return is_spent
+
+
+def _yields_batches(value: Value | None) -> bool:
+    match value:
+        case Object(kind="loader"):
+            return True
+        case Repeated(item=Batch() | Output()):
+            return True
+        case Repeated(item=Elements(items=items)):
+            return any(isinstance(item, Batch) for item in items)
+    return False

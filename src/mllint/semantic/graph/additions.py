@@ -1,0 +1,106 @@
+"""Statements that add to a collection which outlives the loop, or the method, that they stand in."""
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.semantic.graph.accumulation import Accumulator
+from mllint.semantic.names.operands import operands
+from mllint.semantic.names.scopes import BindingKind
+from mllint.semantic.values import Output, Tensor
+from mllint.syntax.shape import dotted_path
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+# What is in these is evaluated at other times, or many times.
+_OTHER_TIMES = (cst.ClassDef, cst.Lambda, cst.ListComp, cst.SetComp, cst.DictComp, cst.GeneratorExp)
+
+
+def augmented(model: "Model", node: cst.AugAssign | cst.Assign) -> Accumulator | None:
+    """The accumulation that ``total += x`` or ``total = total + x`` is; ``None`` for every other assignment."""
+    if isinstance(node, cst.AugAssign):
+        target, added = node.target, node.value
+        if not isinstance(node.operator, cst.AddAssign):
+            return None
+    else:
+        if len(node.targets) != 1 or not isinstance(node.value, cst.BinaryOperation):
+            return None
+        target = node.targets[0].target
+        if not isinstance(node.value.operator, cst.Add):
+            return None
+        path, left, right = dotted_path(target), node.value.left, node.value.right
+        if path is None or path not in (dotted_path(left), dotted_path(right)):
+            return None
+        added = right if dotted_path(left) == path else left
+    if isinstance(added, cst.List) and len(added.elements) == 1 and isinstance(added.elements[0], cst.Element):
+        added = added.elements[0].value  # `losses += [loss]`
+    return _in_loop(model, node, target, added)
+
+
+def appended(model: "Model", call: cst.Call) -> Accumulator | None:
+    """The accumulation that the statement ``collection.append(x)`` is; ``None`` for every other call."""
+    if len(call.args) != 1 or call.args[0].star or not isinstance(call.func, cst.Attribute):
+        return None
+    if not isinstance(model.tree.parent(call), cst.Expr):
+        return None
+    return _in_loop(model, call, call.func.value, call.args[0].value)
+
+
+def _in_loop(
+    model: "Model", node: cst.CSTNode, target: cst.BaseExpression, added: cst.BaseExpression
+) -> Accumulator | None:
+    """The accumulation over the innermost loop, if the collection was there before that loop began."""
+    key = _collection(target)
+    if key is None:
+        return None
+    bare = target
+    while isinstance(bare, cst.Subscript):
+        bare = bare.value
+    for ancestor in model.tree.ancestors(node):
+        if type(ancestor) is cst.For or type(ancestor) is cst.While:
+            outlives = _outlives(model, bare, key, ancestor)
+            return Accumulator(model, node, target, key, added, ancestor) if outlives else None
+        if type(ancestor) is cst.FunctionDef:
+            # A method adds to what the object keeps: it is called again and again.
+            kept = _is_kept_by_object(model, ancestor, bare, node)
+            return Accumulator(model, node, target, key, added, ancestor) if kept else None
+        if type(ancestor) in _OTHER_TIMES:
+            return None
+    return None
+
+
+def _is_kept_by_object(
+    model: "Model", function: cst.FunctionDef, target: cst.BaseExpression, node: cst.CSTNode
+) -> bool:
+    """Whether the target is an attribute of the receiver that the method itself does not begin anew."""
+    info = model.function_info(function)
+    path = dotted_path(target)
+    if info.self_name is None or info.name == "__init__" or path is None or not path.startswith(f"{info.self_name}."):
+        return False
+    return all(binding.node is node for binding in model.reaching(target))
+
+
+def _collection(target: cst.BaseExpression) -> str | None:
+    """The name or path of what is added to: ``losses`` of ``losses["box"]``."""
+    while isinstance(target, cst.Subscript):
+        target = target.value
+    return dotted_path(target)
+
+
+def _outlives(model: "Model", target: cst.BaseExpression, key: str, loop: cst.CSTNode) -> bool:
+    """Whether what the collection is at its place comes from before the loop, and is not made anew in it."""
+    reaching = model.scope_of(target).reaching(key, target)
+    if not reaching.bindings:
+        return "." in key
+    inside = [item for item in reaching.bindings if any(node is loop for node in model.tree.ancestors(item.node))]
+    made = [item.value for item in inside if item.kind is BindingKind.ASSIGN and item.value is not None]
+    if any(_is_made_of_others(model, value, key) for value in made):
+        return False
+    return len(inside) < len(reaching.bindings) or ("." in key and reaching.may_be_unbound)
+
+
+def _is_made_of_others(model: "Model", value: cst.BaseExpression, key: str) -> bool:
+    """Whether a tensor is assigned that is not the collection with something added."""
+    is_tensor = isinstance(model.value(value), (Tensor, Output))
+    return is_tensor and not any(dotted_path(path) == key for path in operands(value))

@@ -1,0 +1,185 @@
+"""The ``backward()`` calls of a file, and the tensors whose graph they spend."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.semantic.expressions.hints import is_called_loss
+from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.names.uses import reads
+from mllint.semantic.values import Framework, Function, Output, Tensor, Value
+from mllint.syntax.shape import constant, dotted_path
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+_KEYWORDS = frozenset({"retain_graph", "create_graph", "inputs"})
+_CALLS = ("backward", "manual_backward")
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """A name or dotted path that is surely attached to a graph, because ``backward()`` is called on it.
+
+    ``one_element``: the call gives no gradient, so that the tensor has one element.
+    """
+
+    node: cst.BaseExpression
+    call: cst.Call
+    one_element: bool
+
+    def refine(self, value: Value | None, framework: Framework | None) -> Value | None:
+        """What is known of the thing now that its graph is known; ``value`` is what was known before."""
+        if isinstance(value, Tensor):
+            return replace(value, attached=True, one_element=value.one_element or self.one_element, or_number=False)
+        known = value.framework if isinstance(value, Output) else framework
+        return value if known is None else Tensor(known, True, one_element=self.one_element)
+
+
+class Backward:
+    """Answers what the ``backward()`` calls of a file say about the values they are called on."""
+
+    def __init__(self, model: "Model") -> None:
+        self.model = model
+
+    def proof(self, binding: Binding) -> Spent | None:
+        """The call that proves what a binding binds to be an attached tensor."""
+        found: Spent | None = None
+        for spent in self._by_key.get(binding.key, ()):
+            if self.model.scope_of(spent.node) is binding.scope and binding in self.model.reaching(spent.node):
+                found = spent
+                if spent.one_element:
+                    break
+        return found
+
+    @cached_property
+    def calls(self) -> tuple[cst.Call, ...]:
+        """The calls that run a backward pass, however they are given their tensor."""
+        return tuple(call for word in _CALLS for call in self.model.calls_by_word.get(word, ()))
+
+    def calls_in(self, node: cst.CSTNode) -> list[cst.Call]:
+        """Those of the calls that stand in a loop, a function or any other part of the file."""
+        return self._calls_by_holder.get(id(node), [])
+
+    @cached_property
+    def _calls_by_holder(self) -> dict[int, list[cst.Call]]:
+        found: dict[int, list[cst.Call]] = {}
+        for call in self.calls:
+            for holder in self.model.tree.ancestors(call):
+                found.setdefault(id(holder), []).append(call)
+        return found
+
+    @cached_property
+    def functions(self) -> frozenset[int]:
+        """The functions in which the calls stand, by ``id``; that of ``None`` for the module."""
+        return frozenset(id(self.model.enclosing_function(call)) for call in self.calls)
+
+    def is_handed_on(self, node: cst.BaseExpression, within: cst.CSTNode) -> bool:
+        """Whether a call in a part of the file gives a thing to a project function that calls ``backward()`` on it."""
+        key, bindings = dotted_path(node), self.model.reaching(node)
+        if key is None or not bindings:
+            return False
+        for read in reads(self.model, key, self.model.scope_of(node)):
+            arg = self.model.tree.parent(read)
+            call = self.model.tree.parent(arg) if isinstance(arg, cst.Arg) else None
+            if not isinstance(arg, cst.Arg) or not isinstance(call, cst.Call):
+                continue
+            callee = self.model.value(call.func)
+            if (
+                isinstance(callee, Function)
+                and any(binding in bindings for binding in self.model.reaching(read))
+                and any(ancestor is within for ancestor in self.model.tree.ancestors(call))
+                and callee.definition.model.backward.spends(callee, call, arg)
+            ):
+                return True
+        return False
+
+    def spends(self, callee: Function, call: cst.Call, arg: cst.Arg) -> bool:
+        """Whether a function of this file calls ``backward()`` on what a call gives it for an argument."""
+        info = callee.definition
+        names = [parameter.name.value for parameter in info.parameters]
+        position = next(index for index, other in enumerate(call.args) if other is arg)
+        position += info.self_name is not None and callee.receiver is not None
+        if arg.keyword is not None:
+            name = arg.keyword.value
+        elif arg.star or position >= len(names) or any(other.star for other in call.args):
+            return False
+        else:
+            name = names[position]
+        return any(
+            self.model.enclosing_function(spent.call) is info.node
+            and any(binding.kind is BindingKind.PARAMETER for binding in self.model.reaching(spent.node))
+            for spent in self._by_key.get(name, ())
+        )
+
+    @cached_property
+    def _by_key(self) -> dict[str, list[Spent]]:
+        found: dict[str, list[Spent]] = {}
+        for call in self.calls:
+            for spent in self._spent(call):
+                key = dotted_path(spent.node)
+                if key is not None:
+                    found.setdefault(key, []).append(spent)
+        return found
+
+    def _spent(self, call: cst.Call) -> Iterator[Spent]:
+        if not isinstance(call.func, cst.Attribute):
+            return
+        positional = [arg.value for arg in call.args if arg.keyword is None and not arg.star]
+        if all(arg.keyword is not None and arg.keyword.value in _KEYWORDS for arg in call.args):
+            yield from self._operand(call.func.value, call)
+        elif len(positional) == 1 and is_called_loss(_bare(positional[0])) and not is_called_loss(call.func.value):
+            # `accelerator.backward(loss)`, `engine.backward(loss)`; what a tensor's own method is given is a gradient.
+            yield from self._operand(positional[0], call)
+
+    def _operand(self, node: cst.BaseExpression, call: cst.Call) -> Iterator[Spent]:
+        """The tensor in ``loss``, ``loss / steps``, ``scaler.scale(loss)``, ``loss.mean()``."""
+        one_element = True
+        while True:
+            if isinstance(node, cst.BinaryOperation):
+                side = self._tensor_side(node)
+                if side is None:
+                    return
+                node = side
+            elif isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
+                callee = node.func
+                if callee.attr.value == "scale" and len(node.args) == 1:
+                    node = node.args[0].value
+                elif callee.attr.value in ("sum", "mean") and not node.args:
+                    node, one_element = callee.value, False
+                else:
+                    return
+            else:
+                break
+        if dotted_path(node) is None:
+            return
+        yield Spent(self._behind_context(node), call, one_element)
+
+    def _tensor_side(self, node: cst.BinaryOperation) -> cst.BaseExpression | None:
+        if isinstance(node.operator, cst.Divide):
+            return node.left
+        if isinstance(node.operator, cst.Multiply):
+            for side, other in ((node.left, node.right), (node.right, node.left)):
+                if isinstance(constant(other), (int, float)):
+                    return side
+        return None
+
+    def _behind_context(self, node: cst.BaseExpression) -> cst.BaseExpression:
+        """``loss`` of ``with amp.scale_loss(loss, optimizer) as scaled_loss``."""
+        bindings = self.model.reaching(node)
+        if len(bindings) == 1 and bindings[0].kind is BindingKind.WITH and isinstance(bindings[0].value, cst.Call):
+            context = bindings[0].value
+            is_scaled = isinstance(context.func, cst.Attribute) and context.func.attr.value == "scale_loss"
+            if is_scaled and context.args and dotted_path(context.args[0].value) is not None:
+                return context.args[0].value
+        return node
+
+
+def _bare(node: cst.BaseExpression) -> cst.BaseExpression:
+    """``loss`` of ``loss / steps``."""
+    while isinstance(node, cst.BinaryOperation) and isinstance(node.operator, (cst.Divide, cst.Multiply)):
+        node = node.left
+    return node

@@ -1,0 +1,371 @@
+"""Where the graph of a loss is cut on the way to ``backward()``.
+
+Followed backwards from the call: through names, branches, factors, sums, methods that keep the graph, and functions of
+the project, to the expression that made the tensor anew. A gradient that arrives there goes no further.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.semantic.expressions.hints import is_called_loss
+from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.names.uses import reads
+from mllint.semantic.values import Function, Module, Number, Output, Symbol, Tensor
+from mllint.syntax.shape import argument, constant, dotted_path, string_literal
+from mllint.syntax.walk import subtree
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+    from mllint.semantic.names.definitions import FunctionInfo
+
+MAX_STEPS = 12
+"""How many names and functions are followed back from a ``backward()``."""
+# What makes a tensor anew from what it is given, and how it is told that the new one needs a gradient.
+_MAKERS = {
+    "torch.tensor": ("requires_grad", True),
+    "torch.autograd.Variable": ("requires_grad", True),
+    "torch.nn.Parameter": ("requires_grad", True),
+    "torch.Tensor": ("requires_grad", True),
+    "torch.FloatTensor": ("requires_grad", True),
+    "torch.cuda.FloatTensor": ("requires_grad", True),
+    "torch.from_numpy": ("requires_grad", True),
+    "paddle.to_tensor": ("stop_gradient", False),
+}
+# Methods through which a gradient passes and that compute nothing with another tensor.
+_PASSING = frozenset({
+    "sum", "mean", "to", "cuda", "cpu", "float", "double", "half", "squeeze", "view", "reshape", "clone", "contiguous",
+    "requires_grad_", "unsqueeze", "flatten", "astype", "cast",
+})  # fmt: skip
+# Functions that make a tensor of nothing but its size: what is made of these is a beginning, not a loss.
+_BEGINNINGS = frozenset({
+    "zeros", "ones", "full", "empty", "rand", "randn", "randint", "zeros_like", "ones_like", "randn_like", "arange",
+    "rand_like", "full_like", "empty_like", "normal", "uniform", "linspace", "eye",
+})  # fmt: skip
+# What is done with a tensor whose own gradient is wanted.
+_LEAF_USES = frozenset({"grad", "register_hook", "retain_grad", "retain_grads", "gradient"})
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """An expression (or the statement that sets a flag) behind which no gradient gets.
+
+    ``way`` is how it is written, for the message. ``needs_gradient``: the new tensor needs one itself, so that
+    ``backward()`` is silent in torch as well. ``source``: what the tensor is made of.
+    """
+
+    node: cst.CSTNode
+    way: str
+    framework: str
+    needs_gradient: bool
+    source: cst.BaseExpression | None = None
+
+
+class Cuts:
+    """Follows the operand of one ``backward()`` back."""
+
+    def __init__(self, model: "Model", paddle_data_cuts: bool) -> None:
+        self.model = model
+        self.paddle_data_cuts = paddle_data_cuts
+        self._seen: set[int] = set()
+
+    def of_backward(self, call: cst.Call) -> list[Cut]:
+        """The cuts on the way to a call of ``backward()``; empty where some gradient may get through."""
+        operand = _operand(call)
+        if operand is None or self.model.gradients.off(call) is not False:
+            return []
+        return self._follow(operand)
+
+    def _follow(self, node: cst.BaseExpression) -> list[Cut]:
+        if len(self._seen) >= MAX_STEPS or id(node) in self._seen:
+            return []
+        self._seen.add(id(node))
+        match node:
+            case cst.BinaryOperation():
+                return self._arithmetic(node)
+            case cst.Call():
+                return self._call(node)
+            case cst.Attribute() if node.attr.value == "data" and self._is_loss(node.value):
+                framework = self._framework(node.value)
+                if framework is None or (framework == "paddle" and not self.paddle_data_cuts):
+                    return []
+                return [Cut(node, ".data", framework, False, node.value)]
+            case cst.Name() | cst.Attribute():
+                return self._name(node)
+        return []
+
+    # -- expressions -----------------------------------------------------------------------------------------------
+
+    def _arithmetic(self, node: cst.BinaryOperation) -> list[Cut]:
+        """All parts of a sum must be cut; of a product with a number the other factor."""
+        if not isinstance(node.operator, (cst.Add, cst.Subtract, cst.Multiply, cst.Divide)):
+            return []
+        sides = [side for side in (node.left, node.right) if not isinstance(self.model.value(side), Number)]
+        found = [self._follow(side) for side in sides]
+        if not all(found):
+            # The other part learns. `detach()` is meant here; a new leaf is not.
+            return [cut for cuts in found for cut in cuts if cut.needs_gradient and self._had_graph(cut)]
+        return [cut for cuts in found for cut in cuts]
+
+    def _call(self, call: cst.Call) -> list[Cut]:
+        callee = self.model.value(call.func)
+        if isinstance(callee, Symbol):
+            return self._made(call, callee.name)
+        if isinstance(callee, Function):
+            return self._returned(callee.definition, call)
+        if isinstance(callee, Module) and callee.definition is not None and not callee.wrappers:
+            forward = callee.definition.method("forward")
+            return [] if forward is None else self._returned(forward, call)
+        if not isinstance(call.func, cst.Attribute):
+            return []
+        name, receiver = call.func.attr.value, call.func.value
+        if name == "detach" and not call.args and self._is_loss(receiver):
+            framework = self._framework(receiver)
+            return [] if framework is None else [Cut(call, ".detach()", framework, False, receiver)]
+        if name == "scale" and len(call.args) == 1 and not call.args[0].star:
+            return self._follow(call.args[0].value)
+        if name not in _PASSING:
+            return []
+        on = constant(call.args[0].value) if call.args else True
+        cuts = self._follow(receiver)
+        flagged = name == "requires_grad_" and on is True
+        return [replace(cut, needs_gradient=True) for cut in cuts] if flagged else cuts
+
+    def _made(self, call: cst.Call, name: str) -> list[Cut]:
+        if name not in _MAKERS or not call.args or call.args[0].star or call.args[0].keyword is not None:
+            return []
+        keyword, needed = _MAKERS[name]
+        position = {"torch.autograd.Variable": 1, "torch.nn.Parameter": 1, "paddle.to_tensor": 3}.get(name)
+        flag = argument(call, position, keyword)
+        source = call.args[0].value
+        state = constant(flag.value) if flag is not None else name == "torch.nn.Parameter"
+        if any(arg.star for arg in call.args) or not isinstance(state, bool) or not is_computed(self.model, source):
+            return []
+        framework = "paddle" if name.startswith("paddle") else "torch"
+        needs = state is needed if flag is not None else state
+        if not any(
+            isinstance(part, cst.BaseExpression) and self._is_loss(part)
+            for part in (*subtree(source), *self._named(call))
+        ):
+            return []
+        return [Cut(call, f"{name.rpartition('.')[2]}()", framework, needs, source)]
+
+    def _returned(self, info: "FunctionInfo", call: cst.Call) -> list[Cut]:
+        """What a function of the project gives back, if every ``return`` gives something that is cut."""
+        if not info.is_transparent or not info.is_plain or not info.scope.returns:
+            return []
+        inner = self if info.model is self.model else Cuts(info.model, self.paddle_data_cuts)
+        if inner is not self:
+            inner._seen |= self._seen
+        found: list[Cut] = []
+        for statement in info.scope.returns:
+            cuts = [] if statement.value is None else inner._follow(statement.value)
+            if not cuts:
+                return []
+            found += cuts
+        if info.model is self.model:
+            return found
+        return [replace(found[0], node=call, way=f"{found[0].way} in `{info.name}`", source=None)]
+
+    # -- names -----------------------------------------------------------------------------------------------------
+
+    def _name(self, node: cst.Name | cst.Attribute) -> list[Cut]:
+        path = dotted_path(node)
+        if path is None or self._is_leaf_of_interest(path):
+            return []
+        flag = self._flag(node, path)
+        if flag is not None:
+            return [flag]
+        found: list[Cut] = []
+        for binding in self.model.reaching(node):
+            found += self._binding(binding)
+        if self._is_flagged_by_call(node, path):
+            found = [replace(cut, needs_gradient=True) for cut in found]
+        return found
+
+    def _binding(self, binding: Binding) -> list[Cut]:
+        if binding.path or binding.value is None or is_guarded(self.model, binding.node, binding.key):
+            return []
+        if binding.kind is BindingKind.AUGMENTED:
+            return self._augmented(binding)
+        if binding.kind not in (BindingKind.ASSIGN, BindingKind.ANNOTATED):
+            return []
+        if self.model.gradients.off(binding.node) is True and self._is_computed_loss(binding.value, binding.key):
+            framework = self._framework(binding.value)
+            return [] if framework is None else [Cut(binding.value, "no_grad()", framework, False, binding.value)]
+        return self._follow(binding.value)
+
+    def _augmented(self, binding: Binding) -> list[Cut]:
+        statement = binding.node
+        assert isinstance(statement, cst.AugAssign)
+        if isinstance(self.model.value(statement.value), Number):
+            return self._follow(statement.target)
+        return []
+
+    def _flag(self, node: cst.Name | cst.Attribute, path: str) -> Cut | None:
+        """``loss.requires_grad = True`` before ``loss.backward()``: it raises on a loss that still has its graph."""
+        scope = self.model.scope_of(node)
+        for flag, value, framework in (("requires_grad", True, "torch"), ("stop_gradient", True, "paddle")):
+            if self.model.framework != framework or not is_called_loss(node):
+                continue
+            reaching = scope.reaching(f"{path}.{flag}", node).bindings
+            set_here = [item for item in reaching if item.value is not None and constant(item.value) is value]
+            if set_here and not is_guarded(self.model, set_here[0].node, path):
+                return Cut(set_here[0].node, f"{flag} = True", framework, True)
+        return None
+
+    def _is_flagged_by_call(self, node: cst.BaseExpression, path: str) -> bool:
+        """Whether ``loss.requires_grad_()`` or ``loss.requires_grad = True`` stands before the place."""
+        scope = self.model.scope_of(node)
+        place = scope.place_of(node)
+        for call in self.model.calls_by_word.get("requires_grad_", ()):
+            if isinstance(call.func, cst.Attribute) and dotted_path(call.func.value) == path:
+                there = scope.place_of(call) if self.model.scope_of(call) is scope else None
+                if there is not None and place is not None and there[1] < place[1]:
+                    return True
+        return bool(scope.reaching(f"{path}.requires_grad", node).bindings)
+
+    # -- what is a loss --------------------------------------------------------------------------------------------
+
+    def _is_loss(self, node: cst.BaseExpression) -> bool:
+        """Whether an expression hangs on a graph or is called a loss."""
+        if not isinstance(node, (cst.Name, cst.Attribute, cst.Subscript, cst.Call, cst.BinaryOperation)):
+            return False
+        value = self.model.value(node)
+        attached = isinstance(value, (Tensor, Output)) and value.attached is True
+        if (attached and not (isinstance(value, Tensor) and value.leaf)) or is_called_loss(node):
+            return True
+        if not isinstance(node, cst.Name):
+            return False
+        values = [binding.value for binding in self.model.reaching(node)]
+        return bool(values) and all(isinstance(item, cst.Call) and is_called_loss(item) for item in values)
+
+    def _named(self, call: cst.Call) -> list[cst.BaseExpression]:
+        """The targets of the assignment that an expression, with the methods called on it, is the value of."""
+        parent = self.model.tree.parent(call)
+        while isinstance(parent, (cst.Attribute, cst.Call)):
+            parent = self.model.tree.parent(parent)
+        return [item.target for item in parent.targets] if isinstance(parent, cst.Assign) else []
+
+    def _is_computed_loss(self, node: cst.BaseExpression, key: str) -> bool:
+        """Whether a loss is computed right here for a name, and not only taken from where it was kept."""
+        if isinstance(node, cst.BinaryOperation):
+            return self._is_loss(node) or self._is_loss(node.left) or self._is_loss(node.right)
+        if not isinstance(node, cst.Call):
+            return False
+        value, callee = self.model.value(node), self.model.value(node.func)
+        is_tensor = isinstance(value, (Tensor, Output)) and isinstance(callee, (Module, Symbol))
+        is_named = is_tensor and is_called_loss(cst.Name(key.rpartition(".")[2]))
+        return is_named or (is_called_loss(node) and (is_tensor or value is None))
+
+    def _had_graph(self, cut: Cut) -> bool:
+        value = None if cut.source is None else self.model.value(cut.source)
+        return isinstance(value, Tensor) and value.attached is True and not value.leaf
+
+    def _framework(self, node: cst.BaseExpression) -> str | None:
+        value = self.model.value(node)
+        return value.framework if isinstance(value, (Tensor, Output)) else self.model.framework
+
+    def _is_leaf_of_interest(self, path: str) -> bool:
+        """Whether somebody asks for the gradient of the thing itself."""
+        asked = ("leaf of interest", path)
+        if asked not in self.model.remembered:
+            self.model.remembered[asked] = any(map(self._asks_for_gradient, reads(self.model, path)))
+        return bool(self.model.remembered[asked])
+
+    def _asks_for_gradient(self, node: cst.BaseExpression) -> bool:
+        parent = self.model.tree.parent(node)
+        return isinstance(parent, cst.Attribute) and parent.value is node and parent.attr.value in _LEAF_USES
+
+
+def is_guarded(model: "Model", node: cst.CSTNode, key: str) -> bool:
+    """Whether a branch that asks about the tensor holds a place: a number is wrapped there, or what has no graph."""
+    words = {key.partition(".")[0], "requires_grad", "grad_fn", "isinstance", "is_tensor", "training"}
+    child = node
+    for ancestor in model.tree.ancestors(node):
+        if isinstance(ancestor, (cst.FunctionDef, cst.ClassDef)):
+            return False
+        if isinstance(ancestor, (cst.If, cst.IfExp)) and child is not ancestor.test:
+            asked = (part.value for part in subtree(ancestor.test) if isinstance(part, cst.Name))
+            if not words.isdisjoint(asked):
+                return True
+        if isinstance(ancestor, cst.ExceptHandler):
+            return True
+        child = ancestor
+    return False
+
+
+def remade(model: "Model") -> Iterator[Cut]:
+    """The losses that are wrapped into new leaves, whoever calls ``backward()`` on them."""
+    for word, framework in (("tensor", "torch"), ("Variable", "torch"), ("to_tensor", "paddle")):
+        for call in model.calls_by_word.get(word, ()):
+            source = call.args[0].value if call.args else None
+            value = None if source is None else model.value(source)
+            if source is None or not isinstance(value, Tensor) or value.attached is not True or value.leaf:
+                continue
+            if is_guarded(model, call, dotted_path(source) or ""):
+                continue
+            if value.scalar is True or value.one_element:
+                cuts = Cuts(model, False)._follow(call)
+                yield from (cut for cut in cuts if cut.needs_gradient and cut.framework == framework)
+
+
+def returned_by_steps(model: "Model") -> Iterator[Cut]:
+    """What a ``training_step`` gives to a trainer that calls ``backward()`` on it."""
+    if "manual_backward" in model.calls_by_word or "automatic_optimization" in model.names_by_word:
+        return
+    for function in model.tree.by_type.get(cst.FunctionDef, ()):
+        if function.name.value == "training_step" and model.function_info(function).owner is not None:
+            for statement in model.function_info(function).scope.returns:
+                if statement.value is not None:
+                    cuts = Cuts(model, False)._follow(_entry(statement.value))
+                    yield from (cut for cut in cuts if cut.needs_gradient and cut.framework == "torch")
+
+
+def _entry(node: cst.BaseExpression) -> cst.BaseExpression:
+    """The loss in ``{"loss": loss, "log": log}``."""
+    for element in node.elements if isinstance(node, cst.Dict) else ():
+        if isinstance(element, cst.DictElement) and string_literal(element.key) == "loss":
+            return element.value
+    return node
+
+
+def _operand(call: cst.Call) -> cst.BaseExpression | None:
+    """What ``backward()`` is called on, or what ``accelerator.backward(loss)`` is given."""
+    if not isinstance(call.func, cst.Attribute):
+        return None
+    positional = [arg.value for arg in call.args if arg.keyword is None and not arg.star]
+    if len(positional) == 1 and is_called_loss(positional[0]) and not is_called_loss(call.func.value):
+        return positional[0]
+    return call.func.value if not positional and not any(arg.star for arg in call.args) else None
+
+
+def is_computed(model: "Model", node: cst.BaseExpression, depth: int = 0) -> bool:
+    """Whether data goes into an expression: it is no constant, and no tensor of a given size."""
+    if depth > MAX_STEPS or constant(node) is not ...:
+        return False
+    match node:
+        case cst.List(elements=[]):
+            return True  # it is filled later
+        case cst.List() | cst.Tuple():
+            return any(is_computed(model, element.value, depth + 1) for element in node.elements)
+        case cst.BinaryOperation():
+            return is_computed(model, node.left, depth + 1) or is_computed(model, node.right, depth + 1)
+        case cst.UnaryOperation():
+            return is_computed(model, node.expression, depth + 1)
+        case cst.Call(func=cst.Attribute(value=receiver)) if model.qualified_name(node.func) is None:
+            return is_computed(model, receiver, depth + 1)
+        case cst.Call():
+            name = model.qualified_name(node.func)
+            last = "" if name is None else name.rpartition(".")[2]
+            if name in _MAKERS or last == "float":
+                return bool(node.args) and is_computed(model, node.args[0].value, depth + 1)
+            return last not in _BEGINNINGS
+        case cst.Name() | cst.Attribute():
+            bindings = model.reaching(node)
+            return not bindings or any(
+                binding.value is None or is_computed(model, binding.value, depth + 1) for binding in bindings
+            )
+    return True

@@ -1,0 +1,118 @@
+"""Whether a name holds data: what a loader yields, or a part of it, which hangs on no graph."""
+
+import re
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.knowledge import lookup
+from mllint.semantic.expressions.arguments import passed_for
+from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.values import (
+    Array,
+    Batch,
+    Elements,
+    Function,
+    Nothing,
+    Number,
+    Other,
+    Repeated,
+    Symbol,
+    Tensor,
+    Text,
+    Value,
+)
+from mllint.syntax.shape import dotted_path
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+MAX_STEPS = 8
+"""Through how many names data are followed."""
+# What iterables of batches are called where nothing else is known of them.
+_LOADER = re.compile(r"loader|dataset|data_?iter|train_?iter|test_?iter|batches", re.IGNORECASE)
+_PASSING = frozenset({"enumerate", "tqdm", "iter", "next", "islice", "track", "progressbar", "zip", "cycle"})
+
+
+def hangs_on_nothing(value: Value | None) -> bool:
+    """Whether a thing surely hangs on no graph: data, numbers, texts."""
+    match value:
+        case Number() | Text() | Nothing() | Array() | Batch() | Other():
+            return True
+        case Tensor():
+            return value.attached is False
+        case Elements():
+            return all(hangs_on_nothing(item) for item in value.items)
+        case Repeated():
+            return hangs_on_nothing(value.item)
+    return False
+
+
+def is_data(model: "Model", binding: Binding) -> bool:
+    """Whether a loop binds a key to what a loader yields, to go by what is iterated over or what that is called."""
+    if binding.kind is not BindingKind.LOOP or binding.value is None:
+        return False
+    return hangs_on_nothing(model.binding_value(binding)) or yields_data(binding.value)
+
+
+def comes_from_data(model: "Model", binding: Binding, steps: int = MAX_STEPS) -> bool:
+    """Whether a binding surely binds what a loader yields, or what is computed from that alone: it has no graph."""
+    if is_data(model, binding) or hangs_on_nothing(model.binding_value(binding)):
+        return True
+    if steps == 0:
+        return False
+    if binding.kind is BindingKind.PARAMETER and isinstance(binding.node, cst.Param):
+        function = binding.scope.node
+        if not isinstance(function, cst.FunctionDef):
+            return False
+        passed = passed_for(model, model.function_info(function), binding.node)
+        return bool(passed) and all(_is_of_data(model, item, steps - 1) for item in passed)
+    if binding.kind is not BindingKind.ASSIGN or binding.value is None:
+        return False
+    return _is_of_data(model, binding.value, steps - 1)
+
+
+def _is_of_data(model: "Model", node: cst.BaseExpression, steps: int) -> bool:
+    if hangs_on_nothing(model.value(node)):
+        return True
+    match node:
+        case cst.Name():
+            bindings = model.reaching(node)
+            return bool(bindings) and all(comes_from_data(model, binding, steps) for binding in bindings)
+        case cst.Subscript(value=inner) | cst.UnaryOperation(expression=inner):
+            return _is_of_data(model, inner, steps)
+        case cst.BinaryOperation(left=left, right=right):
+            return _is_of_data(model, left, steps) and _is_of_data(model, right, steps)
+        case cst.Call():
+            return _is_computed_from(model, node, steps)
+    return False
+
+
+def _is_computed_from(model: "Model", call: cst.Call, steps: int) -> bool:
+    """Whether a call computes something from data alone, and begins no graph."""
+    if any(arg.keyword is not None and arg.keyword.value == "requires_grad" for arg in call.args):
+        return False
+    callee, framework = model.value(call.func), model.framework
+    if isinstance(callee, Symbol):
+        is_known = lookup.function(callee.name) is not None or callee.name == "torch.autograd.Variable"
+        return is_known and bool(call.args) and all(_is_of_data(model, arg.value, steps) for arg in call.args)
+    if not isinstance(call.func, cst.Attribute) or framework is None or isinstance(callee, Function):
+        return False
+    method = call.func.attr.value
+    if method == "requires_grad_" or lookup.tensor_method(framework, method) is None:
+        return False
+    return all(_is_of_data(model, item, steps) for item in (call.func.value, *(arg.value for arg in call.args)))
+
+
+def yields_data(iterable: cst.BaseExpression) -> bool:
+    """Whether something that is iterated over is spelled as a loader, also behind ``enumerate`` and its like."""
+    if isinstance(iterable, cst.Call):
+        name = (dotted_path(iterable.func) or "").rpartition(".")[2]
+        if name not in _PASSING:
+            return not iterable.args and yields_data(iterable.func)  # Paddle's older loaders are called
+        positional = [arg.value for arg in iterable.args if arg.keyword is None and not arg.star]
+        return bool(positional) and all(yields_data(item) for item in positional[: None if name == "zip" else 1])
+    if isinstance(iterable, cst.Subscript):
+        return yields_data(iterable.value)
+    path = dotted_path(iterable)
+    return path is not None and _LOADER.search(path.rpartition(".")[2]) is not None

@@ -1,0 +1,339 @@
+"""Where modules and tensors of torch are, as far as one function shows it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.knowledge import lookup
+from mllint.semantic.graph.dependence import Dependence
+from mllint.semantic.names.changes import is_changed_in_place
+from mllint.semantic.names.definitions import ClassInfo
+from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.values import Batch, ClassObject, Module, Number, Object, Other, Symbol, Tensor, Text
+from mllint.syntax.shape import argument, discarded_calls, dotted_path, has_star_arguments, string_literal
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+# Without `device=` these make a tensor on the CPU, unless the default device was changed.
+_MAKING = frozenset({
+    "torch.rand", "torch.randn", "torch.randint", "torch.randperm", "torch.zeros", "torch.ones", "torch.full",
+    "torch.arange", "torch.linspace", "torch.eye", "torch.empty", "torch.from_numpy", "torch.tensor", "torch.Tensor",
+    "torch.FloatTensor", "torch.LongTensor", "torch.IntTensor", "torch.ByteTensor", "torch.DoubleTensor",
+})  # fmt: skip
+# Methods that leave a tensor where it is.
+_STAYING = frozenset({
+    "float", "long", "int", "double", "half", "bool", "unsqueeze", "squeeze", "view", "reshape", "permute",
+    "transpose", "t", "flatten", "clone", "detach", "contiguous", "repeat", "expand", "requires_grad_", "cpu", "clamp",
+    "div", "mul", "add", "sub", "pin_memory", "normal_", "uniform_", "random_", "fill_", "zero_",
+})  # fmt: skip
+# What is said in a file that puts new tensors elsewhere.
+_DEFAULTS = frozenset({"set_default_device", "set_default_tensor_type", "DeviceContext"})
+# What is said in a module that puts its inputs where it is itself.
+_PLACING = frozenset({"to", "cuda", "device", "type_as", "get_device", "is_cuda"})
+_DATASETS = ("torchvision.datasets.", "torch.utils.data.TensorDataset")
+MAX_DEPTH = 12
+
+
+@dataclass(frozen=True, slots=True)
+class LeftBehind:
+    """A module that is on a GPU, called with a tensor on the CPU."""
+
+    call: cst.Call
+    argument: cst.BaseExpression
+    module: str
+
+
+def left_behind(model: "Model", move: cst.Call) -> Iterator[LeftBehind]:
+    """The calls of the module that a call moves to a GPU, which give it a tensor that stays on the CPU."""
+    moved = _moved(model, move)
+    if moved is None or not _DEFAULTS.isdisjoint(model.names_by_word):
+        return
+    path, statement = moved
+    for call in model.calls_by_word.get(path.rpartition(".")[2], ()):
+        if dotted_path(call.func) != path or has_star_arguments(call):
+            continue
+        if not _surely_runs_before(model, statement, call):
+            continue
+        module = model.value(call.func)
+        if not isinstance(module, Module) or not _minds_where_inputs_are(model, module):
+            continue
+        if _moves_of(model, path, call) != [move] or _in_device_context(model, call):
+            continue
+        for position, arg in enumerate(call.args):
+            value = model.value(arg.value)
+            is_tensor = isinstance(value, Batch) or (isinstance(value, Tensor) and value.scalar is not True)
+            if is_tensor and _reaches_weights(module, position, arg) and _is_on_cpu(model, arg.value, 0):
+                yield LeftBehind(call, arg.value, path)
+                break
+
+
+def _moved(model: "Model", move: cst.Call) -> tuple[str, cst.CSTNode] | None:
+    """The name of the module that a call surely moves to a GPU, and the statement that does it."""
+    if not isinstance(move.func, cst.Attribute) or not _is_gpu(model, move):
+        return None
+    receiver, statement = move.func.value, model.tree.parent(move)
+    if not isinstance(model.value(receiver), Module):
+        return None
+    if isinstance(statement, cst.Expr):
+        path = dotted_path(receiver)
+    elif isinstance(statement, cst.Assign) and len(statement.targets) == 1:
+        path = dotted_path(statement.targets[0].target)
+    else:
+        return None
+    return None if path is None or "." in path else (path, statement)
+
+
+def _is_gpu(model: "Model", move: cst.Call) -> bool:
+    """Whether a call of ``cuda`` or ``to`` names a device that is a GPU, at least where there is one."""
+    assert isinstance(move.func, cst.Attribute)
+    if move.func.attr.value == "cuda":
+        return not has_star_arguments(move)
+    target = argument(move, 0, "device")
+    return target is not None and _names_gpu(model, target.value, 0)
+
+
+def _names_gpu(model: "Model", node: cst.BaseExpression, depth: int) -> bool:
+    text = string_literal(node)
+    if text is not None:
+        return text.partition(":")[0] == "cuda"
+    if depth > MAX_DEPTH:
+        return False
+    match node:
+        case cst.Call() if model.qualified_name(node.func) == "torch.device" and node.args:
+            return _names_gpu(model, node.args[0].value, depth + 1)
+        case cst.IfExp():
+            return any(_names_gpu(model, side, depth + 1) for side in (node.body, node.orelse))
+        case cst.Name():
+            bindings = model.reaching(node) or _outer(model, node)
+            values = [binding.value for binding in bindings if binding.kind is BindingKind.ASSIGN and not binding.path]
+            known = [value for value in values if value is not None]
+            return len(known) == len(bindings) > 0 and any(_names_gpu(model, value, depth + 1) for value in known)
+    return False
+
+
+def _outer(model: "Model", node: cst.Name) -> tuple[Binding, ...]:
+    """The only binding of a name of the module, as its functions see it."""
+    bindings = model.scope(model.tree.module).bindings.get(node.value, ())
+    is_own = node.value in model.scope_of(node).bindings
+    return () if is_own or len(bindings) != 1 else tuple(bindings)
+
+
+def _moves_of(model: "Model", path: str, call: cst.Call) -> list[cst.Call]:
+    """The calls in the same function that put the module somewhere."""
+    scope = model.scope_of(call)
+    found = []
+    for word in ("to", "cuda", "cpu", "xpu", "to_empty", "mps"):
+        for move in model.calls_by_word.get(word, ()):
+            statement = model.tree.parent(move)
+            target = statement.targets[0].target if isinstance(statement, cst.Assign) else None
+            is_own = isinstance(move.func, cst.Attribute) and dotted_path(move.func.value) == path
+            is_bound = target is not None and dotted_path(target) == path
+            if model.scope_of(move) is scope and (is_own or is_bound):
+                found.append(move)
+    return found
+
+
+def _surely_runs_before(model: "Model", statement: cst.CSTNode, call: cst.Call) -> bool:
+    """Whether a statement of the same function, or of the block around a loop, has run whenever the call is made."""
+    line = model.tree.parent(statement)
+    block = None if line is None else model.tree.parent(line)
+    if not isinstance(block, (cst.IndentedBlock, cst.Module)) or model.scope_of(statement) is not model.scope_of(call):
+        return False
+    child: cst.CSTNode = call
+    for ancestor in model.tree.ancestors(call):
+        if ancestor is block:
+            order = [id(item) for item in block.body]
+            return order.index(id(line)) < order.index(id(child))
+        child = ancestor
+    return False
+
+
+def _in_device_context(model: "Model", node: cst.CSTNode) -> bool:
+    """Whether a ``with torch.device(...)`` stands around a node."""
+    return any(
+        isinstance(ancestor, cst.With)
+        and any(
+            isinstance(item.item, cst.Call) and model.qualified_name(item.item.func) == "torch.device"
+            for item in ancestor.items
+        )
+        for ancestor in model.tree.ancestors(node)
+    )
+
+
+# -- modules -----------------------------------------------------------------------------------------------------------
+
+
+def _minds_where_inputs_are(model: "Model", module: Module) -> bool:
+    """Whether a module has weights, and surely takes its inputs as they come."""
+    if module.framework != "torch" or module.wrappers:
+        return False
+    if module.definition is not None:
+        return _takes_inputs_as_they_come(module.definition)
+    return _minds(model, module)
+
+
+def _minds(model: "Model", module: Module) -> bool:
+    """The same of a module of a library."""
+    if module.name is not None and module.name.startswith("torchvision.models."):
+        return True
+    if module.name == "torch.nn.Sequential":
+        parts = [] if module.call is None else [model.value(arg.value) for arg in module.call.args]
+        return any(isinstance(part, Module) and _has_weights(part.name) for part in parts) and all(
+            isinstance(part, Module) and part.name is not None for part in parts
+        )
+    return _has_weights(module.name)
+
+
+def _reaches_weights(module: Module, position: int, arg: cst.Arg) -> bool:
+    """Whether an argument surely meets the weights; lengths, for example, belong on the CPU."""
+    if module.definition is None:
+        return position == 0
+    forward = module.definition.method("forward")
+    if forward is None:
+        return False
+    parameters = forward.parameters[position + 1 : position + 2]
+    if arg.keyword is not None:
+        parameters = tuple(item for item in forward.parameters if item.name.value == arg.keyword.value)
+    if len(parameters) != 1:
+        return False
+    walk = Dependence(forward.model, lambda binding: binding.node is parameters[0], of_graph=False)
+    for call in forward.model.tree.by_type.get(cst.Call, ()):
+        layer = forward.model.value(call.func) if forward.model.enclosing_function(call) is forward.node else None
+        is_weighted = isinstance(layer, Module) and layer.definition is None and _minds(forward.model, layer)
+        if is_weighted and call.args and walk.of(call.args[0].value):
+            return True
+    return False
+
+
+def _has_weights(name: str | None) -> bool:
+    state = None if name is None else lookup.layer_state(name)
+    return state is not None and bool(state.keys) and not state.sized
+
+
+def _takes_inputs_as_they_come(definition: ClassInfo) -> bool:
+    """Whether no class of the module, or of its parts, says a word about devices, and one of them has a weight."""
+    seen: list[ClassInfo] = []
+    pending = [definition]
+    has_weights = False
+    while pending:
+        current = pending.pop()
+        if current in seen:
+            continue
+        seen.append(current)
+        if current.has_unknown_base or len(seen) > MAX_DEPTH:
+            return False
+        for info in current.lineage:
+            for word in _PLACING:
+                if any(info.node in info.model.tree.ancestors(name) for name in info.model.names_by_word.get(word, ())):
+                    return False
+            for call in info.model.tree.by_type.get(cst.Call, ()):
+                if info.node not in info.model.tree.ancestors(call):
+                    continue
+                callee = info.model.value(call.func)
+                if isinstance(callee, ClassObject):
+                    pending.append(callee.definition)
+                elif isinstance(callee, Symbol):
+                    has_weights = has_weights or _has_weights(callee.name)
+    return has_weights
+
+
+# -- tensors -----------------------------------------------------------------------------------------------------------
+
+
+def _is_on_cpu(model: "Model", node: cst.BaseExpression, depth: int) -> bool:
+    """Whether a tensor surely is on the CPU: made there, and moved by nothing."""
+    if depth > MAX_DEPTH:
+        return False
+    match node:
+        case cst.Name():
+            bindings = model.reaching(node)
+            if is_changed_in_place(model, node) and not _only_fills(model, node):
+                return False
+            return bool(bindings) and all(_binding_is_on_cpu(model, item, depth) for item in bindings)
+        case cst.Call():
+            return _call_is_on_cpu(model, node, depth)
+        case cst.BinaryOperation():
+            sides = [side for side in (node.left, node.right) if not isinstance(model.value(side), Number)]
+            return bool(sides) and all(_is_on_cpu(model, side, depth + 1) for side in sides)
+        case cst.Subscript():
+            return isinstance(model.value(node.value), Tensor) and _is_on_cpu(model, node.value, depth + 1)
+    return False
+
+
+def _only_fills(model: "Model", node: cst.BaseExpression) -> bool:
+    """Items that are assigned, and methods that fill a tensor, do not move it."""
+    return isinstance(model.value(node), Tensor)
+
+
+def _binding_is_on_cpu(model: "Model", binding: Binding, depth: int) -> bool:
+    if binding.kind is BindingKind.ASSIGN and binding.value is not None and not binding.path:
+        return _is_on_cpu(model, binding.value, depth + 1)
+    if binding.kind is not BindingKind.LOOP or binding.value is None:
+        return False
+    return _is_of_cpu_loader(model, binding.value) or (
+        isinstance(model.binding_value(binding), Batch) and _is_moved_in_vain(model, binding)
+    )
+
+
+def _is_of_cpu_loader(model: "Model", iterable: cst.BaseExpression) -> bool:
+    """Whether a loop runs over a loader of a dataset whose items are on the CPU."""
+    while isinstance(iterable, cst.Call) and dotted_path(iterable.func) in ("enumerate", "tqdm", "tqdm.tqdm"):
+        if not iterable.args:
+            return False
+        iterable = iterable.args[0].value
+    loader = model.value(iterable)
+    if not isinstance(loader, Object) or loader.name != "torch.utils.data.DataLoader" or loader.call is None:
+        return False
+    source = argument(loader.call, 0, "dataset")
+    if argument(loader.call, 6, "collate_fn") is not None or source is None:
+        return False
+    dataset = model.value(source.value)
+    if not isinstance(dataset, Object) or not dataset.name.startswith(_DATASETS) or dataset.call is None:
+        return False
+    if dataset.name == "torch.utils.data.TensorDataset":
+        return all(_is_on_cpu(model, arg.value, 1) for arg in dataset.call.args)
+    return "Lambda" not in model.names_by_word
+
+
+def _is_moved_in_vain(model: "Model", binding: Binding) -> bool:
+    """Whether the function says ``x.to(...)`` or ``x.cuda()`` of that very batch and drops the result."""
+    return any(
+        isinstance(call.func, cst.Attribute)
+        and _is_dropped(model, call)
+        and binding in model.reaching(call.func.value)
+        and _is_gpu(model, call)
+        for word in ("to", "cuda")
+        for call in model.calls_by_word.get(word, ())
+    )
+
+
+def _is_dropped(model: "Model", call: cst.Call) -> bool:
+    """Whether nobody takes the result of a call."""
+    for ancestor in model.tree.ancestors(call):
+        if isinstance(ancestor, cst.Expr):
+            return any(item is call for item in discarded_calls(ancestor.value))
+        if not isinstance(ancestor, (cst.Tuple, cst.Element)):
+            return False
+    return False
+
+
+def _call_is_on_cpu(model: "Model", call: cst.Call, depth: int) -> bool:
+    name = model.qualified_name(call.func)
+    if name in _MAKING:
+        return (
+            argument(call, None, "device") is None
+            and not any(arg.star == "**" for arg in call.args)
+            and (all(_is_plain_data(model, arg.value) for arg in call.args))
+        )
+    if name is not None or not isinstance(call.func, cst.Attribute) or call.func.attr.value not in _STAYING:
+        return False
+    others = [arg.value for arg in call.args if not isinstance(model.value(arg.value), (Number, Symbol, Other))]
+    return all(_is_on_cpu(model, item, depth + 1) for item in (call.func.value, *others))
+
+
+def _is_plain_data(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether what a tensor is made of is no tensor itself, whose device it might take over."""
+    return not isinstance(model.value(node), (Tensor, Batch, Text))

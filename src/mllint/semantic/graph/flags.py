@@ -1,0 +1,104 @@
+"""Gradient flags: on what they are set, and whether somebody else has a use for the attribute."""
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.semantic.names.scopes import BindingKind
+from mllint.semantic.names.uses import reads
+from mllint.semantic.values import Method, Module, StateDict
+from mllint.syntax.shape import dotted_path
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+    from mllint.semantic.names.definitions import ClassInfo
+
+# What attributes of a module are called that are modules, where nothing else is known of them.
+_PARTS = frozenset({
+    "backbone", "encoder", "decoder", "features", "classifier", "fc", "layer1", "layer2", "layer3", "layer4", "trunk",
+    "stem", "neck", "base_model", "bert", "roberta", "transformer", "vision_model", "text_model", "visual",
+    "image_encoder", "text_encoder", "vision_tower", "feature_extractor", "resnet", "vgg", "conv1", "bn1",
+})  # fmt: skip
+
+
+def flagged_module(model: "Model", node: cst.BaseExpression) -> Module | None:
+    """The module that an expression is: one that is known, or a part of one that has a name as only modules have."""
+    value = model.value(node)
+    if isinstance(value, Module):
+        return value
+    if isinstance(node, cst.Attribute) and (value is None or isinstance(value, Method)) and node.attr.value in _PARTS:
+        owner = flagged_module(model, node.value)
+        return None if owner is None else Module(owner.framework)
+    if isinstance(value, Method) and isinstance(value.receiver, Module) and "?" in value.receiver.wrappers:
+        value = None  # any attribute of a module of which no more is known
+    if value is None and model.framework in ("torch", "paddle") and (_is_called(model, node) or _is_child(model, node)):
+        return Module(model.framework)
+    return None
+
+
+def _is_called(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether the class or function around calls a thing, as nobody can call a tensor."""
+    path = dotted_path(node)
+    if path is None:
+        return False
+    holders = (cst.ClassDef,) if "." in path else (cst.FunctionDef, cst.Module)
+    holder = next((item for item in model.tree.ancestors(node) if isinstance(item, holders)), None)
+    return holder is not None and any(
+        dotted_path(call.func) == path and holder in model.tree.ancestors(call)
+        for call in model.calls_by_word.get(path.rpartition(".")[2], ())
+    )
+
+
+def _is_child(model: "Model", node: cst.BaseExpression, steps: int = 4) -> bool:
+    """Whether a name stands for one of the ``children()`` of something, or of a list that is made of them."""
+    bindings = model.reaching(node)
+    over = bindings[0].value if len(bindings) == 1 and bindings[0].kind is BindingKind.LOOP else None
+    while over is not None and not bindings[0].path and steps:
+        steps -= 1
+        match over:
+            case cst.Call(func=cst.Attribute(attr=cst.Name(value="children" | "modules" | "sublayers")), args=()):
+                return True
+            case cst.Call(args=[cst.Arg(value=inner)]) if dotted_path(over.func) in ("list", "reversed", "tuple"):
+                over = inner
+            case cst.Subscript(value=inner):
+                over = inner
+            case cst.Name():
+                bound = model.reaching(over)
+                over = bound[0].value if len(bound) == 1 and bound[0].kind is BindingKind.ASSIGN else None
+            case _:
+                return False
+    return False
+
+
+def is_own_field(model: "Model", target: cst.Attribute, module: Module) -> bool:
+    """Whether the class of a module, or somebody in the file, has a use for an attribute that is assigned."""
+    name, path = target.attr.value, dotted_path(target)
+    if path is not None and any(True for _ in reads(model, path)):
+        return True
+    definition = module.definition
+    if definition is None:
+        return False
+    if definition.method("__setattr__") is not None or definition.method(name) is not None:
+        return True
+    return any(_declares_or_reads(info, name) for info in definition.lineage)
+
+
+def _declares_or_reads(info: "ClassInfo", name: str) -> bool:
+    """Whether a class has an attribute of its own of that name in its body, or reads it in one of its methods."""
+    if name in info.model.scope(info.node).bindings:
+        return True
+    own_names = {method.self_name for method in info.methods.values()}
+    places = (node for own in own_names if own is not None for node in reads(info.model, f"{own}.{name}"))
+    return any(info.node in info.model.tree.ancestors(node) for node in places)
+
+
+def is_state_value(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether an expression is one of the values of the state dict of a torch module."""
+    holder: cst.BaseExpression | None = node.value if isinstance(node, cst.Subscript) else None
+    bindings = model.reaching(node)
+    if len(bindings) == 1 and bindings[0].kind is BindingKind.LOOP:
+        call = bindings[0].value
+        if isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute):
+            holder = call.func.value if call.func.attr.value in ("values", "items") else None
+    state = None if holder is None else model.value(holder)
+    return isinstance(state, StateDict) and isinstance(state.owner, Module) and state.owner.framework == "torch"

@@ -1,0 +1,185 @@
+"""Where gradients are switched off: contexts, decorators, switches, and functions that are only called from there."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.knowledge import lookup
+from mllint.semantic.names.definitions import FunctionInfo
+from mllint.semantic.values import ClassObject, Function
+from mllint.syntax.shape import constant
+from mllint.syntax.walk import subtree
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+_SWITCHES = frozenset({
+    "torch.set_grad_enabled", "torch.autograd.set_grad_enabled", "torch.autograd.grad_mode.set_grad_enabled",
+    "paddle.set_grad_enabled", "torch._C._set_grad_enabled",
+})  # fmt: skip
+_ON = frozenset({"torch.enable_grad", "torch.autograd.enable_grad", "paddle.enable_grad"})
+_WORDS = frozenset({"no_grad", "inference_mode", "set_grad_enabled", "enable_grad", "no_grad_"})
+# Trainers of other frameworks call these under no_grad themselves.
+_HOOKS_WITHOUT_GRADIENTS = frozenset({
+    "validation_step", "test_step", "predict_step", "validation_epoch_end", "test_epoch_end",
+    "on_validation_epoch_end", "on_test_epoch_end",
+})  # fmt: skip
+
+
+Truth = Callable[[cst.BaseExpression], bool | None]
+
+
+class Gradients:
+    """Answers whether a place is certain to run with gradients switched off."""
+
+    def __init__(self, model: "Model") -> None:
+        self.model = model
+        self._functions: dict[int, bool | None] = {}
+
+    def off(self, node: cst.CSTNode) -> bool | None:
+        """``True``: surely off. ``False``: nothing switches them off. ``None``: it depends on something unknown."""
+        for ancestor in self.model.tree.ancestors(node):
+            kind = ancestor.__class__  # `isinstance` of an abstract class is slow
+            if kind is cst.With:
+                assert isinstance(ancestor, cst.With)
+                state = self._with(ancestor, node)
+                if state != "untouched":
+                    return {"off": True, "on": False}.get(state)
+            elif kind is cst.FunctionDef:
+                assert isinstance(ancestor, cst.FunctionDef)
+                return self._function(ancestor)
+        return self._switched(self.model.tree.module)
+
+    def inside(self, node: cst.CSTNode, truth: "Truth | None" = None) -> str:
+        """What its own function, or file, does to gradients at a place: ``off``, ``on``, ``unknown`` or ``untouched``.
+
+        Unlike ``off`` it does not ask who calls the function, and takes no context that it cannot look into for one
+        that leaves gradients alone. ``truth`` knows what tests come out as: ``set_grad_enabled(phase == "train")``.
+        """
+        for ancestor in self.model.tree.ancestors(node):
+            if isinstance(ancestor, cst.With):
+                for item in reversed(ancestor.items):
+                    state = "untouched" if item.item is node else self._looked_into(item.item, truth=truth)
+                    if state != "untouched":
+                        return state
+            elif isinstance(ancestor, cst.FunctionDef):
+                for decorator in ancestor.decorators:
+                    state = self._looked_into(decorator.decorator, is_decorator=True)
+                    if state != "untouched":
+                        return state
+                return "unknown" if self._switched(ancestor) else "untouched"
+        return "off" if self._switched(self.model.tree.module) else "untouched"
+
+    def _looked_into(
+        self, context: cst.BaseExpression, is_decorator: bool = False, truth: "Truth | None" = None
+    ) -> str:
+        """What a context, or decorator, does to gradients, its function or the name it is bound to looked into."""
+        state = self._context(context, truth)
+        if state != "untouched":
+            return state
+        target = context.func if isinstance(context, cst.Call) else context
+        value = self.model.value(target)
+        if isinstance(value, Function):
+            words = {node.value for node in subtree(value.definition.node) if isinstance(node, cst.Name)}
+            return "unknown" if words & _WORDS else "untouched"
+        if value is not None:
+            return "untouched"
+        if isinstance(context, cst.Name):
+            bindings = self.model.reaching(context)
+            made = [binding.value for binding in bindings if binding.value is not None and not binding.path]
+            states = {self._looked_into(item) if isinstance(item, cst.Call) else "unknown" for item in made}
+            return states.pop() if len(states) == 1 and len(made) == len(bindings) else "unknown"
+        # `@app.command()` registers a function; `with self.context():` may do anything.
+        return "untouched" if is_decorator and isinstance(target, cst.Attribute) else "unknown"
+
+    def _with(self, statement: cst.With, node: cst.CSTNode) -> str:
+        for item in reversed(statement.items):
+            context = item.item
+            if context is node:
+                continue
+            state = self._context(context)
+            if state != "untouched":
+                return state
+        return "untouched"
+
+    def _context(self, context: cst.BaseExpression, truth: "Truth | None" = None) -> str:
+        """What entering a context does to gradients: ``off``, ``on``, ``unknown`` or ``untouched``."""
+        target = context.func if isinstance(context, cst.Call) else context
+        name = self.model.qualified_name(target)
+        if name is None:
+            # A conditional context may switch anything; one of the project does where it speaks of gradients.
+            is_open = isinstance(context, (cst.IfExp, cst.BooleanOperation)) or self._may_switch(target)
+            return "unknown" if is_open else "untouched"
+        if name in _SWITCHES and isinstance(context, cst.Call) and context.args:
+            value = constant(context.args[0].value)
+            value = truth(context.args[0].value) if value is ... and truth is not None else value
+            return "off" if value is False else "on" if value is True else "unknown"
+        if name in _ON:
+            return "on"
+        return "off" if lookup.is_grad_off_context(name) else "untouched"
+
+    def _may_switch(self, target: cst.BaseExpression) -> bool:
+        """Whether a function or class of the project says something of gradients: it may switch them as a context."""
+        value = self.model.value(target)
+        if isinstance(value, (Function, ClassObject)):
+            words = (item.value for item in subtree(value.definition.node.body) if isinstance(item, cst.Name))
+            return any(word in _WORDS for word in words)
+        return False
+
+    def _function(self, function: cst.FunctionDef) -> bool | None:
+        key = id(function)
+        if key not in self._functions:
+            self._functions[key] = None  # a function that calls itself says nothing about its callers
+            self._functions[key] = self._derive_function(function)
+        return self._functions[key]
+
+    def _derive_function(self, function: cst.FunctionDef) -> bool | None:
+        for decorator in function.decorators:
+            state = self._context(decorator.decorator)
+            if state != "untouched":
+                return {"off": True, "on": False}.get(state)
+        if self._switched(function):
+            return None
+        info = self.model.function_info(function)
+        if info.owner is not None and info.name in _HOOKS_WITHOUT_GRADIENTS:
+            return None
+        return self._from_callers(function)
+
+    def _from_callers(self, function: cst.FunctionDef) -> bool | None:
+        outer = self.model.enclosing_function(function)
+        if outer is not None and self._function(outer) is not False:
+            return self._function(outer)
+        info = self.model.function_info(function)
+        states = set()
+        for call in self.model.calls_by_word.get(info.name, ()):
+            # `optimizer.step()` is no call of a function `step`, and `model.train()` in `train` says nothing of it.
+            is_other = info.owner is None and isinstance(call.func, cst.Attribute)
+            if is_other or self.model.enclosing_function(call) is function or _lacks_arguments(call, info):
+                continue
+            callee = self.model.value(call.func)
+            if callee is None or (isinstance(callee, Function) and callee.definition is info):
+                states.add(self.off(call))
+        if states == {True}:
+            return True
+        return None if states & {True, None} else False
+
+    def _switched(self, holder: cst.CSTNode) -> bool:
+        """Whether a statement in this very body switches gradients off, or to something that is not known."""
+        for word in ("set_grad_enabled", "_set_grad_enabled"):
+            for call in self.model.calls_by_word.get(word, ()):
+                scope_holder = self.model.enclosing_function(call) or self.model.tree.module
+                statement = self.model.tree.parent(call)
+                if (
+                    scope_holder is holder
+                    and isinstance(statement, cst.Expr)
+                    and self._context(call) in ("off", "unknown")
+                ):
+                    return True
+        return False
+
+
+def _lacks_arguments(call: cst.Call, info: FunctionInfo) -> bool:
+    """Whether a call gives too little to be one of a function: ``model.train()`` is none of ``train(self, data)``."""
+    needed = sum(item.default is None for item in info.parameters) - (info.self_name is not None)
+    return len(call.args) < needed and not any(arg.star for arg in call.args)

@@ -1,0 +1,379 @@
+"""The part of the graph that a loss hangs on: what it is computed from in its function, and what else uses that."""
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.knowledge import lookup
+from mllint.semantic.expressions.arguments import calls_of, is_passed_around
+from mllint.semantic.expressions.hints import is_called_loss
+from mllint.semantic.graph.additions import appended
+from mllint.semantic.graph.data_sources import comes_from_data, hangs_on_nothing
+from mllint.semantic.graph.losses import WALKING
+from mllint.semantic.graph.statefulness import is_stateless, keeps_no_graph, walks_backwards
+from mllint.semantic.names.changes import is_changed_in_place
+from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.names.uses import bound_by, uses
+from mllint.semantic.values import ClassObject, Function, Instance, Method, Module, Object, Symbol, Tensor
+from mllint.syntax.shape import argument, constant, dotted_path, string_literal
+from mllint.syntax.walk import children
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+    from mllint.semantic.names.scopes import Scope
+
+_CUTTING = frozenset({"detach", "data", "item", "numpy", "tolist", "shape", "size", "dtype", "device", "dim", "ndim"})
+# What is given to these is read as a number, or shown.
+_REPORTS = frozenset({
+    "print", "format", "info", "debug", "warning", "add_scalar", "add_scalars", "set_description", "set_postfix",
+    "log", "write", "float", "int", "round", "str", "isnan", "isfinite", "isinf",
+})  # fmt: skip
+# Functions of the libraries that run what they are given, later or again.
+_RUNNING = frozenset({"checkpoint", "checkpoint_sequential", "grad", "functional_call", "vmap"})
+# What an attribute of these holds may have been computed at any time.
+_HOLDERS = (Module, Instance, Object, Symbol, ClassObject, Function)
+MAX_LOOKS = 6
+"""Through how many names and operations the result of a call is followed."""
+MAX_STEPS = 400
+"""How many expressions and bindings are looked at for one loss."""
+_Loop = cst.For | cst.While
+
+
+class GraphSlice:
+    """What a loss is computed from, in the function where ``backward()`` is called on it.
+
+    ``is_open`` is true when some part of it is not understood, or may be older than one round of the loop around the
+    call (one call of the function, without a loop).
+    """
+
+    def __init__(self, model: "Model", loss: cst.BaseExpression, call: cst.Call) -> None:
+        self.model = model
+        self.call = call
+        self.scope: Scope = model.scope_of(call)
+        self.loop = _loop_around(model, call)
+        self.bindings: dict[int, Binding] = {}
+        self.is_open = False
+        self._steps = 0
+        self._follow(loss)
+
+    # -- upwards -----------------------------------------------------------------------------------------------------
+
+    def _follow(self, node: cst.CSTNode) -> None:
+        pending = [node]
+        while pending and not self.is_open:
+            self._steps += 1
+            if self._steps > MAX_STEPS:
+                self.is_open = True
+            pending += self._behind(pending.pop())
+
+    def _behind(self, node: cst.CSTNode) -> list[cst.CSTNode]:
+        """The expressions from which this one is computed, as far as they may hang on a graph."""
+        value = self.model.value(node)
+        if hangs_on_nothing(value) or isinstance(value, (Module, Object, Symbol, ClassObject, Function)):
+            return []
+        if isinstance(value, Tensor) and value.parameter:
+            return []
+        match node:
+            case cst.Name() | cst.Attribute() if dotted_path(node) is not None and self.model.reaching(node):
+                return self._behind_name(node)
+            case cst.Attribute(attr=cst.Name(value=name)) if name in _CUTTING:
+                return []
+            case cst.Attribute() if not isinstance(self.model.value(node.value), _HOLDERS):
+                return [node.value]
+            case cst.Call():
+                return self._behind_call(node)
+            case cst.Subscript() | cst.BinaryOperation() | cst.UnaryOperation() | cst.IfExp() | cst.BooleanOperation():
+                return _expressions(node)
+            case cst.Tuple() | cst.List() | cst.Dict():
+                return [element.value for element in node.elements]
+            case cst.ListComp() | cst.GeneratorExp():
+                return [node.elt]
+            case cst.Comparison() | cst.FormattedString() | cst.SimpleString() | cst.Lambda():
+                return []
+        self.is_open = True
+        return []
+
+    def _behind_name(self, node: cst.BaseExpression) -> list[cst.CSTNode]:
+        key = dotted_path(node) or ""
+        if self.model.scope_of(node) is not self.scope or "." in key or is_changed_in_place(self.model, node):
+            self.is_open = True
+            return []
+        found: list[cst.CSTNode] = []
+        for binding in self.model.reaching(node):
+            found += self._behind_binding(binding, node)
+        return found
+
+    def _behind_binding(self, binding: Binding, node: cst.BaseExpression) -> list[cst.CSTNode]:
+        if comes_from_data(self.model, binding):
+            return []
+        if self._is_leaf(binding):
+            return []
+        if binding.kind is BindingKind.NARROWED or not self._is_fresh(binding, node):
+            self.is_open = True
+            return []
+        if id(binding) in self.bindings:
+            return []
+        self.bindings[id(binding)] = binding
+        if binding.kind is BindingKind.AUGMENTED and isinstance(binding.node, cst.AugAssign):
+            return [binding.node.target, binding.node.value]
+        if binding.kind in (BindingKind.ASSIGN, BindingKind.ANNOTATED, BindingKind.LOOP) and binding.value is not None:
+            return [binding.value]
+        self.is_open = True
+        return []
+
+    def _is_leaf(self, binding: Binding) -> bool:
+        """Whether a binding makes a tensor that requires a gradient of its own, and is computed from nothing."""
+        call = binding.value
+        if binding.kind is not BindingKind.ASSIGN or binding.path or not isinstance(call, cst.Call):
+            return False
+        flag = argument(call, None, "requires_grad")
+        is_data = all(hangs_on_nothing(self.model.value(arg.value)) for arg in call.args)
+        return flag is not None and constant(flag.value) is True and is_data
+
+    def _is_fresh(self, binding: Binding, node: cst.BaseExpression) -> bool:
+        """Whether a binding was made in the same round of the loop around the call in which it is read."""
+        if self.loop is not None and not _is_inside(self.model, binding.node, self.loop):
+            return False
+        place = self.scope.place_of(node)
+        if place is None:
+            return self.model.reaching(node) == (binding,)  # the name of a comprehension
+        if binding.order < place[1]:
+            return True
+        # An inner loop hands it to its own next round; each round of the outer loop must begin with another one.
+        return any(
+            other.order < place[1] and self._begins_round(other) for other in self.scope.bindings.get(binding.key, ())
+        )
+
+    def _begins_round(self, binding: Binding) -> bool:
+        """Whether a binding is made in every round of the loop around the call, or in every call of the function."""
+        line = self.model.tree.parent(binding.node)
+        block = None if line is None else self.model.tree.parent(line)
+        holder = None if block is None else self.model.tree.parent(block)
+        return block is self.model.tree.module or holder is (self.loop or self.scope.node)
+
+    def _behind_call(self, call: cst.Call) -> list[cst.CSTNode]:
+        callee = self.model.value(call.func)
+        given: list[cst.CSTNode] = [arg.value for arg in call.args]
+        name = call.func.attr.value if isinstance(call.func, cst.Attribute) else (dotted_path(call.func) or "")
+        match callee:
+            case Symbol():
+                is_known = lookup.framework_of(callee.name) is not None or callee.name.startswith("builtins.")
+                if is_known and callee.name.rpartition(".")[2] not in _RUNNING:
+                    return given
+            case Module():
+                if keeps_no_graph(callee) or _is_library_loss(callee):
+                    return given
+            case Function():
+                owner = callee.definition.owner
+                if not walks_backwards(callee.definition) and (owner is None or is_stateless(owner)):
+                    return given
+            case Method(receiver=Tensor()):
+                return [] if name in _CUTTING else [call.func, *given]
+            case Instance():
+                if is_stateless(callee.definition):
+                    return given
+            case None | Method():
+                if name in _CUTTING:
+                    return []
+                if isinstance(call.func, cst.Attribute) and self._is_tensor_method(call.func, name):
+                    return [call.func.value, *given]
+                if is_called_loss(call) and name not in self.model.function_names:
+                    return given
+        self.is_open = True
+        return []
+
+    def _is_tensor_method(self, callee: cst.Attribute, name: str) -> bool:
+        if isinstance(self.model.value(callee.value), (Module, Object, Instance)) or name in self.model.function_names:
+            return False
+        framework = self.model.framework
+        return framework is not None and lookup.tensor_method(framework, name) is not None
+
+    # -- downwards ---------------------------------------------------------------------------------------------------
+
+    @property
+    def is_spent_once(self) -> bool:
+        """Whether nothing of the slice is seen by another backward pass, or leaves the function with its graph."""
+        if self._is_gradient_computed_with:
+            return False
+        pending = list(self.bindings.values())
+        seen = {id(binding) for binding in pending}
+        while pending:
+            binding = pending.pop()
+            if len(seen) > MAX_STEPS:
+                return False
+            for node in uses(self.model, binding):
+                if self.model.scope_of(node) is not self.scope:
+                    return False
+                derived = self._use(node)
+                if derived is None:
+                    return False
+                new = [item for item in derived if id(item) not in seen]
+                seen.update(id(item) for item in new)
+                pending += new
+        return True
+
+    @property
+    def _is_gradient_computed_with(self) -> bool:
+        """Whether the function computes with the ``.grad`` of something and runs another backward pass.
+
+        Before PyTorch 0.4, and where the gradient that is given needs one itself, that pass goes through this graph.
+        """
+        walks = (call for word in WALKING for call in self.model.calls_by_word.get(word, ()))
+        if not any(call is not self.call and self.model.scope_of(call) is self.scope for call in walks):
+            return False
+        for word in self.model.names_by_word.get("grad", ()):
+            attribute = self.model.tree.parent(word)
+            if isinstance(attribute, cst.Attribute) and attribute.attr is word:
+                around = self.model.tree.parent(attribute)
+                if isinstance(around, cst.BinaryOperation) and self.model.scope_of(attribute) is self.scope:
+                    return True
+        return False
+
+    def _use(self, node: cst.BaseExpression) -> list[Binding] | None:
+        """What a use of a part of the slice is bound to further on; ``None`` when it may reach another backward."""
+        if _is_inside(self.model, node, self.call):
+            return []
+        child: cst.CSTNode = node
+        for ancestor in self.model.tree.ancestors(node):
+            match ancestor:
+                case cst.Comparison():
+                    return []
+                case cst.Attribute() if ancestor.value is child and ancestor.attr.value in _CUTTING:
+                    return []
+                case cst.Call() if ancestor.func is not child:
+                    verdict = self._given(ancestor)
+                    if verdict is not None:
+                        return [] if verdict else None
+                case cst.Call() if isinstance(ancestor.func, cst.Attribute) and ancestor.func.attr.value in WALKING:
+                    return None
+                case cst.Assign() | cst.AugAssign() | cst.AnnAssign() | cst.NamedExpr():
+                    return self._bound(ancestor)
+                case cst.For():
+                    return list(bound_by(self.model, ancestor)) if ancestor.iter is child else []
+                case cst.CompFor() | cst.Lambda() | cst.Return() | cst.Yield() | cst.With() | cst.Await():
+                    return self._handed_back(ancestor)
+                case cst.BaseSmallStatement() | cst.BaseCompoundStatement():
+                    return []
+            is_expression = isinstance(ancestor, cst.BaseExpression)
+            if is_expression and hangs_on_nothing(self.model.value(ancestor)):
+                return []
+            child = ancestor
+        return []
+
+    def _given(self, call: cst.Call) -> bool | None:
+        """Whether what is given to a call surely ends there; ``None``: it goes on into what the call gives."""
+        callee = self.model.value(call.func)
+        name = call.func.attr.value if isinstance(call.func, cst.Attribute) else (dotted_path(call.func) or "")
+        if name in WALKING:
+            return False
+        if name in _REPORTS:
+            return True
+        if name == "append":
+            collected = appended(self.model, call)
+            return collected is not None and not collected.needs_graph
+        is_statement = isinstance(self.model.tree.parent(call), cst.Expr)
+        if isinstance(callee, Symbol):
+            return True if is_statement else None
+        if isinstance(callee, Function):
+            return False if walks_backwards(callee.definition) or is_statement else None
+        if isinstance(callee, (Module, Method)) or is_called_loss(call):
+            return None
+        framework = self.model.framework
+        is_method = isinstance(call.func, cst.Attribute) and framework is not None
+        if is_method and lookup.tensor_method(framework or "", name) is not None:
+            return None
+        return False
+
+    def _bound(self, statement: cst.CSTNode) -> list[Binding] | None:
+        """The names that a statement binds; ``None`` when it stores the thing elsewhere."""
+        if isinstance(statement, cst.NamedExpr):
+            return None
+        assert isinstance(statement, (cst.Assign, cst.AugAssign, cst.AnnAssign))
+        targets = [item.target for item in statement.targets] if isinstance(statement, cst.Assign) else []
+        if not isinstance(statement, cst.Assign):
+            targets.append(statement.target)
+        if not all(_is_plain(target) for target in targets):
+            return None
+        return list(bound_by(self.model, statement))
+
+    def _handed_back(self, node: cst.CSTNode) -> list[Binding] | None:
+        """Nothing for a closure that an optimizer calls, or where all callers only look at the value of the loss."""
+        function = self.scope.node
+        if not isinstance(node, cst.Return) or not isinstance(function, cst.FunctionDef):
+            return None
+        handed = [
+            name
+            for name in self.model.names_by_word.get(function.name.value, ())
+            if name is not function.name and not isinstance(self.model.tree.parent(name), cst.Attribute)
+        ]
+        if handed and all(self._is_closure(name) for name in handed):
+            return []
+        info = self.model.function_info(function)
+        calls = [] if is_passed_around(self.model, info) else calls_of(self.model, info)
+        return [] if calls and all(self._is_only_looked_at(call) for call, _ in calls) else None
+
+    def _is_only_looked_at(self, node: cst.BaseExpression, steps: int = MAX_LOOKS) -> bool:
+        """Whether nothing is done with what a call gives but to drop it, to show it, or to take its value."""
+        parent = self.model.tree.parent(node)
+        match parent:
+            case cst.Expr() | cst.Comparison() | cst.ComparisonTarget() | cst.FormattedStringExpression():
+                return True
+            case cst.Attribute():
+                return parent.attr.value in _CUTTING
+            case cst.Arg():
+                call = self.model.tree.parent(parent)
+                name = dotted_path(call.func) if isinstance(call, cst.Call) else None
+                return (name or "").rpartition(".")[2] in _REPORTS
+            case cst.BinaryOperation() | cst.Subscript() if steps > 0:
+                return self._is_only_looked_at(parent, steps - 1)
+            case cst.Assign() | cst.AugAssign() if steps > 0 and self._bound(parent) is not None:
+                bound = bound_by(self.model, parent)
+                return all(self._is_only_looked_at(use, steps - 1) for item in bound for use in uses(self.model, item))
+        return False
+
+    def _is_closure(self, name: cst.Name) -> bool:
+        arg = self.model.tree.parent(name)
+        call = None if arg is None else self.model.tree.parent(arg)
+        return (
+            isinstance(arg, cst.Arg)
+            and isinstance(call, cst.Call)
+            and isinstance(call.func, cst.Attribute)
+            and call.func.attr.value == "step"
+        )
+
+
+def _is_plain(target: cst.BaseExpression) -> bool:
+    """Whether a target binds nothing but names."""
+    if isinstance(target, (cst.Tuple, cst.List)):
+        return all(_is_plain(element.value) for element in target.elements)
+    return isinstance(target, cst.Name)
+
+
+def _is_library_loss(module: Module) -> bool:
+    fact = None if module.name is None else lookup.class_(module.name)
+    return fact is not None and fact.kind == "loss"
+
+
+def _expressions(node: cst.CSTNode) -> list[cst.CSTNode]:
+    """The expressions directly in one, behind the nodes for indexes."""
+    found: list[cst.CSTNode] = []
+    for child in children(node):
+        if isinstance(child, (cst.SubscriptElement, cst.Index, cst.Slice)):
+            found += _expressions(child)
+        elif isinstance(child, cst.BaseExpression) and string_literal(child) is None:
+            found.append(child)
+    return found
+
+
+def _loop_around(model: "Model", node: cst.CSTNode) -> _Loop | None:
+    """The innermost loop around a node, within its function."""
+    for ancestor in model.tree.ancestors(node):
+        if isinstance(ancestor, (cst.For, cst.While)):
+            return ancestor
+        if isinstance(ancestor, (cst.FunctionDef, cst.ClassDef)):
+            return None
+    return None
+
+
+def _is_inside(model: "Model", node: cst.CSTNode, holder: cst.CSTNode) -> bool:
+    return node is holder or any(ancestor is holder for ancestor in model.tree.ancestors(node))

@@ -1,0 +1,133 @@
+"""Collections that hold on to the graph of what is added to them, and those that do so because another one does."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.semantic.expressions.hints import is_called_loss
+from mllint.semantic.files.testing import is_test_code
+from mllint.semantic.graph.accumulation import MAX_STEPS, Accumulator
+from mllint.semantic.graph.additions import appended, augmented
+from mllint.semantic.names.operands import operands, paths_in
+from mllint.semantic.names.scopes import BindingKind
+from mllint.semantic.values import Function, Instance, Output, Tensor, Value
+from mllint.syntax.shape import dotted_path
+from mllint.syntax.walk import subtree
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+
+def holds_graph(accumulator: Accumulator) -> bool:
+    """Whether what is added surely hangs on a graph that nobody needs any more."""
+    return (
+        _is_attached(accumulator.model.value(accumulator.added), accumulator)
+        and not accumulator.needs_graph
+        and not is_test_code(accumulator.model)
+    )
+
+
+def _is_attached(value: Value | None, accumulator: Accumulator) -> bool:
+    """Whether what is added surely hangs on a graph, and the loop shows that nobody makes a loss of the collection."""
+    if not isinstance(value, (Tensor, Output)) or value.attached is not True:
+        return _is_spent_loss(value, accumulator)
+    if accumulator.is_done_with or accumulator.runs_over_loader:
+        return True
+    if isinstance(value, Output) or not accumulator.is_in_loop:
+        return False  # of what a module of unknown class gives, a part may hang on no graph
+    if accumulator.trains or accumulator.is_only_reported:
+        return True
+    return bool(value.scalar or value.one_element) and accumulator.evaluates
+
+
+def _is_spent_loss(value: Value | None, accumulator: Accumulator) -> bool:
+    """Whether it is called a loss, nothing else is known of it, and it goes into what ``backward()`` is called on."""
+    is_unknown = value is None or (isinstance(value, (Tensor, Output)) and value.attached is None)
+    return (
+        is_unknown
+        and is_called_loss(accumulator.core)
+        and accumulator.model.gradients.off(accumulator.node) is False
+        and accumulator.is_done_with
+        and not accumulator.may_be_cut
+    )
+
+
+def is_second_hand(accumulator: Accumulator) -> bool:
+    """Whether the graph comes out of another collection that holds on to it, here or in a function of the project.
+
+    With that one mended there is no graph left; and what is in it then may be a number, of which nothing can be taken.
+    """
+    pending: list[tuple[Model, cst.CSTNode]] = [(accumulator.model, accumulator.added)]
+    seen: set[int] = set()
+    while pending and len(seen) < MAX_STEPS:
+        model, node = pending.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        for path in paths_in(node):
+            if isinstance(path, cst.Attribute) and _is_of_meter(model, path):
+                return True
+            if any(other.node is not accumulator.node and holds_graph(other) for other in _additions(model, path)):
+                return True
+            bound = (item.value for item in model.reaching(path) if item.kind is BindingKind.ASSIGN)
+            pending += [(model, value) for value in bound if value is not None]
+        pending += _returned(model, node)
+    return False
+
+
+def _is_of_meter(model: "Model", path: cst.Attribute) -> bool:
+    """Whether what is read is what another object of the project adds up: it is judged where it is given something."""
+    function = model.enclosing_function(path)
+    receiver = None if function is None else model.function_info(function).self_name
+    holder = model.value(path.value)
+    if not isinstance(holder, Instance) or dotted_path(path.value) == receiver:
+        return False
+    statements = (item for item in subtree(holder.definition.node) if isinstance(item, cst.AugAssign))
+    added = {item.target.attr.value for item in statements if isinstance(item.target, cst.Attribute)}
+    parent, read = model.tree.parent(path), model.value(path)
+    if not isinstance(parent, cst.Call) or parent.func is not path:
+        return bool(added)
+    returned = read.definition.scope.returns if isinstance(read, Function) else ()
+    parts = (part for statement in returned if statement.value is not None for part in operands(statement.value))
+    return any(isinstance(part, cst.Attribute) and part.attr.value in added for part in parts)
+
+
+def _additions(model: "Model", collection: cst.BaseExpression) -> Iterator[Accumulator]:
+    """The statements that add to a collection in the function that reads it; to one of the object's, in the class."""
+    path, scope = dotted_path(collection) or "", model.scope_of(collection)
+    root, _, attribute = path.rpartition(".")
+    function = model.enclosing_function(collection)
+    info = None if function is None or not root else model.function_info(function)
+    if info is not None and info.owner is not None and info.self_name == root:
+        scope = info.scope.parent or scope
+    for name in model.names_within(attribute, scope) if root else model.names_in(path, scope):
+        node = model.tree.parent(name) if root else name
+        found = _addition(model, node) if node is not None and dotted_path(node) == path else None
+        if found is not None:
+            yield found
+
+
+def _addition(model: "Model", collection: cst.CSTNode) -> Accumulator | None:
+    """What ``total += x``, ``total = total + x`` or ``losses.append(x)`` adds, seen from the first name in it."""
+    node, parent = collection, model.tree.parent(collection)
+    while isinstance(parent, cst.Subscript) and parent.value is node:
+        node, parent = parent, model.tree.parent(parent)
+    if isinstance(parent, cst.AssignTarget):
+        parent = model.tree.parent(parent)
+        return augmented(model, parent) if isinstance(parent, cst.Assign) else None
+    if isinstance(parent, cst.AugAssign):
+        return augmented(model, parent) if parent.target is node else None
+    if not isinstance(parent, cst.Attribute) or parent.attr.value != "append":
+        return None
+    call = model.tree.parent(parent)
+    return appended(model, call) if isinstance(call, cst.Call) and call.func is parent else None
+
+
+def _returned(model: "Model", node: cst.CSTNode) -> Iterator[tuple["Model", cst.CSTNode]]:
+    """What the functions of the project that are called in an expression give back."""
+    for call in (item for item in subtree(node) if isinstance(item, cst.Call)):
+        callee = model.value(call.func)
+        if isinstance(callee, Function):
+            info = callee.definition
+            yield from ((info.model, item.value) for item in info.scope.returns if item.value is not None)

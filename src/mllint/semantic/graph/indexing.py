@@ -1,0 +1,232 @@
+"""Basic and advanced indexing: what gives a view of a tensor or array, and what surely gives a copy."""
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.semantic.names.scopes import BindingKind
+from mllint.semantic.names.writes import is_basic_index
+from mllint.semantic.values import Array, Batch, Elements, Number, Output, Repeated, Symbol, Tensor
+from mllint.syntax.shape import argument, dotted_path, subscript_index
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+MAX_STEPS = 8
+"""Through how many names an index is followed."""
+_COMPARING = frozenset({
+    "eq", "ne", "gt", "lt", "ge", "le", "isnan", "isinf", "isfinite", "logical_not", "logical_and", "logical_or",
+    "logical_xor", "bool", "equal", "not_equal", "greater_than", "less_than", "greater_equal", "less_equal", "isclose",
+    "greater", "less", "in1d", "isin",
+})  # fmt: skip
+# Methods that give the same Booleans in another shape or elsewhere.
+_SHAPING = frozenset({
+    "unsqueeze", "squeeze", "expand", "expand_as", "view", "view_as", "reshape", "flatten", "repeat", "t", "transpose",
+    "permute", "clone", "detach", "contiguous", "cuda", "cpu", "any", "all", "numpy",
+})  # fmt: skip
+# Functions that give one or more indexes a dimension, never a single number.
+_INDEXES = frozenset({
+    "randperm", "arange", "nonzero", "argwhere", "flatnonzero", "permutation", "triu_indices", "tril_indices",
+    "LongTensor", "argsort", "unique",
+})  # fmt: skip
+_BOOLEANS = frozenset({"torch.bool", "paddle.bool", "numpy.bool_", "numpy.bool", "builtins.bool"})
+_COPYING_METHODS = frozenset({"index_select", "masked_select", "gather", "take_along_dim", "take_along_axis"})
+# Through these a write goes on to what they are taken of.
+_VIEWING = frozenset({"view", "squeeze", "unsqueeze", "detach", "transpose", "permute", "t"})
+_VIEWING_ATTRIBUTES = frozenset({"data", "T", "mT"})
+
+
+def copied(model: "Model", node: cst.BaseExpression, is_tensor: bool = False) -> cst.BaseExpression | None:
+    """The part of an expression that surely makes a copy of a tensor or array that is kept elsewhere.
+
+    What is written to the expression goes to that copy. ``None`` where it may be a view, or is no tensor.
+    ``is_tensor``: the expression is known to be a tensor from what is done with it.
+    """
+    while True:
+        match node:
+            case cst.Subscript():
+                if is_advanced(model, node, is_tensor):
+                    return node if _is_kept(node.value) else None
+                node = node.value
+            case cst.Attribute(attr=cst.Name(value=name)) if name in _VIEWING_ATTRIBUTES:
+                node = node.value
+            case cst.Call(func=cst.Attribute(value=receiver, attr=cst.Name(value=name))):
+                if name in _COPYING_METHODS and isinstance(model.value(receiver), Tensor):
+                    return node if _is_kept(receiver) else None
+                if name not in _VIEWING or not isinstance(model.value(receiver), (Tensor, Batch)):
+                    return None
+                node = receiver
+            case _:
+                return None
+
+
+def _is_kept(node: cst.BaseExpression) -> bool:
+    """Whether a name or attribute holds the tensor, so that a write to it would be seen."""
+    while isinstance(node, (cst.Subscript, cst.Attribute, cst.Call)):
+        if isinstance(node, cst.Call):
+            is_view = isinstance(node.func, cst.Attribute) and node.func.attr.value in _VIEWING
+            if not is_view:
+                return False
+            assert isinstance(node.func, cst.Attribute)
+            node = node.func
+        node = node.value
+    return isinstance(node, cst.Name)
+
+
+def is_advanced(model: "Model", node: cst.Subscript, is_tensor: bool = False) -> bool:
+    """Whether a tensor or array is surely indexed by a mask, a list or a tensor with a dimension: that copies.
+
+    ``is_tensor``: what the index gives is a tensor, so that the base is one if nothing is known of it.
+    """
+    if is_basic_index(node):
+        return False
+    base = model.value(node.value)
+    only = subscript_index(node)
+    if base is None and only is not None and isinstance(model.value(only), Tensor) and is_mask(model, only):
+        return True  # nothing but a tensor is asked with a tensor of Booleans
+    if is_tensor and isinstance(base, (Output, type(None))):
+        index = subscript_index(node)
+        return index is not None and (_compares(model, index, node.value) or _copies(model, index))
+    if not (isinstance(base, (Tensor, Array)) or (isinstance(base, Batch) and not base.opaque)):
+        return False
+    if isinstance(base, Tensor) and base.or_number:
+        return False
+    if len(node.slice) == 1 and isinstance(subscript_index(node), cst.Tuple):
+        index = subscript_index(node)
+        assert isinstance(index, cst.Tuple)
+        return any(_copies(model, element.value) for element in index.elements)
+    indexes = (element.slice for element in node.slice)
+    return any(isinstance(index, cst.Index) and index.star is None and _copies(model, index.value) for index in indexes)
+
+
+def _compares(model: "Model", index: cst.BaseExpression, base: cst.BaseExpression) -> bool:
+    """Whether an index asks the items of the base: ``x[x < 0]``, ``mask = x != x``."""
+    path = dotted_path(base)
+    if isinstance(index, cst.Name):
+        bindings = model.reaching(index)
+        kept = bindings[0].value if len(bindings) == 1 and bindings[0].kind is BindingKind.ASSIGN else None
+        return isinstance(kept, cst.Comparison) and _compares(model, kept, base)
+    if path is None or not isinstance(index, cst.Comparison) or len(index.comparisons) != 1:
+        return False
+    is_question = not isinstance(index.comparisons[0].operator, (cst.Is, cst.IsNot, cst.In, cst.NotIn))
+    return is_question and path in (dotted_path(index.left), dotted_path(index.comparisons[0].comparator))
+
+
+def _copies(model: "Model", index: cst.BaseExpression) -> bool:
+    """Whether an index is surely none of number, slice, ``None``, ``...`` and 0-d tensor of a number."""
+    if isinstance(index, cst.List):
+        return all(isinstance(element, cst.Element) for element in index.elements)
+    if is_mask(model, index) or _is_called(model, index, _INDEXES):
+        return True
+    if isinstance(index, cst.Subscript) and len(index.slice) == 1 and isinstance(index.slice[0].slice, cst.Slice):
+        return _copies(model, index.value)  # some of several indexes: `torch.randperm(n)[:k]`
+    if isinstance(index, cst.Name):
+        # What is kept in a name is as certain as what stands in the brackets.
+        bindings = model.reaching(index)
+        if len(bindings) == 1 and bindings[0].kind is BindingKind.ASSIGN and not bindings[0].path:
+            kept = bindings[0].value
+            if isinstance(kept, (cst.Subscript, cst.Call)) and _copies(model, kept):
+                return True
+    if _is_part_of_indexes(model, index) or _is_array_of_list(model, index):
+        return True
+    value = model.value(index)
+    if isinstance(value, Tensor):
+        return value.scalar is False and not value.or_number
+    if isinstance(value, Elements):
+        return value.mutable and bool(value.items) and all(isinstance(item, Number) for item in value.items)
+    if isinstance(value, Repeated):
+        return value.kind in ("list", "range") and isinstance(value.item, Number) and _is_list(model, index)
+    return False
+
+
+def _is_part_of_indexes(model: "Model", node: cst.BaseExpression) -> bool:
+    """``np.where(mask)[0]``, ``torch.nonzero(mask)[:, 0]``, ``nonzero(mask).squeeze(1)``: never a single number."""
+    if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.args:
+        is_reshaped = node.func.attr.value in ("squeeze", "view", "reshape")
+        return is_reshaped and _is_called(model, node.func.value, frozenset({"nonzero", "argwhere"}))
+    if not isinstance(node, cst.Subscript) or not isinstance(node.value, cst.Call):
+        return False
+    if len(node.slice) > 1:
+        is_column = isinstance(node.slice[0].slice, cst.Slice)
+        return is_column and _is_called(model, node.value, frozenset({"nonzero", "argwhere"}))
+    of_tuple = _is_called(model, node.value, frozenset({"where"})) and len(node.value.args) == 1
+    of_array = isinstance(model.value(node.value), (Array, Elements)) or (
+        (model.qualified_name(node.value.func) or "").startswith("numpy.")
+    )
+    of_tuple = of_tuple or (of_array and _is_called(model, node.value, frozenset({"nonzero"})))
+    return of_tuple and isinstance(subscript_index(node), cst.Integer)
+
+
+def _is_array_of_list(model: "Model", node: cst.BaseExpression) -> bool:
+    """``np.array([0, 2])``."""
+    if not isinstance(node, cst.Call) or not node.args:
+        return False
+    name = model.qualified_name(node.func)
+    return name in ("numpy.array", "numpy.asarray") and isinstance(node.args[0].value, (cst.List, cst.ListComp))
+
+
+def _is_list(model: "Model", index: cst.BaseExpression) -> bool:
+    """Whether an expression is a list, not only something to loop over: ``range`` and a comprehension are."""
+    if isinstance(index, cst.ListComp):
+        return True
+    if isinstance(index, cst.Call):
+        return model.qualified_name(index.func) in ("builtins.range", "builtins.list")
+    bindings = model.reaching(index) if isinstance(index, cst.Name) else ()
+    return bool(bindings) and all(
+        binding.kind is BindingKind.ASSIGN
+        and not binding.path
+        and isinstance(binding.value, (cst.ListComp, cst.Call))
+        and _is_list(model, binding.value)
+        for binding in bindings
+    )
+
+
+def is_mask(model: "Model", node: cst.BaseExpression, depth: int = 0) -> bool:
+    """Whether an expression is surely a tensor or array of Booleans."""
+    if depth > MAX_STEPS or not isinstance(model.value(node), (Tensor, Array)):
+        return False
+    match node:
+        case cst.Comparison():
+            return True
+        case cst.UnaryOperation(operator=cst.BitInvert()):
+            return is_mask(model, node.expression, depth + 1)
+        case cst.BinaryOperation(operator=cst.BitAnd() | cst.BitOr() | cst.BitXor()):
+            return is_mask(model, node.left, depth + 1) or is_mask(model, node.right, depth + 1)
+        case cst.Call(func=cst.Attribute(value=receiver, attr=cst.Name(value=name))) if name in _SHAPING:
+            return is_mask(model, receiver, depth + 1)
+        case cst.Call():
+            dtype = argument(node, None, "dtype")
+            is_made = dtype is not None and model.qualified_name(dtype.value) in _BOOLEANS
+            return is_made or _is_called(model, node, _COMPARING)
+        case cst.Name() | cst.Attribute():
+            bindings = model.reaching(node)
+            return bool(bindings) and all(
+                binding.kind is BindingKind.ASSIGN
+                and not binding.path
+                and binding.value is not None
+                and is_mask(model, binding.value, depth + 1)
+                for binding in bindings
+            )
+    return False
+
+
+def _is_called(model: "Model", node: cst.BaseExpression, names: frozenset[str], depth: int = 0) -> bool:
+    """Whether an expression is the result of a function of a library, or method of a tensor, of such a name."""
+    if isinstance(node, cst.Name):
+        bindings = model.reaching(node) if depth <= MAX_STEPS else ()
+        return bool(bindings) and all(
+            binding.kind is BindingKind.ASSIGN
+            and not binding.path
+            and binding.value is not None
+            and _is_called(model, binding.value, names, depth + 1)
+            for binding in bindings
+        )
+    if not isinstance(node, cst.Call):
+        return False
+    callee = model.value(node.func)
+    if isinstance(callee, Symbol):
+        library, _, last = callee.name.rpartition(".")
+        return last in names and library.partition(".")[0] in ("torch", "paddle", "numpy")
+    if not isinstance(node.func, cst.Attribute) or node.func.attr.value not in names:
+        return False
+    return isinstance(model.value(node.func.value), (Tensor, Array, Batch))

@@ -1,0 +1,280 @@
+"""Leaves of the graph: tensors that were made, not computed, and that need a gradient."""
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.knowledge import lookup
+from mllint.semantic.names.receivers import method_of_receiver
+from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.names.uses import without_narrowing
+from mllint.semantic.values import Module, Tensor
+from mllint.syntax.shape import constant, dotted_path
+from mllint.syntax.walk import subtree
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+# The flags that say whether a tensor needs a gradient, and the value with which it does.
+FLAGS = {"requires_grad": True, "stop_gradient": False, "trainable": True}
+_WALKS = frozenset({"self.modules", "self.children", "self.sublayers"})
+
+
+def is_leaf(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether an expression is surely a leaf that needs a gradient where it stands.
+
+    Made as one (``requires_grad=True``, ``Parameter``), or a tensor without a graph whose flag is set on every way
+    here. An attribute that anything in the file may freeze is not known.
+    """
+    value = model.value(node)
+    if not isinstance(value, Tensor) or value.or_number:
+        return False
+    beginnings = _beginnings(model, node) if value.framework == "torch" else []
+    if (value.leaf and value.attached is True) or (beginnings and all(_is_made_as_leaf(item) for item in beginnings)):
+        return not _may_be_frozen(model, node)
+    path = dotted_path(node)
+    if path is None or value.attached is not False or _may_be_frozen(model, node):
+        return False
+    return is_flagged(model, node)
+
+
+def _is_made_as_leaf(binding: Binding) -> bool:
+    value = binding.scope.model.binding_value(binding)
+    return isinstance(value, Tensor) and value.leaf and value.attached is True and not value.or_number
+
+
+def _beginnings(model: "Model", node: cst.BaseExpression) -> list[Binding]:
+    """What binds a name, behind every ``w -= step``: that is the same tensor of torch again."""
+    found: list[Binding] = []
+    seen: set[int] = set()
+    pending = list(model.reaching(node))
+    while pending:
+        binding = pending.pop()
+        if id(binding) in seen:
+            continue
+        seen.add(id(binding))
+        if binding.kind is BindingKind.AUGMENTED and isinstance(binding.node, cst.AugAssign):
+            pending += model.reaching(binding.node.target)
+        else:
+            found.append(binding)
+    return found
+
+
+def is_flagged(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether ``node.requires_grad = True`` (in Paddle ``node.stop_gradient = False``) ran on every way to a place."""
+    path = dotted_path(node)
+    if path is None:
+        return False
+    scope = model.scope_of(node)
+    for flag, needed in FLAGS.items():
+        reaching = scope.reaching(f"{path}.{flag}", node)
+        if reaching.bindings and not reaching.may_be_unbound:
+            return all(item.value is not None and constant(item.value) is needed for item in reaching.bindings)
+    return False
+
+
+def is_parameter_of_module(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether an expression is an attribute of a module that surely holds a registered parameter."""
+    if not isinstance(node, cst.Attribute) or not isinstance(model.value(node.value), Module):
+        return False
+    value = model.value(node)
+    return isinstance(value, Tensor) and value.parameter and not value.or_number
+
+
+def is_changeable_leaf(model: "Model", node: cst.BaseExpression, statement: cst.CSTNode) -> bool:
+    """Whether a tensor is surely a leaf that needs a gradient at a place that nobody runs under ``no_grad``.
+
+    What the function itself made, or the module, is changed where it says so. A method may be called from another file,
+    under ``no_grad``: only those that this file calls, and those that run where gradients are wanted, are certain; none
+    is where a module of the file always runs with gradients switched off.
+    """
+    if isinstance(node, cst.Name) and _is_updated_by_gradient(model, node, statement):
+        return not _may_run_otherwise(model, statement) and _is_called_here(model, statement)
+    if _is_weight_of_layer(model, node):
+        return not _may_run_otherwise(model, statement) and not _may_be_frozen(model, node)
+    # What things are costs more than where they come from, and is asked last.
+    bindings = model.reaching(_root(node))
+    is_own = bool(bindings) and all(item.kind is not BindingKind.PARAMETER for item in bindings)
+    if not is_own and (_runs_without_gradients(model) or not _is_called_here(model, statement)):
+        return False
+    return is_leaf(model, node) and not _may_run_otherwise(model, statement)
+
+
+def _may_run_otherwise(model: "Model", node: cst.CSTNode) -> bool:
+    """Whether a context or decorator around a place may switch gradients off, or a branch asks for the flag."""
+    for ancestor in model.tree.ancestors(node):
+        if isinstance(ancestor, cst.With):
+            for item in ancestor.items:
+                context = item.item.func if isinstance(item.item, cst.Call) else item.item
+                if model.qualified_name(context) is None:
+                    return True
+        elif isinstance(ancestor, (cst.If, cst.IfExp)):
+            if _asks_for_flag(ancestor.test):
+                return True
+        elif isinstance(ancestor, cst.FunctionDef):
+            info = model.function_info(ancestor)
+            made = info.owner if info.name == "__init__" else None
+            if not info.is_transparent or (made is not None and _is_handed_on(model, made.name)):
+                return True
+    return False
+
+
+def _is_handed_on(model: "Model", name: str) -> bool:
+    """Whether a class is an argument, or the default of a parameter: where its instances are made is not seen."""
+    holders = (model.tree.parent(word) for word in model.names_by_word.get(name, ()))
+    return any(isinstance(holder, cst.Param) or (isinstance(holder, cst.Arg) and holder.keyword) for holder in holders)
+
+
+def _asks_for_flag(test: cst.BaseExpression) -> bool:
+    return any(isinstance(item, cst.Attribute) and item.attr.value in FLAGS for item in subtree(test))
+
+
+def _runs_without_gradients(model: "Model") -> bool:
+    """Whether a module of the file always switches gradients off when it runs, for all that it runs itself."""
+    for word in ("no_grad", "inference_mode"):
+        for name in model.names_by_word.get(word, ()):
+            holders = model.tree.ancestors(name)
+            decorator = next((item for item in holders if isinstance(item, cst.Decorator)), None)
+            function = None if decorator is None else model.tree.parent(decorator)
+            if isinstance(function, cst.FunctionDef) and function.name.value in ("forward", "__call__"):
+                return True
+    return False
+
+
+def _is_called_here(model: "Model", node: cst.CSTNode) -> bool:
+    function = model.enclosing_function(node)
+    if function is None or function.name.value in ("__init__", "forward"):
+        return True
+    calls = model.calls_by_word.get(function.name.value, ())
+    return any(model.enclosing_function(call) is not function for call in calls)
+
+
+def _is_updated_by_gradient(model: "Model", node: cst.Name, statement: cst.CSTNode) -> bool:
+    """Whether the variable of a loop over ``parameters()`` is changed by its own ``grad``: so it needs one."""
+    bindings = model.reaching(node)
+    if not bindings or any(binding.kind is not BindingKind.LOOP for binding in bindings):
+        return False
+    value = model.value(node)
+    if not (isinstance(value, Tensor) and value.parameter) and not all(_is_of_parameters(item) for item in bindings):
+        return False
+    path = f"{node.value}.grad"
+    return any(isinstance(part, cst.Attribute) and dotted_path(part) == path for part in subtree(statement))
+
+
+def _is_weight_of_layer(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether it is the weight of a layer that a module initializes: ``if isinstance(m, nn.Linear): m.bias``.
+
+    The layer is one of those that a loop walks over, or that ``apply`` gives to a function.
+    """
+    if not isinstance(node, cst.Attribute) or not isinstance(node.value, cst.Name):
+        return False
+    bindings = model.reaching(node.value)
+    if not bindings or any(binding.kind is not BindingKind.NARROWED for binding in bindings):
+        return False
+    tested = [binding.value for binding in bindings]
+    classes = [item for test in tested for item in (_elements(test) if isinstance(test, cst.Tuple) else [test])]
+    if not all(item is not None and _has_weight(model, item, node.attr.value) for item in classes):
+        return False
+    behind = without_narrowing(bindings)
+    return bool(behind) and all(_is_walked_over(model, item) or _is_applied(model, item) for item in behind)
+
+
+def _elements(display: cst.Tuple) -> list[cst.BaseExpression]:
+    return [element.value for element in display.elements]
+
+
+def _has_weight(model: "Model", tested: cst.BaseExpression, name: str) -> bool:
+    layer = model.qualified_name(tested)
+    state = None if layer is None else lookup.layer_state(layer)
+    return state is not None and name in state.keys
+
+
+def _is_walked_over(model: "Model", binding: Binding) -> bool:
+    call = binding.value
+    if binding.kind is not BindingKind.LOOP or not isinstance(call, cst.Call):
+        return False
+    return dotted_path(call.func) in _WALKS and _is_called_here(model, binding.node)
+
+
+def _is_applied(model: "Model", binding: Binding) -> bool:
+    """Whether it is the parameter of a function that ``apply`` surely runs where gradients are on."""
+    function = binding.scope.node
+    if binding.kind is not BindingKind.PARAMETER or not isinstance(function, cst.FunctionDef):
+        return False
+    applied = [
+        call
+        for call in model.calls_by_word.get("apply", ())
+        if call.args and (dotted_path(call.args[0].value) or "").rpartition(".")[2] == function.name.value
+    ]
+    return bool(applied) and all(model.gradients.off(call) is False for call in applied)
+
+
+def _is_of_parameters(binding: Binding) -> bool:
+    """Whether a loop goes over ``x.parameters()``, whatever ``x`` is: so much only modules have."""
+    call = binding.value
+    return isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute) and call.func.attr.value == "parameters"
+
+
+def _may_be_frozen(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether something in the file switches the gradient of the tensor off, or may do so.
+
+    A plain name can only be meant by its own text; an attribute is also reached through ``parameters()``.
+    """
+    path = dotted_path(node)
+    if path is None:
+        return False
+    for statement in model.tree.by_type.get(cst.Assign, ()):
+        for item in statement.targets:
+            target = item.target
+            if type(target) is cst.Attribute and target.attr.value in FLAGS:
+                means_it = _may_mean(model, target.value, node)
+                if means_it and constant(statement.value) is not FLAGS[target.attr.value]:
+                    return True
+    for call in model.calls_by_word.get("requires_grad_", ()):
+        on = constant(call.args[0].value) if call.args else True
+        if on is not True and isinstance(call.func, cst.Attribute) and _may_mean(model, call.func.value, node):
+            return True
+    return False
+
+
+def _may_mean(model: "Model", frozen: cst.BaseExpression, node: cst.BaseExpression) -> bool:
+    """Whether what is frozen may be, or hold, a tensor."""
+    if isinstance(node, cst.Name):
+        return dotted_path(frozen) == node.value
+    return any(_may_hold(model, holder, node) for holder in _frozen_with(model, frozen))
+
+
+def _frozen_with(model: "Model", frozen: cst.BaseExpression) -> list[cst.BaseExpression]:
+    """What is frozen, or, of the variable of a loop over ``x.parameters()``, ``x``."""
+    if not isinstance(frozen, cst.Name):
+        return [frozen]
+    looped = [binding.value for binding in model.reaching(frozen) if binding.kind is BindingKind.LOOP]
+    holders = [
+        call.func.value
+        for call in looped
+        if isinstance(call, cst.Call)
+        and isinstance(call.func, cst.Attribute)
+        and call.func.attr.value in ("parameters", "named_parameters")
+    ]
+    return holders or [frozen]
+
+
+def _may_hold(model: "Model", holder: cst.BaseExpression, node: cst.BaseExpression) -> bool:
+    """Whether a tensor may be a part of what a path leads to: not where it is another part of the same thing."""
+    path, held = dotted_path(node), dotted_path(holder)
+    value = model.value(holder)
+    if isinstance(holder, cst.Name) and isinstance(value, Tensor) and not value.parameter:
+        return False  # a tensor of some function
+    if path is None or held is None or path.partition(".")[0] != held.partition(".")[0]:
+        return True
+    methods = method_of_receiver(model, _root(node)), method_of_receiver(model, _root(holder))
+    own, other = (None if method is None else method.owner for method in methods)
+    if own is not None and other is not None and own not in other.lineage and other not in own.lineage:
+        return False
+    return f"{path}.".startswith(f"{held}.")
+
+
+def _root(node: cst.BaseExpression) -> cst.BaseExpression:
+    while isinstance(node, cst.Attribute):
+        node = node.value
+    return node

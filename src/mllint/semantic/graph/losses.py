@@ -1,0 +1,39 @@
+"""What a ``backward()`` call is made on, and with which options."""
+
+import libcst as cst
+
+from mllint.semantic.expressions.hints import is_called_loss
+from mllint.syntax.shape import argument, constant, dotted_path
+
+# Calls that walk the graph backwards, and those that may.
+WALKING = frozenset({
+    "backward", "manual_backward", "grad", "minimize", "scale_loss", "autograd_backward", "jacobian", "hessian", "vjp",
+})  # fmt: skip
+
+
+def loss_of(call: cst.Call) -> cst.BaseExpression | None:
+    """``loss`` of ``loss.backward()``, ``scaler.scale(loss).backward()``, ``torch.autograd.backward(loss)``."""
+    if not isinstance(call.func, cst.Attribute):
+        return None
+    positional = [arg.value for arg in call.args if arg.keyword is None]
+    receiver = call.func.value
+    is_function = (dotted_path(receiver) or "").rpartition(".")[2] == "autograd"
+    if call.func.attr.value == "manual_backward" or is_function:
+        return positional[0] if positional else None
+    if positional and is_called_loss(positional[0]) and not is_called_loss(receiver):
+        return positional[0]
+    if isinstance(receiver, cst.Call) and isinstance(receiver.func, cst.Attribute):
+        is_scaled = receiver.func.attr.value == "scale" and len(receiver.args) == 1
+        return receiver.args[0].value if is_scaled else receiver
+    return receiver
+
+
+def retaining(call: cst.Call) -> cst.Arg | None:
+    """The argument of a ``backward()`` call that surely keeps the graph; ``None`` when there is none."""
+    found = argument(call, None, "retain_graph")
+    if found is None and isinstance(call.func, cst.Attribute) and loss_of(call) is call.func.value:
+        found = argument(call, 1)
+    creating = argument(call, None, "create_graph")
+    if found is None or constant(found.value) is not True:
+        return None
+    return found if creating is None or constant(creating.value) is False else None

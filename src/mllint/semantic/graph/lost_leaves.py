@@ -1,0 +1,208 @@
+"""Leaves that are made and used up in one expression: what is kept is computed from them and no leaf itself."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.knowledge import lookup
+from mllint.semantic.names.receivers import method_of_receiver
+from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.names.uses import bound_by, reads, uses
+from mllint.semantic.values import Elements, Module, Number, Object, Symbol, Tensor, Text
+from mllint.syntax.shape import argument, constant, dotted_path, fingerprint, last_word
+from mllint.syntax.walk import subtree
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+# Methods that give the leaf itself where nothing is to be done, as on the CPU or for the default type.
+_OFTEN_NOTHING = frozenset({"float", "cpu", "contiguous", "pin_memory", "type", "type_as", "requires_grad_"})
+_LEAF_MAKERS = frozenset({"Parameter", "Variable", "requires_grad_"})
+_KEEPS_GRADIENT = frozenset({"retain_grad", "register_hook", "requires_grad_"})
+
+
+@dataclass(frozen=True, slots=True)
+class LostLeaf:
+    """``leaf`` is the call that makes it, ``kept`` the expression computed from it, ``by`` what computes it."""
+
+    leaf: cst.Call
+    kept: cst.BaseExpression
+    by: str
+    is_parameter: bool
+
+
+def lost_leaf(model: "Model", statement: cst.Assign) -> LostLeaf | None:
+    """The leaf that an assignment loses, where the thing that it keeps is surely meant to be one."""
+    if len(statement.targets) != 1 or dotted_path(statement.targets[0].target) is None:
+        return None
+    found = _inside(model, statement.value)
+    value = None if found is None else model.value(statement.value)
+    if found is None or (isinstance(value, Tensor) and (value.leaf or value.attached is False)):
+        return None
+    if found.is_parameter and _is_attribute_of_module(model, statement.targets[0].target):
+        return None  # a module that does not take up what it is given: ML404
+    binding = next(iter(bound_by(model, statement)), None)
+    return found if binding is not None and _is_wanted(model, binding, statement, found) else None
+
+
+def _is_attribute_of_module(model: "Model", target: cst.BaseExpression) -> bool:
+    method = method_of_receiver(model, target.value) if isinstance(target, cst.Attribute) else None
+    return method is not None and method.owner is not None and method.owner.framework is not None
+
+
+def _inside(model: "Model", node: cst.BaseExpression) -> LostLeaf | None:
+    """The leaf at the bottom of a chain of methods and arithmetic with numbers and plain tensors."""
+    whole, by, moved = node, "", None
+    while True:
+        match node:
+            case cst.Call() if by and _makes_leaf(model, node):
+                value = model.value(node)
+                is_there = moved is not None and whole is moved and is_made_there(model, node, moved)
+                return None if is_there else LostLeaf(node, whole, by, isinstance(value, Tensor) and value.parameter)
+            case cst.Call(func=cst.Attribute(value=receiver, attr=cst.Name(value=name))):
+                if by and name == "requires_grad_":
+                    return None
+                if model.qualified_name(node.func) is not None or not _computes(model, node, name):
+                    return None
+                moved = node if name in ("to", "cuda") else moved
+                by, node = f"{name}()", receiver
+            case cst.UnaryOperation(operator=cst.Minus()):
+                by, node = "arithmetic", node.expression
+            case cst.BinaryOperation():
+                sides = [side for side in (node.left, node.right) if not _is_number(model, side)]
+                if len(sides) != 1:
+                    return None
+                by, node = "arithmetic", sides[0]
+            case _:
+                return None
+
+
+def _is_number(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether a factor is a number, or what a function of ``math`` or numpy makes of one."""
+    if isinstance(model.value(node), (Number, Text)):
+        return True
+    name = model.qualified_name(node.func) if isinstance(node, cst.Call) else None
+    return name is not None and name.partition(".")[0] in ("math", "numpy")
+
+
+def _makes_leaf(model: "Model", call: cst.Call) -> bool:
+    if not says_leaf(call):
+        return False
+    value = model.value(call)
+    is_made_here = isinstance(model.value(call.func), Symbol)
+    if isinstance(call.func, cst.Attribute) and call.func.attr.value == "requires_grad_":
+        is_made_here = isinstance(call.func.value, cst.Call)
+    return is_made_here and isinstance(value, Tensor) and value.leaf and value.framework == "torch"
+
+
+def says_leaf(call: cst.Call) -> bool:
+    """Whether a call says by its words that it makes a leaf."""
+    if last_word(call.func) in _LEAF_MAKERS:
+        return True
+    return any(arg.keyword is not None and arg.keyword.value == "requires_grad" for arg in call.args)
+
+
+def _computes(model: "Model", call: cst.Call, name: str) -> bool:
+    """Whether a method gives a new tensor of the graph, at least on a GPU."""
+    fact = lookup.tensor_method("torch", name)
+    if fact is None or fact.returns != "tensor" or name in _OFTEN_NOTHING or name == "detach":
+        return False
+    if name != "to":
+        return True
+    where = argument(call, 0, "device")
+    if where is None or len(call.args) != 1:
+        return False
+    known = constant(where.value)
+    if isinstance(known, str):
+        return not known.startswith("cpu")
+    name_of = model.qualified_name(where.value)
+    return name_of is None or not name_of.startswith("torch.")
+
+
+def is_made_there(model: "Model", leaf: cst.Call, move: cst.Call) -> bool:
+    """Whether the call that makes the leaf may make it on the device to which it is moved: the move does nothing then.
+
+    It names that device, or what is there (``zeros_like(x)`` of ``to(x.device)``), or is given what has been computed.
+    """
+    wanted = {fingerprint(arg.value) for arg in move.args}
+    beside = [arg.value.value for arg in move.args if isinstance(arg.value, cst.Attribute) and _is_device(arg.value)]
+    if beside and _is_given_tensor(model, leaf):
+        return True
+    wanted |= {fingerprint(other) for other in beside}
+    for node in (part for arg in leaf.args for part in subtree(arg)):
+        if isinstance(node, cst.Attribute) and node.attr.value == "cuda":
+            return True
+        if isinstance(node, cst.Arg) and fingerprint(node.value) in wanted:
+            return True
+    return False
+
+
+def _is_device(node: cst.Attribute) -> bool:
+    return node.attr.value == "device"
+
+
+def _is_given_tensor(model: "Model", leaf: cst.Call) -> bool:
+    """Whether a leaf is made of a tensor that has a name: ``Parameter(mean)``, not ``Parameter(torch.zeros(3))``."""
+    name = (model.qualified_name(leaf.func) or "").rpartition(".")[2]
+    return name in ("Parameter", "Variable") and bool(leaf.args) and dotted_path(leaf.args[0].value) is not None
+
+
+def _is_wanted(model: "Model", binding: Binding, statement: cst.Assign, found: LostLeaf) -> bool:
+    """Whether somebody asks for the gradient of what is kept, gives it to an optimizer, or takes it for a parameter."""
+    owner = model.enclosing_function(statement)
+    info = None if owner is None else model.function_info(owner)
+    if "." in binding.key:
+        is_own = info is not None and binding.key.partition(".")[0] == info.self_name
+        if not is_own or info is None or info.owner is None or binding.key.count(".") > 1:
+            return False
+        if found.is_parameter and isinstance(info.owner.instance(), Module):
+            return not _is_registered_later(model, binding.key)
+    places = list(reads(model, binding.key) if "." in binding.key else uses(model, binding))
+    attributes = [parent for node in places if isinstance(parent := model.tree.parent(node), cst.Attribute)]
+    asked = {parent.attr.value for parent in attributes}
+    if asked & _KEEPS_GRADIENT:
+        return False
+    gradients = [parent for parent in attributes if parent.attr.value == "grad"]
+    if any(not isinstance(model.tree.parent(parent), cst.AssignTarget) for parent in gradients):
+        return True
+    return any(_is_given_to_optimizer(model, node) for node in places)
+
+
+def _is_registered_later(model: "Model", key: str) -> bool:
+    """Whether the attribute is bound again: to a parameter made of what is kept, for instance."""
+    bindings = [
+        binding
+        for scope_node in model.tree.by_type.get(cst.FunctionDef, ())
+        for binding in model.scope(scope_node).bindings.get(key, ())
+        if binding.kind in (BindingKind.ASSIGN, BindingKind.ANNOTATED)
+    ]
+    return len(bindings) > 1
+
+
+def _is_given_to_optimizer(model: "Model", node: cst.CSTNode) -> bool:
+    """Whether it stands in the list that an optimizer is built with, directly or through the name of the list."""
+    container: cst.CSTNode | None = None
+    for ancestor in model.tree.ancestors(node):
+        if isinstance(ancestor, (cst.List, cst.Tuple)):
+            container = ancestor
+        elif isinstance(ancestor, cst.Call):
+            value = model.value(ancestor)
+            return container is not None and isinstance(value, Object) and value.kind == "optimizer"
+        elif isinstance(ancestor, cst.Assign):
+            return ancestor.value is container and any(_lists_for_optimizer(model, item) for item in ancestor.targets)
+        elif not isinstance(ancestor, (cst.BaseElement, cst.Arg, cst.Dict, cst.DictElement)):
+            return False
+    return False
+
+
+def _lists_for_optimizer(model: "Model", target: cst.AssignTarget) -> bool:
+    path = dotted_path(target.target)
+    for node in () if path is None else reads(model, path):
+        argument_of = model.tree.parent(node)
+        call = None if argument_of is None else model.tree.parent(argument_of)
+        if isinstance(argument_of, cst.Arg) and isinstance(call, cst.Call) and call.args[0] is argument_of:
+            value = model.value(call)
+            if isinstance(value, Object) and value.kind == "optimizer" and isinstance(model.value(node), Elements):
+                return True
+    return False

@@ -1,0 +1,110 @@
+"""Objects of the project that add up what a method of theirs is given: meters, histories, loggers."""
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.semantic.graph.accumulation import Accumulator
+from mllint.semantic.graph.tensor_uses import TensorUses
+from mllint.semantic.names.definitions import FunctionInfo
+from mllint.semantic.names.operands import operands
+from mllint.semantic.names.scopes import BindingKind
+from mllint.semantic.values import Function, Instance, Number
+from mllint.syntax.shape import argument, dotted_path, has_star_arguments
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+    from mllint.semantic.names.definitions import ClassInfo
+
+
+class Meter(Accumulator):
+    """A meter seen from the call that gives it something to add; ``total`` is the attribute it is added to."""
+
+    def __init__(
+        self,
+        model: "Model",
+        call: cst.Call,
+        meter: cst.BaseExpression,
+        added: cst.BaseExpression,
+        loop: cst.For | cst.While,
+        total: tuple["ClassInfo", str],
+    ) -> None:
+        super().__init__(model, call, meter, dotted_path(meter) or "", added, loop)
+        self.total = total
+
+    @cached_property
+    def is_number(self) -> bool:
+        """Whether the total in the meter begins as a Python number, and nobody takes what it holds for a tensor."""
+        definition, attribute = self.total
+        beginnings = [item for item in definition.assignments(attribute) if item.kind is not BindingKind.AUGMENTED]
+        values = [None if item.value is None else item.scope.model.value(item.value) for item in beginnings]
+        is_number = bool(values) and all(isinstance(value, Number) for value in values)
+        held = (self.model.tree.parent(use.node) for use in self._uses)
+        return is_number and not TensorUses().any_of(
+            self.model, [item for item in held if isinstance(item, cst.Attribute)]
+        )
+
+
+def fed(model: "Model", call: cst.Call) -> Meter | None:
+    """The accumulation that the statement ``meter.update(x)`` in a loop is; ``None`` for every other call."""
+    if not isinstance(call.func, cst.Attribute) or has_star_arguments(call):
+        return None
+    loop = _loop(model, call)
+    callee = model.value(call.func) if loop is not None and dotted_path(call.func.value) is not None else None
+    if loop is None or not isinstance(callee, Function) or not isinstance(callee.receiver, Instance):
+        return None
+    info = callee.definition
+    for position, parameter in enumerate(info.parameters[1:]):
+        given = argument(call, position, parameter.name.value)
+        total = None if given is None else _total(info, parameter.name.value)
+        if given is not None and total is not None:
+            return Meter(model, call, call.func.value, given.value, loop, (callee.receiver.definition, total))
+    return None
+
+
+def _loop(model: "Model", call: cst.Call) -> cst.For | cst.While | None:
+    """The innermost loop around a call that is a statement of its own."""
+    if not isinstance(model.tree.parent(call), cst.Expr):
+        return None
+    for ancestor in model.tree.ancestors(call):
+        if isinstance(ancestor, (cst.For, cst.While)):
+            return ancestor
+        if isinstance(ancestor, (cst.FunctionDef, cst.ClassDef, cst.Lambda)):
+            return None
+    return None
+
+
+def _total(info: FunctionInfo, parameter: str) -> str | None:
+    """The attribute to which a method adds a parameter with its graph; ``None`` where it adds it to nothing.
+
+    A class that runs backward passes itself may collect on purpose.
+    """
+    model, owner = info.model, info.owner
+    if owner is None or any(_is_in(model, call, owner) for call in model.backward.calls):
+        return None
+    for statement in model.tree.by_type.get(cst.AugAssign, ()):
+        path = dotted_path(statement.target) if model.enclosing_function(statement) is info.node else None
+        if path is None or not isinstance(statement.operator, cst.AddAssign):
+            continue
+        root, _, attribute = path.partition(".")
+        if root == info.self_name and any(_is_parameter(model, node, parameter) for node in operands(statement.value)):
+            return attribute
+    for call in model.calls_by_word.get("append", ()):
+        if model.enclosing_function(call) is not info.node or len(call.args) != 1 or call.args[0].star:
+            continue
+        path = dotted_path(call.func.value) if isinstance(call.func, cst.Attribute) else None
+        root, _, attribute = (path or "").partition(".")
+        if root == info.self_name and attribute and _is_parameter(model, call.args[0].value, parameter):
+            return attribute
+    return None
+
+
+def _is_in(model: "Model", call: cst.Call, owner: "ClassInfo") -> bool:
+    return any(ancestor is owner.node for ancestor in model.tree.ancestors(call))
+
+
+def _is_parameter(model: "Model", node: cst.BaseExpression, parameter: str) -> bool:
+    """Whether a name stands for what the parameter was given, and nothing else."""
+    bindings = model.reaching(node)
+    return dotted_path(node) == parameter and [item.kind for item in bindings] == [BindingKind.PARAMETER]

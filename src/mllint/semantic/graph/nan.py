@@ -1,0 +1,138 @@
+"""What is NaN, and what may be that very object."""
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.values import Function, Instance, Module
+from mllint.syntax.shape import dotted_path, string_literal
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+_CONSTANTS = {
+    "math.nan": "math",
+    "numpy.nan": "numpy",
+    "numpy.NaN": "numpy",
+    "numpy.NAN": "numpy",
+    "torch.nan": "torch",
+    "paddle.nan": "paddle",
+}
+# Functions that make a NaN of the text "nan", and whose it is.
+_FROM_TEXT = {
+    "builtins.float": "math",
+    "numpy.float16": "numpy",
+    "numpy.float32": "numpy",
+    "numpy.float64": "numpy",
+}
+# Functions that make a tensor or array of the NaN they are given.
+_FROM_NAN = {
+    "torch.tensor": "torch",
+    "torch.as_tensor": "torch",
+    "paddle.to_tensor": "paddle",
+    "numpy.array": "numpy",
+    "numpy.asarray": "numpy",
+    **_FROM_TEXT,
+}
+_MAX_STEPS = 4
+
+
+def library_of_nan(model: "Model", node: cst.BaseExpression, steps: int = 0) -> str | None:
+    """Whose NaN an expression is: ``math``, ``numpy``, ``torch`` or ``paddle``; ``None`` when it is not surely one."""
+    if steps > _MAX_STEPS:
+        return None
+    match node:
+        case cst.Call():
+            return _made(model, node, steps)
+        case cst.UnaryOperation(operator=cst.Minus() | cst.Plus()):
+            return library_of_nan(model, node.expression, steps + 1)
+        case cst.Name() | cst.Attribute():
+            found = _CONSTANTS.get(model.qualified_name(node) or "")
+            return found or _bound(model, node, steps)
+    return None
+
+
+def _made(model: "Model", call: cst.Call, steps: int) -> str | None:
+    if not call.args or call.args[0].star or call.args[0].keyword is not None:
+        return None
+    given, name = call.args[0].value, model.qualified_name(call.func)
+    if name is None:
+        return None
+    text = string_literal(given)
+    if text is not None:
+        is_nan = len(call.args) == 1 and text.strip().lstrip("+-").lower() == "nan"
+        return _FROM_TEXT.get(name) if is_nan else None
+    return _FROM_NAN.get(name) if name in _FROM_NAN and library_of_nan(model, given, steps + 1) else None
+
+
+def _bound(model: "Model", node: cst.BaseExpression, steps: int) -> str | None:
+    """The NaN that a name always stands for: it is bound once, to a NaN."""
+    binding = only_binding(model, node)
+    if binding is None or binding.path or binding.value is None:
+        return None
+    if binding.kind not in (BindingKind.ASSIGN, BindingKind.ANNOTATED):
+        return None
+    return library_of_nan(binding.scope.model, binding.value, steps + 1)
+
+
+def only_binding(model: "Model", node: cst.BaseExpression) -> Binding | None:
+    """The binding of a name in its scope or an outer one, where it is the only one of that name there."""
+    key = dotted_path(node)
+    scope = model.scope_of(node)
+    if key is None:
+        return None
+    if key in scope.bindings:
+        reaching = model.reaching(node)
+        return reaching[0] if len(reaching) == 1 else None
+    outer = scope.parent
+    while outer is not None:
+        if not outer.is_class and key in outer.bindings:
+            return outer.bindings[key][0] if len(outer.bindings[key]) == 1 else None
+        outer = outer.parent
+    return None
+
+
+def may_be_that_object(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether an expression may give the very NaN object that the code wrote somewhere as a default or beginning."""
+    return _may_be(model, node, 0)
+
+
+def _may_be(model: "Model", node: cst.BaseExpression, steps: int) -> bool:
+    if steps > _MAX_STEPS:
+        return False
+    if library_of_nan(model, node) is not None:
+        return True
+    if isinstance(node, cst.Call):  # options.get("fill", np.nan)
+        return any(library_of_nan(model, arg.value) is not None for arg in node.args)
+    bindings = list(model.reaching(node))
+    owner = model.value(node.value) if isinstance(node, cst.Attribute) else None
+    if isinstance(node, cst.Attribute) and isinstance(owner, (Instance, Module)) and owner.definition is not None:
+        bindings += owner.definition.assignments(node.attr.value)
+    return any(_may_bind(binding, steps) for binding in bindings)
+
+
+def _may_bind(binding: Binding, steps: int) -> bool:
+    source = binding.node.default if isinstance(binding.node, cst.Param) else binding.value
+    if source is None:
+        return False
+    model = binding.scope.model
+    if isinstance(source, cst.Call) and _may_return(model, source, binding.path, steps + 1):
+        return True
+    return not binding.path and _may_be(model, source, steps + 1)
+
+
+def _may_return(model: "Model", call: cst.Call, path: tuple[int | None, ...], steps: int) -> bool:
+    """Whether a function of the project may give a NaN that stands in it, as the part of its result at a path."""
+    callee = model.value(call.func)
+    if not isinstance(callee, Function) or steps > _MAX_STEPS:
+        return False
+    definition = callee.definition
+    for statement in definition.scope.returns:
+        part: cst.BaseExpression | None = statement.value
+        for index in path:
+            items = part.elements if isinstance(part, (cst.Tuple, cst.List)) else ()
+            part = items[index].value if index is not None and index < len(items) else None
+        if part is not None and _may_be(definition.model, part, steps + 1):
+            return True
+    return False

@@ -1,0 +1,208 @@
+"""Where an expression statement stands: whether anybody wants its result, and whether it can be assigned there."""
+
+import re
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.semantic.files.testing import context_name, is_in_a_test
+from mllint.semantic.graph.additions import augmented
+from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.names.uses import without_narrowing
+from mllint.semantic.values import Batch, ClassObject, Elements, Instance, Module, Repeated, Symbol, Tensor, Text
+from mllint.syntax.shape import dotted_path
+from mllint.syntax.walk import children
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+# Words in the names of context managers in which an error, a warning or a measurement is the point.
+_ERROR_WORDS = ("raises", "warns", "assert", "suppress")
+_MEASURING_WORDS = ("profile", "timer", "timeit", "benchmark", "stopwatch")
+# Where notebooks that were exported as scripts begin a new cell: the last expression of a cell is shown.
+_CELL = re.compile(r"#\s*(%%|In\s?\[|<codecell>|\+\s*$|#{18,}\s*$)")
+
+
+def wants_no_result(model: "Model", statement: cst.BaseSmallStatement) -> bool:
+    """Whether an expression stands there for its error, for the time it takes, or to be shown in a notebook."""
+    line = model.tree.parent(statement)
+    child: cst.CSTNode = statement
+    for ancestor in model.tree.ancestors(statement):
+        if isinstance(ancestor, cst.With):
+            names = [context_name(item.item) for item in ancestor.items]
+            words = (*_ERROR_WORDS, *_MEASURING_WORDS) if line in ancestor.body.body else _ERROR_WORDS
+            if any(word in name for name in names for word in words):
+                return True
+        elif isinstance(ancestor, cst.Try):
+            if ancestor.handlers and child is ancestor.body and _is_tried_out(model, statement, ancestor.body):
+                return True
+        elif isinstance(ancestor, (cst.For, cst.While)):
+            if _only_spends_time(ancestor):
+                return True
+        elif isinstance(ancestor, (cst.FunctionDef, cst.ClassDef)):
+            return False
+        child = ancestor
+    return _ends_a_cell(model, line)
+
+
+def _is_tried_out(model: "Model", statement: cst.BaseSmallStatement, body: cst.BaseSuite) -> bool:
+    """Whether nothing in the rest of a ``try`` body reads what a statement of it is about: its error is the point."""
+    line = model.tree.parent(statement)
+    position = next((index for index, item in enumerate(body.body) if item is line), None)
+    if position is None:
+        return False
+    about = {name.value for name in _names_in(statement) if not isinstance(model.value(name), Symbol)}
+    return not any(name.value in about for item in body.body[position + 1 :] for name in _names_in(item))
+
+
+def _names_in(node: cst.CSTNode) -> list[cst.Name]:
+    found: list[cst.Name] = []
+    pending = [node]
+    while pending:
+        current = pending.pop()
+        if isinstance(current, cst.Name):
+            found.append(current)
+        elif isinstance(current, cst.Attribute):
+            pending.append(current.value)  # the last name is no name of the scope
+        elif isinstance(current, cst.Arg):
+            pending.append(current.value)
+        else:
+            pending.extend(children(current))
+    return found
+
+
+def _only_spends_time(loop: cst.For | cst.While) -> bool:
+    """Whether a loop repeats expressions without a name for the round, as a measurement does."""
+    if not isinstance(loop, cst.For) or not isinstance(loop.target, cst.Name) or not isinstance(loop.iter, cst.Call):
+        return False
+    if dotted_path(loop.iter.func) != "range" or not isinstance(loop.body, cst.IndentedBlock):
+        return False
+    return all(
+        isinstance(line, cst.SimpleStatementLine) and all(isinstance(part, cst.Expr) for part in line.body)
+        for line in loop.body.body
+    )
+
+
+def _ends_a_cell(model: "Model", line: cst.CSTNode | None) -> bool:
+    """Whether a line of the module is the last of a notebook cell, whose value the notebook shows."""
+    body = model.tree.module.body
+    position = next((index for index, item in enumerate(body) if item is line), None)
+    if position is None:
+        return False
+    if position + 1 < len(body):
+        return any(_CELL.match(text) for text in _comments_before(body[position + 1]))
+    return any(_CELL.match(text) for item in body for text in _comments_before(item)) or any(
+        _CELL.match(empty.comment.value) for empty in model.tree.module.header if empty.comment is not None
+    )
+
+
+def _comments_before(node: cst.CSTNode) -> list[str]:
+    lines = getattr(node, "leading_lines", ())
+    return [line.comment.value for line in lines if line.comment is not None]
+
+
+def root_of_chain(model: "Model", node: cst.BaseExpression) -> cst.BaseExpression | None:
+    """The name, attribute or item that a chain of method calls starts from; ``None`` when that is a fresh value."""
+    while type(node) is cst.Call and type(node.func) is cst.Attribute:
+        if model.library_name(node.func) is not None:
+            return None
+        node = node.func.value
+    return node if isinstance(node, (cst.Name, cst.Attribute, cst.Subscript)) else None
+
+
+_NUMBER_TAKERS = frozenset({
+    "print", "float", "int", "str", "round", "format", "append", "add_scalar", "add_scalars", "info", "debug",
+    "warning", "log", "write", "set_postfix", "set_description", "update", "max", "min",
+})  # fmt: skip
+
+
+def wants_number(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether the place of an expression asks for a number: it is printed, formatted, logged or added to a total."""
+    child: cst.CSTNode = node
+    for ancestor in model.tree.ancestors(node):
+        if isinstance(ancestor, (cst.FormattedStringExpression, cst.DictElement)):
+            return True
+        if isinstance(ancestor, cst.BinaryOperation) and isinstance(ancestor.operator, cst.Modulo):
+            return isinstance(model.value(ancestor.left), Text)
+        if isinstance(ancestor, cst.Call):
+            path = dotted_path(ancestor.func) or "." + _last_name(ancestor.func)
+            return child is not ancestor.func and path.rpartition(".")[2] in _NUMBER_TAKERS
+        if isinstance(ancestor, cst.AugAssign):
+            total = augmented(model, ancestor)
+            return total is not None and not total.needs_graph
+        if not isinstance(ancestor, (cst.Arg, cst.Element, cst.Tuple, cst.List, cst.FormattedString, cst.IfExp)):
+            return False
+        child = ancestor
+    return False
+
+
+def _last_name(node: cst.BaseExpression) -> str:
+    return node.attr.value if isinstance(node, cst.Attribute) else ""
+
+
+def is_tried_out(model: "Model", target: cst.BaseExpression, statement: cst.CSTNode) -> bool:
+    """Whether something is done with a thing only to see whether it works: in a test, or as the last that is done."""
+    return is_in_a_test(model, statement) or not is_read_below(model, target, statement)
+
+
+def is_read_below(model: "Model", target: cst.BaseExpression, statement: cst.CSTNode) -> bool:
+    """Whether the scope of a statement reads a name or dotted path in a later statement."""
+    key = dotted_path(target)
+    scope = model.scope_of(statement)
+    place = scope.place_of(statement)
+    if key is None or place is None:
+        return False
+    bindings = set(model.reaching(target))
+    for name in model.names_by_word.get(key.rpartition(".")[2], ()):
+        parent = model.tree.parent(name)
+        whole = parent if isinstance(parent, cst.Attribute) and parent.attr is name else name
+        if dotted_path(whole) != key or model.scope_of(whole) is not scope:
+            continue
+        there = scope.place_of(whole)
+        if there is None or there[1] <= place[1] or _is_target(model, whole):
+            continue
+        if not bindings or bindings & set(model.reaching(whole)):
+            return True
+    return False
+
+
+def _is_target(model: "Model", node: cst.CSTNode) -> bool:
+    """Whether a name is assigned to, not read."""
+    child, parent = node, model.tree.parent(node)
+    while isinstance(parent, (cst.BaseElement, cst.Tuple, cst.List)):
+        child, parent = parent, model.tree.parent(parent)
+    return isinstance(parent, _BINDING) and parent.target is child
+
+
+_BINDING = (cst.AssignTarget, cst.AnnAssign, cst.For, cst.CompFor, cst.NamedExpr, cst.Del)
+
+
+def can_be_rebound(model: "Model", target: cst.BaseExpression, statement: cst.CSTNode) -> bool:
+    """Whether ``target = ...`` in place of a statement rebinds the very thing that the code below reads."""
+    if isinstance(target, cst.Name):
+        bindings = without_narrowing(model.reaching(target))
+        return bool(bindings) and all(_keeps(model, binding, target, statement) for binding in bindings)
+    if isinstance(target, cst.Subscript):
+        held = model.value(target.value)
+        return not (isinstance(held, Elements) and not held.mutable) and not isinstance(held, Repeated)
+    if not isinstance(target, cst.Attribute) or dotted_path(target) is None:
+        return False
+    value, owner = model.value(target), model.value(target.value)
+    if isinstance(owner, (Symbol, ClassObject)):
+        return False
+    if isinstance(owner, (Instance, Module)) and not _lets_assign(owner, target.attr.value):
+        return False
+    return isinstance(value, Module) or (isinstance(value, Tensor) and not value.parameter and not value.or_number)
+
+
+def _keeps(model: "Model", binding: Binding, target: cst.BaseExpression, statement: cst.CSTNode) -> bool:
+    """Whether code below sees the rebound name; the elements of a list do not change with the loop's variable."""
+    if binding.kind is BindingKind.LOOP and not isinstance(model.binding_value(binding), Batch):
+        return is_read_below(model, target, statement)
+    return True
+
+
+def _lets_assign(owner: Instance | Module, name: str) -> bool:
+    """Whether the class lets the attribute be assigned: it is no property, and no field of a tuple or frozen class."""
+    definition = owner.definition
+    return definition is None or (definition.is_mutable and definition.method(name) is None)

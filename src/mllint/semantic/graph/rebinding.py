@@ -1,0 +1,246 @@
+"""Assignments that are meant to change a parameter, and bind its name to another tensor instead."""
+
+import enum
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.knowledge import lookup
+from mllint.semantic.graph.leaves import FLAGS, is_parameter_of_module
+from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.names.uses import bound_by, reads, uses
+from mllint.semantic.values import Framework, Module, Tensor
+from mllint.syntax.shape import constant, dotted_path
+from mllint.syntax.walk import subtree
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+# What makes a leaf of a tensor again, or keeps the gradient of one that is none.
+_REVIVING = frozenset({*FLAGS, "requires_grad_", "retain_grad", "retain_grads", "register_hook", "is_leaf"})
+_NEW_LEAVES = frozenset({*_REVIVING, "Parameter", "Variable"})
+_PATHS = frozenset({cst.Name, cst.Attribute})
+# What gives no tensor and computes with none.
+_LITERALS = frozenset({
+    cst.SimpleString, cst.Integer, cst.Float, cst.Dict, cst.DictComp, cst.FormattedString, cst.Lambda, cst.Set,
+})  # fmt: skip
+
+
+class Form(enum.Enum):
+    """What becomes of the parameter."""
+
+    LOST = "lost"
+    """The new tensor is read by nobody; the parameter stays as it was."""
+    REPLACED = "replaced"
+    """The code goes on with the new tensor, which is no leaf or needs no gradient."""
+    REFUSED = "refused"
+    """A module does not take a tensor in the place of a parameter: it raises."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rebound:
+    """An assignment to the name of a parameter."""
+
+    path: str
+    form: Form
+    framework: Framework
+
+
+def may_rebind(statement: cst.Assign | cst.AugAssign) -> bool:
+    """Whether one name or attribute is assigned: where it is not, ``rebound`` gives nothing."""
+    if statement.__class__ is cst.AugAssign:
+        return statement.target.__class__ in _PATHS
+    targets = statement.targets  # type: ignore[union-attr]
+    return len(targets) == 1 and targets[0].target.__class__ in _PATHS and statement.value.__class__ not in _LITERALS
+
+
+def rebound(model: "Model", statement: cst.Assign | cst.AugAssign) -> Rebound | None:
+    """What an assignment does to the parameter that its target names; ``None`` where that is nothing, or not known."""
+    if isinstance(statement, cst.Assign):
+        target = statement.targets[0].target if len(statement.targets) == 1 else None
+    else:
+        target = statement.target
+    path = None if target is None else dotted_path(target)
+    framework = model.framework
+    if path is None or framework is None or target is None:
+        return None
+    if type(statement) is cst.AugAssign and framework != "paddle":
+        return None  # torch works in place
+    computes = _computes_with(model, statement, path)
+    if not computes and path not in model.loop_variables:
+        return None  # most assignments end here
+    scope = model.scope_of(statement)
+    if not computes and not any(binding.kind is BindingKind.LOOP for binding in scope.bindings.get(path, ())):
+        return None  # neither a step nor the variable of a loop
+    made = next((item for item in scope.bindings.get(path, ()) if item.node is statement), None)
+    if made is None or any(_is_effect(part) for part in subtree(statement.value)):
+        return None
+    beginnings = _beginnings(model, target)
+    is_parameter = bool(beginnings) and all(value.parameter for value in beginnings)
+    if is_parameter_of_module(model, target) or (is_parameter and _is_of_module(model, target)):
+        return Rebound(path, Form.REFUSED, framework) if computes else None
+    before = scope.reaching(path, statement.value).bindings
+    if _is_lost(model, statement, path, made, before):
+        return Rebound(path, Form.LOST, framework)
+    is_step = computes and _reads_gradient(statement.value, path)
+    carries = _arrives(model, made, path, before) or (
+        not before and bool(beginnings) and all(value.leaf for value in beginnings)
+    )
+    if is_step and carries and not _is_revived(model, path, made):
+        return Rebound(path, Form.REPLACED, framework)
+    return None
+
+
+def _beginnings(model: "Model", target: cst.BaseExpression) -> list[Tensor]:
+    """What an attribute of the receiver of a method was before anything computed with it; empty where not known."""
+    function = model.enclosing_function(target)
+    info = None if function is None else model.function_info(function)
+    if info is None or info.owner is None or not isinstance(target, cst.Attribute):
+        return []
+    if not isinstance(target.value, cst.Name) or target.value.value != info.self_name:
+        return []
+    values: list[Tensor] = []
+    for binding in info.owner.assignments(target.attr.value):
+        is_step = isinstance(binding.node, (cst.Assign, cst.AugAssign)) and _computes_with(
+            binding.scope.model, binding.node, binding.key
+        )
+        value = None if is_step else binding.scope.model.binding_value(binding)
+        if isinstance(value, Tensor):
+            values.append(value)
+        elif not is_step:
+            return []
+    return values
+
+
+def _is_of_module(model: "Model", target: cst.BaseExpression) -> bool:
+    return isinstance(target, cst.Attribute) and isinstance(model.value(target.value), Module)
+
+
+def _is_effect(node: cst.CSTNode) -> bool:
+    """Whether a call changes something in place: ``p.clamp_(0)``, ``init.zeros_(p)``, ``out=``; or binds a name."""
+    if type(node) is not cst.Call:
+        return type(node) in (cst.NamedExpr, cst.Await, cst.Yield)
+    callee = node.func.attr if isinstance(node.func, cst.Attribute) else node.func
+    name = callee.value if isinstance(callee, cst.Name) else ""
+    return name.endswith("_") or any(arg.keyword is not None and arg.keyword.value == "out" for arg in node.args)
+
+
+def _computes_with(model: "Model", statement: cst.Assign | cst.AugAssign, path: str) -> bool:
+    """Whether the new value is arithmetic with the old one: ``w - step``, ``w.data - step``, ``w -= step``."""
+    if type(statement) is cst.AugAssign:
+        return True
+    if type(statement.value) is not cst.BinaryOperation:
+        return False
+    pending: list[cst.BaseExpression] = [statement.value]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, cst.BinaryOperation):
+            pending += [node.left, node.right]
+        elif dotted_path(node.func if isinstance(node, cst.Call) else node) in (path, f"{path}.data", f"{path}.detach"):
+            return True
+    return False
+
+
+def _reads_gradient(value: cst.BaseExpression, path: str) -> bool:
+    return any(isinstance(node, cst.Attribute) and dotted_path(node) == f"{path}.grad" for node in subtree(value))
+
+
+def _is_lost(
+    model: "Model",
+    statement: cst.Assign | cst.AugAssign,
+    path: str,
+    made: Binding,
+    before: tuple[Binding, ...],
+) -> bool:
+    """Whether the variable of a loop over parameters is bound anew, and nobody reads what it is bound to."""
+    if "." in path or not before or any(binding.kind is not BindingKind.LOOP for binding in before):
+        return False
+    value = model.binding_value(before[0])
+    is_parameter = isinstance(value, Tensor) and value.parameter
+    has_gradient = (value is None or isinstance(value, Tensor)) and _reads_gradient(statement.value, path)
+    if not is_parameter and not (has_gradient and _computes_with(model, statement, path)):
+        return False
+    return _gives_tensor(model, statement, path) and _is_read_by_nobody(model, made)
+
+
+def _is_read_by_nobody(model: "Model", made: Binding) -> bool:
+    """Whether what a binding binds is not read; ``p += noise`` below only changes what nobody reads."""
+    for node in uses(model, made):
+        statement = model.tree.parent(node)
+        if not isinstance(statement, cst.AugAssign) or statement.target is not node:
+            return False
+        if any(use is not node for binding in bound_by(model, statement) for use in uses(model, binding)):
+            return False
+    return True
+
+
+def _gives_tensor(model: "Model", statement: cst.Assign | cst.AugAssign, path: str) -> bool:
+    """Whether the new value is surely a tensor that was computed or taken from elsewhere, without any other effect."""
+    value = statement.value
+    if _computes_with(model, statement, path):
+        return True
+    if isinstance(value, cst.Call):
+        name = model.qualified_name(value.func)
+        is_of_framework = name is not None and lookup.framework_of(name) == model.framework
+        is_method = isinstance(value.func, cst.Attribute) and isinstance(model.value(value.func.value), Tensor)
+        return isinstance(model.value(value), Tensor) and (is_of_framework or is_method)
+    if (dotted_path(value) or "").partition(".")[0] == path:
+        return False  # a shorter name for the thing or for a part of it
+    known = model.value(value)
+    return isinstance(known, Tensor) and isinstance(
+        value, (cst.Name, cst.Attribute, cst.Subscript, cst.BinaryOperation)
+    )
+
+
+def _arrives(model: "Model", made: Binding, path: str, before: tuple[Binding, ...]) -> bool:
+    """Whether the next round begins with the new tensor, or with what is computed from it: ``w = w.clamp(0, 1)``."""
+    if made in before:
+        return True
+    for binding in before:
+        if binding.kind is not BindingKind.ASSIGN or binding.value is None:
+            continue
+        names = [node for node in subtree(binding.value) if isinstance(node, cst.Name)]
+        is_new_leaf = any(name.value in _NEW_LEAVES for name in names)
+        if not is_new_leaf and any(name.value == path and made in model.reaching(name) for name in names):
+            return True
+    return False
+
+
+def _is_revived(model: "Model", path: str, made: Binding) -> bool:
+    """Whether the file makes a leaf of it again, gives it a gradient by hand, or asks for one that is not kept.
+
+    What is done to a name where the new tensor does not get says nothing: ``w.stop_gradient = False`` in front of the
+    loop made the leaf.
+    """
+    last = path.rpartition(".")[2]
+    for name in model.names_by_word.get(last, ()):
+        parent = model.tree.parent(name)
+        whole = parent if isinstance(parent, cst.Attribute) and parent.attr is name else name
+        holder = model.tree.parent(whole)
+        if dotted_path(whole) != path or not isinstance(holder, cst.Attribute):
+            continue
+        if whole is name and not _may_be(model, name, made):
+            continue
+        if holder.attr.value in _REVIVING:
+            return True
+        given = model.tree.parent(holder)
+        if holder.attr.value == "grad" and isinstance(given, cst.AssignTarget):
+            statement = model.tree.parent(given)
+            if isinstance(statement, cst.Assign) and constant(statement.value) is not None:
+                return True
+    return any(
+        isinstance(parent := model.tree.parent(node), cst.Attribute)
+        and parent.attr.value in _REVIVING
+        and (isinstance(node, cst.Attribute) or _may_be(model, node, made))
+        for node in reads(model, path)
+    )
+
+
+def _may_be(model: "Model", node: cst.BaseExpression, made: Binding) -> bool:
+    """Whether a name may stand for the new tensor, or for what a later statement of the loop makes of it."""
+    scope = model.scope_of(node)
+    if scope is not made.scope:
+        return made.key not in scope.bindings
+    bindings = model.reaching(node)
+    return not bindings or any(binding is made or _arrives(model, made, made.key, (binding,)) for binding in bindings)

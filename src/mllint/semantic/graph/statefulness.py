@@ -1,0 +1,136 @@
+"""Whether an object may hold on to a graph from one call of it to the next."""
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.semantic.graph.data_sources import hangs_on_nothing
+from mllint.semantic.graph.losses import WALKING
+from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
+from mllint.semantic.names.scopes import BindingKind
+from mllint.semantic.values import ClassObject, Function, Instance, Module, Object, Repeated, Symbol, Tensor, Value
+from mllint.syntax.shape import dotted_path
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+_GROWING = ("append", "extend", "insert", "update", "appendleft", "copy_", "add_", "mul_", "set_")
+MAX_CLASSES = 24
+"""How many classes of the parts of a module are looked into."""
+
+
+def keeps_no_graph(module: Module) -> bool:
+    """Whether a module surely starts every forward pass afresh: it keeps no hidden state with its graph.
+
+    True of modules of the libraries, and of those of the project whose methods put nothing that may hang on a graph
+    into attributes.
+    """
+    if "?" in module.wrappers:
+        return False
+    if module.definition is not None:
+        return is_stateless(module.definition)
+    # Of a module that is only declared to be one, nothing is known.
+    return module.call is not None
+
+
+def is_stateless(definition: ClassInfo) -> bool:
+    """Whether no method of a class, or of the classes of its parts, keeps something that may hang on a graph."""
+    seen: list[ClassInfo] = []
+    pending = [definition]
+    while pending:
+        current = pending.pop()
+        if current in seen:
+            continue
+        seen.append(current)
+        if len(seen) > MAX_CLASSES or current.has_unknown_base:
+            return False
+        for info in current.lineage:
+            if _keeps(info):
+                return False
+            pending += _parts(info)
+    return True
+
+
+def _keeps(info: ClassInfo) -> bool:
+    """Whether the methods of this very class may put something with a graph into an attribute."""
+    return any(_attribute_is_kept(method) for method in info.methods.values()) or _grows(info)
+
+
+def _attribute_is_kept(method: FunctionInfo) -> bool:
+    own = method.self_name
+    if own is None:
+        return False
+    for key, bindings in method.scope.bindings.items():
+        if not key.startswith(f"{own}."):
+            continue
+        for binding in bindings:
+            if binding.kind is BindingKind.NARROWED:
+                continue
+            value = method.model.binding_value(binding)
+            if method.name == "__init__":
+                if isinstance(value, Tensor) and value.attached is not False and not value.parameter:
+                    return True
+            elif not _carries_nothing(value):
+                return True
+    return False
+
+
+def _carries_nothing(value: Value | None) -> bool:
+    if isinstance(value, (Module, Object, Instance, Function, ClassObject, Symbol)):
+        return True
+    if isinstance(value, Tensor) and value.parameter:
+        return True
+    return hangs_on_nothing(value) or (isinstance(value, Repeated) and _carries_nothing(value.item))
+
+
+def _grows(info: ClassInfo) -> bool:
+    """Whether a method other than the constructor changes in place what an attribute holds."""
+    model = info.model
+    for word in _GROWING:
+        for call in model.calls_by_word.get(word, ()):
+            method = _method_around(model, call, info)
+            path = dotted_path(call.func) or ""
+            if method is None or method.name == "__init__" or not path.startswith(f"{method.self_name}."):
+                continue
+            if model.gradients.off(call) is not True and not all(
+                hangs_on_nothing(model.value(arg.value)) for arg in call.args
+            ):
+                return True
+    for target in model.tree.by_type.get(cst.AssignTarget, ()):
+        if isinstance(target.target, cst.Subscript):
+            method = _method_around(model, target, info)
+            path = dotted_path(target.target.value) or ""
+            if method is not None and method.name != "__init__" and path.startswith(f"{method.self_name}."):
+                return True
+    return False
+
+
+def _method_around(model: "Model", node: cst.CSTNode, info: ClassInfo) -> FunctionInfo | None:
+    function = model.enclosing_function(node)
+    method = None if function is None else model.function_info(function)
+    return method if method is not None and method.owner is info else None
+
+
+def _parts(info: ClassInfo) -> list[ClassInfo]:
+    """The classes of the project that the constructor makes instances of."""
+    constructor = info.methods.get("__init__")
+    if constructor is None:
+        return []
+    found = []
+    for call in info.model.tree.by_type.get(cst.Call, ()):
+        if info.model.enclosing_function(call) is constructor.node:
+            callee = info.model.value(call.func)
+            if isinstance(callee, ClassObject):
+                found.append(callee.definition)
+    return found
+
+
+def walks_backwards(info: FunctionInfo) -> bool:
+    """Whether a function runs a backward pass, or may keep what it is given beyond the call."""
+    if info.scope.outer_names:
+        return True
+    return any(
+        any(ancestor is info.node for ancestor in info.model.tree.ancestors(call))
+        for word in WALKING
+        for call in info.model.calls_by_word.get(word, ())
+    )

@@ -1,0 +1,102 @@
+"""Whether somebody asks more of a thing, or of what is made of it, than a number or a collection of numbers has."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.semantic.names.uses import bound_by, uses
+from mllint.syntax.shape import dotted_path
+from mllint.syntax.walk import subtree
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+_OF_NUMBERS = frozenset(name for kind in (float, list, tuple, dict, str) for name in dir(kind))
+_HANDING_ON = frozenset({"sum", "max", "min", "sorted", "list", "tuple", "reversed", "zip", "enumerate", "tqdm"})
+_PARTS = (
+    cst.Subscript, cst.BinaryOperation, cst.UnaryOperation, cst.BaseElement, cst.BaseDictElement, cst.Tuple, cst.List,
+    cst.Dict, cst.IfExp,
+)  # fmt: skip
+_COMPREHENSIONS = (cst.ListComp, cst.SetComp, cst.DictComp, cst.GeneratorExp)
+_MAX_STEPS = 60
+_MAX_FILES = 8
+
+
+class TensorUses:
+    """The search for such a use, from the places that read a thing on to what is made of it, and to the callers."""
+
+    def __init__(self) -> None:
+        self._seen: set[int] = set()
+
+    def any_of(self, model: "Model", places: Iterable[cst.CSTNode]) -> bool:
+        """Whether one of the places, or what is made there, is used as a tensor; also where that is too far to see."""
+        return any(self._is_used(model, place) for place in places)
+
+    def _is_used(self, model: "Model", place: cst.CSTNode) -> bool:
+        if id(place) in self._seen:
+            return False
+        self._seen.add(id(place))
+        if len(self._seen) > _MAX_STEPS:
+            return True
+        child = place
+        for parent in model.tree.ancestors(place):
+            if isinstance(parent, cst.Attribute):
+                return parent.value is child and parent.attr.value not in _OF_NUMBERS
+            if isinstance(parent, (cst.Assign, cst.AnnAssign, cst.For)):
+                holds = parent.iter if isinstance(parent, cst.For) else parent.value
+                return holds is child and self.any_of(model, _read(model, parent))
+            if isinstance(parent, cst.CompFor):
+                return parent.iter is child and self.any_of(model, _read_inside(model, parent))
+            if isinstance(parent, cst.Return):
+                return self._is_used_by_callers(model, parent)
+            if isinstance(parent, cst.Call) and dotted_path(parent.func) not in _HANDING_ON:
+                return child is not parent.func and _takes_tensors(model, parent)
+            if not isinstance(parent, (*_PARTS, cst.Arg, cst.Call)):
+                return False
+            child = parent
+        return False
+
+    def _is_used_by_callers(self, model: "Model", statement: cst.Return) -> bool:
+        function = model.enclosing_function(statement)
+        if function is None:
+            return False
+        name = function.name.value
+        return any(self.any_of(other, other.calls_by_word.get(name, ())) for other in _readers(model, name))
+
+
+def _takes_tensors(model: "Model", call: cst.Call) -> bool:
+    name = model.qualified_name(call.func) or ""
+    return name.startswith(("torch.", "paddle.")) and not name.endswith("tensor")
+
+
+def _read(model: "Model", statement: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """The places that read what a statement binds."""
+    for binding in bound_by(model, statement):
+        yield from uses(model, binding)
+
+
+def _read_inside(model: "Model", loop: cst.CompFor) -> Iterator[cst.CSTNode]:
+    """The places in a comprehension that read what its loop binds."""
+    bound = {item.value for item in subtree(loop.target) if isinstance(item, cst.Name)}
+    whole = next((item for item in model.tree.ancestors(loop) if isinstance(item, _COMPREHENSIONS)), loop)
+    for item in subtree(whole):
+        if isinstance(item, cst.Name) and item.value in bound:
+            yield item
+
+
+def _readers(model: "Model", word: str) -> Iterator["Model"]:
+    """The file, and those that import the name from it."""
+    yield model
+    if model.project is not None:
+        others = model.project.importers(Path(model.source.path), word)[:_MAX_FILES]
+        yield from (other for path in others if (other := model.neighbour(path)) is not None)
+
+
+def read_as_attribute(model: "Model", word: str) -> Iterator[cst.Attribute]:
+    """The attributes of this name that are read in the file, of whatever object."""
+    for name in model.names_by_word.get(word, ()):
+        path = model.tree.parent(name)
+        if isinstance(path, cst.Attribute) and path.attr is name:
+            yield path

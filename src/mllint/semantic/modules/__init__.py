@@ -1,0 +1,8 @@
+"""Module classes and their instances.
+
+- what a constructor sets up: ``initialization``, ``containers``, ``plain_tensors``, ``plain_lists``, ``weights``,
+  ``unused``, ``fresh``
+- what a forward pass makes: ``made_in_forward``, ``made_on_cpu``, ``dropouts``, ``single_values``, ``batches``
+- training and evaluation mode: ``modes``, ``mode_layers``, ``last_mode``
+- keys of the state dict: ``module_keys``
+"""

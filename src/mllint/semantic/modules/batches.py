@@ -1,0 +1,91 @@
+"""Batches of one: tensors and loaders whose size is written down."""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import libcst as cst
+
+from mllint.semantic.names.scopes import BindingKind
+from mllint.semantic.values import Object, Symbol
+from mllint.syntax.shape import argument, constant, has_star_arguments
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+MAX_STEPS = 6
+"""Through how many names and methods a batch is followed."""
+
+_FILLED = frozenset({"torch.randn", "torch.rand", "torch.zeros", "torch.ones", "torch.empty"})
+SOURCES = (*sorted(name.rpartition(".")[2] for name in _FILLED), "DataLoader")
+"""The last words of what batches of a known size come from."""
+
+# Methods that leave the shape as it is.
+_SAME_SHAPE = frozenset({
+    "to", "cuda", "cpu", "float", "half", "double", "bfloat16", "detach", "clone", "contiguous", "requires_grad_",
+    "type", "pin_memory",
+})  # fmt: skip
+_THROUGH = frozenset({"builtins.enumerate", "builtins.iter", "tqdm.tqdm", "tqdm.auto.tqdm", "builtins.list"})
+
+
+class Batch(NamedTuple):
+    """A batch of one; ``rank`` is how many dimensions it has, batch included, where that is known."""
+
+    rank: int | None
+
+
+def batch_of_one(model: "Model", node: cst.BaseExpression, steps: int = MAX_STEPS) -> Batch | None:
+    """The batch that an expression stands for, if it surely has one sample."""
+    if steps == 0:
+        return None
+    if isinstance(node, cst.Name):
+        bindings = model.reaching(node)
+        value = bindings[0].value if len(bindings) == 1 else None
+        if value is None:
+            return None
+        if bindings[0].kind is BindingKind.LOOP:
+            return _drawn(model, value)
+        if bindings[0].kind is not BindingKind.ASSIGN:
+            return None
+        found = batch_of_one(model, value, steps - 1)
+        # A part of what a loader yields (`images, labels = batch`) has as many samples; a part of a tensor has not.
+        return None if found is not None and bindings[0].path and found.rank is not None else found
+    if not isinstance(node, cst.Call):
+        return None
+    if isinstance(node.func, cst.Attribute) and node.func.attr.value in _SAME_SHAPE:
+        return batch_of_one(model, node.func.value, steps - 1)
+    callee = model.value(node.func)
+    if isinstance(callee, Symbol) and callee.name in _FILLED:
+        return _filled(node)
+    if isinstance(callee, Symbol) and callee.name == "torch.autograd.Variable" and node.args:
+        return batch_of_one(model, node.args[0].value, steps - 1)
+    return None
+
+
+def _filled(call: cst.Call) -> Batch | None:
+    """``torch.randn(1, 8)``, ``torch.zeros((1, 8))``."""
+    sizes = [arg.value for arg in call.args if arg.keyword is None and not arg.star]
+    if has_star_arguments(call) or not sizes:
+        return None
+    if len(sizes) == 1 and isinstance(sizes[0], (cst.Tuple, cst.List)):
+        if any(isinstance(element, cst.StarredElement) for element in sizes[0].elements):
+            return None
+        sizes = [element.value for element in sizes[0].elements]
+    return Batch(len(sizes)) if sizes and constant(sizes[0]) == 1 and len(sizes) > 1 else None
+
+
+def _drawn(model: "Model", loader: cst.BaseExpression) -> Batch | None:
+    """What a loader yields, or a part of it, where the loader is told to make batches of one, or not told at all."""
+    while isinstance(loader, cst.Call) and loader.args:
+        callee = model.value(loader.func)
+        if not isinstance(callee, Symbol) or callee.name not in _THROUGH:
+            break
+        loader = loader.args[0].value
+    value = model.value(loader)
+    if not isinstance(value, Object) or value.name != "torch.utils.data.DataLoader" or value.call is None:
+        return None
+    call = value.call
+    if has_star_arguments(call) or any(argument(call, None, name) for name in ("batch_sampler", "collate_fn")):
+        return None
+    if len([arg for arg in call.args if arg.keyword is None]) > 2:
+        return None
+    size = argument(call, 1, "batch_size")
+    return Batch(None) if size is None or constant(size.value) == 1 else None

@@ -1,0 +1,175 @@
+"""Whether an expression makes new modules that nothing else holds."""
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.knowledge import lookup
+from mllint.semantic.modules.weights import has_weights, is_container
+from mllint.semantic.names.scopes import BindingKind
+from mllint.semantic.values import Choice, ClassObject, Function, Module, Symbol, Value
+from mllint.syntax.shape import constant, dotted_path
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+    from mllint.semantic.names.definitions import FunctionInfo
+
+MAX_STEPS = 8
+"""How deep containers are looked into."""
+
+_BUILDERS = frozenset({"builtins.list", "builtins.tuple", "builtins.dict", "collections.OrderedDict"})
+_REGISTERING = (
+    "add_module", "register_module", "add_sublayer", "register_parameter", "add_parameter", "setattr", "__setattr__",
+)  # fmt: skip
+_GROWING = frozenset({"append", "extend", "insert"})
+
+
+def is_fresh(model: "Model", node: cst.BaseExpression, steps: int = MAX_STEPS) -> bool:
+    """Whether an expression surely makes a new module, which nothing else holds and which holds no others."""
+    if steps == 0:
+        return False
+    while isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
+        if not isinstance(model.value(node.func.value), Module) or isinstance(model.value(node.func), Function):
+            break
+        if node.func.attr.value in ("eval", "requires_grad_"):
+            return False  # meant to be used as it is
+        node = node.func.value
+    if isinstance(node, cst.Name):
+        return _is_fresh_name(model, node, steps)
+    if not isinstance(node, cst.Call):
+        return False
+    return _makes_new(model, node, model.value(node.func), steps)
+
+
+def _makes_new(model: "Model", node: cst.Call, callee: Value | None, steps: int) -> bool:
+    match callee:
+        case Choice():
+            return all(_makes_new(model, node, option, steps) for option in callee.options)
+        case ClassObject():
+            return not takes_others(model, node, steps)
+        case Symbol(name):
+            return lookup.wrapper(name) is None and not takes_others(model, node, steps)
+        case Function(definition):
+            value = model.value(node)
+            return isinstance(value, Module) and value.call is not None and not _registers_inside(definition)
+    return False
+
+
+def takes_others(model: "Model", call: cst.Call, steps: int = MAX_STEPS) -> bool:
+    """Whether the constructor call of a module may be given modules that something else holds too."""
+    value = model.value(call)
+    if isinstance(value, Module) and value.name is not None and is_container(value.name):
+        return not all(_are_new(model, arg.value, bool(arg.star), steps - 1) for arg in call.args)
+    modules = (arg.value for arg in call.args if isinstance(model.value(arg.value), Module))
+    return not all(_is_new(model, item, steps - 1) for item in modules)
+
+
+def _is_new(model: "Model", node: cst.BaseExpression, steps: int) -> bool:
+    """Whether one element of a container is made for it, or has nothing that could be shared."""
+    if isinstance(node, cst.IfExp):
+        return _is_new(model, node.body, steps) and _is_new(model, node.orelse, steps)
+    if isinstance(model.value(node), Module):
+        return is_fresh(model, node, steps) or has_weights(model, node) is False
+    return isinstance(node, cst.Call) or constant(node) is not ...
+
+
+def _are_new(model: "Model", node: cst.BaseExpression, starred: bool, steps: int) -> bool:
+    """Whether what a container is made with is all made for it."""
+    if steps == 0:
+        return False
+    if not starred and isinstance(model.value(node), Module):
+        return _is_new(model, node, steps)
+    match node:
+        case cst.List() | cst.Tuple() | cst.Set():
+            return all(
+                _are_new(model, element.value, True, steps - 1)
+                if isinstance(element, cst.StarredElement)
+                else _is_new(model, element.value, steps - 1) or _are_new(model, element.value, True, steps - 1)
+                for element in node.elements
+            )
+        case cst.ListComp() | cst.GeneratorExp():
+            return _is_new(model, node.elt, steps - 1) or _are_new(model, node.elt, True, steps - 1)
+        case cst.Dict():
+            return all(_is_new(model, item.value, steps - 1) for item in node.elements)
+        case cst.DictComp():
+            return _is_new(model, node.value, steps - 1)
+        case cst.BinaryOperation(operator=cst.Multiply()):
+            return _are_new(model, node.left, True, steps - 1)
+        case cst.BinaryOperation(operator=cst.Add()):
+            return _are_new(model, node.left, True, steps - 1) and _are_new(model, node.right, True, steps - 1)
+        case cst.Call() if model.qualified_name(node.func) in _BUILDERS:
+            return all(_are_new(model, arg.value, True, steps - 1) for arg in node.args)
+        case cst.Name():
+            return _is_new_list(model, node, steps)
+    return False
+
+
+def _is_new_list(model: "Model", node: cst.Name, steps: int) -> bool:
+    """Whether a local name stands for a list that is filled with new modules and used nowhere else."""
+    function = model.enclosing_function(node)
+    reaching = model.reaching(node)
+    if function is None or not reaching or any(item.scope.node is not function for item in reaching):
+        return False
+    for binding in reaching:
+        is_assigned = binding.kind in (BindingKind.ASSIGN, BindingKind.AUGMENTED) and not binding.path
+        if not is_assigned or binding.value is None or not _are_new(model, binding.value, True, steps - 1):
+            return False
+    return all(
+        _only_grows(model, name, steps)
+        for name in model.names_by_word.get(node.value, ())
+        if name is not node and any(binding in reaching for binding in model.reaching(name))
+    )
+
+
+def _only_grows(model: "Model", name: cst.Name, steps: int) -> bool:
+    """Whether one mention of a local list puts a new module into it, or looks at its length."""
+    parent = model.tree.parent(name)
+    above = None if parent is None else model.tree.parent(parent)
+    match parent:
+        case cst.AssignTarget():
+            return True
+        case cst.AugAssign():
+            return parent.target is name and _are_new(model, parent.value, True, steps - 1)
+        case cst.Attribute(attr=cst.Name(value=word)) if isinstance(above, cst.Call) and above.func is parent:
+            put = above.args[-1].value if above.args else None
+            if word not in _GROWING or put is None:
+                return False
+            return _are_new(model, put, True, steps - 1) if word == "extend" else _is_new(model, put, steps - 1)
+        case cst.Arg() if isinstance(above, cst.Call):
+            return dotted_path(above.func) == "len"
+    return False
+
+
+def _is_fresh_name(model: "Model", node: cst.Name, steps: int) -> bool:
+    """Whether a local name stands for a new module, and is put nowhere else."""
+    bindings = model.reaching(node)
+    if len(bindings) != 1 or bindings[0].kind is not BindingKind.ASSIGN or bindings[0].value is None:
+        return False
+    function = model.enclosing_function(node)
+    if function is None or bindings[0].scope.node is not function or isinstance(bindings[0].value, cst.Name):
+        return False
+    for name in model.names_by_word.get(node.value, ()):
+        if name is node or bindings[0] not in model.reaching(name):
+            continue
+        parent = model.tree.parent(name)
+        is_called = isinstance(parent, cst.Call) and parent.func is name
+        if not (is_called or isinstance(parent, (cst.AssignTarget, cst.Attribute)) or is_set_up_by(model, parent)):
+            return False
+    statement = bindings[0].node
+    is_single = isinstance(statement, cst.Assign) and len(statement.targets) == 1
+    return is_single and is_fresh(model, bindings[0].value, steps - 1)
+
+
+def is_set_up_by(model: "Model", arg: cst.CSTNode | None) -> bool:
+    """Whether an argument is given to a function that by its name sets initial values."""
+    call = model.tree.parent(arg) if isinstance(arg, cst.Arg) else None
+    return isinstance(call, cst.Call) and "init" in (dotted_path(call.func) or "").lower()
+
+
+def _registers_inside(function: "FunctionInfo") -> bool:
+    model = function.model
+    return any(
+        function.node in model.tree.ancestors(call)
+        for word in _REGISTERING
+        for call in model.calls_by_word.get(word, ())
+    )

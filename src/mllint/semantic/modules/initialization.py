@@ -1,0 +1,295 @@
+"""Whether ``__init__`` of a module reaches the ``__init__`` of the framework's own class, and when."""
+
+import enum
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import libcst as cst
+
+from mllint.knowledge import lookup
+from mllint.semantic.names.classes import makes_parameter
+from mllint.semantic.names.receivers import method_of_receiver
+from mllint.semantic.values import ClassObject, Module, Symbol, Tensor
+from mllint.syntax.shape import dotted_path
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+    from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
+
+ROOTS = frozenset({"torch.nn.Module", "paddle.nn.Layer"})
+"""The classes at the root, whose ``__init__`` needs no arguments."""
+_REGISTERS = frozenset({
+    "register_buffer", "register_parameter", "add_parameter", "add_module", "register_module", "add_sublayer",
+})  # fmt: skip
+
+
+class Form(enum.Enum):
+    """What is meant to call the ``__init__`` of a base."""
+
+    RIGHT = "right"
+    UNCALLED = "uncalled"
+    """``super().__init__``"""
+    SUPER_UNCALLED = "super uncalled"
+    """``super.__init__()``"""
+    UNBOUND = "unbound"
+    """``super(Net).__init__()``"""
+    OTHER_CLASS = "other class"
+    """``super(Other, self).__init__()``"""
+    OTHER_OBJECT = "other object"
+    """``nn.Module().__init__()``"""
+    ELSEWHERE = "elsewhere"
+    """The ``__init__`` of a class that is no module."""
+
+
+class Mention(NamedTuple):
+    """One ``X.__init__`` in the methods of a class, and what it comes to."""
+
+    attribute: cst.Attribute
+    form: Form
+
+
+class Late(NamedTuple):
+    """A call of the base's ``__init__`` behind a line of the body that needs it."""
+
+    call: cst.Call
+    needs: str
+    """The attribute that is set too early, or the method of the module that is called too early."""
+
+
+def mentions(definition: "ClassInfo") -> list[Mention]:
+    """Every ``X.__init__`` in the methods of the class itself, in source order."""
+    return [Mention(attribute, _form(definition, attribute)) for attribute in _attributes(definition)]
+
+
+def _attributes(definition: "ClassInfo") -> list[cst.Attribute]:
+    model = definition.model
+    asked = ("initializers by class", "__init__")
+    found: dict[int, list[cst.Attribute]] | None = model.remembered.get(asked)
+    if found is None:
+        found = model.remembered[asked] = {}
+        for name in model.names_by_word.get("__init__", ()):
+            attribute = model.tree.parent(name)
+            if isinstance(attribute, cst.Attribute) and attribute.attr is name:
+                holder = next((item for item in model.tree.ancestors(name) if isinstance(item, cst.ClassDef)), None)
+                found.setdefault(id(holder), []).append(attribute)
+    return found.get(id(definition.node), [])
+
+
+def _form(definition: "ClassInfo", attribute: cst.Attribute) -> Form:
+    model = definition.model
+    receiver, parent = attribute.value, model.tree.parent(attribute)
+    if isinstance(parent, cst.Expr):
+        return Form.UNCALLED
+    if isinstance(receiver, cst.Call):
+        if model.qualified_name(receiver.func) == "builtins.super":
+            return _form_of_super(definition, receiver)
+        return Form.OTHER_OBJECT if isinstance(model.value(receiver), Module) else Form.RIGHT
+    if model.qualified_name(receiver) == "builtins.super":
+        return Form.SUPER_UNCALLED
+    match model.value(receiver):
+        case ClassObject(other) if not other.has_unknown_base and not _initializes(other):
+            return Form.ELSEWHERE
+        case Symbol("builtins.object"):
+            return Form.ELSEWHERE
+    return Form.RIGHT
+
+
+def _form_of_super(definition: "ClassInfo", call: cst.Call) -> Form:
+    if len(call.args) == 1 and not call.args[0].star:
+        return Form.UNBOUND
+    named = definition.model.value(call.args[0].value) if len(call.args) == 2 else None
+    if isinstance(named, ClassObject) and named.definition not in definition.lineage:
+        # In a mixin the instance may be one of a class that derives from both.
+        known = not definition.has_unknown_base and definition.framework is not None
+        return Form.OTHER_CLASS if known and named.definition.name != definition.name else Form.RIGHT
+    return Form.RIGHT
+
+
+def _initializes(definition: "ClassInfo") -> bool:
+    """Whether ``__init__`` of a class may reach the ``__init__`` of a module."""
+    method = definition.method("__init__")
+    if method is None or method.owner is None:
+        return definition.framework is not None
+    return method.owner.has_unknown_base or any(True for _ in _attributes(method.owner))
+
+
+def next_initializer(definition: "ClassInfo") -> "FunctionInfo | str | None":
+    """What ``super().__init__`` is in a class: a method of the project, the name of a library class, or not known."""
+    for base in definition.bases:
+        match base:
+            case ClassObject(other):
+                if "__init__" in other.methods:
+                    return other.methods["__init__"]
+                above = next_initializer(other)
+                if above is not None and above != "builtins.object":
+                    return above
+                if other.has_unknown_base:
+                    return None
+            case Symbol(name) if lookup.class_(name) is not None:
+                return name
+            case Symbol(name) if name == "builtins.object" or name.startswith(("abc.", "typing.")):
+                continue
+            case _:
+                return None
+    return "builtins.object"
+
+
+def ends_in_mixin(definition: "ClassInfo") -> "FunctionInfo | None":
+    """The ``__init__`` at which ``super().__init__()`` of a module ends without having reached the framework's."""
+    target = next_initializer(definition)
+    if target is None or isinstance(target, str) or target.owner is None or target.owner.framework is not None:
+        return None
+    owner = target.owner
+    calls_on = any(True for _ in _attributes(owner)) or any(
+        owner.node in owner.model.tree.ancestors(name) for name in owner.model.names_by_word.get("super", ())
+    )
+    return None if owner.has_unknown_base or calls_on else target
+
+
+def needs_no_arguments(definition: "ClassInfo") -> bool:
+    """Whether ``super().__init__()`` without arguments surely fits the next class, and gets to the framework's."""
+    target = next_initializer(definition)
+    if target is None or isinstance(target, str):
+        return target in ROOTS
+    if ends_in_mixin(definition) is not None:
+        return False
+    required = [parameter for parameter in target.parameters[1:] if parameter.default is None]
+    keywords = [parameter for parameter in target.node.params.kwonly_params if parameter.default is None]
+    return not required and not keywords
+
+
+# -- what needs it -----------------------------------------------------------------------------------------------------
+
+
+def needs_it(definition: "ClassInfo", method: "FunctionInfo") -> bool:
+    """Whether the tables of the module are used: ``__init__`` registers something, or there is a ``forward`` to call.
+
+    A class that only calls itself a module goes without.
+    """
+    if definition.method("forward") is not None and definition.method("__call__") is None:
+        return True
+    return any(
+        _registered_by(definition, method, part) is not None
+        for line in method.node.body.body
+        for part in _small_statements(line)
+    )
+
+
+def _small_statements(line: cst.CSTNode) -> Sequence[cst.CSTNode]:
+    """The statements on a line of a body; none for a compound one."""
+    if isinstance(line, cst.SimpleStatementLine):
+        return line.body
+    return (line,) if isinstance(line, cst.BaseSmallStatement) else ()
+
+
+def may_be_initialized_otherwise(definition: "ClassInfo", method: "FunctionInfo") -> bool:
+    """Whether the module may be made ready by something that names no ``__init__``, or is not meant to be made."""
+    if any(len(info.bases) > 1 for info in definition.members.subclasses):
+        return True  # it is one of several bases: what derives from them initializes the module
+    if any(name in definition.methods for name in ("__new__", "__setattr__", "__getattr__", "__getattribute__")):
+        return True
+    if any(_is_own_metaclass(definition, keyword) for keyword in definition.node.keywords):
+        return True
+    return _raises_always(method.node.body) or _hands_on(definition, method)
+
+
+def _is_own_metaclass(definition: "ClassInfo", keyword: cst.Arg) -> bool:
+    return definition.model.qualified_name(keyword.value) not in ("abc.ABCMeta", "builtins.type")
+
+
+def _raises_always(body: cst.BaseSuite) -> bool:
+    return any(isinstance(part, cst.Raise) for line in body.body for part in _small_statements(line))
+
+
+def _hands_on(definition: "ClassInfo", method: "FunctionInfo") -> bool:
+    """Whether ``__init__`` gives the instance away, writes its ``__dict__``, or calls a method that initializes it."""
+    model = definition.model
+    if method.self_name is None:
+        return True
+    for name in model.names_by_word.get(method.self_name, ()):
+        if method_of_receiver(model, name) is not method:
+            continue
+        parent = model.tree.parent(name)
+        if isinstance(parent, cst.Attribute):
+            target = definition.method(parent.attr.value)
+            if parent.attr.value == "__dict__" or (target is not None and _mentions_init(target)):
+                return True
+        elif isinstance(parent, cst.Arg) and not _looks_only(model, parent):
+            return True
+    return False
+
+
+def _mentions_init(method: "FunctionInfo") -> bool:
+    names = method.model.names_by_word.get("__init__", ())
+    return any(method.node in method.model.tree.ancestors(name) for name in names if name is not method.node.name)
+
+
+def _looks_only(model: "Model", arg: cst.Arg) -> bool:
+    call = model.tree.parent(arg)
+    path = (dotted_path(call.func) if isinstance(call, cst.Call) else None) or ""
+    return path.endswith(".__init__") or path in (
+        "super",
+        "isinstance",
+        "hasattr",
+        "getattr",
+        "setattr",
+        "print",
+        "type",
+        "id",
+        "len",
+        "repr",
+        "str",
+    )
+
+
+def called_late(definition: "ClassInfo", method: "FunctionInfo", right: list[Mention]) -> Late | None:
+    """The base's ``__init__`` called, in the body of ``__init__``, behind a line that registers something."""
+    model = definition.model
+    calls = {id(mention.attribute) for mention in right}
+    needs: str | None = None
+    for line in method.node.body.body:
+        for part in _small_statements(line):
+            call = part.value if isinstance(part, cst.Expr) else None
+            if isinstance(call, cst.Call) and id(call.func) in calls:
+                return None if needs is None else Late(call, needs)
+            needs = needs or _registered_by(definition, method, part)
+        if any(line in model.tree.ancestors(mention.attribute) for mention in right):
+            return None  # it stands under `if`, `with` or `try`
+    return None
+
+
+def _registered_by(definition: "ClassInfo", method: "FunctionInfo", part: cst.CSTNode) -> str | None:
+    """What a statement surely registers with the module, or calls in order to."""
+    model = definition.model
+    if isinstance(part, cst.Expr) and isinstance(part.value, cst.Call):
+        function = part.value.func
+        if isinstance(function, cst.Attribute) and method_of_receiver(model, function.value) is method:
+            return function.attr.value if function.attr.value in _REGISTERS else None
+        return None
+    if not isinstance(part, cst.Assign):
+        return None
+    for target in part.targets:
+        attribute = target.target
+        if isinstance(attribute, cst.Attribute) and method_of_receiver(model, attribute.value) is method:
+            value = model.value(part.value)
+            tensor = isinstance(value, Tensor) and (definition.framework == "paddle" or value.parameter)
+            if isinstance(value, Module) or tensor or makes_parameter(model, part.value):
+                return attribute.attr.value
+    return None
+
+
+def is_given_self(definition: "ClassInfo", mention: Mention) -> bool:
+    """Whether ``super().__init__(self)`` hands the receiver to the framework's class a second time."""
+    model = definition.model
+    call = model.tree.parent(mention.attribute)
+    if not isinstance(call, cst.Call) or len(call.args) != 1 or not is_super(model, mention):
+        return False
+    given = call.args[0]
+    is_plain = not given.star and given.keyword is None and next_initializer(definition) in ROOTS
+    return is_plain and method_of_receiver(model, given.value) is not None
+
+
+def is_super(model: "Model", mention: Mention) -> bool:
+    """Whether it is the ``__init__`` of ``super()``."""
+    receiver = mention.attribute.value
+    return isinstance(receiver, cst.Call) and model.qualified_name(receiver.func) == "builtins.super"

@@ -1,0 +1,79 @@
+"""Which mode a module is in, where the file says so."""
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.semantic.names.uses import uses
+from mllint.semantic.values import Module
+from mllint.syntax.shape import constant, dotted_path
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+
+def surely_trains(model: "Model", module: cst.BaseExpression, place: cst.CSTNode) -> bool:
+    """Whether a module is in training mode at a place of the scope that it is named in.
+
+    Every ``train()`` and ``eval()`` above the place in its scope must switch to training. Without any, it must be a new
+    module that was handed to nobody since, or the file must not switch anything to evaluation.
+    """
+    path = dotted_path(module)
+    scope = model.scope_of(place)
+    here = scope.place_of(place)
+    if path is None or here is None:
+        return False
+    switches: list[tuple[int, bool | None]] = []
+    elsewhere = False
+    for word in ("train", "eval"):
+        for call in model.calls_by_word.get(word, ()):
+            there = scope.place_of(call) if model.scope_of(call) is scope else None
+            is_this = isinstance(call.func, cst.Attribute) and dotted_path(call.func.value) == path
+            if there is None or not is_this:
+                elsewhere = elsewhere or word == "eval" or _mode(call) is not True
+            elif there[1] < here[1]:
+                switches.append((there[1], _mode(call)))
+    if not switches:
+        return not elsewhere or _is_new(model, module, here[1])
+    return all(mode is True for _, mode in switches)
+
+
+def _is_new(model: "Model", module: cst.BaseExpression, order: int) -> bool:
+    """Whether a name stands for a module that is made in its scope and given to nobody up to a place."""
+    bindings = model.reaching(module)
+    if len(bindings) != 1 or bindings[0].value is None or bindings[0].scope is not model.scope_of(module):
+        return False
+    if _is_switched(bindings[0].value):
+        return False
+    made, scope = model.value(bindings[0].value), bindings[0].scope
+    if not isinstance(made, Module) or made.call is None or id(made.call) not in model.tree.parents:
+        return False
+    if scope is not model.scope_of(made.call):
+        return False
+    for use in uses(model, bindings[0]):
+        place = scope.place_of(use) if model.scope_of(use) is scope else None
+        is_before = place is None or place[1] < order
+        if is_before and isinstance(model.tree.parent(use), (cst.Arg, cst.BaseElement, cst.Assign)):
+            return False
+    return True
+
+
+def _is_switched(node: cst.BaseExpression) -> bool:
+    """Whether a module is switched off training in the very expression that makes it: ``Net().eval()``."""
+    while isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
+        if node.func.attr.value in ("train", "eval") and _mode(node) is not True:
+            return True
+        node = node.func.value
+    return False
+
+
+def _mode(call: cst.Call) -> bool | None:
+    """The mode that ``x.train(...)`` or ``x.eval()`` switches to; ``None`` when that is not certain."""
+    assert isinstance(call.func, (cst.Attribute, cst.Name))
+    word = call.func.attr.value if isinstance(call.func, cst.Attribute) else call.func.value
+    if word == "eval":
+        return False
+    if not call.args:
+        return True
+    mode = constant(call.args[0].value)
+    return mode if isinstance(mode, bool) else None

@@ -1,0 +1,161 @@
+"""Tensors that are surely made on the CPU, of numbers, while a module is set up."""
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.knowledge import lookup
+from mllint.semantic.expressions import picked
+from mllint.semantic.names.classes import Members
+from mllint.semantic.names.receivers import method_of_receiver
+from mllint.semantic.names.scopes import BindingKind
+from mllint.semantic.values import Array, Elements, Function, Member, Nothing, Output, Repeated, Tensor
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+    from mllint.semantic.names.definitions import FunctionInfo
+
+MAX_STEPS = 15
+"""Through how many names, operations and calls a tensor is followed."""
+
+FACTORIES = frozenset({
+    f"torch.{name}"
+    for name in ("zeros", "ones", "rand", "randn", "randint", "randperm", "arange", "range", "linspace", "logspace",
+                 "tensor", "full", "empty", "eye", "from_numpy", "normal", "tril_indices", "triu_indices",
+                 "hann_window", "hamming_window", "blackman_window", "Tensor", "FloatTensor", "LongTensor",
+                 "DoubleTensor", "IntTensor", "BoolTensor", "ByteTensor", "HalfTensor")
+})  # fmt: skip
+OF_VALUES = frozenset({"torch.tensor", "torch.as_tensor", "torch.from_numpy", "torch.asarray"})
+MOVING = frozenset({"cuda", "to", "type_as", "xpu", "npu", "mps", "share_memory_", "new_tensor", "get_device", "cpu"})
+_DEFAULT_DEVICE = frozenset({"set_default_tensor_type", "set_default_device"})
+
+
+def is_made_on_cpu(model: "Model", node: cst.BaseExpression, steps: int = MAX_STEPS) -> bool:
+    """Whether a tensor is surely made here of numbers, on the default device."""
+    if steps == 0 or any(model.calls_by_word.get(word) for word in _DEFAULT_DEVICE):
+        return False
+    match node:
+        case cst.Call():
+            return _is_made_by_call(model, node, steps - 1)
+        case cst.BinaryOperation() | cst.Comparison():
+            compared = (item.comparator for item in node.comparisons) if isinstance(node, cst.Comparison) else ()
+            sides = (node.left, *compared) if isinstance(node, cst.Comparison) else (node.left, node.right)
+            tensors = [side for side in sides if isinstance(model.value(side), (Tensor, Output))]
+            return bool(tensors) and all(is_made_on_cpu(model, side, steps - 1) for side in tensors)
+        case cst.UnaryOperation():
+            return is_made_on_cpu(model, node.expression, steps - 1)
+        case cst.Subscript():
+            return is_made_on_cpu(model, node.value, steps - 1)
+        case cst.Attribute():
+            method = method_of_receiver(model, node.value)
+            return method is not None and _is_kept_on_cpu(method, node.attr.value, steps - 1)
+        case cst.Name():
+            values = _assigned_here(model, node)
+            return bool(values) and all(is_made_on_cpu(model, value, steps - 1) for value in values)
+    return False
+
+
+def _assigned_here(model: "Model", name: cst.Name) -> list[cst.BaseExpression]:
+    """What a local name may be, as expressions of its function; nothing where it is bound in some other way."""
+    values: list[cst.BaseExpression] = []
+    for binding in model.reaching(name):
+        if binding.kind is not BindingKind.ASSIGN or binding.path or not binding.scope.is_function:
+            return []
+        if binding.value is None:
+            return []
+        values.append(binding.value)
+    return values
+
+
+def _is_kept_on_cpu(method: "FunctionInfo", name: str, steps: int) -> bool:
+    """Whether an attribute holds nothing but tensors that are made on the CPU while the module is set up.
+
+    What is computed from the attribute itself, and assigned to it again, stays where it was.
+    """
+    if method.owner is None:
+        return False
+    asked = (f"place of an attribute of {id(method.owner)}", name)
+    if asked in method.model.remembered:
+        return True
+    method.model.remembered[asked] = True
+    try:
+        return is_set_on_cpu(method.owner.members, name, steps)
+    finally:
+        del method.model.remembered[asked]
+
+
+def is_set_on_cpu(members: Members, name: str, steps: int) -> bool:
+    setting_up = members.reachable("__init__") - members.reachable("forward")
+    found = False
+    for place in members.assignments(name):
+        if place.value is not None and isinstance(place.model.value(place.value), Nothing):
+            continue
+        if place.value is None and isinstance(place.node, cst.AnnAssign):
+            continue  # only declared
+        if place.method is None or place.method not in setting_up or place.setter is not None:
+            return False
+        if isinstance(place.node, cst.AugAssign):
+            continue  # an operation in place
+        if place.value is None or not is_made_on_cpu(place.model, place.value, steps):
+            return False
+        found = True
+    return found
+
+
+def _is_list_made_on_cpu(model: "Model", node: cst.BaseExpression, steps: int) -> bool:
+    """Whether an expression is a list or tuple of tensors that are surely made here of numbers."""
+    if steps == 0:
+        return False
+    match node:
+        case cst.List() | cst.Tuple():
+            items = [element.value for element in node.elements]
+            return bool(items) and all(is_made_on_cpu(model, item, steps - 1) for item in items)
+        case cst.ListComp() | cst.GeneratorExp():
+            return is_made_on_cpu(model, node.elt, steps - 1)
+        case cst.BinaryOperation(operator=cst.Add()):
+            return all(_is_list_made_on_cpu(model, side, steps - 1) for side in (node.left, node.right))
+        case cst.Name():
+            values = _assigned_here(model, node)
+            return bool(values) and all(_is_list_made_on_cpu(model, value, steps - 1) for value in values)
+    return False
+
+
+def _is_made_by_call(model: "Model", call: cst.Call, steps: int) -> bool:
+    if any(arg.star == "**" or (arg.keyword is not None and arg.keyword.value == "device") for arg in call.args):
+        return False
+    callee = model.value(call.func)
+    if isinstance(callee, Function):
+        home = callee.definition.model
+        returned = [item.value for item in callee.definition.scope.returns]
+        return bool(returned) and all(item is not None and is_made_on_cpu(home, item, steps) for item in returned)
+    if isinstance(callee, Member) and callee.package in picked.FILLING:
+        return bool(call.args) and is_made_on_cpu(model, call.args[0].value, steps)
+    if isinstance(callee, Member) and callee.package == picked.WINDOWS:
+        return True
+    name = model.qualified_name(call.func)
+    if name is not None:
+        return _is_made_by_function(model, call, name, steps)
+    if isinstance(call.func, cst.Attribute) and call.func.attr.value not in MOVING:
+        is_tensor = isinstance(model.value(call.func.value), Tensor)
+        return is_tensor and is_made_on_cpu(model, call.func.value, steps)
+    return False
+
+
+def _is_made_by_function(model: "Model", call: cst.Call, name: str, steps: int) -> bool:
+    """Whether a function of the library makes the tensor of numbers, or of nothing but tensors made here."""
+    if name in OF_VALUES:
+        # Of one number it is 0-d, and works with tensors on any device.
+        given = model.value(call.args[0].value) if call.args else None
+        return isinstance(given, (Elements, Repeated, Array)) and given != Array(True)
+    if name in FACTORIES:
+        return True
+    if name.rpartition(".")[0] in picked.FILLING and call.args:
+        return is_made_on_cpu(model, call.args[0].value, steps)
+    fact = lookup.function(name)
+    if fact is None or fact.returns not in ("tensor", "scalar", "tensors") or not name.startswith("torch."):
+        return False
+    values = [(arg.value, model.value(arg.value)) for arg in call.args]
+    if fact.returns != "tensors" and values and isinstance(values[0][1], (Elements, Repeated)):
+        return _is_list_made_on_cpu(model, values[0][0], steps)
+    tensors = [item for item, value in values if isinstance(value, (Tensor, Output))]
+    return bool(tensors) and all(is_made_on_cpu(model, item, steps) for item in tensors)

@@ -1,0 +1,175 @@
+"""Whether a module does something else in evaluation mode than in training mode."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.knowledge import lookup
+from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
+from mllint.semantic.values import ClassObject, Function, Module, Symbol, Value
+from mllint.syntax.shape import argument, constant
+from mllint.syntax.walk import subtree
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+_MAX_PARTS = 60
+"""How many classes and functions are looked into for one module."""
+_DEPENDING = (
+    "BatchNorm", "SyncBatchNorm", "Dropout", "AlphaDropout", "FeatureAlphaDropout", "InstanceNorm", "RReLU",
+    "TransformerEncoderLayer", "TransformerDecoderLayer", "Transformer", "LSTM", "GRU", "RNN", "MultiheadAttention",
+    "MultiHeadAttention",
+)  # fmt: skip
+"""How the names of layers begin that may ask for their mode."""
+_CONTAINERS = frozenset({"Sequential", "ModuleList", "LayerList", "ModuleDict", "LayerDict", "Module", "Layer"})
+_LIBRARIES = ("torch.nn.", "paddle.nn.", "torchvision.models.")
+
+
+def depends_on_mode(value: Value | None) -> bool | None:
+    """Whether a module has dropout or batch normalization, or asks for its mode; ``None``: that is not known."""
+    if not isinstance(value, Module):
+        return None
+    if value.definition is not None:
+        return _class_depends(value.definition)
+    return None if value.name is None else _library_depends(value.name, None)
+
+
+def _library_depends(name: str, call: cst.Call | None) -> bool | None:
+    """Whether a layer of a library depends on the mode, made by this call."""
+    last = name.rpartition(".")[2]
+    if name.startswith("torchvision.models."):
+        return True
+    if last in _CONTAINERS or not name.startswith(_LIBRARIES):
+        return None
+    if not last.startswith(_DEPENDING):
+        return False
+    if last.startswith(("BatchNorm", "SyncBatchNorm", "RReLU")):
+        return True
+    if call is None:
+        return None
+    if last.startswith("InstanceNorm"):
+        given = argument(call, None, "track_running_stats")
+        return given is not None and constant(given.value) is True
+    if last.startswith(("LSTM", "GRU", "RNN", "Multi")):
+        given = argument(call, None, "dropout")
+        return given is not None and constant(given.value) not in (0, 0.0)
+    given = argument(call, 0 if "Dropout" in last else None, "p" if "Dropout" in last else "dropout")
+    return given is None or constant(given.value) not in (0, 0.0)
+
+
+@dataclass(slots=True)
+class _Parts:
+    """What the text of a class or function says of the layers that are made there.
+
+    ``depends``: one surely depends on the mode. ``is_closed``: nothing is made there that is not known. ``classes`` and
+    ``functions`` of the project may make more.
+    """
+
+    depends: bool = False
+    is_closed: bool = True
+    classes: list[ClassInfo] = field(default_factory=list)
+    functions: list[FunctionInfo] = field(default_factory=list)
+
+
+def _class_depends(definition: ClassInfo) -> bool | None:
+    """Whether a class, or one of the classes and functions that make its parts, has such a layer."""
+    seen: list[ClassInfo | FunctionInfo] = []
+    pending: list[ClassInfo | FunctionInfo] = [definition]
+    is_closed = True
+    while pending:
+        current = pending.pop()
+        if current in seen:
+            continue
+        seen.append(current)
+        if len(seen) > _MAX_PARTS:
+            return None
+        for found in _made_by(current):
+            if found.depends:
+                return True
+            is_closed = is_closed and found.is_closed
+            pending += [*found.classes, *found.functions]
+    return False if is_closed else None
+
+
+def _made_by(current: ClassInfo | FunctionInfo) -> Iterator[_Parts]:
+    if isinstance(current, FunctionInfo):
+        yield _parts(current, current.node.body, None)
+        return
+    if current.has_unknown_base:
+        yield _Parts(is_closed=False)
+    for info in current.lineage:
+        yield _parts(info, info.node.body, _constructing(info))
+        if _calls_what_it_is_given(info):
+            yield _Parts(is_closed=False)
+
+
+def _calls_what_it_is_given(info: ClassInfo) -> bool:
+    """Whether a class calls what its constructor is given: ``self.encoder(x)``, of ``self.encoder = encoder``."""
+    method = info.methods.get("__init__")
+    given = set() if method is None else {item.name.value for item in method.parameters}
+    kept = {
+        binding.key.partition(".")[2]
+        for several in (method.scope.bindings.values() if method is not None else ())
+        for binding in several
+        if isinstance(binding.value, cst.Name) and binding.value.value in given and binding.key.count(".") == 1
+    }
+    return bool(kept) and any(
+        type(node) is cst.Call
+        and isinstance(node.func, cst.Attribute)
+        and node.func.attr.value in kept
+        and getattr(node.func.value, "value", None) == "self"
+        for node in subtree(info.node.body)
+    )
+
+
+def _parts(holder: ClassInfo | FunctionInfo, body: cst.CSTNode, methods: frozenset[str] | None) -> _Parts:
+    """What is made in a body; what is called there matters in these methods only (``None``: anywhere)."""
+    model, found = holder.model, _Parts()
+    for node in subtree(body):
+        kind = type(node)
+        if kind is cst.Attribute and node.attr.value == "training":  # type: ignore[attr-defined]
+            found.depends = True
+        elif kind is cst.Name:
+            mentioned = model.value(node)
+            if isinstance(mentioned, ClassObject) and mentioned.definition is not holder:
+                found.classes.append(mentioned.definition)
+        elif isinstance(node, cst.Call):
+            called = model.value(node.func)
+            if isinstance(called, Symbol) and called.name.startswith(_LIBRARIES):
+                found.depends = found.depends or _library_depends(called.name, node) is True
+            elif isinstance(called, (Function, type(None))) and (methods is None or _method(model, node) in methods):
+                found.is_closed = found.is_closed and (called is not None or _is_arithmetic(node))
+                found.functions += [] if called is None or _is_own(called, holder) else [called.definition]
+    return found
+
+
+def _constructing(info: ClassInfo) -> frozenset[str]:
+    """The methods that make the parts of a class: ``__init__``, and what it calls of the class itself."""
+    names = {"__init__"}
+    pending = ["__init__"]
+    while pending:
+        method = info.methods.get(pending.pop())
+        for node in subtree(method.node.body) if method is not None else ():
+            called = info.model.value(node.func) if isinstance(node, cst.Call) else None
+            if isinstance(called, Function) and _is_own(called, info) and called.definition.name not in names:
+                names.add(called.definition.name)
+                pending.append(called.definition.name)
+    return frozenset(names)
+
+
+def _is_own(called: Function, holder: ClassInfo | FunctionInfo) -> bool:
+    """Whether a class calls a method of its own: its text is looked at with that of the class."""
+    return isinstance(holder, ClassInfo) and called.definition.owner in holder.lineage
+
+
+def _is_arithmetic(call: cst.Call) -> bool:
+    """Whether what is called is named as a method of arrays and tensors: it makes no layer."""
+    name = call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
+    return any(lookup.tensor_method(framework, name) is not None for framework in ("torch", "paddle"))
+
+
+def _method(model: "Model", node: cst.CSTNode) -> str | None:
+    function = model.enclosing_function(node)
+    return None if function is None else function.name.value

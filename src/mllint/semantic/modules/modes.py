@@ -1,0 +1,149 @@
+"""What depends on whether a module trains: places that only run in one mode, and numbers that are zero in the other."""
+
+import re
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.semantic.names.conditions import conditions
+from mllint.semantic.names.receivers import method_of_receiver
+from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.syntax.shape import constant, dotted_path
+from mllint.syntax.walk import subtree
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+    from mllint.semantic.names.definitions import FunctionInfo
+
+MAX_STEPS = 3
+"""Through how many names a number or a condition is followed."""
+
+# Words in names that speak of the mode. A wrong guess is a silence.
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_MODE_WORDS = ("train", "eval", "infer", "test", "valid", "predict", "determin", "sampl")
+
+
+def mentions_mode(model: "Model", node: cst.CSTNode, steps: int = MAX_STEPS) -> bool:
+    """Whether an expression asks, itself or through the names in it, whether something trains."""
+    for part in subtree(node):
+        if isinstance(part, cst.Name) and _speaks_of_mode(part.value):
+            return True
+        if steps > 0 and isinstance(part, (cst.Name, cst.Attribute)):
+            values = [binding.value for binding in _bindings(model, part) if binding.value is not None]
+            if any(mentions_mode(model, value, steps - 1) for value in values):
+                return True
+    return False
+
+
+def _speaks_of_mode(name: str) -> bool:
+    return any(word.lower().startswith(_MODE_WORDS) or word.lower() == "mode" for word in _WORD.findall(name))
+
+
+def runs_in_one_mode(model: "Model", node: cst.CSTNode, steps: int = MAX_STEPS) -> bool:
+    """Whether a place is only reached, or left out, in one of the modes, as far as its conditions tell."""
+    if any(mentions_mode(model, test) for test in conditions(model, node)):
+        return True
+    function = model.enclosing_function(node)
+    return function is not None and steps > 0 and _is_called_in_one_mode(model, function, steps - 1)
+
+
+def _is_called_in_one_mode(model: "Model", function: cst.FunctionDef, steps: int) -> bool:
+    """Whether every call of a function in its file stands where only one of the modes gets."""
+    name = function.name.value
+    if name == "forward" or _speaks_of_mode(name):
+        return name != "forward"
+    calls = [call for call in model.calls_by_word.get(name, ()) if not _is_inside(model, call, function)]
+    return bool(calls) and all(runs_in_one_mode(model, call, steps) for call in calls)
+
+
+def _is_inside(model: "Model", node: cst.CSTNode, holder: cst.CSTNode) -> bool:
+    return any(ancestor is holder for ancestor in model.tree.ancestors(node))
+
+
+def is_same_in_all_modes(model: "Model", node: cst.BaseExpression, steps: int = MAX_STEPS) -> bool:
+    """Whether a number is surely not zero because of the mode: a literal, or an attribute that is set once.
+
+    A parameter of the function is not: whoever calls it may give zero in evaluation.
+    """
+    value = constant(node)
+    if value is not ...:
+        return isinstance(value, (int, float)) and value > 0
+    if steps == 0 or mentions_mode(model, node, 0):
+        return False
+    match node:
+        case cst.BinaryOperation():
+            sides = [side for side in (node.left, node.right) if constant(side) is ...]
+            return all(is_same_in_all_modes(model, side, steps - 1) for side in sides)
+        case cst.Name():
+            bindings = model.reaching(node)
+            return bool(bindings or _outer(model, node)) and all(
+                _is_fixed(model, binding, steps - 1) for binding in bindings or _outer(model, node)
+            )
+        case cst.Attribute():
+            return _is_fixed_attribute(model, node)
+        case cst.Subscript():
+            return is_same_in_all_modes(model, node.value, steps - 1)
+    return False
+
+
+def _outer(model: "Model", node: cst.Name) -> tuple[Binding, ...]:
+    """The bindings of a name of the module as a function sees it."""
+    return tuple(model.scope(model.tree.module).bindings.get(node.value, ()))
+
+
+def _is_fixed(model: "Model", binding: Binding, steps: int) -> bool:
+    if binding.kind is not BindingKind.ASSIGN or binding.value is None or binding.path:
+        return False
+    return is_same_in_all_modes(model, binding.value, steps)
+
+
+def _is_fixed_attribute(model: "Model", node: cst.Attribute) -> bool:
+    """Whether ``self.p`` is set by the constructor alone; ``self.config.p`` and ``args.p`` are taken to stay."""
+    path = dotted_path(node)
+    if path is None or any(isinstance(binding.node, cst.Param) for binding in model.reaching(node.value)):
+        return path is not None and _is_of_receiver(model, node)
+    root: cst.BaseExpression = node
+    while isinstance(root, cst.Attribute) and isinstance(root.value, cst.Attribute):
+        root = root.value
+    assert isinstance(root, cst.Attribute)
+    if method_of_receiver(model, root.value) is not None:
+        return _is_of_receiver(model, root)
+    return bool(model.reaching(root.value) or (isinstance(root.value, cst.Name) and _outer(model, root.value)))
+
+
+def _is_of_receiver(model: "Model", node: cst.Attribute) -> bool:
+    method = method_of_receiver(model, node.value)
+    owner = None if method is None else method.owner
+    if owner is None:
+        return False
+    name = node.attr.value
+    places = list(owner.members.assignments(name))
+    is_set_once = bool(places) and all(_is_of_constructor(place.method) for place in places)
+    if not is_set_once or owner.method(name) is not None or _is_set_from_outside(model, name):
+        return False
+    return not all(place.value is not None and constant(place.value) in (0, None, False) for place in places)
+
+
+def _is_of_constructor(method: "FunctionInfo | None") -> bool:
+    return method is None or method.name in ("__init__", "build", "setup")
+
+
+def _is_set_from_outside(model: "Model", name: str) -> bool:
+    """Whether the file assigns an attribute of this name of something else than the instance."""
+    for word in model.names_by_word.get(name, ()):
+        attribute = model.tree.parent(word)
+        above = None if attribute is None else model.tree.parent(attribute)
+        if isinstance(attribute, cst.Attribute) and isinstance(above, (cst.AssignTarget, cst.AugAssign)):
+            is_target = above.target is attribute
+            if is_target and method_of_receiver(model, attribute.value) is None:
+                return True
+    return False
+
+
+def _bindings(model: "Model", node: cst.Name | cst.Attribute) -> tuple[Binding, ...]:
+    """What binds a local name, or an attribute of the instance in its class."""
+    if isinstance(node, cst.Name):
+        return model.reaching(node)
+    method = method_of_receiver(model, node.value)
+    owner = None if method is None else method.owner
+    return () if owner is None else tuple(owner.assignments(node.attr.value))

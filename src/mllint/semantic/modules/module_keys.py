@@ -1,0 +1,128 @@
+"""The keys of the state dict of a module that an expression stands for."""
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.knowledge import lookup
+from mllint.semantic.construction.builder import Construction
+from mllint.semantic.construction.libraries import is_module_class
+from mllint.semantic.construction.parts import Part
+from mllint.semantic.construction.state_keys import WRAPPER_PREFIXES, KeySet
+from mllint.semantic.values import Module
+from mllint.syntax.shape import dotted_path
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+ANYTHING = KeySet(open=frozenset({""}))
+"""The keys of a module of which nothing is known."""
+_NO_WRAPPER = KeySet(open=frozenset({""}), never=frozenset(WRAPPER_PREFIXES))
+# Methods that change which modules a module has.
+_CHANGES = frozenset({"add_module", "add_sublayer", "register_module", "append", "extend", "insert", "load_adapter"})
+# Functions whose name says that they change the modules inside the one that they are given.
+_CHANGING_WORDS = ("lora", "quant", "prune", "fuse", "inject", "adapter", "replace", "patch", "convert", "swap")
+
+
+def module_keys(model: "Model", node: cst.BaseExpression, module: Module) -> KeySet:
+    """The keys of the state dict of the module that an expression stands for."""
+    changed = _changed_later(model, node, module)
+    part = Construction().built_at(node, model)
+    if isinstance(part, Part) and not (part.is_open and not part.children):
+        for name in changed:
+            part.loosen(name)
+        return _excluding_wrapper(part.keys(), module)
+    keys = ANYTHING if "?" in module.wrappers else _bare_keys(model, module, changed)
+    for name in reversed(module.wrappers):
+        wrapper = lookup.wrapper(name)
+        if wrapper is not None:
+            keys = keys.prefixed(wrapper.prefix)
+        if name.endswith("AveragedModel"):
+            keys |= KeySet(optional=frozenset({"n_averaged"}))
+    return keys
+
+
+def _bare_keys(model: "Model", module: Module, changed: list[str | None]) -> KeySet:
+    """The keys of a module without its wrappers, from the call that builds it."""
+    call, definition = module.call, module.definition
+    homes = [model] if definition is None else [model, definition.model]
+    home = next((home for home in homes if id(call) in home.tree.parents), None)
+    if call is None or home is None:
+        # Of a module that was handed over only the class is known, and what is handed over may derive from it.
+        return ANYTHING
+    if definition is not None:
+        part = Construction().built_by(call, home, definition)
+    elif module.name is not None and is_module_class(module.name):
+        part = Construction().built_by_library(call, home, module.name)
+    else:
+        return _NO_WRAPPER
+    if not isinstance(part, Part):
+        return ANYTHING
+    for name in changed:
+        part.loosen(name)
+    return _excluding_wrapper(part.keys(), module)
+
+
+def _excluding_wrapper(keys: KeySet, module: Module) -> KeySet:
+    """The same keys; of those that are not known none begins with the prefix of a wrapper that the module is not in."""
+    if keys.is_closed or module.wrappers or _may_be_wrapper(module):
+        return keys
+    return KeySet(keys.certain, keys.optional, keys.open, keys.never | frozenset(WRAPPER_PREFIXES))
+
+
+def _may_be_wrapper(module: Module) -> bool:
+    """Whether an unwrapped module of this class may have a child with the name that wrappers use."""
+    definition = module.definition
+    if definition is None:
+        return module.call is None
+    return definition.has_unknown_base or any(
+        True for name in ("module", "_orig_mod") for _ in definition.assignments(name)
+    )
+
+
+def _changed_later(model: "Model", node: cst.BaseExpression, module: Module) -> list[str | None]:
+    """Names under which the file changes a module after it was built; ``None`` for a name that is not known."""
+    changed: list[str | None] = []
+    for key in sorted(_names_of(model, node, module.call)):
+        for name in model.names_by_word.get(key.rpartition(".")[2], ()):
+            holder: cst.CSTNode = name
+            parent = model.tree.parent(name)
+            if "." in key:
+                if not isinstance(parent, cst.Attribute) or parent.attr is not name:
+                    continue
+                holder, parent = parent, model.tree.parent(parent)
+            if dotted_path(holder) == key and parent is not None:
+                changed += _change(model, holder, parent)
+    return changed
+
+
+def _names_of(model: "Model", node: cst.BaseExpression, call: cst.Call | None) -> set[str]:
+    """The names and dotted paths that the module is known by."""
+    names = {dotted_path(node)}
+    for ancestor in () if call is None else model.tree.ancestors(call):
+        if isinstance(ancestor, cst.Assign):
+            names |= {dotted_path(target.target) for target in ancestor.targets}
+        if isinstance(ancestor, (cst.BaseSmallStatement, cst.BaseCompoundStatement)):
+            break
+    return {name for name in names if name is not None}
+
+
+def _change(model: "Model", holder: cst.CSTNode, parent: cst.CSTNode) -> list[str | None]:
+    """What one use of a module changes in it."""
+    if isinstance(parent, cst.Attribute) and parent.value is holder:
+        above = model.tree.parent(parent)
+        if isinstance(above, cst.Call) and above.func is parent:
+            return [None] if parent.attr.value in _CHANGES else []
+        # `model.head.fc = ...` changes something below `head`.
+        while isinstance(above, (cst.Attribute, cst.Subscript)):
+            above = model.tree.parent(above)
+        return [parent.attr.value] if isinstance(above, (cst.AssignTarget, cst.Del, cst.AugAssign)) else []
+    if isinstance(parent, cst.Subscript) and parent.value is holder:
+        above = model.tree.parent(parent)
+        return [None] if isinstance(above, (cst.AssignTarget, cst.Del)) else []
+    call = model.tree.parent(parent) if isinstance(parent, cst.Arg) else None
+    if isinstance(call, cst.Call) and isinstance(parent, cst.Arg):
+        called = (dotted_path(call.func) or "").rpartition(".")[2].lower()
+        if called in ("setattr", "delattr") or any(word in called for word in _CHANGING_WORDS):
+            return [None]
+    return []

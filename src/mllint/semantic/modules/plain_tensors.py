@@ -1,0 +1,393 @@
+"""Tensors in plain attributes of a module: where they were made, and whether they meet what comes from outside."""
+
+import enum
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.knowledge import lookup
+from mllint.semantic.expressions.arguments import given_to, passed_for
+from mllint.semantic.graph.lost_leaves import is_made_there
+from mllint.semantic.modules.made_on_cpu import FACTORIES, MAX_STEPS, MOVING, OF_VALUES, is_made_on_cpu, is_set_on_cpu
+from mllint.semantic.modules.weights import has_weights
+from mllint.semantic.names.classes import Assignment, Members, makes_parameter
+from mllint.semantic.names.receivers import method_of_receiver
+from mllint.semantic.names.scopes import BindingKind
+from mllint.semantic.names.uses import uses
+from mllint.semantic.values import (
+    Function,
+    Method,
+    Module,
+    Nothing,
+    Other,
+    Output,
+    Symbol,
+    Tensor,
+    Value,
+)
+from mllint.syntax.shape import argument, constant, dotted_path
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+_ABOUT_DEVICE = frozenset({"device", "is_cuda", "grad", "get_device"})
+# What is read of a tensor without its numbers meeting those of another, and methods that only take its shape or type.
+_NOT_NUMBERS = frozenset({
+    "size", "dim", "ndim", "shape", "numel", "tolist", "item", "numpy", "dtype", "nelement", "is_floating_point",
+    "stride", "requires_grad", "names", "element_size",
+})  # fmt: skip
+_ONLY_SHAPE = frozenset({"expand_as", "view_as", "reshape_as", "copy_", "resize_as_"})
+
+
+class Fate(enum.Enum):
+    """What becomes of a tensor where it is read."""
+
+    NOTHING = "nothing"
+    MEETS_INPUT = "meets input"
+    """It takes part in an operation with what came from outside, or with the weights."""
+    MOVED = "moved"
+    """Somebody looks after its device."""
+
+
+def is_leaf_to_train(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether an expression makes a new tensor that asks for gradients and is no parameter."""
+    if not isinstance(node, cst.Call) or makes_parameter(model, node):
+        return False
+    name = model.qualified_name(node.func)
+    if name is not None:
+        asks = (
+            argument(node, None, "requires_grad")
+            if name.startswith("torch.")
+            else argument(node, None, "stop_gradient")
+        )
+        wanted = name.startswith("torch.")
+        known = name in FACTORIES or name in ("torch.autograd.Variable", "paddle.to_tensor")
+        return known and asks is not None and constant(asks.value) is wanted
+    if isinstance(node.func, cst.Attribute) and node.func.attr.value == "requires_grad_":
+        on = constant(node.args[0].value) if node.args else True
+        return on is True and is_made_on_cpu(model, node.func.value)
+    return False
+
+
+def is_new(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether an expression surely makes a new tensor of numbers that is no parameter."""
+    if makes_parameter(model, node) or not isinstance(node, cst.Call):
+        return False
+    if is_made_on_cpu(model, node):
+        return True
+    name = model.qualified_name(node.func)
+    fact = None if name is None or not name.startswith("paddle.") else lookup.function(name)
+    of_tensors = any(isinstance(model.value(arg.value), (Tensor, Output)) for arg in node.args)
+    return fact is not None and fact.returns == "tensor" and not of_tensors
+
+
+def is_asked_for_gradients_later(members: Members, name: str) -> bool:
+    """Whether a method sets ``self.name.requires_grad = True`` (Paddle: ``stop_gradient = False``)."""
+    wanted = {"requires_grad": True, "stop_gradient": False}
+    return any(
+        binding.value is not None and constant(binding.value) is flag
+        for info in members.definition.lineage
+        for method in info.methods.values()
+        for word, flag in wanted.items()
+        for binding in method.scope.bindings.get(f"{method.self_name}.{name}.{word}", ())
+    )
+
+
+def is_handed_over(members: Members, name: str) -> bool:
+    """Whether somebody may train a tensor in an attribute by hand: it is given away, or its gradient is read."""
+    if any(is_touched_from_outside(model, name) for model in members.models) or members.may_be_read_elsewhere(name):
+        return True
+    if any(_is_given_away(read.method.model, read.node) for read in members.reads(name)):
+        return True
+    return sum(1 for place in members.assignments(name) if not _adds_nothing(place, name)) > 1
+
+
+def _adds_nothing(place: Assignment, name: str) -> bool:
+    """Whether an assignment is ``None``, or only goes on with the tensor: ``self.x = self.x.repeat(10, 1)``."""
+    node = place.value
+    if node is not None and isinstance(place.model.value(node), Nothing):
+        return True
+    while isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
+        node = node.func.value
+    return (
+        node is not place.value
+        and isinstance(node, cst.Attribute)
+        and node.attr.value == name
+        and method_of_receiver(place.model, node.value) is not None
+    )
+
+
+def _is_given_away(model: "Model", node: cst.BaseExpression) -> bool:
+    parent = model.tree.parent(node)
+    match parent:
+        case cst.Attribute(attr=cst.Name(value=word)):
+            return word in ("grad", "data", "retain_grad", "backward")
+        case cst.Arg():
+            call = model.tree.parent(parent)
+            callee = model.value(call.func) if isinstance(call, cst.Call) else None
+            if isinstance(callee, Symbol):
+                return lookup.function(callee.name) is None or "grad" in callee.name
+            is_method = isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute)
+            return not isinstance(callee, Module) and not (is_method and isinstance(callee, Method))
+        case cst.Element():
+            return _of_element(model, parent, MAX_STEPS) is Fate.NOTHING
+        case cst.Return() | cst.Yield() | cst.DictElement() | cst.StarredElement():
+            return True
+    return False
+
+
+_COMPUTING = frozenset({cst.Call, cst.BinaryOperation, cst.UnaryOperation})
+
+
+def parameter_inside(model: "Model", node: cst.BaseExpression) -> cst.Call | None:
+    """The new parameter that an expression computes a plain tensor from: ``nn.Parameter(x).cuda()``."""
+    current: cst.BaseExpression = node
+    changes, move = False, None
+    while not makes_parameter(model, current):
+        if type(current) not in _COMPUTING:
+            return None
+        match current:
+            case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value=method))):
+                move = current if method in ("to", "cuda") and not changes else None
+                changes = changes or _gives_another(model, current, method)
+                current = inner
+            case cst.BinaryOperation(left=left, right=right):
+                changes = True
+                current = left if _root_is_parameter(model, left) else right
+            case cst.UnaryOperation(expression=inner):
+                changes, current = True, inner
+            case _:
+                return None
+    if not changes or not isinstance(current, cst.Call):
+        return None
+    return None if move is not None and is_made_there(model, current, move) else current
+
+
+def becomes_parameter(members: Members, name: str) -> bool:
+    """Whether some assignment makes a parameter of an attribute, whatever others make of it before."""
+    return any(item.value is not None and makes_parameter(item.model, item.value) for item in members.assignments(name))
+
+
+def _root_is_parameter(model: "Model", node: cst.BaseExpression) -> bool:
+    while isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and not makes_parameter(model, node):
+        node = node.func.value
+    return makes_parameter(model, node)
+
+
+def _gives_another(model: "Model", call: cst.Call, method: str) -> bool:
+    """Whether a method of a parameter surely, or on another device, gives a tensor that is not the parameter."""
+    framework = "paddle" if model.framework == "paddle" else "torch"
+    fact = lookup.tensor_method(framework, method)
+    if fact is None or fact.returns not in ("tensor", "scalar") or method.endswith("_"):
+        return False
+    if method in ("float", "contiguous", "cpu"):
+        return False  # nothing to do, and so the parameter itself
+    if method == "to" and call.args:
+        value = call.args[0].value
+        spelled = dotted_path(value) or ""
+        is_dtype = model.value(value) == Other("dtype") or "dtype" in spelled or spelled.endswith("float32")
+        return constant(value) != "cpu" and not is_dtype
+    return True
+
+
+# -- where it goes -----------------------------------------------------------------------------------------------------
+
+
+def stays_behind(members: Members, name: str) -> bool:
+    """Whether a tensor that is made on the CPU meets the input in ``forward``, and nobody moves it there."""
+    if not is_set_on_cpu(members, name, MAX_STEPS):
+        return False
+    setting_up = members.reachable("__init__") - members.reachable("forward")
+    fates = {(fate(read.method.model, read.node, MAX_STEPS), read.method in setting_up) for read in members.reads(name)}
+    return (Fate.MEETS_INPUT, False) in fates and all(fate is not Fate.MOVED for fate, _ in fates)
+
+
+def is_touched_from_outside(model: "Model", name: str) -> bool:
+    """Whether the file reads or sets an attribute of that name of anything but the receiver of a method."""
+    for word in model.names_by_word.get(name, ()):
+        attribute = model.tree.parent(word)
+        if not isinstance(attribute, cst.Attribute) or attribute.attr is not word:
+            continue
+        if method_of_receiver(model, attribute.value) is None:
+            return True
+    return False
+
+
+def fate(model: "Model", node: cst.BaseExpression, steps: int) -> Fate:
+    """What becomes of the tensor that an expression stands for, or of what is computed from it alone."""
+    parent = model.tree.parent(node)
+    if steps == 0:
+        return Fate.MOVED
+    match parent:
+        case cst.Attribute():
+            return _of_attribute(model, parent, steps - 1)
+        case cst.Subscript() if parent.value is node:
+            return _of_item(model, parent, steps - 1)
+        case cst.BinaryOperation():
+            other = parent.right if parent.left is node else parent.left
+            return Fate.MEETS_INPUT if _is_input(model, other) else fate(model, parent, steps - 1)
+        case cst.Comparison() | cst.ComparisonTarget():
+            whole = parent if isinstance(parent, cst.Comparison) else model.tree.parent(parent)
+            assert isinstance(whole, cst.Comparison)
+            sides = [whole.left, *(item.comparator for item in whole.comparisons)]
+            return Fate.MEETS_INPUT if any(_is_input(model, side) for side in sides) else fate(model, whole, steps - 1)
+        case cst.UnaryOperation() | cst.IfExp():
+            return fate(model, parent, steps - 1)
+        case cst.AugAssign() if parent.value is node:
+            return Fate.MEETS_INPUT if _is_input(model, parent.target) else Fate.NOTHING
+        case cst.Arg():
+            return _of_argument(model, parent, steps - 1)
+        case cst.Assign():
+            return _of_names(model, parent, steps - 1)
+        case cst.Element():
+            return _of_element(model, parent, steps - 1)
+    return Fate.NOTHING
+
+
+def _of_item(model: "Model", item: cst.Subscript, steps: int) -> Fate:
+    """A part of the tensor; one picked by plain indexes alone may be 0-d, which works with tensors on any device."""
+    if isinstance(model.tree.parent(item), cst.AssignTarget):
+        return Fate.NOTHING
+    indexes = [element.slice.value for element in item.slice if isinstance(element.slice, cst.Index)]
+    # An item of an index tensor may be 0-d, and stands for its number.
+    if any(_is_input(model, index) for index in indexes if not isinstance(index, cst.Subscript)):
+        return Fate.MEETS_INPUT
+    is_part = len(indexes) < len(item.slice) or any(constant(index) is None for index in indexes)
+    return fate(model, item, steps) if is_part else Fate.NOTHING
+
+
+def _of_attribute(model: "Model", attribute: cst.Attribute, steps: int) -> Fate:
+    call = model.tree.parent(attribute)
+    name = attribute.attr.value
+    if name in MOVING or name in _ABOUT_DEVICE:
+        return Fate.MOVED
+    if name in _NOT_NUMBERS:
+        return Fate.NOTHING
+    if not isinstance(call, cst.Call) or call.func is not attribute:
+        return fate(model, attribute, steps)
+    if name not in _ONLY_SHAPE and any(_is_input(model, arg.value) for arg in call.args):
+        return Fate.MEETS_INPUT
+    return fate(model, call, steps)
+
+
+def _of_argument(model: "Model", arg: cst.Arg, steps: int) -> Fate:
+    call = model.tree.parent(arg)
+    if not isinstance(call, cst.Call):
+        return Fate.NOTHING
+    others = [item.value for item in call.args if item is not arg]
+    callee = model.value(call.func)
+    if isinstance(callee, Symbol):
+        fact = lookup.function(callee.name)
+        if fact is None or fact.returns not in ("tensor", "scalar", "tensors"):
+            return Fate.NOTHING
+        return Fate.MEETS_INPUT if any(_is_input(model, other) for other in others) else fate(model, call, steps)
+    if isinstance(callee, Module):
+        return Fate.MEETS_INPUT if has_weights(model, call.func) else Fate.NOTHING
+    if isinstance(callee, Function):
+        return _within(callee, call, arg, steps - 1)
+    if isinstance(call.func, cst.Attribute) and _is_input(model, call.func.value):
+        method = call.func.attr.value
+        if method in ("to", "type_as"):
+            return Fate.MOVED
+        fact = lookup.tensor_method("torch", method)
+        is_operation = fact is not None and fact.returns in ("tensor", "scalar", "tensors", "self")
+        return Fate.MEETS_INPUT if is_operation and method not in _ONLY_SHAPE else Fate.NOTHING
+    return Fate.NOTHING
+
+
+def _within(callee: Function, call: cst.Call, arg: cst.Arg, steps: int) -> Fate:
+    """What a function of the project does with what it is given; what it gives back is not followed."""
+    function = callee.definition
+    skipped = 0 if function.self_name is None or callee.receiver is None else 1
+    parameter = given_to(function, call, arg, skipped)
+    if parameter is None or steps <= 0:
+        return Fate.NOTHING
+    bound = [item for item in function.scope.bindings.get(parameter.name.value, ()) if item.node is parameter]
+    found = {fate(function.model, use, steps) for binding in bound for use in uses(function.model, binding)}
+    return Fate.MOVED if Fate.MOVED in found else Fate.MEETS_INPUT if Fate.MEETS_INPUT in found else Fate.NOTHING
+
+
+def _of_element(model: "Model", element: cst.Element, steps: int) -> Fate:
+    """One of several tensors that are put together: ``torch.cat([x, self.pad])``."""
+    display = model.tree.parent(element)
+    arg = None if display is None else model.tree.parent(display)
+    call = None if arg is None else model.tree.parent(arg)
+    if not isinstance(display, (cst.List, cst.Tuple)) or not isinstance(call, cst.Call):
+        return Fate.NOTHING
+    callee = model.value(call.func)
+    if isinstance(callee, Module) and isinstance(display, cst.Tuple):
+        return Fate.MEETS_INPUT if has_weights(model, call.func) else Fate.NOTHING  # the first state of an LSTM
+    if not isinstance(callee, Symbol) or callee.name not in ("torch.cat", "torch.stack", "torch.concat"):
+        return Fate.NOTHING
+    meets = any(_is_input(model, other.value) for other in display.elements if other is not element)
+    return Fate.MEETS_INPUT if meets else fate(model, call, steps)
+
+
+def _of_names(model: "Model", statement: cst.Assign, steps: int) -> Fate:
+    """The same thing under another name."""
+    fates: set[Fate] = set()
+    for target in statement.targets:
+        if isinstance(target.target, cst.Name):
+            for name in model.names_by_word.get(target.target.value, ()):
+                bindings = model.reaching(name) if name is not target.target else ()
+                if any(binding.node is statement for binding in bindings):
+                    fates.add(fate(model, name, steps))
+    return Fate.MOVED if Fate.MOVED in fates else Fate.MEETS_INPUT if Fate.MEETS_INPUT in fates else Fate.NOTHING
+
+
+def _is_input(model: "Model", node: cst.BaseExpression, steps: int = MAX_STEPS) -> bool:
+    """Whether an expression is surely a tensor that came from outside or was computed with the weights."""
+    value: Value | None = model.value(node)
+    if isinstance(value, Output) or (isinstance(value, Tensor) and value.attached is True):
+        return True
+    return isinstance(value, Tensor) and not value.scalar and _is_from_parameter(model, node, steps)
+
+
+def _is_operation(model: "Model", call: cst.Call) -> bool:
+    """Whether a call is one of a function whose result is where its first tensor is."""
+    name = model.qualified_name(call.func)
+    fact = None if name is None or name.endswith(("_like", "from_numpy")) else lookup.function(name)
+    return fact is not None and fact.returns in ("tensor", "scalar") and name not in FACTORIES | OF_VALUES
+
+
+def _runs_weights(model: "Model", call: cst.Call) -> bool:
+    """Whether a call runs a module that has weights: what it gives is where they are."""
+    function = call.func
+    if isinstance(function, cst.Attribute) and function.attr.value == "forward":
+        function = function.value
+    return isinstance(model.value(function), Module) and has_weights(model, function) is True
+
+
+def _is_from_parameter(model: "Model", node: cst.BaseExpression, steps: int) -> bool:
+    """Whether a chain of calls, items and operations starts from what ``forward`` is given, or what weights gave."""
+    while not isinstance(node, cst.Name):
+        match node:
+            case cst.Call() if _runs_weights(model, node):
+                return True
+            case cst.Attribute() if isinstance(value := model.value(node), Tensor) and value.parameter:
+                return True
+            case cst.Call(args=[cst.Arg(value=first, star="", keyword=None), *_]) if _is_operation(model, node):
+                node = first
+            case cst.Call(func=cst.Attribute(value=inner)) | cst.Attribute(value=inner) | cst.Subscript(value=inner):
+                node = inner
+            case cst.BinaryOperation():
+                sides = (node.left, node.right)
+                return steps > 0 and any(_is_from_parameter(model, side, steps - 1) for side in sides)
+            case _:
+                return False
+    function = model.enclosing_function(node)
+    if steps == 0 or function is None or model.function_info(function).self_name == node.value:
+        return False
+    for binding in model.reaching(node):
+        if binding.kind is BindingKind.PARAMETER and isinstance(binding.node, cst.Param):
+            info = model.function_info(function)
+            passed = () if info.name == "forward" else passed_for(model, info, binding.node)
+            if info.name == "forward" or any(_is_input(model, item, steps - 1) for item in passed):
+                return True
+        elif (
+            binding.kind is BindingKind.ASSIGN
+            and binding.value is not None
+            and _is_from_parameter(model, binding.value, steps - 1)
+        ):
+            return True
+    return False

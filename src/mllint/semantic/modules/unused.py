@@ -1,0 +1,205 @@
+"""Submodules that a module registers and never uses."""
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.semantic.modules.fresh import takes_others
+from mllint.semantic.modules.weights import has_weights
+from mllint.semantic.names.classes import Assignment, Role
+from mllint.semantic.names.receivers import method_of_receiver
+from mllint.semantic.values import Module, Output, Tensor
+from mllint.syntax.shape import constant, dotted_path
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+    from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
+    from mllint.semantic.values import Value
+
+# What is done with a module before it is used: filling a container, giving weights their first values.
+_PREPARING = frozenset({"append", "extend", "insert", "add_module", "add_sublayer", "register_module", "apply"})
+_STATE_DICTS = ("state_dict", "named_parameters")
+_LOADING = ("load_state_dict", "set_state_dict", "set_dict", "load_dict")
+_WEIGHTS = frozenset({"weight", "bias", "data"})
+
+
+MIN_VARIANT = 3
+"""A class that leaves so many submodules unused, and all of another class, is a variant: it keeps them on purpose."""
+
+
+def unused_submodules(definition: "ClassInfo") -> tuple[tuple[str, Assignment], ...]:
+    """The new submodules with weights that nothing in the project reads: their names, and where they are assigned.
+
+    None where the class is a variant of one that uses them, and has them so that the same checkpoint fits both.
+    """
+    found = tuple(_unused(definition))
+    names = frozenset(name for name, _ in found)
+    is_variant = len(found) >= MIN_VARIANT and definition.members.are_used_by_a_variant(names)
+    return () if is_variant or (found and _is_all_it_has(definition, names)) else found
+
+
+def _unused(definition: "ClassInfo") -> Iterator[tuple[str, Assignment]]:
+    constructor = definition.methods.get("__init__")
+    if constructor is None or constructor.self_name is None or definition.framework is None:
+        return
+    prefix = f"{constructor.self_name}."
+    for key in constructor.scope.bindings:
+        name = key.removeprefix(prefix)
+        if not key.startswith(prefix) or "." in name or _is_read_here(definition, name):
+            continue
+        if not _is_complete(definition):
+            return
+        places = list(definition.members.assignments(name))
+        kinds = [_makes_weights(place) for place in places]
+        if True in kinds and None not in kinds and not _is_used(definition, name):
+            place = places[kinds.index(True)]
+            if not _is_on_demand(place) and not _is_dead(place):
+                yield name, place
+
+
+def _is_all_it_has(definition: "ClassInfo", names: frozenset[str]) -> bool:
+    """Whether a class has no weights but these: they are there so that it has parameters, and a device."""
+    others = (
+        place
+        for info in definition.lineage
+        for method in info.methods.values()
+        for key in method.scope.bindings
+        if (name := key.removeprefix(f"{method.self_name}.")) != key and "." not in name and name not in names
+        for place in definition.members.assignments(name)
+    )
+    return all(place.role is not Role.SUBMODULE and not _may_be_weights(place) for place in others)
+
+
+def _may_be_weights(place: Assignment) -> bool:
+    return place.value is None or isinstance(place.model.value(place.value), (Module, Tensor, Output))
+
+
+def _is_on_demand(place: Assignment) -> bool:
+    """Whether a layer is only made where a parameter of the constructor says so, which is off by default."""
+    child: cst.CSTNode = place.node
+    for ancestor in place.model.tree.ancestors(place.node):
+        if isinstance(ancestor, cst.FunctionDef):
+            break
+        if isinstance(ancestor, cst.If) and child is ancestor.body and isinstance(ancestor.test, cst.Name):
+            bindings = place.model.reaching(ancestor.test)
+            defaults = [item.node.default for item in bindings if isinstance(item.node, cst.Param)]
+            if defaults and all(item is not None and constant(item) is False for item in defaults):
+                return True
+        child = ancestor
+    return False
+
+
+def _is_dead(place: Assignment) -> bool:
+    """Whether the statement stands behind a ``raise`` of its own block."""
+    line = place.model.tree.parent(place.node)
+    block = None if line is None else place.model.tree.parent(line)
+    for item in block.body if isinstance(block, cst.IndentedBlock) else ():
+        if item is line:
+            return False
+        if isinstance(item, cst.SimpleStatementLine) and isinstance(item.body[-1], (cst.Raise, cst.Return)):
+            return True
+    return False
+
+
+def _is_read_here(definition: "ClassInfo", name: str) -> bool:
+    """Whether the class itself calls the attribute: the common case, which costs little to see."""
+    model = definition.model
+    asked = ("classes that call", name)
+    owners: set[int] | None = model.remembered.get(asked)
+    if owners is None:
+        owners = model.remembered[asked] = set()
+        for word in model.names_by_word.get(name, ()):
+            attribute = model.tree.parent(word)
+            above = None if attribute is None else model.tree.parent(attribute)
+            if type(above) is cst.Call and above.func is attribute and isinstance(attribute, cst.Attribute):
+                method = method_of_receiver(model, attribute.value)
+                if method is not None and method.owner is not None:
+                    owners.add(id(method.owner.node))
+    return id(definition.node) in owners
+
+
+def _is_complete(definition: "ClassInfo") -> bool:
+    """Whether all that instances of the class do is in sight: a ``forward``, known bases, attributes by their names."""
+    members = definition.members
+    if not members.has_only_plain_bases or "__getattr__" in definition.methods:
+        return False
+    forward = definition.method("forward")
+    if forward is None or _is_abstract(forward):
+        return False
+    return not (members.sets_computed_names or members.reads_computed_names or _has_weights_from_a_file(definition))
+
+
+def _has_weights_from_a_file(definition: "ClassInfo") -> bool:
+    """Whether the weights are loaded beside the class, and never saved there: then the file says what layers it has."""
+    model = definition.model
+    if any(model.calls_by_word.get(word) for word in ("save", *_STATE_DICTS)):
+        return False
+    return any(
+        isinstance(call.func, cst.Attribute) and _is_instance(definition, model.value(call.func.value))
+        for word in _LOADING
+        for call in model.calls_by_word.get(word, ())
+    )
+
+
+def _is_instance(definition: "ClassInfo", value: "Value | None") -> bool:
+    """Whether a module is one of the class or of one that derives from it, as far as that is known."""
+    if not isinstance(value, Module):
+        return value is None
+    return value.definition is not None and definition in value.definition.lineage
+
+
+def _is_abstract(method: "FunctionInfo") -> bool:
+    """Whether a method only raises, or does nothing."""
+    for line in method.node.body.body:
+        parts = line.body if isinstance(line, cst.SimpleStatementLine) else (line,)
+        if not all(isinstance(part, (cst.Pass, cst.Raise, cst.Expr)) for part in parts):
+            return False
+    return True
+
+
+def _makes_weights(place: Assignment) -> bool | None:
+    """Whether an assignment makes a new submodule that has weights; ``None``: it may do something else."""
+    if place.role is not Role.SUBMODULE or not isinstance(place.value, cst.Call):
+        return None
+    if isinstance(place.node, cst.Assign) and len(place.node.targets) > 1:
+        return None  # it has another name too
+    if not isinstance(place.model.value(place.value), Module) or takes_others(place.model, place.value):
+        return None
+    return has_weights(place.model, place.value)
+
+
+def _is_used(definition: "ClassInfo", name: str) -> bool:
+    members = definition.members
+    for model in members.models:
+        for word in model.names_by_word.get(name, ()):
+            attribute = model.tree.parent(word)
+            if isinstance(attribute, cst.Attribute) and attribute.attr is word:
+                method = method_of_receiver(model, attribute.value)
+                if (method is None or members.is_related(method)) and _is_use(model, attribute):
+                    return True
+        if re.search(rf"[\"'][\w.]*\b{name}\b", model.source.text):
+            return True
+    return members.may_be_read_elsewhere(name)
+
+
+def _is_use(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether one mention of a submodule does more than set it, fill it, or give its weights their first values."""
+    parent = model.tree.parent(node)
+    while isinstance(parent, cst.Attribute) and parent.attr.value in _WEIGHTS:
+        node, parent = parent, model.tree.parent(parent)
+    match parent:
+        case cst.AssignTarget() | cst.AnnAssign():
+            return isinstance(parent, cst.AnnAssign) and parent.value is node
+        case cst.Subscript() if parent.value is node and isinstance(model.tree.parent(parent), cst.AssignTarget):
+            return False
+        case cst.Attribute(attr=cst.Name(value=method)):
+            call = model.tree.parent(parent)
+            is_called = isinstance(call, cst.Call) and call.func is parent
+            return not is_called or not (method in _PREPARING or method.endswith("_"))
+        case cst.Arg():
+            call = model.tree.parent(parent)
+            path = dotted_path(call.func) if isinstance(call, cst.Call) else None
+            return path is None or "init" not in path.lower()
+    return True

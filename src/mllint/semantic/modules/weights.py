@@ -1,0 +1,157 @@
+"""Whether a module has anything that is trained, saved or moved, or that depends on its mode."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.knowledge import lookup
+from mllint.semantic.modules.module_keys import module_keys
+from mllint.semantic.names.classes import makes_parameter
+from mllint.semantic.values import Module
+from mllint.syntax.shape import constant
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+    from mllint.semantic.names.definitions import ClassInfo
+
+
+def has_weights(model: "Model", node: cst.BaseExpression) -> bool | None:
+    """Whether the module that an expression stands for has parameters or buffers; ``None``: not known."""
+    value = model.value(node)
+    if not isinstance(value, Module):
+        return None
+    keys = module_keys(model, node, value)
+    if keys.certain:
+        return True
+    if keys.is_empty:
+        return False
+    if value.definition is not None:
+        return True if _holds_weights(value.definition) else None
+    if value.others:
+        return True if all(_have_weights(other) for other in value.others) else None
+    if value.name is None:
+        # What a function of a library builds is a model.
+        return None if value.call is None else True
+    if value.call is not None and value.call.args and is_container(value.name):
+        return _any_has_weights(model, value.call)
+    return _is_layer_with_weights(value.name)
+
+
+def _have_weights(value: Module) -> bool:
+    """Whether a module of which only the class is known surely has weights."""
+    if value.definition is not None:
+        return _holds_weights(value.definition)
+    return value.name is not None and _is_layer_with_weights(value.name) is True
+
+
+def _any_has_weights(model: "Model", call: cst.Call) -> bool:
+    """Whether a container of layers, of which it is not known how many there are, has any with weights.
+
+    What is known of none of them is taken for a layer that has.
+    """
+    if id(call) not in model.tree.parents:
+        return True  # in another file
+    layers = [layer for arg in call.args for layer in _repeated_layers(arg.value)]
+    return not layers or any(has_weights(model, layer) is not False for layer in layers)
+
+
+def _repeated_layers(node: cst.BaseExpression) -> list[cst.BaseExpression]:
+    """The layers that a list is written with: of ``[A(), B()] * n`` and ``[A() for _ in sizes]``."""
+    match node:
+        case cst.List() | cst.Tuple():
+            return [element.value for element in node.elements]
+        case cst.ListComp() | cst.GeneratorExp():
+            return [node.elt]
+        case cst.BinaryOperation(operator=cst.Multiply()):
+            return _repeated_layers(node.left) or _repeated_layers(node.right)
+    return [node]
+
+
+def is_container(name: str) -> bool:
+    """Whether a library class holds the modules that it is given: ``Sequential``, ``ModuleList``, ..."""
+    known, state = lookup.class_(name), lookup.layer_state(name)
+    return known is not None and known.kind == "container" and state is not None and state.sized
+
+
+def _is_layer_with_weights(name: str) -> bool | None:
+    """Whether a library class has weights whatever its arguments, of which some are not known."""
+    known, state = lookup.class_(name), lookup.layer_state(name)
+    if known is None:
+        return None
+    is_model = state is None and known.kind == "layer" and lookup.framework_of(name) != name.partition(".")[0]
+    return True if known.kind == "rnn" or is_model or (state is not None and state.keys) else None
+
+
+def _holds_weights(definition: "ClassInfo", above: "tuple[ClassInfo, ...]" = ()) -> bool:
+    """Whether a project class assigns modules that are not surely without weights, of whatever size."""
+    return any(
+        (value.name is not None and _may_have_weights(value.name) and not module_keys(model, node, value).is_empty)
+        or (
+            (value.definition is not None and value.definition not in above)
+            and _holds_weights(value.definition, (*above, definition))
+        )
+        for model, node, value in _assigned_modules(definition)
+    )
+
+
+def _assigned_modules(definition: "ClassInfo") -> "Iterator[tuple[Model, cst.BaseExpression, Module]]":
+    """The expressions for modules that the class and its bases assign to attributes."""
+    for info in definition.lineage:
+        for method in info.methods.values():
+            for key, bindings in method.scope.bindings.items():
+                if key.startswith(f"{method.self_name}.") and key.count(".") == 1:
+                    for binding in bindings:
+                        value = info.model.binding_value(binding)
+                        if isinstance(value, Module) and binding.value is not None and not binding.path:
+                            yield info.model, binding.value, value
+
+
+def _may_have_weights(name: str) -> bool:
+    state = lookup.layer_state(name)
+    return state is None or state.sized or bool(state.keys)
+
+
+def is_constant(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether an expression stands for a Paddle layer all of whose parameters are tables: computed, and never trained.
+
+    Paddle moves nothing with its layers, so that it is enough to have such tables computed anew.
+    """
+    value = model.value(node)
+    definition = value.definition if isinstance(value, Module) else None
+    if definition is None or definition.framework != "paddle" or any(True for _ in _assigned_modules(definition)):
+        return False
+    made, frozen = set[str](), set[str]()
+    for info in definition.lineage:
+        for method in info.methods.values():
+            for key, bindings in method.scope.bindings.items():
+                name, _, flag = key.removeprefix(f"{method.self_name}.").partition(".")
+                values = [binding.value for binding in bindings if binding.value is not None]
+                if not flag and any(makes_parameter(info.model, value) for value in values):
+                    made.add(name)
+                elif flag == "stop_gradient" and all(constant(binding.value) is True for binding in bindings):
+                    frozen.add(name)
+    return bool(made) and made <= frozen
+
+
+def builds_a_program(model: "Model") -> bool:
+    """Whether a file writes static graphs of Paddle: there every parameter belongs to the program, whoever holds it."""
+    if "enable_static" in model.names_by_word:
+        return True
+    attributes = (model.tree.parent(name) for name in model.names_by_word.get("static", ()))
+    return model.imports("paddle.static") or any(
+        isinstance(node, cst.Attribute) and model.qualified_name(node) == "paddle.static" for node in attributes
+    )
+
+
+def drops_values(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether an expression stands for a layer that drops values, or asks for ``self.training``.
+
+    To both ``eval()`` must get through.
+    """
+    value = model.value(node)
+    if not isinstance(value, Module):
+        return False
+    if value.definition is not None:
+        return any(value.definition.members.reads("training"))
+    return value.name is not None and "Dropout" in value.name.rpartition(".")[2]

@@ -1,0 +1,7 @@
+"""What a name is bound to at a place, and what becomes of what it is bound to.
+
+- control flow and bindings: ``blocks``, ``scopes``, ``inner_bindings``, ``conditions``, ``narrowing``
+- functions and classes: ``definitions``, ``classes``, ``receivers``, ``named_methods``
+- what happens to a thing under its name: ``uses``, ``writes``, ``changes``, ``operands``
+- ``depth`` bounds how far all of them go
+"""

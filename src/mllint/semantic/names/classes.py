@@ -1,0 +1,286 @@
+"""What the instances of a class hold: where an attribute is set and read, and which methods run when it is called.
+
+Everything is asked through the class and its bases in the project, on every level and in every file.
+"""
+
+import enum
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import libcst as cst
+
+from mllint.knowledge import lookup
+from mllint.semantic.names.receivers import method_of_receiver
+from mllint.semantic.values import Elements, Mapping, Module, Repeated, Symbol, Tensor
+from mllint.syntax.shape import string_literal
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+    from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
+
+PLAIN_BASES = frozenset({
+    "torch.nn.Module", "paddle.nn.Layer", "paddle.fluid.Layer", "paddle.fluid.dygraph.Layer",
+    "paddle.fluid.dygraph.layers.Layer", "builtins.object", "abc.ABC", "typing.Generic", "typing.Protocol",
+    "pytorch_lightning.LightningModule", "lightning.LightningModule", "lightning.pytorch.LightningModule",
+    "pytorch_lightning.core.LightningModule", "pytorch_lightning.core.lightning.LightningModule",
+})  # fmt: skip
+"""Library classes that hold nothing of their own and have no ``forward``."""
+
+_MODULE_SETTERS = frozenset({"add_module", "register_module", "add_sublayer"})
+_PARAMETER_SETTERS = frozenset({"register_parameter", "add_parameter"})
+_SETTERS = _MODULE_SETTERS | _PARAMETER_SETTERS | {"register_buffer", "setattr", "__setattr__"}
+_CREATES_PARAMETER = frozenset({"paddle.create_parameter", "paddle.static.create_parameter"})
+
+
+class Role(enum.Enum):
+    """What an assignment makes of an attribute of a module."""
+
+    PARAMETER = "parameter"
+    BUFFER = "buffer"
+    SUBMODULE = "submodule"
+    CONTAINER = "container"
+    """A list, tuple or dict."""
+    TENSOR = "tensor"
+    """A tensor that is neither parameter nor buffer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """One place that sets an attribute of the instances.
+
+    ``node`` is the statement, or the call of ``setattr``, ``register_buffer`` and their like, named in ``setter``.
+    ``value`` is the expression that is assigned as a whole, ``None`` where it is only unpacked or changed. ``method``
+    is ``None`` in the body of the class.
+    """
+
+    model: "Model"
+    method: "FunctionInfo | None"
+    node: cst.CSTNode
+    value: cst.BaseExpression | None
+    setter: str | None = None
+
+    @property
+    def is_conditional(self) -> bool:
+        """Whether it may not run, or run more than once, when its method is called."""
+        kinds = (cst.If, cst.For, cst.While, cst.Try, cst.Match, cst.IfExp, cst.FunctionDef, cst.Lambda)
+        for ancestor in self.model.tree.ancestors(self.node):
+            if self.method is not None and ancestor is self.method.node:
+                return False
+            if isinstance(ancestor, kinds):
+                return True
+        return False
+
+    @property
+    def role(self) -> Role | None:
+        """What becomes of the attribute; ``None`` when that is not certain."""
+        if self.setter == "register_buffer":
+            return Role.BUFFER
+        value = None if self.value is None else self.model.value(self.value)
+        if self.setter in _PARAMETER_SETTERS or (self.value is not None and makes_parameter(self.model, self.value)):
+            return Role.PARAMETER
+        match value:
+            case Module():
+                return Role.SUBMODULE
+            case Tensor():
+                return Role.PARAMETER if value.parameter else Role.TENSOR
+            case Elements() | Repeated() | Mapping():
+                return Role.CONTAINER
+        return Role.SUBMODULE if self.setter in _MODULE_SETTERS else None
+
+
+class Read(NamedTuple):
+    """One place that reads an attribute of the instances, and the method in which it stands."""
+
+    node: cst.Attribute
+    method: "FunctionInfo"
+
+
+class Members:
+    """The attributes and methods of a class as its own code, and that of its bases and subclasses, uses them."""
+
+    def __init__(self, definition: "ClassInfo") -> None:
+        self.definition = definition
+
+    # -- bases and methods -------------------------------------------------------------------------------------------
+
+    @cached_property
+    def has_only_plain_bases(self) -> bool:
+        """Whether everything that the instances hold and do is written in the project."""
+        definition = self.definition
+        return not definition.has_unknown_base and all(
+            name in PLAIN_BASES or name.startswith("typing.") for name in definition.library_bases
+        )
+
+    @cached_property
+    def models(self) -> "tuple[Model, ...]":
+        """The files in which the class and its bases are written, its own first."""
+        return tuple(dict.fromkeys(info.model for info in self.definition.lineage))
+
+    @cached_property
+    def subclasses(self) -> "tuple[ClassInfo, ...]":
+        """The classes of the same file that derive from it, on any level."""
+        model = self.definition.model
+        every = (model.class_info(node) for node in model.tree.by_type.get(cst.ClassDef, ()))
+        return tuple(info for info in every if info is not self.definition and self.definition in info.lineage)
+
+    def reachable(self, *starts: str) -> frozenset["FunctionInfo"]:
+        """The methods that may run when one of these is called: whatever they name, by any receiver."""
+        found: set[FunctionInfo] = set()
+        pending = list(starts)
+        while pending:
+            name = pending.pop()
+            for info in self.definition.lineage:
+                method = info.methods.get(name)
+                if method is not None and method not in found:
+                    found.add(method)
+                    pending += self._named_in.get(id(method.node), ())
+        return frozenset(found)
+
+    @cached_property
+    def _named_in(self) -> dict[int, set[str]]:
+        """The names of methods that each method mentions as an attribute."""
+        methods = {id(method.node): set[str]() for info in self.definition.lineage for method in info.methods.values()}
+        names = {name for info in self.definition.lineage for name in info.methods}
+        for model in self.models:
+            for attribute in model.tree.by_type.get(cst.Attribute, ()):
+                if attribute.attr.value in names:
+                    for ancestor in model.tree.ancestors(attribute):
+                        if id(ancestor) in methods:
+                            methods[id(ancestor)].add(attribute.attr.value)
+        return methods
+
+    # -- attributes --------------------------------------------------------------------------------------------------
+
+    def assignments(self, name: str) -> Iterator[Assignment]:
+        """Every place in the class, its bases and the subclasses in its file that sets ``self.name``."""
+        for info in (*self.definition.lineage, *self.subclasses):
+            for binding in info.model.scope(info.node).bindings.get(name, ()):
+                yield Assignment(info.model, None, binding.node, None if binding.path else binding.value)
+        for node, method in self._mentions(name):
+            statement = _statement_that_sets(method.model, node)
+            if statement is not None:
+                value = statement.value if isinstance(statement, (cst.Assign, cst.AnnAssign)) else None
+                whole = method.model.tree.parent(node)
+                is_whole = isinstance(whole, (cst.AssignTarget, cst.AnnAssign))
+                yield Assignment(method.model, method, statement, value if is_whole else None)
+        yield from self._set_by_calls(name)
+
+    def reads(self, name: str) -> Iterator[Read]:
+        """Every place in the class, its bases and the subclasses in its file that reads ``self.name``."""
+        for node, method in self._mentions(name):
+            if _statement_that_sets(method.model, node) is None:
+                yield Read(node, method)
+
+    def may_be_read_elsewhere(self, name: str) -> bool:
+        """Whether another file of the project may read the attribute; without a project, no other file is known."""
+        model = self.definition.model
+        if model.project is None:
+            return False
+        names = frozenset({info.name for info in (self.definition, *self.subclasses)})
+        home = Path(model.source.path).resolve()
+        return model.project.mentions(home).may_read(name, names, home)
+
+    def are_used_by_a_variant(self, names: frozenset[str]) -> bool:
+        """Whether the classes of another file of the project have attributes of all these names, and read them."""
+        model = self.definition.model
+        home = Path(model.source.path).resolve()
+        return model.project is not None and model.project.mentions(home).have_a_user(names, home)
+
+    def _mentions(self, name: str) -> Iterator[tuple[cst.Attribute, "FunctionInfo"]]:
+        for model in self.models:
+            for word in model.names_by_word.get(name, ()):
+                attribute = model.tree.parent(word)
+                if type(attribute) is cst.Attribute and attribute.attr is word:
+                    method = method_of_receiver(model, attribute.value)
+                    if method is not None and self.is_related(method):
+                        yield attribute, method
+
+    def is_related(self, method: "FunctionInfo") -> bool:
+        """Whether a method is of the class itself, of a base of it, or of a class that derives from it."""
+        owner = method.owner
+        return owner is not None and (owner in self.definition.lineage or self.definition in owner.lineage)
+
+    def _set_by_calls(self, name: str) -> Iterator[Assignment]:
+        for method, call, target in self._setting_calls():
+            if string_literal(target.name) == name and isinstance(call.func, (cst.Name, cst.Attribute)):
+                word = call.func.value if isinstance(call.func, cst.Name) else call.func.attr.value
+                yield Assignment(method.model, method, call, target.value, word)
+
+    def _setting_calls(self) -> "Iterator[tuple[FunctionInfo, cst.Call, _Target]]":
+        """The calls of ``setattr``, ``add_module`` and their like on the instance itself."""
+        for model in self.models:
+            for word in sorted(_SETTERS):
+                for call in model.calls_by_word.get(word, ()):
+                    target = _set_by(call)
+                    method = None if target is None else method_of_receiver(model, target.owner)
+                    if target is not None and method is not None and self.is_related(method):
+                        yield method, call, target
+
+    # -- other ways to an attribute ----------------------------------------------------------------------------------
+
+    @cached_property
+    def sets_computed_names(self) -> bool:
+        """Whether attributes are set, or modules registered, under names that are not literals."""
+        return any(string_literal(target.name) is None for _, _, target in self._setting_calls())
+
+    @cached_property
+    def reads_computed_names(self) -> bool:
+        """Whether attributes may be read otherwise than by their name.
+
+        So it is where ``getattr`` is given a computed name, where children are walked over, and where the instance
+        itself is handed on to code that may do either.
+        """
+        return any(self.is_related(method) for model in self.models for method in model.receivers.let_loose)
+
+
+def makes_parameter(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether an expression surely makes a new parameter."""
+    if type(node) is not cst.Call:
+        return False
+    callee = model.value(node.func)
+    if isinstance(callee, Symbol):
+        known = lookup.class_(callee.name)
+        return callee.name in _CREATES_PARAMETER or (known is not None and known.kind == "parameter")
+    if isinstance(node.func, cst.Attribute) and node.func.attr.value == "create_parameter":
+        owner = model.value(node.func.value)
+        return isinstance(owner, Module) and owner.framework == "paddle"
+    return False
+
+
+_SETTING = frozenset({cst.AnnAssign, cst.AugAssign, cst.For, cst.CompFor, cst.Del})
+_DISPLAY = frozenset({cst.Element, cst.StarredElement, cst.Tuple, cst.List})
+
+
+def _statement_that_sets(model: "Model", node: cst.BaseExpression) -> cst.CSTNode | None:
+    """The statement that assigns, deletes or loops over an attribute as its target; ``None`` where it is read."""
+    child: cst.CSTNode = node
+    parent = model.tree.parent(child)
+    while type(parent) in _DISPLAY:
+        child, parent = parent, model.tree.parent(parent)  # type: ignore[assignment,arg-type]
+    if type(parent) is cst.AssignTarget:
+        return model.tree.parent(parent)
+    if type(parent) in _SETTING and parent.target is child:  # type: ignore[union-attr]
+        return parent
+    if type(parent) is cst.AsName:
+        return next((item for item in model.tree.ancestors(parent) if isinstance(item, cst.With)), None)
+    return None
+
+
+class _Target(NamedTuple):
+    """Whose attribute a call sets, its name, and the value."""
+
+    owner: cst.BaseExpression
+    name: cst.BaseExpression
+    value: cst.BaseExpression | None
+
+
+def _set_by(call: cst.Call) -> _Target | None:
+    plain = [arg.value for arg in call.args if not arg.star]
+    if isinstance(call.func, cst.Name) and len(plain) == 3:
+        return _Target(plain[0], plain[1], plain[2])
+    if isinstance(call.func, cst.Attribute) and call.func.attr.value != "setattr" and plain:
+        return _Target(call.func.value, plain[0], plain[1] if len(plain) > 1 else None)
+    return None

@@ -1,0 +1,326 @@
+"""Functions and classes of the project: what they are given, what they give back, what their instances hold."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cached_property
+from itertools import chain
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.knowledge import lookup
+from mllint.semantic.names.scopes import Binding, BindingKind, Scope
+from mllint.semantic.values import (
+    ClassObject,
+    Framework,
+    Function,
+    Instance,
+    Module,
+    Nothing,
+    Symbol,
+    Tensor,
+    Value,
+    join,
+)
+from mllint.syntax.shape import argument, constant, string_literal
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+    from mllint.semantic.names.classes import Members
+
+_REGISTERING = {
+    "register_buffer": "buffer",
+    "register_parameter": "parameter",
+    "add_parameter": "parameter",
+    "add_module": "module",
+    "register_module": "module",
+    "add_sublayer": "module",
+}
+MAX_BASES = 12
+"""How many levels of bases are followed."""
+
+# Decorators that leave a function's parameters and what it returns as they are written.
+_TRANSPARENT_DECORATORS = frozenset({
+    "builtins.staticmethod", "builtins.classmethod", "builtins.property", "functools.wraps", "functools.lru_cache",
+    "functools.cache", "functools.cached_property", "abc.abstractmethod", "typing.override", "typing.no_type_check",
+    "torch.no_grad", "torch.inference_mode", "torch.enable_grad", "torch.autograd.no_grad", "torch.set_grad_enabled",
+    "torch.jit.ignore", "torch.jit.export", "torch.jit.unused", "torch.jit.script", "torch.jit.script_method",
+    "torch.compile", "torch.cuda.amp.autocast", "torch.autocast", "torch.amp.autocast", "torch.compiler.disable",
+    "torch._dynamo.disable", "paddle.no_grad", "paddle.jit.to_static", "paddle.jit.not_to_static",
+    "paddle.amp.auto_cast",
+})  # fmt: skip
+
+
+class FunctionInfo:
+    """A ``def`` of the project."""
+
+    def __init__(self, node: cst.FunctionDef, model: "Model") -> None:
+        self.node = node
+        self.model = model
+
+    def forget(self) -> None:
+        """Drop everything that was derived."""
+        self.__dict__ = {"node": self.node, "model": self.model}
+
+    @property
+    def name(self) -> str:
+        """The function's own name."""
+        return self.node.name.value
+
+    @cached_property
+    def scope(self) -> Scope:
+        """The scope of its body."""
+        return self.model.scope(self.node)
+
+    @cached_property
+    def owner(self) -> "ClassInfo | None":
+        """The class in whose body the function stands."""
+        parent = self.model.tree.parent(self.node)
+        holder = None if parent is None else self.model.tree.parent(parent)
+        return self.model.class_info(holder) if isinstance(holder, cst.ClassDef) else None
+
+    @cached_property
+    def decorators(self) -> tuple[str | None, ...]:
+        """Qualified names of the decorators, in source order; ``None`` for one that is not resolved."""
+        names = []
+        for decorator in self.node.decorators:
+            target = decorator.decorator
+            names.append(self.model.qualified_name(target.func if isinstance(target, cst.Call) else target))
+        return tuple(names)
+
+    @property
+    def is_transparent(self) -> bool:
+        """Whether no decorator may change what the function takes or gives."""
+        return all(name in _TRANSPARENT_DECORATORS for name in self.decorators)
+
+    @property
+    def is_static(self) -> bool:
+        """Whether it is a ``staticmethod``."""
+        return "builtins.staticmethod" in self.decorators
+
+    @property
+    def is_property(self) -> bool:
+        """Whether reading the attribute calls it."""
+        return any(name in ("builtins.property", "functools.cached_property") for name in self.decorators)
+
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether calling it runs the body and gives its return value: no generator, no coroutine."""
+        return self.node.asynchronous is None and not any(
+            self.model.enclosing_function(node) is self.node
+            for kind in (cst.Yield,)
+            for node in self.model.tree.by_type.get(kind, ())
+        )
+
+    @cached_property
+    def parameters(self) -> tuple[cst.Param, ...]:
+        """The parameters that can be given by position, in order, ``self`` included."""
+        return (*self.node.params.posonly_params, *self.node.params.params)
+
+    @property
+    def self_name(self) -> str | None:
+        """The name of the receiver, for a method."""
+        if self.owner is None or self.is_static or not self.parameters:
+            return None
+        return self.parameters[0].name.value
+
+
+class ClassInfo:
+    """A ``class`` of the project."""
+
+    def __init__(self, node: cst.ClassDef, model: "Model") -> None:
+        self.node = node
+        self.model = model
+        self._attributes: dict[str, Value | None] = {}
+
+    def forget(self) -> None:
+        """Drop everything that was derived."""
+        self.__dict__ = {"node": self.node, "model": self.model, "_attributes": {}}
+
+    @property
+    def name(self) -> str:
+        """The class's own name."""
+        return self.node.name.value
+
+    @cached_property
+    def bases(self) -> tuple[Value | None, ...]:
+        """What the bases are, in order; ``None`` for one that is not known. ``Generic[T]`` counts as ``Generic``."""
+        return tuple(
+            None
+            if base.star
+            else self.model.value(base.value.value if isinstance(base.value, cst.Subscript) else base.value)
+            for base in self.node.bases
+        )
+
+    @cached_property
+    def lineage(self) -> "tuple[ClassInfo, ...]":
+        """This class and its project bases, nearest first (depth first, each once)."""
+        found: list[ClassInfo] = []
+        pending: list[ClassInfo] = [self]
+        while pending and len(found) < MAX_BASES:
+            current = pending.pop(0)
+            if current in found:
+                continue
+            found.append(current)
+            pending[:0] = [base.definition for base in current.bases if isinstance(base, ClassObject)]
+        return tuple(found)
+
+    @cached_property
+    def library_bases(self) -> tuple[str, ...]:
+        """Canonical names of the library classes it derives from, over all levels."""
+        return tuple(base.name for info in self.lineage for base in info.bases if isinstance(base, Symbol))
+
+    @cached_property
+    def has_unknown_base(self) -> bool:
+        """Whether some base, on any level, is neither a project class nor a name that is known."""
+        return any(base is None for info in self.lineage for base in info.bases)
+
+    @cached_property
+    def framework(self) -> Framework | None:
+        """The framework whose module class it derives from; ``None`` when it is no module."""
+        for name in self.library_bases:
+            known = lookup.class_(name)
+            if known is not None and known.kind in ("layer", "loss", "container", "rnn"):
+                return "paddle" if lookup.framework_of(name) == "paddle" else "torch"
+        return None
+
+    @cached_property
+    def kind(self) -> str | None:
+        """The kind (optimizer, dataset, ...) of the first library base that has one."""
+        for name in self.library_bases:
+            known = lookup.class_(name)
+            if known is not None:
+                return known.kind
+        return None
+
+    @cached_property
+    def is_mutable(self) -> bool:
+        """Whether attributes of an instance can be assigned: it is no named tuple and no frozen dataclass."""
+        if any(name in ("typing.NamedTuple", "builtins.tuple") for name in self.library_bases):
+            return False
+        for decorator in self.node.decorators:
+            call = decorator.decorator
+            frozen = argument(call, None, "frozen") if isinstance(call, cst.Call) else None
+            if frozen is not None and constant(frozen.value) is not False:
+                return False
+        return True
+
+    def instance(self, call: cst.Call | None = None) -> Value:
+        """The value of an instance."""
+        if self.framework is not None:
+            return Module(self.framework, None, self, call)
+        return Instance(self)
+
+    @cached_property
+    def methods(self) -> dict[str, FunctionInfo]:
+        """The functions of the class body, by name; of several with one name the last."""
+        return {statement.name.value: self.model.function_info(statement) for statement in _definitions(self.node.body)}
+
+    def method(self, name: str) -> FunctionInfo | None:
+        """The method of that name, from this class or the nearest project base."""
+        for info in self.lineage:
+            if name in info.methods:
+                return info.methods[name]
+        return None
+
+    def attribute(self, name: str) -> Value | None:
+        """What ``instance.name`` is: a method, or what all assignments to it agree on."""
+        if name in self._attributes:
+            return self._attributes[name]
+        self._attributes[name] = None  # an attribute that is defined by itself is not known
+        method = self.method(name)
+        if method is not None:
+            receiver = self.instance()
+            value = self.model.returned(method) if method.is_property else Function(method, receiver)
+        else:
+            value = self._assigned(name) or self._proven(name)
+        self._attributes[name] = value
+        return value
+
+    @cached_property
+    def members(self) -> "Members":
+        """Where its attributes are set and read."""
+        from mllint.semantic.names.classes import Members  # which looks at classes
+
+        return Members(self)
+
+    def assignments(self, name: str) -> Iterator[Binding]:
+        """Every place in the class and its project bases that binds ``self.name`` or ``name`` in the class body."""
+        for info in self.lineage:
+            yield from info.model.scope(info.node).bindings.get(name, ())
+            for method in info.methods.values():
+                if method.self_name is not None:
+                    yield from method.scope.bindings.get(f"{method.self_name}.{name}", ())
+
+    @cached_property
+    def _registered(self) -> dict[str, list[cst.Call]]:
+        """The calls in the class's own methods that register a parameter, buffer or module under a literal name."""
+        found: dict[str, list[cst.Call]] = {}
+        for word in _REGISTERING:
+            for call in self.model.calls_by_word.get(word, ()):
+                function = self.model.enclosing_function(call)
+                if function is None or self.model.function_info(function).owner is not self:
+                    continue
+                name = string_literal(call.args[0].value) if len(call.args) > 1 else None
+                if name is not None and isinstance(call.func, cst.Attribute):
+                    found.setdefault(name, []).append(call)
+        return found
+
+    def _registrations(self, name: str) -> Iterator[Value | None]:
+        """What ``self.register_buffer(name, value)`` and its like make of the attribute."""
+        for info in self.lineage:
+            for call in info._registered.get(name, ()):
+                value = info.model.value(call.args[1].value)
+                if isinstance(value, (Module, Nothing)):
+                    yield value
+                    continue
+                assert isinstance(call.func, cst.Attribute)
+                kind = _REGISTERING[call.func.attr.value]
+                if kind == "module" or self.framework is None:
+                    yield None
+                else:
+                    state = value if isinstance(value, Tensor) else Tensor(self.framework)
+                    yield replace(state, parameter=kind == "parameter")
+
+    def _proven(self, name: str) -> Value | None:
+        """What the methods do with an attribute of which no assignment says what it is: ``self.net = net``."""
+        assigned = [item for item in self.assignments(name) if item.kind is BindingKind.ASSIGN and not item.path]
+        values = [binding.scope.model.binding_value(binding) for binding in assigned]
+        if not any(value is None for value in values) or any(value not in (None, Nothing()) for value in values):
+            return None
+        return self.model.module_by_use(self, name)
+
+    def _assigned(self, name: str) -> Value | None:
+        result: Value | None = None
+        seen = False
+        values = (
+            binding.scope.model.binding_value(binding)
+            for binding in self.assignments(name)
+            if binding.kind is not BindingKind.NARROWED
+        )
+        for value in chain(values, self._registrations(name)):
+            if isinstance(value, Nothing):
+                continue
+            result = value if not seen else join(result, value)
+            seen = True
+            if result is None:
+                return None
+        return result
+
+
+def _definitions(body: cst.BaseSuite) -> Iterator[cst.FunctionDef]:
+    """The ``def`` statements of a class body, also under ``if`` and ``try``."""
+    pending: list[cst.CSTNode] = list(body.body)
+    while pending:
+        node = pending.pop(0)
+        if isinstance(node, cst.FunctionDef):
+            yield node
+        elif isinstance(node, (cst.If, cst.Try)):
+            pending.extend(node.body.body)
+            if node.orelse is not None and isinstance(node.orelse, cst.Else):
+                pending.extend(node.orelse.body.body)
+
+
+def is_receiver(info: FunctionInfo, binding: Binding) -> bool:
+    """Whether a parameter binding is the receiver of a method."""
+    return info.self_name == binding.key and binding.node is info.parameters[0]

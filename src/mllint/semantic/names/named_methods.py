@@ -1,0 +1,108 @@
+"""Which method an attribute names that is not called."""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import libcst as cst
+
+from mllint.knowledge import lookup
+from mllint.semantic.values import Batch, Function, Method, Module, Object, Output, Tensor, Value
+from mllint.syntax.shape import dotted_path
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+    from mllint.semantic.names.definitions import FunctionInfo
+
+_BASES = {
+    ("optimizer", "torch"): "torch.optim.Optimizer",
+    ("optimizer", "paddle"): "paddle.optimizer.Optimizer",
+    ("scheduler", "torch"): "torch.optim.lr_scheduler.LRScheduler",
+    ("scheduler", "paddle"): "paddle.optimizer.lr.LRScheduler",
+    ("scaler", "torch"): "torch.amp.GradScaler",
+    ("scaler", "paddle"): "paddle.amp.GradScaler",
+    ("module", "torch"): "torch.nn.Module",
+    ("module", "paddle"): "paddle.nn.Layer",
+}
+# Methods that are made for the first call, whatever their signature says or the tables leave out.
+_NEEDS_NOTHING = frozenset({
+    "step", "zero_grad", "clear_grad", "clear_gradients", "eval", "train", "cuda", "cpu", "float", "half", "double",
+    "bfloat16", "share_memory", "state_dict", "parameters", "named_parameters", "children", "modules", "backward",
+    "detach_", "zero_", "item", "update", "get_lr", "get_last_lr", "requires_grad_", "sublayers",
+})  # fmt: skip
+_NEEDS_SOMETHING = {"scaler": frozenset({"step"}), "ReduceLROnPlateau": frozenset({"step"})}
+# A method of this name stands for what the second names say: no other object has both.
+_TOLD_BY = {
+    "step": frozenset({"zero_grad", "clear_grad", "clear_gradients", "get_last_lr", "add_param_group", "minimize"}),
+    "zero_grad": frozenset({"step", "parameters", "add_param_group"}),
+    "clear_grad": frozenset({"step", "minimize", "parameters"}),
+    "clear_gradients": frozenset({"step", "minimize", "parameters"}),
+    "eval": frozenset({"parameters", "named_parameters", "load_state_dict", "set_state_dict", "train"}),
+    "train": frozenset({"parameters", "named_parameters", "load_state_dict", "set_state_dict", "eval"}),
+}
+
+
+class NamedMethod(NamedTuple):
+    """A method and whether it can be called without arguments."""
+
+    name: str
+    needs_nothing: bool
+
+
+def named_method(model: "Model", node: cst.Attribute) -> NamedMethod | None:
+    """The method of a framework's object, or of a module of the project, that an attribute names.
+
+    ``None`` for other attributes and for those of what is not known.
+    """
+    word = node.attr.value
+    value = model.value(node)
+    if isinstance(value, Function):
+        return _of_project(value)
+    owner = value.receiver if isinstance(value, Method) else None
+    if owner is None:
+        owner = None if value is not None else model.value(node.value)
+    if owner is not None:
+        return _of_library(owner, word)
+    if value is None and word in _TOLD_BY and _also_calls(model, node.value, _TOLD_BY[word]):
+        return NamedMethod(word, True)
+    return None
+
+
+def _of_project(value: Function) -> NamedMethod | None:
+    """A method of a module of the project; functions of other kinds may be named for reasons of their own."""
+    info = value.definition
+    if info.owner is None or not isinstance(value.receiver, Module) or not info.is_transparent:
+        return None
+    return NamedMethod(info.name, _takes_nothing(info))
+
+
+def _takes_nothing(info: "FunctionInfo") -> bool:
+    skipped = 0 if info.is_static else 1
+    needed = [item for item in (*info.parameters[skipped:], *info.node.params.kwonly_params) if item.default is None]
+    return not needed
+
+
+def _of_library(owner: Value, word: str) -> NamedMethod | None:
+    match owner:
+        case Tensor() | Batch() | Output() if isinstance(owner, Tensor) or word == "backward":
+            known = lookup.tensor_method(owner.framework, word)
+            return None if known is None else NamedMethod(word, word in _NEEDS_NOTHING)
+        case Module(framework=framework):
+            kind, last = "module", ""
+        case Object(kind=kind, framework=framework) if framework is not None:
+            last = owner.name.rpartition(".")[2]
+        case _:
+            return None
+    base = _BASES.get((kind, framework))
+    if base is None or lookup.method(base, word) is None:
+        return None
+    needs_something = word in _NEEDS_SOMETHING.get(kind, ()) or word in _NEEDS_SOMETHING.get(last, ())
+    return NamedMethod(word, word in _NEEDS_NOTHING and not needs_something)
+
+
+def _also_calls(model: "Model", receiver: cst.BaseExpression, words: frozenset[str]) -> bool:
+    """Whether the file calls another method of what is written alike, by which it can be told what it is."""
+    path = dotted_path(receiver)
+    return path is not None and any(
+        isinstance(call.func, cst.Attribute) and dotted_path(call.func.value) == path
+        for word in sorted(words)
+        for call in model.calls_by_word.get(word, ())
+    )

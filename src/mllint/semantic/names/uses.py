@@ -1,0 +1,107 @@
+"""Where the thing that a binding binds is read again."""
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.semantic.names.scopes import Binding, BindingKind, Scope
+from mllint.syntax.shape import dotted_path
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+    from mllint.semantic.names.definitions import FunctionInfo
+
+
+def reads(model: "Model", key: str, within: Scope | None = None) -> Iterator[cst.BaseExpression]:
+    """The places of the file, or of a scope, that read a name or dotted path of this text, in document order."""
+    word = key.rpartition(".")[2]
+    for name in model.names_by_word.get(word, ()) if within is None else model.names_within(word, within):
+        parent = model.tree.parent(name)
+        node: cst.BaseExpression = name
+        if isinstance(parent, cst.Attribute) and parent.attr is name:
+            node, parent = parent, model.tree.parent(parent)
+        if dotted_path(node) == key and not _is_no_read(node, parent) and not _is_unpacked_into(model, node):
+            yield node
+
+
+def _is_unpacked_into(model: "Model", node: cst.CSTNode) -> bool:
+    """Whether a name or path is bound as a part of ``for name, parameter in ...`` or ``a, b = ...``."""
+    parent = model.tree.parent(node)
+    if not isinstance(parent, cst.BaseElement):
+        return False
+    while isinstance(parent, (cst.BaseElement, cst.Tuple, cst.List)):
+        node, parent = parent, model.tree.parent(parent)
+    return isinstance(parent, (cst.AssignTarget, cst.For, cst.CompFor)) and parent.target is node
+
+
+# Of what binds names: the field that holds what is bound, where another may hold what is read.
+_BINDING_FIELDS: dict[type, str] = {
+    cst.AssignTarget: "target", cst.AnnAssign: "target", cst.For: "target", cst.CompFor: "target", cst.Del: "target",
+    cst.AsName: "name", cst.Arg: "keyword", cst.Param: "name", cst.FunctionDef: "name", cst.ClassDef: "name",
+}  # fmt: skip
+_BINDING_ALL = frozenset({cst.ImportAlias, cst.ImportFrom, cst.NameItem})
+
+
+def _is_no_read(node: cst.BaseExpression, parent: cst.CSTNode | None) -> bool:
+    """Whether a name or path is bound, deleted, declared or a keyword there."""
+    kind = type(parent)
+    field = _BINDING_FIELDS.get(kind)
+    return getattr(parent, field) is node if field is not None else kind in _BINDING_ALL
+
+
+def bound_by(model: "Model", statement: cst.CSTNode) -> tuple[Binding, ...]:
+    """The bindings of names and dotted paths that a statement makes."""
+    bindings = model.scope_of(statement).bindings.values()
+    return tuple(binding for several in bindings for binding in several if binding.node is statement)
+
+
+def uses(model: "Model", binding: Binding) -> Iterator[cst.BaseExpression]:
+    """The places of the file that may read what a binding of the file bound, in document order."""
+    # A name is seen where it is bound and further in; a path may be read in another method.
+    within = None if "." in binding.key or binding.scope.model is not model else binding.scope
+    for node in reads(model, binding.key, within):
+        scope = model.scope_of(node)
+        if scope is binding.scope:
+            if binding in without_narrowing(scope.reaching(binding.key, node).bindings):
+                yield node
+        elif _is_seen_from(scope, binding):
+            yield node
+
+
+def without_narrowing(bindings: Iterable[Binding]) -> list[Binding]:
+    """The bindings behind those that only say ``isinstance``.
+
+    In a loop such a test holds before itself, and two of them before each other.
+    """
+    found: dict[Binding, None] = {}
+    passed: set[Binding] = set()
+    pending = list(bindings)
+    while pending:
+        binding = pending.pop()
+        if binding.kind is not BindingKind.NARROWED:
+            found[binding] = None
+        elif binding not in passed:
+            passed.add(binding)
+            pending += binding.scope.reaching(binding.key, binding.node).bindings
+    return list(found)
+
+
+def _is_seen_from(scope: Scope, binding: Binding) -> bool:
+    """Whether the text of the key means in another scope the thing that the binding bound."""
+    root, is_path = binding.key.partition(".")[0], "." in binding.key
+    method, other = _function(scope), _function(binding.scope)
+    if is_path and method is not None and other is not None and method.owner is not None:
+        # `self.x` is set in one method and read in another.
+        return method.owner is other.owner and method.self_name == other.self_name == root
+    current: Scope | None = scope
+    while current is not None and current is not binding.scope:
+        is_visible = current is scope or not current.is_class
+        if is_visible and root in current.bindings and root not in current.outer_names:
+            return False
+        current = current.parent
+    return current is binding.scope and not current.is_class
+
+
+def _function(scope: Scope) -> "FunctionInfo | None":
+    return scope.model.function_info(scope.node) if isinstance(scope.node, cst.FunctionDef) else None

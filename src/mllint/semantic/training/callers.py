@@ -1,0 +1,232 @@
+"""The bodies from which a function is reached: where the ways of a training begin."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
+from mllint.semantic.values import Function
+from mllint.syntax.walk import subtree
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+_MAX_DEPTH = 5
+_MAX_ROOTS = 12
+_MAX_FILES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """A body that nobody in sight calls: a function, or (no function) a file. ``is_open``: somebody else may.
+
+    ``instance_of`` is the class of the object whose method it is, where a base class of that one defines the method.
+    """
+
+    model: "Model"
+    function: FunctionInfo | None
+    is_open: bool = False
+    instance_of: ClassInfo | None = None
+
+
+def roots_of(model: "Model", function: FunctionInfo | None) -> tuple[Root, ...]:
+    """The bodies from which a function of a file is reached, in source order; the file itself for its own statements.
+
+    Empty where there are more than anybody would follow.
+    """
+    found: dict[tuple[int, int], Root] = {}
+    if not _climb(function, model, found, (), False, None):
+        return ()
+    return tuple(found.values())
+
+
+def _climb(
+    function: FunctionInfo | None,
+    model: "Model",
+    found: "dict[tuple[int, int], Root]",
+    below: tuple[FunctionInfo, ...],
+    is_open: bool,
+    instance_of: ClassInfo | None,
+) -> bool:
+    if function is None:
+        found.setdefault((id(model), 0), Root(model, None, is_open))
+        return True
+    if function in below:
+        return True
+    if len(below) >= _MAX_DEPTH:
+        # Nobody would be followed from further out: it is as though somebody called who is not in sight.
+        found.setdefault((id(model), id(function.node)), Root(model, function, True, instance_of))
+        return True
+    calls = [*_calls(function, instance_of), *_calls_in_bases(function, instance_of)]
+    is_open = is_open or _has_other_callers(function, calls)
+    if all(call.model.enclosing_function(call.node) is None for call in calls):
+        # A file that is run as a script may be imported, too.
+        calls += _calls_elsewhere(function, instance_of)
+    if not calls:
+        for holder in (instance_of,) if instance_of is not None else _completing(function) or (None,):
+            found.setdefault((id(holder or model), id(function.node)), Root(model, function, is_open, holder))
+    for call in calls:
+        caller = call.model.enclosing_function(call.node)
+        info = None if caller is None else call.model.function_info(caller)
+        is_followed = _climb(info, call.model, found, (*below, function), is_open, call.instance_of)
+        if not is_followed or len(found) > _MAX_ROOTS:
+            return False
+    return True
+
+
+def _completing(function: FunctionInfo) -> tuple[ClassInfo, ...]:
+    """The classes of its file that inherit a method which calls others that its own class leaves open."""
+    owner, own = function.owner, function.self_name
+    if owner is None or own is None or not function.model.tree.by_type.get(cst.ClassDef):
+        return ()
+    called = {
+        node.func.attr.value
+        for node in subtree(function.node.body)
+        if type(node) is cst.Call and isinstance(node.func, cst.Attribute)
+        if getattr(node.func.value, "value", None) == own
+    }
+    missing = {name for name in called if owner.method(name) is None}
+    if not missing:
+        return ()
+    classes = (function.model.class_info(node) for node in function.model.tree.by_type[cst.ClassDef])
+    return tuple(
+        item
+        for item in classes
+        if item is not owner
+        and owner in item.lineage
+        and item.method(function.name) is function
+        and any(item.method(name) is not None for name in missing)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A call, and the file in which it stands; of ``self.method()`` in a base class the class of the object."""
+
+    model: "Model"
+    node: cst.Call
+    instance_of: ClassInfo | None = None
+
+
+def _calls(function: FunctionInfo, instance_of: ClassInfo | None) -> list[_Call]:
+    """The calls in its file that surely reach a function, also through ``step(closure)``."""
+    model = function.model
+    found = [
+        _Call(model, call, instance_of if _is_on_self(model, call) else None)
+        for call in model.calls_by_word.get(function.name, ())
+        if isinstance(value := model.value(call.func), Function) and value.definition is function
+    ]
+    return found + [_Call(model, call) for call in _given_to(function)]
+
+
+def _calls_in_bases(function: FunctionInfo, instance_of: ClassInfo | None) -> list[_Call]:
+    """The calls of ``self.method()`` in the base classes of the class that overrides the method."""
+    holder = instance_of or function.owner
+    if holder is None or function.name.startswith("__") or holder.method(function.name) is not function:
+        return []
+    return [
+        _Call(base.model, call, holder)
+        for base in holder.lineage[1:]
+        if base is not function.owner
+        for call in base.model.calls_by_word.get(function.name, ())
+        if _is_on_self(base.model, call) and _owner_at(base.model, call) is base
+    ]
+
+
+def _owner_at(model: "Model", node: cst.CSTNode) -> ClassInfo | None:
+    """The class in a method of which a node stands."""
+    method = model.enclosing_function(node)
+    return None if method is None else model.function_info(method).owner
+
+
+def _is_on_self(model: "Model", call: cst.Call) -> bool:
+    """Whether a method of the instance is called."""
+    method = model.enclosing_function(call)
+    own = None if method is None else model.function_info(method).self_name
+    return isinstance(call.func, cst.Attribute) and own is not None and getattr(call.func.value, "value", None) == own
+
+
+def _calls_elsewhere(function: FunctionInfo, instance_of: ClassInfo | None) -> list[_Call]:
+    """The calls of a function in the files that import its own, or the class of the object whose method it is."""
+    owner = instance_of or function.owner
+    model = function.model if instance_of is None else instance_of.model
+    if model.project is None or function.name.startswith("__"):
+        return []
+    found: list[_Call] = []
+    word = function.name if owner is None else owner.name
+    for path in model.project.importers(Path(model.source.path), word)[:_MAX_FILES]:
+        # How a test uses it says nothing of how it is meant.
+        other = None if _is_of_tests(path, model.project.root) else model.neighbour(path)
+        if other is None:
+            continue
+        for call in other.calls_by_word.get(function.name, ()):
+            value = other.value(call.func)
+            if isinstance(value, Function) and is_same(value.definition, function):
+                found.append(_Call(other, call))
+    return found if len(found) <= _MAX_ROOTS else []
+
+
+def _is_of_tests(path: Path, root: Path) -> bool:
+    """Whether a file of a project is one of tests, by its name or its folder's."""
+    folders = path.relative_to(root).parts[:-1] if path.is_relative_to(root) else ()
+    return path.stem.startswith("test_") or path.stem.endswith("_test") or not {"test", "tests"}.isdisjoint(folders)
+
+
+def is_same(one: FunctionInfo, other: FunctionInfo) -> bool:
+    """Whether two definitions are one, perhaps seen in two models of its file."""
+    if one is other:
+        return True
+    if one.name != other.name or not is_same_file(one.model, other.model):
+        return False
+    mine, its = one.model.tree.by_type[cst.FunctionDef], other.model.tree.by_type[cst.FunctionDef]
+    return mine.index(one.node) == its.index(other.node)
+
+
+def is_same_file(one: "Model", other: "Model") -> bool:
+    """Whether two models are of one file, and of the same text."""
+    if one is other:
+        return True
+    paths = {Path(model.source.path).resolve() for model in (one, other)}
+    return len(paths) == 1 and one.source.text == other.source.text
+
+
+def _given_to(function: FunctionInfo) -> Iterator[cst.Call]:
+    """The calls of ``step`` that are given a function to call."""
+    model = function.model
+    for name in model.names_by_word.get(function.name, ()):
+        arg = model.tree.parent(name)
+        call = None if arg is None else model.tree.parent(arg)
+        if isinstance(arg, cst.Arg) and arg.value is name and isinstance(call, cst.Call):
+            callee = call.func
+            if isinstance(callee, cst.Attribute) and callee.attr.value in ("step", "minimize"):
+                value = model.value(name)
+                if isinstance(value, Function) and value.definition is function:
+                    yield call
+
+
+def _has_other_callers(function: FunctionInfo, calls: list[_Call]) -> bool:
+    """Whether a function's name is used otherwise than in the calls that surely reach it."""
+    model = function.model
+    sure = {id(call.node) for call in calls}
+    for name in model.names_by_word.get(function.name, ()):
+        if name is function.node.name:
+            continue
+        parent = model.tree.parent(name)
+        node: cst.CSTNode = name
+        if isinstance(parent, cst.Attribute):
+            if parent.attr is not name:
+                continue
+            node, parent = parent, model.tree.parent(parent)
+        if isinstance(parent, cst.Call) and parent.func is node:
+            if id(parent) not in sure and model.value(parent.func) is None:
+                return True
+            continue
+        if isinstance(parent, cst.Arg) and (parent.keyword is name or id(model.tree.parent(parent)) in sure):
+            continue
+        value = model.value(node) if isinstance(node, cst.BaseExpression) else None
+        if isinstance(value, Function) and value.definition is function:
+            return True
+    return False

@@ -1,0 +1,253 @@
+"""Loops at a glance: whether one may call a model with what it binds, to go by the text of its file."""
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.semantic.events.kinds import may_name_module
+from mllint.semantic.graph.data_sources import yields_data
+from mllint.semantic.names.scopes import BindingKind
+from mllint.semantic.training.unfolding import matters
+from mllint.semantic.values import Function, Module, Object, Value
+from mllint.syntax.shape import dotted_path, integer_literal
+from mllint.syntax.walk import subtree
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+_TELLING = ("eval", "train", "backward", "no_grad", "inference_mode", "minimize")
+"""What a file calls in which anything is known of the modes of models, or of gradients."""
+_NAMED_EVALUATION = re.compile(
+    r"(?:^|_)(?:test|testing|tst|val|valid|validate|validation|eval|evaluate|evaluation|dev)(?:_|\d|$)"
+)
+_NEXT = ("next", "__next__")
+
+
+def may_evaluate(model: "Model", node: cst.For) -> bool:
+    """Whether a loop may call a model, to go by its text: what this denies need not be followed."""
+    if not any(word in model.calls_by_word for word in _TELLING) and not _is_in_evaluation(model, node):
+        return False
+    known = model.runs.may_evaluate
+    if id(node) not in known:
+        known[id(node)] = _may_evaluate(model, node)
+    return known[id(node)]
+
+
+def _is_in_evaluation(model: "Model", node: cst.For) -> bool:
+    """Whether a loop stands in a function that is called an evaluation: another file may train what it is given."""
+    function = model.enclosing_function(node)
+    name = "" if function is None else function.name.value
+    return is_named_evaluation(name) and not name.startswith("test_")
+
+
+def is_named_evaluation(name: str) -> bool:
+    """Whether a name is one of what evaluates, or of what is evaluated on. Only a hint."""
+    return _NAMED_EVALUATION.search(_snake(name)) is not None
+
+
+def _snake(name: str) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower().replace("testloader", "test").replace("valloader", "val")
+
+
+def _may_evaluate(model: "Model", node: cst.For) -> bool:
+    if any(may_be_model(model, call.func) for call in _fed(model, node)):
+        return True
+    # What a loader gives may also reach the model through an object that keeps it.
+    return (is_spelled_as_loader(model, node.iter) or is_loader(model.value(node.iter))) and any(
+        may_be_model(model, item.func) for item in subtree(node.body) if type(item) is cst.Call
+    )
+
+
+def _fed(model: "Model", node: cst.For) -> Iterator[cst.Call]:
+    """The calls in a loop that are given what it binds, what it takes from an iterator, or what is made of that.
+
+    They are found from the names: of all that stands in a loop, little holds what it binds.
+    """
+    scope = model.scope_of(node)
+    if _counts(node.iter):
+        counted, pending = _pieces(node)
+        yield from (
+            item
+            for item in subtree(node.body)
+            if type(item) is cst.Call and any(_is_piece(arg.value, counted) for arg in item.args)
+        )
+    else:
+        pending = names_in(node.target)
+    for call in (call for word in _NEXT for call in model.calls_by_word.get(word, ())):
+        for parent in _holders(model, call, node)[:2]:
+            if type(parent) is cst.Call:
+                yield parent
+            elif type(parent) is cst.Assign:
+                pending |= {name for target in parent.targets for name in names_in(target.target)}
+    if "iter" in model.calls_by_word:
+        calls = (item for item in subtree(node.body) if type(item) is cst.Call)
+        yield from (call for call in calls if any(_is_iterator(model, part) for part in _given_to(call)))
+    seen: set[str] = set()
+    while pending:
+        word = pending.pop()
+        seen.add(word)
+        for name in model.names_within(word, scope):
+            child: cst.CSTNode = name
+            is_called = False
+            for parent in _holders(model, name, node):
+                if type(parent) is cst.Call:
+                    is_called = is_called or child is name
+                    if child is not parent.func or (type(child) is cst.Attribute and child.attr is not name):
+                        yield parent
+                # `layer(x)` is made of `x`.
+                elif type(parent) is cst.Assign and parent.value is child and not is_called:
+                    bound = {made for target in parent.targets for made in names_in(target.target)}
+                    pending |= bound - seen
+                child = parent
+
+
+def _holders(model: "Model", node: cst.CSTNode, loop: cst.For) -> list[cst.CSTNode]:
+    """What holds a node of a loop's body, from the inside out; nothing for what stands elsewhere."""
+    found: list[cst.CSTNode] = []
+    for parent in model.tree.ancestors(node):
+        if parent is loop:
+            return found if found and found[-1] is loop.body else []
+        found.append(parent)
+    return []
+
+
+def _is_iterator(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether a name stands for ``iter(...)``: what it is given to may take the next batch from it."""
+    if "iter" not in model.calls_by_word or type(node) is not cst.Name:
+        return False
+    made = (binding.value for binding in model.reaching(node))
+    return any(type(value) is cst.Call and dotted_path(value.func) == "iter" for value in made)
+
+
+def _given_to(call: cst.Call) -> list[cst.BaseExpression]:
+    """What a call is given; the receiver of a method, too."""
+    receiver = [call.func.value] if isinstance(call.func, cst.Attribute) else []
+    return [*receiver, *(arg.value for arg in call.args)]
+
+
+def may_be_model(model: "Model", callee: cst.BaseExpression) -> bool:
+    """Whether a callee may be a model, to go by its text and its file."""
+    path = dotted_path(callee)
+    if path is None:
+        return isinstance(callee, cst.Subscript) or (
+            isinstance(callee, cst.Attribute) and _may_run_model(model, callee.attr.value)
+        )
+    last = path.rpartition(".")[2]
+    if last == "forward" or may_name_module(last) or path in model.runs.used_as_modules:
+        return True
+    value = model.value(callee)
+    if isinstance(value, Function):
+        return matters(value.definition)
+    return isinstance(value, Module) or _may_run_model(model, last)
+
+
+def _may_run_model(model: "Model", name: str) -> bool:
+    """Whether a function of the file has a name, and anything happens in it that a training is about."""
+    return name in model.function_names and any(
+        matters(model.function_info(function))
+        for function in model.tree.by_type[cst.FunctionDef]
+        if function.name.value == name
+    )
+
+
+def is_loader(value: Value | None) -> bool:
+    """Whether a value is surely a loader."""
+    return isinstance(value, Object) and value.kind == "loader"
+
+
+def is_spelled_as_loader(model: "Model", iterable: cst.BaseExpression) -> bool:
+    """Whether what a loop runs over is called a loader, or a name is bound to what is."""
+    return yields_data(iterable) or yields_data(as_bound(model, iterable))
+
+
+def as_bound(model: "Model", iterable: cst.BaseExpression) -> cst.BaseExpression:
+    """What a name is bound to that a loop runs over, ``bar = tqdm(loader)``; everything else as it is."""
+    bindings = model.reaching(iterable) if isinstance(iterable, cst.Name) else ()
+    if len(bindings) != 1 or bindings[0].path or bindings[0].kind not in (BindingKind.ASSIGN, BindingKind.WITH):
+        return iterable
+    return bindings[0].value if isinstance(bindings[0].value, cst.Call) else iterable
+
+
+def bound_by(node: cst.For) -> set[str]:
+    """The names in a loop that hold what it binds, what it takes from an iterator, or what is made of that."""
+    bound = _pieces(node)[1] if _counts(node.iter) else names_in(node.target)
+    for statement in subtree(node.body):
+        if type(statement) is cst.Assign and (is_next(statement.value) or bound & _data_names(statement.value)):
+            bound |= {name for target in statement.targets for name in names_in(target.target)}
+    return bound
+
+
+def _data_names(node: cst.BaseExpression) -> set[str]:
+    """The names in an expression but for the functions that it calls: `layer(x)` is made of `x`."""
+    parts = list(subtree(node))
+    called = {id(item.func) for item in parts if type(item) is cst.Call}
+    return {item.value for item in parts if type(item) is cst.Name and id(item) not in called}
+
+
+def is_piecewise(node: cst.For) -> bool:
+    """Whether a loop runs over numbers, and takes the data piece by piece, if at all."""
+    return _counts(node.iter)
+
+
+def is_fed_piece(node: cst.For, part: cst.BaseExpression) -> bool:
+    """Whether a loop that counts takes the data piece by piece: ``inputs[start : start + size]``."""
+    return _counts(node.iter) and _is_piece(part, _pieces(node)[0])
+
+
+def _pieces(node: cst.For) -> tuple[set[str], set[str]]:
+    """In a loop that counts: the names of its numbers, and those of the pieces of data that they cut out."""
+    counted, pieces = names_in(node.target), set[str]()
+    for statement in subtree(node.body):
+        if type(statement) is cst.Assign:
+            bound = {name for target in statement.targets for name in names_in(target.target)}
+            if _is_piece(statement.value, counted):
+                pieces |= bound
+            elif counted & names_in(statement.value) and _is_arithmetic(statement.value):
+                counted |= bound
+    return counted, pieces
+
+
+def _is_piece(node: cst.BaseExpression, counted: set[str]) -> bool:
+    """Whether an expression has a slice of several rows between numbers of a loop."""
+    return any(
+        type(item) is cst.Subscript and _is_slice_of_rows(item.slice[0].slice, counted) for item in subtree(node)
+    )
+
+
+def _is_slice_of_rows(index: cst.BaseSlice, counted: set[str]) -> bool:
+    if type(index) is not cst.Slice or index.lower is None or index.upper is None:
+        return False
+    upper = index.upper
+    is_one_row = isinstance(upper, cst.BinaryOperation) and integer_literal(upper.right) == 1
+    return not is_one_row and bool(counted & names_in(index))
+
+
+def _is_arithmetic(node: cst.BaseExpression) -> bool:
+    """Whether an expression is made of numbers: ``start + size``, ``min(start + size, total)``."""
+    return all(
+        isinstance(item.func, cst.Name) and item.func.value in ("min", "max", "int", "len")
+        for item in subtree(node)
+        if type(item) is cst.Call
+    )
+
+
+def is_next(node: cst.BaseExpression) -> bool:
+    """``next(batches)``, ``batches.next()``."""
+    return isinstance(node, cst.Call) and (dotted_path(node.func) or "").rpartition(".")[2] in _NEXT
+
+
+def _counts(iterable: cst.BaseExpression) -> bool:
+    """``range(n)``: numbers, and no data."""
+    callee = iterable.func if isinstance(iterable, cst.Call) else None
+    name = (dotted_path(callee) or "").rpartition(".")[2] if callee is not None else ""
+    if name in ("range", "trange", "xrange", "count"):
+        return True
+    first = iterable.args[0] if isinstance(iterable, cst.Call) and iterable.args else None
+    return name in ("tqdm", "enumerate") and first is not None and _counts(first.value)
+
+
+def names_in(node: cst.CSTNode) -> set[str]:
+    """The names in some code."""
+    return {item.value for item in subtree(node) if type(item) is cst.Name}

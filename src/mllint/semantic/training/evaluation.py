@@ -1,0 +1,490 @@
+"""Loops that evaluate a model: what is called in them, in which mode, with or without a graph."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.semantic.events.given import living
+from mllint.semantic.events.made_anew import is_made_in
+from mllint.semantic.events.steps import Event, Kind, Loop, events
+from mllint.semantic.events.things import Frame, Thing
+from mllint.semantic.files.testing import is_test_code
+from mllint.semantic.graph.data_sources import hangs_on_nothing
+from mllint.semantic.modules.mode_layers import depends_on_mode
+from mllint.semantic.modules.weights import has_weights
+from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.training.data_loops import (
+    as_bound,
+    bound_by,
+    is_fed_piece,
+    is_loader,
+    is_named_evaluation,
+    is_next,
+    is_piecewise,
+    is_spelled_as_loader,
+    names_in,
+)
+from mllint.semantic.training.loaders import EVALUATION, role_of
+from mllint.semantic.training.made_in_mode import is_switched_by_maker, switches_itself
+from mllint.semantic.training.outputs import are_detached, is_held_by_another
+from mllint.semantic.training.runs import LoopRun, Run
+from mllint.semantic.training.training_modes import (
+    EVAL,
+    FRESH,
+    TRAIN,
+    TRAINED,
+    is_as_loaded,
+    is_made_within,
+    is_one,
+    is_trained,
+    modes_before,
+    records_graph,
+)
+from mllint.semantic.values import Elements, Mapping, Module
+from mllint.syntax.shape import constant, dotted_path, string_literal
+from mllint.syntax.walk import subtree
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+_TRAINING = frozenset({
+    Kind.BACKWARD, Kind.STEP, Kind.MINIMIZE, Kind.WRITE_GRADIENT, Kind.CLIP, Kind.SCALE, Kind.UNSCALE, Kind.FREEZE,
+})  # fmt: skip
+_GRADIENT_WORDS = frozenset({
+    "grad", "backward", "requires_grad", "requires_grad_", "enable_grad", "retain_grad", "stop_gradient",
+    "jacobian", "hessian", "jvp", "vjp", "volatile", "register_hook", "register_backward_hook", "set_grad_enabled",
+    "register_full_backward_hook", "functional_call",
+})  # fmt: skip
+"""Words of code that wants gradients of something."""
+_STEPPING = frozenset({"step", "minimize", "zero_grad", "train_step", "optimizer", "fit"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Round:
+    """One time that a loop runs, and the forward passes in it of which it is the loop over the data."""
+
+    found: LoopRun
+    forwards: tuple[Event, ...]
+
+
+_MAX_STEPS = 6
+"""How many names, functions' parameters among them, are followed from a forward pass to the loop that feeds it."""
+
+
+def trains_too(model: "Model", node: cst.For) -> bool:
+    """Whether a loop that evaluates trains in other runs: ``run(loader, train=True)``."""
+    return any(event.kind in _TRAINING for found in model.runs.loops_at(node) for event in events(found.loop.body))
+
+
+# -- with a graph ------------------------------------------------------------------------------------------------------
+
+
+def evaluates_with_graph(model: "Model", node: cst.For) -> bool:
+    """Whether a loop surely evaluates and records a graph of every forward pass in it, for nothing."""
+    return _all_rounds(model, node, _records_for_nothing, _may_record)
+
+
+def _may_record(found: _Round) -> bool:
+    return all(records_graph(forward) is not False for forward in found.forwards) and not _wants_gradients(found)
+
+
+def _records_for_nothing(found: _Round) -> bool:
+    node, run = found.found.loop.node, found.found.run
+    assert isinstance(node, cst.For)
+    is_in_sight = run.frame.function is None or any(event.kind is Kind.BACKWARD for event in run.events)
+    if not is_in_sight and trains_too(found.found.loop.frame.model, node):
+        return False  # those who call it to evaluate are not in sight, nor is under what they do
+    return (
+        (any(_is_evaluation(found, forward) for forward in found.forwards) or _is_detached(found))
+        and all(records_graph(forward) for forward in found.forwards)
+        and not _is_frozen(found)
+        and not _wants_gradients(found)
+        and not _is_used_for_backward(found.found)
+    )
+
+
+def _is_detached(found: _Round) -> bool:
+    """Whether the outputs of a model are taken off their graph wherever they are read. In a test they are compared."""
+    model = found.found.loop.frame.model
+    if is_test_code(model) or not are_detached(found.forwards) or _hands_on(found):
+        return False
+    if is_held_by_another(events(found.found.loop.body), found.forwards):
+        return False
+    calls = [forward.node for forward in found.forwards]
+    return any(
+        isinstance(call, cst.Call) and has_weights(forward.frame.model, call.func) is not False
+        for call, forward in zip(calls, found.forwards, strict=True)
+    )
+
+
+def _is_evaluation(found: _Round, forward: Event) -> bool:
+    """Whether a forward pass evaluates: by its mode, the data, or the data's name where it is trained elsewhere."""
+    run, module = found.found.run, forward.thing
+    assert module is not None
+    if modes_before(run, module, forward) == {EVAL}:
+        return True
+    loop = found.found.loop
+    assert isinstance(loop.node, cst.For)
+    if role_of(loop.frame, loop.node.iter) == EVALUATION:
+        return True
+    return _is_called_evaluation(found.found) and not _hands_on(found) and is_trained(run, module)
+
+
+def _is_called_evaluation(found: LoopRun) -> bool:
+    """Whether the data of a loop, or what it runs in, is called test or validation. Only a hint: who asks must know
+    more.
+    """
+    node, frame = found.loop.node, found.loop.frame
+    assert isinstance(node, cst.For)
+    iterable = as_bound(frame.model, node.iter)
+    given = (
+        part for part in _as_given(frame, iterable, found.run.frame) if not is_next(part)
+    )  # a batch is no data set
+    parts = (node.iter, iterable, *given)
+    names = [item for part in parts for item in subtree(part) if isinstance(item, cst.Name)]
+    words = (*(name.value for name in names), *(word for name in names for word in _literal_words(frame, name)))
+    return any(is_named_evaluation(word) for word in words) or _is_in_called_evaluation(found)
+
+
+def _literal_words(frame: Frame, name: cst.Name) -> Iterator[str]:
+    """The text that the variable of a loop over literals stands for in its round: ``loaders[phase]``."""
+    if frame.literals:
+        for binding in frame.model.reaching(name):
+            text = string_literal(frame.literals[binding]) if binding in frame.literals else None
+            yield from () if text is None else (text,)
+
+
+def _is_in_called_evaluation(found: LoopRun) -> bool:
+    """Whether the function around a loop is called an evaluation, and trains nothing itself. No test case is meant."""
+    frame = found.loop.frame
+    name = "" if frame.function is None else frame.function.name
+    if not is_named_evaluation(name) or (frame.caller is None and name.startswith("test_")):
+        return False
+    return not any(event.kind in _TRAINING for event in found.run.events if event.frame is frame)
+
+
+# -- in training mode --------------------------------------------------------------------------------------------------
+
+
+def evaluates_in_training_mode(model: "Model", node: cst.For) -> bool:
+    """Whether a loop surely evaluates a model that is in training mode, on every way there."""
+    return _all_rounds(model, node, _is_in_training_mode, _may_train)
+
+
+def _may_train(found: _Round) -> bool:
+    run = found.found.run
+    return all(
+        forward.thing is not None and is_put_to_training(modes_before(run, forward.thing, forward))
+        for forward in _asking_for_mode(found)
+    ) and not _wants_gradients(found, _GRADIENT_WORDS - {"volatile"})
+
+
+def is_put_to_training(modes: frozenset[str]) -> bool:
+    """Whether a module is in training mode, and was not just put there on purpose, to sample with dropout."""
+    return modes <= {FRESH, TRAINED} or (TRAINED in modes and modes <= {FRESH, TRAIN, TRAINED})
+
+
+def _is_in_training_mode(found: _Round) -> bool:
+    if found.found.run.is_cut or _wants_gradients(found, _GRADIENT_WORDS - {"volatile"}):
+        return False
+    asking = _asking_for_mode(found)
+    return bool(asking) and all(_trains_while_it_evaluates(found, forward) for forward in asking)
+
+
+def _asking_for_mode(found: _Round) -> list[Event]:
+    """The forward passes in a loop to which the mode makes a difference: not those of a loss, or of what is fixed."""
+    run = found.found.run
+    return [
+        forward
+        for forward in found.forwards
+        if (depends := _depends_on_mode(forward)) is not False
+        and (depends or (forward.thing is not None and is_trained(run, forward.thing)))
+    ]
+
+
+def _depends_on_mode(forward: Event) -> bool | None:
+    return depends_on_mode(forward.frame.value(forward.node.func) if isinstance(forward.node, cst.Call) else None)
+
+
+def _trains_while_it_evaluates(found: _Round, forward: Event) -> bool:
+    run, module, loop = found.found.run, forward.thing, found.found.loop
+    assert module is not None
+    assert isinstance(loop.node, cst.For)
+    is_evaluation = (
+        role_of(loop.frame, loop.node.iter) == EVALUATION
+        or records_graph(forward) is False
+        or (_is_called_evaluation(found.found) and not _hands_on(found))
+    )
+    if not is_evaluation or not is_over_evaluation_data(found.found) or _is_discarded(forward) or is_as_loaded(forward):
+        return False
+    value = forward.frame.value(forward.node.func) if isinstance(forward.node, cst.Call) else None
+    depends = _depends_on_mode(forward)
+    modes = modes_before(run, module, forward)
+    if not modes or not is_put_to_training(modes):
+        return False
+    if TRAINED in modes:
+        return is_trained(run, module)
+    if depends is not True or not isinstance(value, Module) or value.call is None or not is_made_within(run, module):
+        return False
+    return not is_switched_by_maker(module) and (value.definition is None or not switches_itself(value.definition))
+
+
+def is_over_evaluation_data(found: LoopRun) -> bool:
+    """Whether a loop runs over a loader, or what is called test data: no list of samples, none of cases of a test."""
+    loop = found.loop
+    assert isinstance(loop.node, cst.For)
+    if isinstance(loop.frame.value(loop.node.iter), (Elements, Mapping)):
+        return False
+    return (
+        _is_over_loader(loop.frame, loop.node.iter)
+        or _is_called_evaluation(found)
+        or role_of(loop.frame, loop.node.iter) == EVALUATION
+    )
+
+
+def _hands_on(found: _Round) -> bool:
+    """Whether something unknown in the loop may train: it is given the model, or what hangs on a graph."""
+    unknown = (event for event in events(found.found.loop.body) if event.kind is Kind.UNKNOWN)
+    return any(_may_train_with(event, found) for event in unknown)
+
+
+def _may_train_with(event: Event, found: _Round) -> bool:
+    call, run = event.node, found.found.run
+    if not isinstance(call, cst.Call) or any(event.concerns(forward.thing) for forward in found.forwards):
+        return True
+    if event.frame.thing(call.func) in run.derived("functions of losses", partial(_functions_of_losses, run)):
+        return False
+    receiver = [call.func.value] if isinstance(call.func, cst.Attribute) else []
+    given = [*receiver, *(arg.value for arg in call.args)]
+    return any(
+        event.frame is not forward.frame
+        or any(item is forward.node for item in subtree(part))
+        or _comes_from(event.frame, part, forward.node, set())
+        for part in given
+        if not hangs_on_nothing(event.frame.value(part))
+        for forward in found.forwards
+    )
+
+
+def _functions_of_losses(run: Run) -> frozenset[Thing]:
+    """What cannot be looked into and gives the losses of a training: it computes them, and does not train by itself."""
+    backwards = [event for event in run.events if event.kind is Kind.BACKWARD]
+    made = (
+        event.frame.thing(event.node.func)
+        for event in run.events
+        if event.kind is Kind.UNKNOWN and isinstance(event.node, cst.Call)
+        if any(
+            item.frame is event.frame and _comes_from(item.frame, item.node, event.node, set()) for item in backwards
+        )
+    )
+    return frozenset(thing for thing in made if thing is not None)
+
+
+def _is_discarded(forward: Event) -> bool:
+    """Whether nobody wants the output: the statistics of batch normalization are being collected."""
+    return isinstance(forward.frame.model.tree.parent(forward.node), cst.Expr)
+
+
+def evaluated_module(model: "Model", node: cst.For) -> str | None:
+    """The one module that a loop of a file evaluates, as it is written in the function of the loop."""
+    written = {
+        None if forward.frame is not item.found.loop.frame else _written(forward.node)
+        for item in _rounds(model, model.runs.loops_at(node))
+        for forward in _asking_for_mode(item)
+    }
+    return written.pop() if len(written) == 1 else None
+
+
+def _written(forward: cst.CSTNode) -> str | None:
+    """The module of ``net(x)``, and of ``net.forward(x)``."""
+    called = dotted_path(getattr(forward, "func", forward))
+    return None if called is None else called.removesuffix(".forward")
+
+
+def wants_no_gradients(model: "Model", function: cst.FunctionDef) -> bool:
+    """Whether nothing in a function, nor in what it returns to its callers here, is used for gradients."""
+    if not model.function_info(function).is_plain:
+        return False
+    return not any(
+        isinstance(item, cst.Name) and item.value in _GRADIENT_WORDS | _STEPPING for item in subtree(function.body)
+    )
+
+
+# -- which loops and which forward passes ------------------------------------------------------------------------------
+
+
+def _all_rounds(
+    model: "Model", node: cst.For, judge: Callable[[_Round], bool], may_be: Callable[[_Round], bool]
+) -> bool:
+    """Whether every run of a loop that evaluates something may be wrong, and is judged to be."""
+    rounds = list(_rounds(model, model.runs.loops_at(node)))
+    if not rounds or not all(may_be(item) for item in rounds):
+        return False
+    return all(judge(item) for item in rounds)
+
+
+def _rounds(model: "Model", found: tuple[LoopRun, ...]) -> Iterator[_Round]:
+    for item in found:
+        inside = list(events(item.loop.body))
+        if any(event.kind in _TRAINING for event in inside) or not isinstance(item.loop.node, cst.For):
+            continue
+        forwards = tuple(
+            event
+            for event in inside
+            if event.kind is Kind.FORWARD
+            and event.thing is not None
+            and loop_over_data(event) is item.loop
+            and not is_made_in(item.loop, event, event.thing)
+        )
+        found_round = _Round(item, tuple(event for event in forwards if not _is_part_of_another(event, forwards)))
+        clears = any(event.kind is Kind.ZERO for event in inside)
+        if found_round.forwards and not (clears and _may_train_unseen(found_round)):
+            yield found_round
+
+
+def _may_train_unseen(found: _Round) -> bool:
+    """Whether gradients that are cleared in a loop may be computed there, by something that cannot be looked into.
+
+    They are not where nothing records a graph, or where the loop is the phase of one that trains in another.
+    """
+    if all(records_graph(forward) is False for forward in found.forwards):
+        return False
+    return not found.found.loop.frame.literals or _hands_on(found)
+
+
+def _is_part_of_another(forward: Event, forwards: tuple[Event, ...]) -> bool:
+    """Whether what is called is a part of a module that is called too: by that one's ``forward``."""
+    part = forward.thing
+    return part is not None and any(
+        event.thing is not None and len(event.thing.path) < len(part.path) and event.thing.may_be(part)
+        for event in forwards
+    )
+
+
+def loop_over_data(forward: Event) -> Loop | None:
+    """The innermost loop around a forward pass that gives it its data."""
+    for loop in reversed(forward.loops):
+        if isinstance(loop.node, cst.For) and (
+            _is_over_loader(loop.frame, loop.node.iter) or _feeds(loop.frame, loop.node, forward)
+        ):
+            return loop
+    return None
+
+
+def _is_over_loader(frame: Frame, iterable: cst.BaseExpression) -> bool:
+    return is_spelled_as_loader(frame.model, iterable) or is_loader(frame.value(iterable))
+
+
+def _feeds(frame: Frame, node: cst.For, forward: Event) -> bool:
+    """Whether what a loop binds, or takes from an iterator, is what a forward pass is given."""
+    if not isinstance(forward.node, cst.Call):
+        return False
+    called = (dotted_path(part) or "" for part in _as_given(forward.frame, forward.node.func, frame))
+    if any(path.partition(".")[0] in names_in(node.target) for path in called):
+        return False  # a loop over modules
+    given = [part for arg in forward.node.args for part in _as_given(forward.frame, arg.value, frame)]
+    if is_piecewise(node) and frame.function is not None and frame.function.name == "forward":
+        return False  # parts of one batch
+    bound = bound_by(node)
+    return any(bound & names_in(part) or is_next(part) or is_fed_piece(node, part) for part in given)
+
+
+def _as_given(frame: Frame, expression: cst.BaseExpression, outer: Frame) -> Iterator[cst.BaseExpression]:
+    """What an expression is made of in the body of an outer run, from which functions of the project lead to it."""
+    reached = [(frame, expression)]
+    seen: set[tuple[int, Binding]] = set()
+    for steps in range(_MAX_STEPS + 1):
+        sources: list[tuple[Frame, cst.BaseExpression]] = []
+        for inner, part in reached:
+            if inner is outer or steps == _MAX_STEPS or is_next(part):
+                yield part
+                continue
+            names = (item for item in subtree(part) if type(item) is cst.Name)
+            for binding in (binding for name in names for binding in inner.model.reaching(name)):
+                if (id(inner), binding) not in seen:
+                    seen.add((id(inner), binding))
+                    sources += _sources(inner, binding)
+        reached = sources
+
+
+def _sources(frame: Frame, binding: Binding) -> list[tuple[Frame, cst.BaseExpression]]:
+    """What a name was bound to: what the caller gives, or what is assigned."""
+    given = frame.given(binding)
+    if given is not None:
+        return [given]
+    return [(frame, binding.value)] if binding.value is not None and binding.kind is BindingKind.ASSIGN else []
+
+
+# -- what is wanted of the gradients -----------------------------------------------------------------------------------
+
+
+def _is_frozen(found: _Round) -> bool:
+    """Whether the parameters of the model may ask for no gradients at all."""
+    return any(
+        event.kind is Kind.FREEZE
+        and (event.thing is None or any(is_one(event.thing, item.thing) for item in found.forwards))
+        for event in found.found.run.events
+    )
+
+
+def _wants_gradients(found: _Round, words: frozenset[str] = _GRADIENT_WORDS) -> bool:
+    """Whether a word of gradients stands in the loop, or in a function of the project that is called from it."""
+    loop = found.found.loop
+    if all(records_graph(forward) is False for forward in found.forwards):
+        words -= {"set_grad_enabled"}  # which is what switches them off
+    bodies: dict[int, tuple[Frame, cst.CSTNode]] = {id(loop.node): (loop.frame, loop.node)}
+    for event in events(loop.body):
+        if event.frame is not loop.frame and event.frame.function is not None:
+            bodies[id(event.frame.function.node)] = (event.frame, event.frame.function.node)
+    return any(says_gradients(body, words, frame) for frame, body in bodies.values())
+
+
+def says_gradients(body: cst.CSTNode, words: frozenset[str] = _GRADIENT_WORDS, frame: Frame | None = None) -> bool:
+    """Whether a word of gradients stands in some code, but not in ``requires_grad=False``, nor where a run never is."""
+    said = [item for item in subtree(body) if type(item) is cst.Name and item.value in words]
+    if said and frame is not None:
+        living_nodes = {id(item) for item in living(frame, body)}
+        said = [item for item in said if id(item) in living_nodes]
+    if not said:
+        return False
+    refused = {
+        id(item.keyword) for item in subtree(body) if isinstance(item, cst.Arg) and constant(item.value) is False
+    }
+    return any(id(word) not in refused for word in said)
+
+
+def _is_used_for_backward(found: LoopRun) -> bool:
+    """Whether gradients may be computed of something that a loop made, in its function or in those that called it."""
+    frame = found.loop.frame
+    node: cst.CSTNode = found.loop.node
+    while True:
+        for event in found.run.events:
+            is_here = event.kind is Kind.BACKWARD and event.frame is frame
+            if is_here and _comes_from(frame, event.node, node, set()):
+                return True
+        if frame.caller is None or frame.call is None:
+            return False
+        node, frame = frame.call, frame.caller
+
+
+def _comes_from(frame: Frame, expression: cst.CSTNode, source: cst.CSTNode, seen: set[Binding]) -> bool:
+    """Whether something in an expression was bound in, or by, a piece of code."""
+    for name in subtree(expression):
+        if not isinstance(name, cst.Name):
+            continue
+        for binding in frame.model.reaching(name):
+            if binding in seen:
+                continue
+            seen.add(binding)
+            holders = (binding.node, *frame.model.tree.ancestors(binding.node))
+            if any(item is source for item in holders):
+                return True
+            if binding.value is not None:
+                if any(item is source for item in subtree(binding.value)):
+                    return True
+                if _comes_from(frame, binding.value, source, seen):
+                    return True
+    return False

@@ -1,0 +1,116 @@
+"""Gradients that are meant to add up over several rounds, and are cleared in every one."""
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.semantic.events.kinds import kind_of
+from mllint.semantic.events.owners import updates
+from mllint.semantic.events.steps import Around, Branches, Event, Kind, Leave, Loop, Step, events
+from mllint.semantic.training.guards import counts_rounds
+from mllint.semantic.training.paths import Paths
+from mllint.semantic.training.runs import Occurrence
+from mllint.semantic.training.zeroing import clears_before_step
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+_STEPS = (Kind.STEP, Kind.MINIMIZE)
+
+
+def step_in_some_rounds(model: "Model", call: cst.Call) -> Event | None:
+    """The step, taken only in some rounds, of an optimizer whose gradients a call clears in every round."""
+    found: Event | None = None
+    for occurrence in model.runs.at(call):
+        step = None if occurrence.event.kind is not Kind.ZERO else _step_in_some_rounds(occurrence)
+        if step is None:
+            return None
+        found = step
+    return None if found is None or clears_before_step(model, call) is not None else found
+
+
+def _step_in_some_rounds(occurrence: Occurrence) -> Event | None:
+    run, zero = occurrence.run, occurrence.event
+    loop = zero.loops[-1] if zero.loops else None
+    if run.is_cut or loop is None or zero.thing is None or not zero.happens_in_every_round(loop):
+        return None
+    if happens_in_some_rounds(zero, loop):
+        return None
+    inside = tuple(events(loop.body))
+    steps = [event for event in inside if event.kind in _STEPS]
+    mine = [event for event in steps if event.thing == zero.thing or _may_update(zero, event)]
+    if not mine or any(event.thing is None for event in steps) or _take_turns(steps):
+        return None
+    if len({event.thing for event in mine}) != 1:
+        return None
+    if any(event.kind is Kind.UNKNOWN and event.concerns(mine[0].thing) for event in inside):
+        return None
+    if not _computes_in_every_round(loop) or any(event.loops[-1] is not loop for event in steps):
+        return None
+    return mine[0] if all(happens_in_some_rounds(event, loop) for event in steps) else None
+
+
+def _computes_in_every_round(loop: Loop) -> bool:
+    """Whether no way through a round leads past a ``backward()``."""
+    paths = Paths(loop.body, start=False, advance=lambda state, event: state or event.kind is Kind.BACKWARD)
+    return paths.end == {True}
+
+
+def _may_update(zero: Event, step: Event) -> bool:
+    """Whether the gradients that are cleared are those that a step uses."""
+    owned = updates(zero.frame, step.thing, zero.thing)
+    return owned is True or (owned is None and not _is_optimizer(zero))
+
+
+def _is_optimizer(zero: Event) -> bool:
+    callee = zero.node.func if isinstance(zero.node, cst.Call) else None
+    receiver = callee.value if isinstance(callee, cst.Attribute) else None
+    called = None if receiver is None else kind_of(zero.frame, receiver)
+    return called is not None and called.kind == "optimizer"
+
+
+def _take_turns(steps: list[Event]) -> bool:
+    """Whether several optimizers step in different rounds, or one of them more often than another."""
+    ways = {
+        tuple((id(around.step), around.arm) for around in event.around if isinstance(around.step, Branches))
+        for event in steps
+    }
+    return len({event.thing for event in steps}) > 1 and len(ways) > 1
+
+
+def happens_in_some_rounds(event: Event, loop: Loop) -> bool:
+    """Whether an event happens only in some rounds of a loop, by their number.
+
+    It stands under a test that counts, of which another way has no such event, or behind one that begins the next
+    round.
+    """
+    steps = event.around
+    inner = steps[next(index for index, around in enumerate(steps) if around.step is loop) + 1 :]
+    if any(_is_skipped_elsewhere(around, event.kind, loop) for around in inner):
+        return True
+    return _is_behind_next_round(event, inner, loop)
+
+
+def _is_skipped_elsewhere(around: Around, kind: Kind, loop: Loop) -> bool:
+    step = around.step
+    if not isinstance(step, Branches) or not counts_rounds(step, loop):
+        return False
+    others = [arm for index, arm in enumerate(step.arms) if index != around.arm]
+    return not any(event.kind is kind for arm in others for event in events(arm))
+
+
+def _is_behind_next_round(event: Event, inner: tuple[Around, ...], loop: Loop) -> bool:
+    """Whether a test in front of the event, in the body of the loop, sends the other rounds on."""
+    first: Step = inner[0].step if inner else event
+    for step in loop.body:
+        if step is first:
+            return False
+        if isinstance(step, Branches) and counts_rounds(step, loop) and any(_goes_on(arm) for arm in step.arms):
+            return True
+    return False
+
+
+def _goes_on(arm: list[Step]) -> bool:
+    """Whether a way ends with ``continue``."""
+    last = arm[-1] if arm else None
+    return isinstance(last, Leave) and last.word == "continue"

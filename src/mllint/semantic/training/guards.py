@@ -1,0 +1,224 @@
+"""Under which conditions an event happens: what the tests around it say, and whether a test counts rounds."""
+
+import itertools
+from collections.abc import Iterator
+
+import libcst as cst
+
+from mllint.semantic.events.steps import Attempt, Branches, Event, Loop
+from mllint.semantic.events.things import Frame
+from mllint.semantic.names.scopes import BindingKind
+from mllint.semantic.values import Function
+from mllint.syntax.shape import dotted_path, fingerprint
+from mllint.syntax.walk import subtree
+
+_MAX_STEPS = 4
+
+
+def conditions(event: Event) -> dict[str, bool]:
+    """What has to be true, or false, where an event happens, as it is written in the tests around it.
+
+    Only what stays as it is from round to round.
+    """
+    known: dict[str, bool] = {}
+    for around in event.around:
+        if isinstance(around.step, Branches):
+            is_first = around.arm == 0
+            if is_first not in around.step.facts:
+                around.step.facts[is_first] = tuple(_facts_of(around.step, is_first))
+            known.update(around.step.facts[is_first])
+    return known
+
+
+def _facts_of(branches: Branches, is_first: bool) -> Iterator[tuple[str, bool]]:
+    match branches.node:
+        case cst.If(test=test) | cst.IfExp(test=test) if _stays(branches.frame, test):
+            yield from _facts(test, is_first)
+        case cst.BooleanOperation(left=left, operator=operator):
+            yield from _facts(left, isinstance(operator, cst.And))
+
+
+def stays(step: Branches | Attempt) -> bool:
+    """Whether the same arm of branches runs in every round: the test asks what is there, ``scheduler is not None``."""
+    node = step.node
+    if not isinstance(step, Branches) or not isinstance(node, cst.If):
+        return False
+    compared = [item.operator for item in subtree(node.test) if isinstance(item, cst.ComparisonTarget)]
+    if any(
+        isinstance(item, (cst.LessThan, cst.LessThanEqual, cst.GreaterThan, cst.GreaterThanEqual)) for item in compared
+    ):
+        return False
+    return _stays(step.frame, node.test)
+
+
+def is_setting(step: Branches | Attempt) -> bool:
+    """Whether a test asks for nothing that differs from round to round, nor for the number of a round of the caller."""
+    node, frame = step.node, step.frame
+    if not isinstance(step, Branches) or not isinstance(node, cst.If) or not _stays(frame, node.test):
+        return False
+    names = [item for item in subtree(node.test) if isinstance(item, cst.Name)]
+    return not any(_loops_of(frame, name, _MAX_STEPS) for name in names)
+
+
+def _stays(frame: Frame, test: cst.BaseExpression) -> bool:
+    """Whether a test comes out alike in every round: no variable in it is bound in a loop, and nothing is counted."""
+    for node in subtree(test):
+        if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Modulo):
+            return False
+        if isinstance(node, (cst.Name, cst.Attribute)) and _is_counted_up(frame, node):
+            return False
+        if isinstance(node, cst.Name):
+            for binding in frame.model.reaching(node):
+                tree = binding.scope.model.tree
+                around = (binding.node, *tree.ancestors(binding.node))
+                inside = itertools.takewhile(lambda item: not isinstance(item, cst.FunctionDef), around)
+                if binding.kind is not BindingKind.PARAMETER and any(map(_is_loop, inside)):
+                    return False
+    return True
+
+
+def _is_loop(node: cst.CSTNode) -> bool:
+    return isinstance(node, (cst.For, cst.While, cst.CompFor))
+
+
+def exclude_each_other(one: Event, other: Event) -> bool:
+    """Whether no round has both events: one stands under ``if amp``, the other under ``if not amp``."""
+    theirs = conditions(other)
+    return any(theirs.get(key, truth) != truth for key, truth in conditions(one).items())
+
+
+def _facts(test: cst.BaseExpression, truth: bool) -> Iterator[tuple[str, bool]]:
+    """The parts of a test that are known if the whole is. ``x is not None`` counts as ``x``."""
+    match test:
+        case cst.UnaryOperation(operator=cst.Not(), expression=inner):
+            yield from _facts(inner, not truth)
+        case cst.BooleanOperation(left=left, operator=operator, right=right):
+            if isinstance(operator, cst.And) == truth:
+                yield from _facts(left, truth)
+                yield from _facts(right, truth)
+            else:
+                yield fingerprint(test), truth
+        case cst.Comparison(left=left, comparisons=[cst.ComparisonTarget(operator=operator, comparator=right)]):
+            negated = isinstance(operator, (cst.IsNot, cst.NotEqual, cst.NotIn))
+            word = getattr(right, "value", None)
+            if isinstance(operator, (cst.Is, cst.IsNot)) and word == "None":
+                yield fingerprint(left), truth == negated
+            elif isinstance(operator, (cst.Is, cst.IsNot, cst.Equal, cst.NotEqual)) and word in ("True", "False"):
+                yield fingerprint(left), (word == "True") == (truth != negated)
+            else:
+                relation = _POSITIVE.get(type(operator), type(operator)).__name__
+                yield f"{fingerprint(left)} {relation} {fingerprint(right)}", truth != negated
+        case _:
+            yield fingerprint(test), truth
+
+
+_POSITIVE: dict[type[cst.CSTNode], type[cst.CSTNode]] = {cst.IsNot: cst.Is, cst.NotEqual: cst.Equal, cst.NotIn: cst.In}
+
+
+# -- guards of an accumulation -----------------------------------------------------------------------------------------
+
+
+def counts_rounds(branches: Branches, loop: Loop) -> bool:
+    """Whether one of the arms runs in some of the rounds of a loop, by their number: ``if (i + 1) % every == 0``.
+
+    The number may be a counter that is counted up by hand, and the test a variable, an argument of the caller's, or a
+    function of the project.
+    """
+    node = branches.node
+    return isinstance(node, (cst.If, cst.IfExp)) and _counts(branches.frame, node.test, loop, _MAX_STEPS)
+
+
+def _counts(frame: Frame, test: cst.BaseExpression, loop: Loop, steps: int) -> bool:
+    if steps <= 0:
+        return False
+    for node in subtree(test):
+        match node:
+            case cst.BinaryOperation(operator=cst.Modulo(), left=left):
+                if not isinstance(left, (cst.BaseString, cst.BaseNumber)) and _changes(frame, left, loop, steps):
+                    return True
+            case cst.Comparison(left=cst.Name() | cst.Attribute() as left):
+                if _is_counted_up(frame, left):
+                    return True
+            case cst.Name() if _is_flag(frame, node, loop, steps):
+                return True
+            case cst.Call():
+                value = frame.value(node.func)
+                if isinstance(value, Function) and _gives_count(frame, node, value, loop, steps):
+                    return True
+    return False
+
+
+def _changes(frame: Frame, counted: cst.BaseExpression, loop: Loop, steps: int) -> bool:
+    """Whether a number may differ from round to round; not that of a loop further out."""
+    names = [node for node in subtree(counted) if isinstance(node, cst.Name)]
+    fixed = [name for name in names if _is_number_of_other_loop(frame, name, loop, steps)]
+    return not fixed or any(_is_number_of(frame, name, loop, steps) for name in names)
+
+
+def _is_number_of(frame: Frame, name: cst.Name, loop: Loop, steps: int) -> bool:
+    return loop.node in _loops_of(frame, name, steps)
+
+
+def _is_number_of_other_loop(frame: Frame, name: cst.Name, loop: Loop, steps: int) -> bool:
+    loops = _loops_of(frame, name, steps)
+    return bool(loops) and loop.node not in loops
+
+
+def _loops_of(frame: Frame, name: cst.Name, steps: int) -> list[cst.CSTNode]:
+    """The loops of which a name is the variable, also as an argument of the caller's."""
+    found: list[cst.CSTNode] = []
+    for binding in frame.model.reaching(name):
+        given = frame.given(binding) if steps > 0 else None
+        if binding.kind is BindingKind.LOOP:
+            tree = binding.scope.model.tree
+            places = (binding.node, *tree.ancestors(binding.node))
+            found += [node for node in places if isinstance(node, (cst.For, cst.CompFor))][:1]
+        elif given is not None and isinstance(given[1], cst.Name):
+            found += _loops_of(given[0], given[1], steps - 1)
+    return found
+
+
+def _is_counted_up(frame: Frame, node: cst.Name | cst.Attribute) -> bool:
+    """Whether a name or attribute is added to somewhere: ``self.rounds += 1``."""
+    path, tree = dotted_path(node), frame.model.tree
+    word = node.attr if isinstance(node, cst.Attribute) else node
+    for name in frame.model.names_by_word.get(word.value, ()):
+        target = tree.parent(name) if isinstance(node, cst.Attribute) else name
+        statement = None if target is None else tree.parent(target)
+        is_target = isinstance(statement, cst.AugAssign) and statement.target is target
+        if is_target and target is not None and dotted_path(target) == path:
+            return True
+    return False
+
+
+def _is_flag(frame: Frame, name: cst.Name, loop: Loop, steps: int) -> bool:
+    """Whether a name stands for a test that counts: ``is_update = (i + 1) % every == 0``."""
+    bindings = frame.model.reaching(name)
+    if len(bindings) != 1:
+        return False
+    given = frame.given(bindings[0])
+    if given is not None:
+        return _is_test(given[1]) and _counts(*given, loop, steps - 1)
+    value = bindings[0].value
+    if bindings[0].kind is not BindingKind.ASSIGN or bindings[0].path or value is None:
+        return False
+    return _is_test(value) and _counts(frame, value, loop, steps - 1)
+
+
+def _is_test(node: cst.BaseExpression) -> bool:
+    match node:
+        case cst.Comparison() | cst.BooleanOperation() | cst.UnaryOperation() | cst.Call() | cst.Name():
+            return True
+        case cst.BinaryOperation(operator=cst.Modulo() | cst.BitAnd() | cst.BitOr()):
+            return True
+    return False
+
+
+def _gives_count(frame: Frame, call: cst.Call, called: Function, loop: Loop, steps: int) -> bool:
+    """Whether a function of the project gives a test that counts: ``self.is_update_step(i)``."""
+    function = called.definition
+    if frame.runs(function):
+        return False
+    inner = Frame(function.model, function, frame, call)
+    given = [node.value for node in subtree(function.node.body) if isinstance(node, cst.Return)]
+    return any(value is not None and _counts(inner, value, loop, steps - 1) for value in given)

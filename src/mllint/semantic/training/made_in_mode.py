@@ -1,0 +1,49 @@
+"""Whether what makes a module may switch its mode: its constructor, or a function of the project."""
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from mllint.semantic.events.things import Thing
+from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
+from mllint.semantic.names.scopes import Binding
+from mllint.semantic.values import Function
+from mllint.syntax.walk import subtree
+
+_MAX_MAKERS = 30
+"""How many functions are looked at, at most, to tell whether one that makes a module switches its mode."""
+
+
+def switches_itself(definition: ClassInfo) -> bool:
+    """Whether a module may be put into evaluation mode by its own constructor."""
+    return any(_switches(info.methods["__init__"]) for info in definition.lineage if "__init__" in info.methods)
+
+
+def is_switched_by_maker(module: Thing) -> bool:
+    """Whether a function of the project that makes a module may switch its mode before it gives it back."""
+    made = [(root.scope.model, root.value) for root in module.roots if isinstance(root, Binding)]
+    makers = [model.value(value.func) for model, value in made if isinstance(value, cst.Call)]
+    return _may_switch([maker.definition for maker in makers if isinstance(maker, Function)])
+
+
+def _may_switch(pending: list[FunctionInfo]) -> bool:
+    """Whether one of several functions, or one that they call, calls ``eval()`` or ``train()``, or there are many."""
+    seen: list[FunctionInfo] = []
+    while pending:
+        function = pending.pop()
+        if function in seen:
+            continue
+        if len(seen) == _MAX_MAKERS or _switches(function):
+            return True
+        seen.append(function)
+        called = (function.model.value(call.func) for call in _calls_in(function))
+        pending += [value.definition for value in called if isinstance(value, Function)]
+    return False
+
+
+def _calls_in(function: FunctionInfo) -> Iterator[cst.Call]:
+    return (item for item in subtree(function.node.body) if isinstance(item, cst.Call))
+
+
+def _switches(function: FunctionInfo) -> bool:
+    return any(isinstance(item, cst.Name) and item.value in ("eval", "train") for item in subtree(function.node.body))

@@ -1,0 +1,79 @@
+"""Paddle's ``minimize`` in dynamic mode: an update with the gradients that are there."""
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.semantic.events.owners import maker
+from mllint.semantic.events.participants import goes_through_scaler, is_given, is_given_optimizer
+from mllint.semantic.events.steps import Event, Kind
+from mllint.semantic.flow import optimizer_of
+from mllint.semantic.training.paths import Paths
+from mllint.semantic.training.runs import Occurrence, Run
+from mllint.semantic.training.scaling import is_computed
+from mllint.semantic.values import Object
+from mllint.syntax.shape import argument, constant
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+_STATIC = ("enable_static", "program_guard", "Program", "fluid", "default_main_program", "dygraph_to_static")
+"""What is named in files that build static graphs, for which ``minimize`` does add the computation of gradients."""
+
+
+def minimized_loss(call: cst.Call, event: Event) -> cst.BaseExpression | None:
+    """The loss that a call of ``minimize`` is given."""
+    given = argument(call, 1, None) if goes_through_scaler(event) else argument(call, 0, "loss")
+    return None if given is None else given.value
+
+
+def loss_without_backward(model: "Model", call: cst.Call) -> cst.BaseExpression | None:
+    """The loss of a call of ``minimize`` before which nobody computes gradients, in dynamic mode."""
+    found: cst.BaseExpression | None = None
+    for occurrence in model.runs.at(call):
+        found = _loss_without_backward(occurrence, call)
+        if found is None:
+            return None
+    return found
+
+
+def _loss_without_backward(occurrence: Occurrence, call: cst.Call) -> cst.BaseExpression | None:
+    run, event = occurrence.run, occurrence.event
+    if run.is_cut or event.kind is not Kind.MINIMIZE or not _is_dynamic(run, event):
+        return None
+    loss = minimized_loss(event.node, event) if isinstance(event.node, cst.Call) else None
+    if loss is None or not is_computed(event.frame, loss, through_functions=True):
+        return None
+    paths = run.derived("minimizing", partial(_paths, run))
+    return minimized_loss(call, event) if paths.before(event) == {False} else None
+
+
+def _is_dynamic(run: Run, event: Event) -> bool:
+    """Whether the optimizer is Paddle's and was given parameters, as it has to be in dynamic mode only."""
+    optimizer = optimizer_of(event.frame.model, event.node) if isinstance(event.node, cst.Call) else None
+    value = None if optimizer is None else event.frame.value(optimizer)
+    if not isinstance(value, Object) or value.framework != "paddle":
+        return False
+    made = maker(event.frame, event.thing) or value.call
+    given = None if made is None else argument(made, 1, "parameters")
+    models = {id(item.frame.model): item.frame.model for item in (event, *run.events)}
+    is_static = any(word in model.names_by_word for model in models.values() for word in _STATIC)
+    return given is not None and constant(given.value) is not None and not is_static
+
+
+def _paths(run: Run) -> Paths[bool]:
+    """Whether anybody may have computed gradients."""
+    calls = [(event, event.node) for event in run.events if event.kind is Kind.MINIMIZE]
+    given = [(event, minimized_loss(node, event)) for event, node in calls if isinstance(node, cst.Call)]
+    losses = [event.frame.thing(loss) for event, loss in given if loss is not None]
+
+    def advance(state: bool, event: Event) -> bool:
+        match event.kind:
+            case Kind.BACKWARD | Kind.WRITE_GRADIENT:
+                return True
+            case Kind.UNKNOWN:
+                return state or is_given_optimizer(event) or is_given(event, losses)
+        return state
+
+    return Paths(run.steps, False, advance)

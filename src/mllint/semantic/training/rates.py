@@ -1,0 +1,270 @@
+"""Schedulers that are made to count epochs or batches, and stepped for the other."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.knowledge import lookup
+from mllint.semantic.events.steps import Event, Kind, Loop
+from mllint.semantic.events.things import Frame, Thing
+from mllint.semantic.graph.data_sources import yields_data
+from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.training.runs import Run
+from mllint.semantic.training.schedules import construction_of, seen_from_maker, steps_of_optimizer
+from mllint.semantic.values import Object
+from mllint.syntax.shape import argument, constant, dotted_path, integer_literal
+from mllint.syntax.walk import subtree
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+_PER_EPOCH = {
+    "StepLR": ("step_size",), "MultiStepLR": ("milestones",), "ExponentialLR": ("gamma",),
+    "CosineAnnealingLR": ("T_max",), "StepDecay": ("step_size",), "MultiStepDecay": ("milestones",),
+    "ExponentialDecay": ("gamma",), "CosineAnnealingDecay": ("T_max",), "PolynomialLR": ("total_iters",),
+    "PolynomialDecay": ("decay_steps",), "LinearLR": ("total_iters", "total_steps"),
+    "PiecewiseDecay": ("boundaries",), "OneCycleLR": ("total_steps", "steps_per_epoch"),
+    "CyclicLR": ("step_size_up",), "LinearWarmup": ("warmup_steps",),
+}  # fmt: skip
+"""The arguments of schedulers that say after how many steps something happens."""
+
+
+def stepped_too_often(model: "Model", call: cst.Call) -> str | None:
+    """What of a scheduler's construction counts epochs, where it surely steps for every batch."""
+    return _of_all(model, call, _counts_epochs)
+
+
+def stepped_too_seldom(model: "Model", call: cst.Call) -> str | None:
+    """What of a scheduler's construction counts batches, where it surely steps once an epoch."""
+    return _of_all(model, call, _counts_batches)
+
+
+def _of_all(model: "Model", call: cst.Call, judge: Callable[[Run, Event], str | None]) -> str | None:
+    answer: str | None = None
+    for occurrence in model.runs.at(call):
+        event = occurrence.event
+        if (
+            event.kind is not Kind.SCHEDULE
+            or event.thing is None
+            or (isinstance(event.node, cst.Call) and event.node.args)
+        ):
+            return None
+        answer = judge(occurrence.run, event)
+        if answer is None:
+            return None
+    return answer
+
+
+def _counts_epochs(run: Run, schedule: Event) -> str | None:
+    made = construction_of(schedule.thing)
+    assert schedule.thing is not None
+    if made is None or len(schedule.loops) < 2:
+        return None
+    batches, epochs = schedule.loops[-1], schedule.loops[-2]
+    if not isinstance(batches.node, cst.For) or not schedule.happens_in_every_round(batches):
+        return None
+    updates = [step for step in steps_of_optimizer(run, schedule.thing) if step.loops[-1:] == (batches,)]
+    if not updates or not _is_loop_over_data(batches) or _is_cut_short(batches):
+        return None
+    for name in _arguments_of(made[1]):
+        given = _given(made, name)
+        if given is None:
+            continue
+        text = f"{name}={_written(given)}" if _written(given) else name
+        if _mentions_length(made[0], given):
+            return None
+        if name == "gamma":
+            gamma = constant(given)
+            if isinstance(gamma, float) and 0 < gamma <= _FASTEST:
+                return text
+        elif _is_bound_of(epochs, made[0], given, run) or _is_within(epochs, made[0], given, run):
+            return text
+        if name == "step_size" and _falls_too_fast(made, given) and yields_data(batches.node.iter):
+            return text
+    return None
+
+
+def _falls_too_fast(made: tuple[Binding, Object, cst.Call], size: cst.BaseExpression) -> bool:
+    """Whether a learning rate that falls every few steps would be gone after some hundred batches."""
+    steps, given = integer_literal(size), _given(made, "gamma")
+    gamma = constant(given) if given is not None else _USUAL_GAMMA
+    is_known = steps is not None and steps > 0 and isinstance(gamma, float) and 0 < gamma < 1
+    return is_known and gamma ** (1 / steps) <= _FASTEST  # type: ignore[operator]
+
+
+_USUAL_GAMMA = 0.1
+"""The gamma of ``StepLR`` and ``StepDecay`` where none is given."""
+
+
+_FASTEST = 0.99
+"""After a thousand batches a learning rate that falls faster than this is below a ten-thousandth of what it was."""
+
+
+def _counts_batches(run: Run, schedule: Event) -> str | None:
+    made = construction_of(schedule.thing)
+    assert schedule.thing is not None
+    if made is None or not schedule.loops:
+        return None
+    epochs = schedule.loops[-1]
+    updates = steps_of_optimizer(run, schedule.thing)
+    inner = [step for step in updates if epochs in step.loops and step.loops[-1] is not epochs]
+    if not inner or len(inner) != len([step for step in updates if epochs in step.loops]):
+        return None
+    if not all(_is_loop_over_data(step.loops[-1]) for step in inner):
+        return None
+    if any(event.kind is Kind.SCHEDULE and event is not schedule and event.concerns(schedule.thing)
+           for event in run.events):  # fmt: skip
+        return None
+    for name in _arguments_of(made[1]):
+        given = _given(made, name)
+        if given is not None and name == "steps_per_epoch" and constant(given) != 1:
+            return f"{name}={_written(given)}" if _written(given) else name
+        if given is not None and _mentions_length(made[0], given, of_data=True):
+            return f"{name}={_written(given)}" if _written(given) else name
+    return None
+
+
+def _arguments_of(made: Object) -> tuple[str, ...]:
+    return _PER_EPOCH.get(made.name.rpartition(".")[2], ())
+
+
+def _given(made: tuple[Binding, Object, cst.Call], name: str) -> cst.BaseExpression | None:
+    names = lookup.parameters(made[1].name)
+    given = argument(made[2], names.index(name) if name in names else None, name)
+    return None if given is None else given.value
+
+
+def _written(node: cst.BaseExpression) -> str | None:
+    """A short expression as it is written."""
+    number = constant(node)
+    if isinstance(number, (int, float)):
+        return str(number)
+    if isinstance(node, (cst.List, cst.Tuple)):
+        items = [_written(item.value) for item in node.elements]
+        return None if None in items or len(items) > 4 else f"[{', '.join(item or '' for item in items)}]"
+    return dotted_path(node)
+
+
+def _is_loop_over_data(loop: Loop) -> bool:
+    """Whether a loop runs over something that is no small number of rounds."""
+    node = loop.node
+    if not isinstance(node, cst.For):
+        return False
+    call = node.iter if isinstance(node.iter, cst.Call) else None
+    name = (dotted_path(call.func) or "").rpartition(".")[2] if call is not None else ""
+    return name != "range" or (
+        call is not None and not any(integer_literal(arg.value) is not None for arg in call.args[-1:])
+    )
+
+
+def _is_cut_short(loop: Loop) -> bool:
+    """Whether something leaves a loop early: it may be written for one round."""
+    assert isinstance(loop.node, cst.For)
+    return any(isinstance(item, (cst.Break, cst.Return)) for item in subtree(loop.node.body))
+
+
+def _mentions_length(binding: Binding, node: cst.BaseExpression, steps: int = 4, of_data: bool = False) -> bool:
+    """Whether the length of something, or surely of data, goes into a number: ``len(loader) * epochs``."""
+    model = binding.scope.model
+    for item in subtree(node):
+        if isinstance(item, cst.Call) and isinstance(item.func, cst.Name) and item.func.value == "len" and item.args:
+            value = model.value(item.args[0].value)
+            if not of_data or (isinstance(value, Object) and value.kind == "loader") or yields_data(item.args[0].value):
+                return True
+        if steps > 0 and isinstance(item, (cst.Name, cst.Attribute)):
+            for inner in model.reaching(item):
+                made = inner.value if inner.kind is BindingKind.ASSIGN and not inner.path else None
+                if made is not None and inner is not binding and _mentions_length(inner, made, steps - 1, of_data):
+                    return True
+    return False
+
+
+def _bound(loop: Loop) -> cst.BaseExpression | None:
+    """The ``n`` of ``for epoch in range(n)``, ``range(start, n)`` and ``range(1, n + 1)``."""
+    node = loop.node
+    call = node.iter if isinstance(node, cst.For) else None
+    while (
+        isinstance(call, cst.Call)
+        and (dotted_path(call.func) or "").rpartition(".")[2] in ("tqdm", "trange")
+        and call.args
+    ):
+        if (dotted_path(call.func) or "").rpartition(".")[2] == "trange":
+            break
+        call = call.args[0].value
+    if not isinstance(call, cst.Call) or (dotted_path(call.func) or "").rpartition(".")[2] not in ("range", "trange"):
+        return None
+    positional = [arg.value for arg in call.args if arg.keyword is None and not arg.star]
+    if not positional:
+        return None
+    last = positional[0] if len(positional) == 1 else positional[1]
+    if (
+        isinstance(last, cst.BinaryOperation)
+        and isinstance(last.operator, cst.Add)
+        and integer_literal(last.right) == 1
+    ):
+        return last.left
+    return last
+
+
+def rounds_of(loop: Loop) -> int | None:
+    """The literal number of rounds of a loop, also where a name is bound to it."""
+    bound = _bound(loop)
+    return None if bound is None else _number(loop.frame, bound)
+
+
+def _is_bound_of(loop: Loop, binding: Binding, node: cst.BaseExpression, run: Run) -> bool:
+    """Whether a number, or each of a list of them, is made of the number of rounds of a loop, and of literals."""
+    bound = _bound(loop)
+    if bound is None:
+        return False
+    named = loop.frame.thing(bound)
+    if named is None:
+        return False
+    parts = [element.value for element in node.elements] if isinstance(node, (cst.List, cst.Tuple)) else [node]
+    return bool(parts) and all(_is_share_of(item, named, binding, run) for item in parts)
+
+
+def _is_share_of(node: cst.BaseExpression, named: Thing, binding: Binding, run: Run) -> bool:
+    """``epochs``, ``epochs // 2``, ``int(0.75 * epochs)``: at most the number itself."""
+    if isinstance(node, (cst.Name, cst.Attribute)):
+        return seen_from_maker(run, binding, node) == named
+    if (
+        isinstance(node, cst.Call)
+        and isinstance(node.func, cst.Name)
+        and node.func.value in ("int", "round")
+        and node.args
+    ):
+        return _is_share_of(node.args[0].value, named, binding, run)
+    if isinstance(node, cst.BinaryOperation):
+        if isinstance(node.operator, (cst.Divide, cst.FloorDivide)):
+            return isinstance(constant(node.right), (int, float)) and _is_share_of(node.left, named, binding, run)
+        if isinstance(node.operator, cst.Multiply):
+            for factor, other in ((node.left, node.right), (node.right, node.left)):
+                number = constant(factor)
+                if isinstance(number, (int, float)) and number <= 1:
+                    return _is_share_of(other, named, binding, run)
+    return False
+
+
+def _is_within(loop: Loop, binding: Binding, node: cst.BaseExpression, run: Run) -> bool:
+    """Whether literal numbers lie within the literal number of rounds of the loop over the epochs."""
+    rounds = rounds_of(loop)
+    if rounds is None or not 2 <= rounds <= _MOST_EPOCHS:
+        return False
+    parts = [element.value for element in node.elements] if isinstance(node, (cst.List, cst.Tuple)) else [node]
+    numbers = [integer_literal(item) for item in parts]
+    return bool(numbers) and all(number is not None and number <= rounds for number in numbers)
+
+
+_MOST_EPOCHS = 2_000
+
+
+def _number(frame: Frame, node: cst.BaseExpression) -> int | None:
+    """A literal, also one that a name is bound to once."""
+    number = integer_literal(node)
+    if number is not None:
+        return number
+    thing = frame.thing(node)
+    roots = [] if thing is None or thing.path else [root for root in thing.roots if isinstance(root, Binding)]
+    return integer_literal(roots[0].value) if len(roots) == 1 and roots[0].kind is BindingKind.ASSIGN else None

@@ -1,0 +1,209 @@
+"""The runs of a file: every way in which one of its events comes about."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, TypeVar
+
+import libcst as cst
+
+from mllint.semantic.events.steps import Event, Loop, Step, events
+from mllint.semantic.events.things import Frame, Thing
+from mllint.semantic.flow import EVENT_WORDS, is_managed
+from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
+from mllint.semantic.training.callers import Root, is_same, roots_of
+from mllint.semantic.training.unfolding import unfold
+from mllint.syntax.shape import dotted_path
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+ResultT = TypeVar("ResultT")
+
+
+@dataclass(eq=False, slots=True)
+class Run:
+    """One way through the code, from a body that nobody in sight calls. ``is_cut``: more happens than is followed."""
+
+    frame: Frame
+    steps: list[Step]
+    is_cut: bool
+    events: tuple[Event, ...]
+    """All its events, in the order in which they are written."""
+    _derived: dict[object, object] = field(default_factory=dict)
+
+    def derived(self, key: object, derive: Callable[[], ResultT]) -> ResultT:
+        """What a question that is asked of many events has for an answer, worked out once for the run."""
+        if key not in self._derived:
+            self._derived[key] = derive()
+        return self._derived[key]  # type: ignore[return-value]
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrence:
+    """One time that an event of a file comes about. ``is_open``: its body may have callers that are not in sight."""
+
+    run: Run
+    event: Event
+    is_open: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LoopRun:
+    """One time that a loop of a file comes about. ``is_root``: nobody in sight calls its function."""
+
+    run: Run
+    loop: Loop
+    is_root: bool
+
+
+class Runs:
+    """The runs through one file, unfolded when somebody asks for an event of theirs."""
+
+    def __init__(self, model: "Model") -> None:
+        self.model = model
+        self._runs: dict[tuple[int, int], Run] = {}
+        self._of_bodies: dict[int, dict[int, tuple[Occurrence, ...]]] = {}
+
+    def at(self, node: cst.CSTNode) -> tuple[Occurrence, ...]:
+        """Every time that the event at a node of this file comes about.
+
+        Empty where nothing is known of it: it is no event, or a trainer of another framework runs the body.
+        """
+        function = self.model.enclosing_function(node)
+        key = 0 if function is None else id(function)
+        if key not in self._of_bodies:
+            self._of_bodies[key] = self._of_body(None if function is None else self.model.function_info(function))
+        return self._of_bodies[key].get(id(node), ())
+
+    def _of_body(self, function: FunctionInfo | None) -> dict[int, tuple[Occurrence, ...]]:
+        found: dict[int, list[Occurrence]] = {}
+        for root in roots_of(self.model, function):
+            run = self._run_of(root)
+            if is_managed(run.frame):
+                return {}
+            for event in run.events:
+                node = self._own_node(event, function)
+                if node is not None:
+                    found.setdefault(id(node), []).append(Occurrence(run, event, root.is_open))
+        return {key: tuple(occurrences) for key, occurrences in found.items()}
+
+    def _own_node(self, event: Event, function: FunctionInfo | None) -> cst.CSTNode | None:
+        """The node of this file at which an event in a body of it comes about; ``None`` for an event elsewhere.
+
+        A run that comes from another file goes through the model that the project keeps of this one.
+        """
+        if event.frame.model is self.model:
+            return event.node if event.frame.function is function else None
+        inner = event.frame.function
+        if inner is None or function is None or not is_same(inner, function):
+            return None
+        return self._own(event.node, event.frame)
+
+    def loops_at(self, node: cst.For) -> tuple[LoopRun, ...]:
+        """Every time that a loop of this file comes about in which something happens."""
+        function = self.model.enclosing_function(node)
+        info = None if function is None else self.model.function_info(function)
+        found: list[LoopRun] = []
+        for root in roots_of(self.model, info):
+            run = self._run_of(root)
+            if is_managed(run.frame):
+                return ()
+            is_root = info is not None and root.function is not None and is_same(root.function, info)
+            for loop in run.derived("loops", partial(_loops_of, run)):
+                frame = loop.frame
+                is_here = frame.model is self.model or (
+                    info is not None and frame.function is not None and is_same(frame.function, info)
+                )
+                if is_here and self._own(loop.node, frame) is node:
+                    found.append(LoopRun(run, loop, is_root))
+        return tuple(found)
+
+    def _own(self, node: cst.CSTNode, frame: Frame) -> cst.CSTNode:
+        """The node of this file that stands where a node stands in another model of it."""
+        if frame.model is self.model:
+            return node
+        kind = type(node)
+        nodes: list[cst.CSTNode] = self.model.tree.by_type[kind]
+        return nodes[frame.model.tree.by_type[kind].index(node)]
+
+    def node_here(self, event: Event) -> cst.CSTNode | None:
+        """The node of this file at which an event comes about; ``None`` for one that comes about in another file."""
+        function = event.frame.function
+        if event.frame.model is self.model or function is None:
+            return event.node if event.frame.model is self.model else None
+        kind = type(event.node)
+        nodes: list[cst.CSTNode] = self.model.tree.by_type.get(kind, [])
+        position = event.frame.model.tree.by_type[kind].index(event.node)
+        node = nodes[position] if position < len(nodes) else None
+        here = None if node is None else self.model.enclosing_function(node)
+        return node if here is not None and is_same(function, self.model.function_info(here)) else None
+
+    def _run_of(self, root: Root) -> Run:
+        """The run that begins with a body; of an object of a class of this file, this file keeps it."""
+        if root.instance_of is None:
+            return root.model.runs.run_of(root.function)
+        return self.run_of(root.function, root.instance_of)
+
+    def run_of(self, function: FunctionInfo | None, instance_of: ClassInfo | None = None) -> Run:
+        """The run that begins with a function of this file, or with the file itself.
+
+        Or with what a base class defines of the methods of a class.
+        """
+        key = (0 if function is None else id(function.node), id(instance_of))
+        if key not in self._runs:
+            frame = Frame(self.model, function)
+            if instance_of is not None and function is not None:
+                receiver = Thing(frozenset({instance_of}))
+                frame = Frame(function.model, function, receiver=receiver, instance_of=instance_of)
+            steps, is_cut = unfold(frame)
+            self._runs[key] = Run(frame, steps, is_cut, tuple(events(steps)))
+        return self._runs[key]
+
+    def empty(self) -> None:
+        """Break what holds itself: an event and the steps around it. Nobody may ask about the runs any more."""
+        for run in self._runs.values():
+            for event in run.events:
+                event.around = ()
+
+    @cached_property
+    def used_as_modules(self) -> frozenset[str]:
+        """The dotted paths of which the file takes ``parameters()``, or that it switches to another mode."""
+        calls = [
+            call
+            for word in _METHODS_OF_MODULES
+            for call in self.model.calls_by_word.get(word, ())
+            if word != "eval" or not call.args
+        ]
+        paths = (dotted_path(call.func.value) for call in calls if isinstance(call.func, cst.Attribute))
+        return frozenset(path for path in paths if path is not None and path != "self")
+
+    @cached_property
+    def kept_methods(self) -> frozenset[str]:
+        """The names to which the file binds a method that would be an event, without calling it."""
+        return frozenset(
+            target.target.value
+            for statement in self.model.tree.by_type.get(cst.Assign, ())
+            if isinstance(statement.value, cst.Attribute) and statement.value.attr.value in EVENT_WORDS
+            for target in statement.targets
+            if isinstance(target.target, cst.Name)
+        )
+
+    @cached_property
+    def relevance(self) -> dict[int, bool]:
+        """For functions of this file (by the id of the ``def``): whether anything in them matters. Filled as asked."""
+        return {}
+
+    @cached_property
+    def may_evaluate(self) -> dict[int, bool]:
+        """For loops of this file (by their id): whether they may call a model. Filled as asked."""
+        return {}
+
+
+_METHODS_OF_MODULES = ("parameters", "named_parameters", "eval")
+"""What of all things with a step, a mode or a state only modules have."""
+
+
+def _loops_of(run: Run) -> tuple[Loop, ...]:
+    """The loops of a run in which events happen."""
+    return tuple({id(loop): loop for event in run.events for loop in event.loops}.values())

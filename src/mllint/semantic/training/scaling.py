@@ -1,0 +1,466 @@
+"""Loss scaling: which gradients are still multiplied by a scaler's factor, and what is done with them."""
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.semantic.events.owners import maker, updates
+from mllint.semantic.events.participants import goes_through_scaler, is_given_optimizer
+from mllint.semantic.events.steps import Attempt, Branches, Event, Kind, Loop, events
+from mllint.semantic.events.things import Frame, Thing
+from mllint.semantic.names.scopes import BindingKind
+from mllint.semantic.training.clipping import is_infinite
+from mllint.semantic.training.guards import counts_rounds, exclude_each_other, is_setting
+from mllint.semantic.training.paths import Paths
+from mllint.semantic.training.runs import Occurrence, Run
+from mllint.semantic.values import Function, Instance, Module, Symbol
+from mllint.syntax.shape import argument, constant, string_literal
+from mllint.syntax.walk import subtree
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+_MIXED = "mixed"
+"""Gradients of several losses, or written by somebody: whether they are scaled cannot be said."""
+_State = Event | str | None
+"""What a thing's gradients are: nothing in particular, mixed, or what the event (backward or unscale_) left."""
+_STEPS = 8
+
+
+# -- clipped while they are scaled -------------------------------------------------------------------------------------
+
+
+def step_after_scaled_clip(model: "Model", clip: cst.CSTNode) -> Event | None:
+    """The step through a scaler that uses gradients which were clipped before anybody unscaled them.
+
+    The step comes from the same body as the clip if there is such a one.
+    """
+    found: Event | None = None
+    for occurrence in model.runs.at(clip):
+        step = None if occurrence.event.kind is not Kind.CLIP else _step_of_scaled_clip(occurrence)
+        if step is None and not _clips_plain(occurrence):
+            return None
+        found = step or found
+    return found
+
+
+def _clips_plain(occurrence: Occurrence) -> bool:
+    """Whether a clip surely finds gradients of losses that nobody scaled: the function clips for both ways to train."""
+    run, clip = occurrence.run, occurrence.event
+    return not run.is_cut and all(
+        isinstance(state, Event) and state.kind is Kind.BACKWARD and not _is_scaled(state)
+        for state in _states(run, clip) - {None}
+    )
+
+
+def can_be_unscaled_at(model: "Model", clip: cst.CSTNode, step: Event) -> bool:
+    """Whether ``unscale_`` can be put before a clip: the loss is always scaled there, and nobody unscales it later."""
+    for item in model.runs.at(clip):
+        if not all(isinstance(state, Event) and _is_scaled(state) for state in _states(item.run, item.event)):
+            return False
+        inside = events(item.event.loops[-1].body) if item.event.loops else item.run.events
+        if any(event.kind is Kind.UNSCALE and event.thing == step.thing for event in inside):
+            return False
+    return True
+
+
+def _step_of_scaled_clip(occurrence: Occurrence) -> Event | None:
+    run, clip = occurrence.run, occurrence.event
+    if run.is_cut or _limit_is_scaled(clip):
+        return None
+    states = _states(run, clip)
+    known = [state for state in states if isinstance(state, Event)]
+    scaled = [state for state in known if _is_scaled(state)]
+    others = [state for state in known if not all(exclude_each_other(state, one) for one in scaled)]
+    if not scaled or _MIXED in states or any(state.kind is not Kind.BACKWARD for state in others):
+        return None
+    if len(known) > len(scaled) and any(_goes_by_scaler(clip, state) for state in scaled):
+        return None
+    steps = [event for event in run.events if _uses_scaled(event, clip) and not exclude_each_other(event, clip)]
+    if not steps or any(_is_idle(run, state.other) for state in scaled):
+        return None
+    return next((step for step in steps if step.frame is clip.frame), steps[0])
+
+
+def _uses_scaled(event: Event, clip: Event) -> bool:
+    is_step = event.kind in (Kind.STEP, Kind.MINIMIZE) and goes_through_scaler(event)
+    return is_step and updates(event.frame, event.thing, clip.thing) is not False
+
+
+def _limit_is_scaled(clip: Event) -> bool:
+    """Whether the clip itself makes up for the factor, ``max_norm * scaler.get_scale()``, or only measures."""
+    if not isinstance(clip.node, cst.Call):
+        return False
+    limit = argument(clip.node, 1, "max_norm") or argument(clip.node, 1, "clip_value")
+    if limit is None:
+        return False
+    words = {node.value for node in subtree(limit.value) if isinstance(node, cst.Name)}
+    return bool(words & {"get_scale", "_scale", "loss_scale", "scale"}) or is_infinite(limit.value)
+
+
+def _goes_by_scaler(clip: Event, scaled: Event) -> bool:
+    """Whether a test around a clip asks for what a test around the scaling asks for too, or for the scaler."""
+    mine, theirs = _tested(clip), _tested(scaled)
+    word = scaled.other.path[-1].lstrip(".") if scaled.other is not None and scaled.other.path else None
+    roots = () if scaled.other is None else scaled.other.roots
+    names = {word, *(root.key for root in roots if hasattr(root, "key"))} | theirs
+    return bool(mine & names)
+
+
+def _tested(event: Event) -> set[str]:
+    """The names in the tests around an event that do not stand around a loop of it."""
+    steps = [around.step for around in event.around]
+    inner = steps[max((index for index, step in enumerate(steps) if isinstance(step, Loop)), default=-1) + 1 :]
+    tests = [step.node.test for step in inner if isinstance(step, Branches) and isinstance(step.node, cst.If)]
+    return {node.value for test in tests for node in subtree(test) if isinstance(node, cst.Name)} - {"self", "args"}
+
+
+# -- the protocol ------------------------------------------------------------------------------------------------------
+
+
+def has_scaler(model: "Model", step: cst.CSTNode) -> bool:
+    """Whether a scaler takes part in a run of a step."""
+    return any(item.run.derived("has scaler", partial(_has_scaler, item.run)) for item in model.runs.at(step))
+
+
+def _has_scaler(run: Run) -> bool:
+    return any(event.kind is Kind.SCALE or event.other is not None for event in run.events)
+
+
+def steps_past_scaler(model: "Model", step: cst.CSTNode) -> bool:
+    """Whether an optimizer uses scaled gradients as they are: its own ``step`` is called, not the scaler's."""
+    occurrences = model.runs.at(step)
+    return bool(occurrences) and all(_steps_past_scaler(item) for item in occurrences)
+
+
+def _steps_past_scaler(occurrence: Occurrence) -> bool:
+    run, step = occurrence.run, occurrence.event
+    if run.is_cut or step.kind not in (Kind.STEP, Kind.MINIMIZE) or step.thing is None or goes_through_scaler(step):
+        return False
+    if _has_own_step(step):
+        return False
+    states = [state for state in _states(run, step) if isinstance(state, Event) and state.kind is Kind.BACKWARD]
+    scaled = [state for state in states if _is_scaled(state)]
+    if not scaled or len(states) < len(_states(run, step)) or any(_is_idle(run, state.other) for state in scaled):
+        return False
+    # Where the loss is scaled in one branch only, the other may be the way to this step.
+    return len(scaled) == len(states) or not any(_uses_scaled(event, step) for event in run.events)
+
+
+def _has_own_step(step: Event) -> bool:
+    """Whether the optimizer is of a class of the project, which may know of the scaler."""
+    callee = step.node.func if isinstance(step.node, cst.Call) else None
+    value = step.frame.value(callee.value) if isinstance(callee, cst.Attribute) else None
+    return isinstance(value, Instance)
+
+
+def backward_of(model: "Model", step: cst.CSTNode) -> cst.Call | None:
+    """The one ``backward()`` of the same body whose gradients a step uses; ``None``: several, or elsewhere."""
+    found: dict[int, cst.CSTNode] = {}
+    for item in model.runs.at(step):
+        for state in _states(item.run, item.event):
+            if not isinstance(state, Event) or state.frame is not item.event.frame:
+                return None
+            node = model.runs.node_here(state)
+            if node is None:
+                return None
+            found[id(node)] = node
+    only = next(iter(found.values())) if len(found) == 1 else None
+    return only if isinstance(only, cst.Call) else None
+
+
+def is_updated(model: "Model", step: cst.CSTNode) -> bool:
+    """Whether a scaler's ``update()`` is called in the run of a step."""
+    return any(event.kind is Kind.UPDATE_SCALE for item in model.runs.at(step) for event in item.run.events)
+
+
+def is_never_updated(model: "Model", step: cst.CSTNode) -> bool:
+    """Whether a scaler steps in every round of a training loop that nowhere calls its ``update()``."""
+    occurrences = [item for item in model.runs.at(step) if item.event.loops]
+    return bool(occurrences) and all(_is_never_updated(item) for item in occurrences)
+
+
+def _is_never_updated(occurrence: Occurrence) -> bool:
+    run, step = occurrence.run, occurrence.event
+    if run.is_cut or step.kind is not Kind.STEP or not goes_through_scaler(step) or step.other is None:
+        return False
+    loop = next((loop for loop in reversed(step.loops) if _has(loop, Kind.BACKWARD)), None)
+    if loop is None or _is_idle(run, step.other) or _has_fixed_scale(run, step.other):
+        return False
+    if step.frame.model.calls_by_word.get("update") and _is_updated_by_name(step):
+        return False
+    for event in events(loop.body):
+        if event.kind is Kind.UNKNOWN and event.concerns(step.other):
+            return False
+        ends = event.kind is Kind.UPDATE_SCALE or (event.kind is Kind.MINIMIZE and goes_through_scaler(event))
+        if ends and (event.other is None or event.other.may_be(step.other)):
+            return False
+    return not _is_made_in(step.other, loop)
+
+
+def _is_updated_by_name(step: Event) -> bool:
+    """Whether its file calls ``update()`` on something that is written as the scaler is."""
+    model = step.frame.model
+    word = (
+        step.node.func.value if isinstance(step.node, cst.Call) and isinstance(step.node.func, cst.Attribute) else None
+    )
+    name = _last_name(word)
+    return any(
+        isinstance(call.func, cst.Attribute) and _last_name(call.func.value) == name
+        for call in model.calls_by_word.get("update", ())
+    )
+
+
+def _last_name(node: cst.CSTNode | None) -> str | None:
+    return node.attr.value if isinstance(node, cst.Attribute) else getattr(node, "value", None)
+
+
+def _has(loop: Loop, kind: Kind) -> bool:
+    return any(event.kind is kind for event in events(loop.body))
+
+
+def _is_made_in(thing: Thing, loop: Loop) -> bool:
+    return any(
+        loop.node in root.scope.model.tree.ancestors(root.node)
+        for root in thing.roots
+        if hasattr(root, "scope") and root.kind is not BindingKind.PARAMETER
+    )
+
+
+def steps_unscaled_loss(model: "Model", step: cst.CSTNode) -> bool:
+    """Whether a scaler steps with gradients of a loss that it was never given to scale."""
+    occurrences = model.runs.at(step)
+    return bool(occurrences) and all(_steps_unscaled_loss(item) for item in occurrences)
+
+
+def _steps_unscaled_loss(occurrence: Occurrence) -> bool:
+    run, step = occurrence.run, occurrence.event
+    if run.is_cut or step.kind not in (Kind.STEP, Kind.MINIMIZE) or step.thing is None or step.other is None:
+        return False
+    if _is_idle(run, step.other) or not goes_through_scaler(step):
+        return False
+    states = _states(run, step)
+    return bool(states) and all(
+        isinstance(state, Event) and state.kind is Kind.BACKWARD and _is_surely_plain(state) for state in states
+    )
+
+
+def _is_surely_plain(backward: Event) -> bool:
+    """Whether the loss of a ``backward()`` surely comes straight from a computation, not from a scaler."""
+    node = backward.node
+    if backward.other is not None or not isinstance(node, cst.Call) or not isinstance(node.func, cst.Attribute):
+        return False
+    return not node.args and is_computed(backward.frame, node.func.value)
+
+
+def is_computed(
+    frame: Frame, node: cst.BaseExpression, *, through_functions: bool = False, steps: int = _STEPS
+) -> bool:
+    """Whether a loss surely comes straight from layers and functions of the framework.
+
+    ``through_functions``: or from functions of the project, whatever they do.
+    """
+    again = partial(is_computed, through_functions=through_functions, steps=steps - 1)
+    if steps <= 0:
+        return False
+    match node:
+        case cst.BinaryOperation(left=left, right=right):
+            return all(again(frame, side) or constant(side) is not ... for side in (left, right))
+        case cst.UnaryOperation(expression=inner):
+            return again(frame, inner)
+        case cst.Call(func=callee):
+            value = frame.value(callee)
+            if isinstance(value, Symbol):
+                return value.name.partition(".")[0] in ("torch", "paddle")
+            if isinstance(value, (Module, Function)):
+                return through_functions or isinstance(value, Module)
+            if not isinstance(callee, cst.Attribute):
+                return False
+            if callee.attr.value == "scale":
+                return through_functions and len(node.args) == 1 and again(frame, node.args[0].value)
+            return again(frame, callee.value)
+        case cst.Name():
+            bindings = frame.model.reaching(node)
+            given = frame.given(bindings[0]) if len(bindings) == 1 else None
+            if given is not None:
+                return again(*given)
+            return bool(bindings) and all(
+                binding.value is not None
+                and binding.kind in (BindingKind.ASSIGN, BindingKind.AUGMENTED)
+                and not binding.path
+                and again(frame, binding.value)
+                for binding in bindings
+            )
+    return False
+
+
+def unscales_twice(model: "Model", call: cst.CSTNode) -> bool:
+    """Whether ``unscale_`` is called again, or after the step, before the scaler's ``update()``."""
+    occurrences = model.runs.at(call)
+    return bool(occurrences) and all(_unscales_twice(item) for item in occurrences)
+
+
+def _unscales_twice(occurrence: Occurrence) -> bool:
+    run, call = occurrence.run, occurrence.event
+    if run.is_cut or call.kind is not Kind.UNSCALE or call.thing is None or call.other is None:
+        return False
+    if _is_idle(run, call.other):
+        return False
+    paths = run.derived(("unscaling", call.thing, call.other), partial(_unscaling, run, call.thing, call.other))
+    states = {state for state in paths.before(call) if state is None or not exclude_each_other(state, call)}
+    if None not in states:
+        return bool(states) and all(not _is_of_loop(state, call) for state in states)
+    return _is_repeated(call) and call in states
+
+
+def _is_of_loop(state: Event | None, call: Event) -> bool:
+    """Whether the earlier of two calls stands in a loop over optimizers, which may mean another one in each round."""
+    return state is not None and any(
+        "[*]" in step for thing in (state.thing, call.thing) if thing for step in thing.path
+    )
+
+
+def _is_repeated(call: Event) -> bool:
+    """Whether a call comes in every round of a loop in which the scaler is updated only in some."""
+    loop = call.loops[-1] if call.loops else None
+    if loop is None or not _happens_in_all_rounds_or_none(call, loop):
+        return False
+    updates_ = [event for event in events(loop.body) if event.kind is Kind.UPDATE_SCALE]
+    return bool(updates_) and all(is_guarded(event, loop) for event in updates_)
+
+
+def _happens_in_all_rounds_or_none(event: Event, loop: Loop) -> bool:
+    """Whether nothing but settings, which stay as they are, stands between a loop and an event."""
+    steps = [around.step for around in event.around]
+    inner = steps[steps.index(loop) + 1 :]
+    return all(is_setting(step) for step in inner if isinstance(step, (Branches, Attempt)))
+
+
+def is_guarded(event: Event, loop: Loop) -> bool:
+    """Whether an event happens only in some rounds of a loop, by their number."""
+    steps = [around.step for around in event.around]
+    inner = steps[steps.index(loop) + 1 :] if loop in steps else []
+    return any(isinstance(step, Branches) and counts_rounds(step, loop) for step in inner)
+
+
+def _unscaling(run: Run, optimizer: Thing, scaler: Thing) -> Paths[Event | None]:
+    def advance(state: Event | None, event: Event) -> Event | None:
+        match event.kind:
+            case Kind.UNSCALE if event.thing == optimizer and event.other == scaler:
+                return event
+            case Kind.STEP if event.thing == optimizer and event.other == scaler:
+                return event
+            case Kind.UPDATE_SCALE if event.other is None or event.other.may_be(scaler):
+                return None
+            case Kind.MINIMIZE | Kind.LOAD:
+                return None
+            case Kind.UNKNOWN if event.concerns(scaler):
+                return None
+        return state
+
+    return Paths(run.steps, None, advance)
+
+
+# -- what the gradients of a thing are ---------------------------------------------------------------------------------
+
+
+def _is_scaled(state: Event) -> bool:
+    """Whether an event leaves scaled gradients."""
+    return state.kind is Kind.BACKWARD and state.other is not None
+
+
+def _states(run: Run, event: Event) -> set[_State]:
+    """In which states the gradients of an event's thing may be before it, ways that it excludes left out."""
+    paths = run.derived(("scaling", event.thing), partial(_paths, run, event.thing))
+    return {
+        state for state in paths.before(event) if not isinstance(state, Event) or not exclude_each_other(state, event)
+    }
+
+
+def _paths(run: Run, target: Thing | None) -> Paths[_State]:
+    """``target`` is an optimizer or module; ``None``: parameters of which nobody knows whose they are."""
+
+    def advance(state: _State, event: Event) -> _State:
+        if isinstance(state, Event) and event.kind not in _ENDING and exclude_each_other(state, event):
+            return state  # no round goes this way
+        match event.kind:
+            case Kind.BACKWARD:
+                return event if state is None or _is_alike(state, event) else _mixed(state)
+            case Kind.UNSCALE if updates(event.frame, event.thing, target) is not False:
+                return event
+            case Kind.STEP | Kind.MINIMIZE if updates(event.frame, event.thing, target) is not False:
+                return None
+            case Kind.ZERO if target is None or _concerns(event, target):
+                return None
+            case Kind.WRITE_GRADIENT:
+                return event
+            case Kind.UNKNOWN if state is not None and _may_unscale(event, target):
+                return event
+        return state
+
+    return Paths(run.steps, None, advance)
+
+
+_ENDING = (Kind.STEP, Kind.MINIMIZE, Kind.ZERO)
+"""After these, the gradients are those of another round."""
+
+
+def _mixed(state: _State) -> _State:
+    """What gradients are to which others are added: whatever was done to them was done to a part only."""
+    return state if isinstance(state, Event) and state.kind in (Kind.UNKNOWN, Kind.WRITE_GRADIENT) else _MIXED
+
+
+def _is_alike(state: _State, backward: Event) -> bool:
+    """Whether the gradients that are there already are scaled if, and only if, those that come are."""
+    return isinstance(state, Event) and state.kind is Kind.BACKWARD and _is_scaled(state) == _is_scaled(backward)
+
+
+def _concerns(event: Event, target: Thing) -> bool:
+    """Whether clearing the gradients of one thing may clear those of another."""
+    cleared = event.thing
+    if cleared is None or cleared.may_be(target):
+        return True
+    return updates(event.frame, cleared, target) is not False or updates(event.frame, target, cleared) is True
+
+
+def _may_unscale(event: Event, target: Thing | None) -> bool:
+    """Whether something unknown is given the thing itself, or what may be its optimizer or a scaler."""
+    return event.concerns(target) or is_given_optimizer(event)
+
+
+# -- scalers that do nothing -------------------------------------------------------------------------------------------
+
+
+def _is_idle(run: Run, scaler: Thing | None) -> bool:
+    """Whether a scaler is switched off where it is made, or its file computes in bfloat16 only."""
+    made = maker(run.frame, scaler)
+    for name in ("enabled", "enable"):
+        given = None if made is None else argument(made, 0 if name == "enable" else None, name)
+        if given is not None and constant(given.value) is False:
+            return True
+    return run.derived(("bfloat16", scaler), partial(_is_bfloat16_only, run))
+
+
+def _has_fixed_scale(run: Run, scaler: Thing) -> bool:
+    """Whether a scaler of Paddle never changes its factor, and so needs no update."""
+    made = maker(run.frame, scaler)
+    given = None if made is None else argument(made, 6, "use_dynamic_loss_scaling")
+    return given is not None and constant(given.value) is not True
+
+
+def _is_bfloat16_only(run: Run) -> bool:
+    models = {id(event.frame.model): event.frame.model for event in run.events}
+    calls = [
+        call
+        for model in models.values()
+        for word in ("autocast", "auto_cast")
+        for call in model.calls_by_word.get(word, ())
+    ]
+    return bool(calls) and all(_is_bfloat16(argument(call, 4, "dtype")) for call in calls)
+
+
+def _is_bfloat16(given: cst.Arg | None) -> bool:
+    if given is None:
+        return False
+    return string_literal(given.value) == "bfloat16" or _last_name(given.value) == "bfloat16"

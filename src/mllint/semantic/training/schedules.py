@@ -1,0 +1,206 @@
+"""Schedulers: whose learning rate they set, and whether they step before their optimizer."""
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.knowledge import lookup
+from mllint.semantic.events.made_anew import is_made_in
+from mllint.semantic.events.owners import Made, makers_of, makings, seen_from
+from mllint.semantic.events.steps import Attempt, Branches, Event, Kind, Loop
+from mllint.semantic.events.things import Frame, Thing
+from mllint.semantic.names.scopes import Binding
+from mllint.semantic.training.guards import stays
+from mllint.semantic.training.paths import Paths
+from mllint.semantic.training.runs import Occurrence, Run
+from mllint.semantic.values import Instance, Object, Value
+from mllint.syntax.shape import argument, integer_literal
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+_UPDATES = (Kind.STEP, Kind.MINIMIZE)
+
+
+# -- whose learning rate -----------------------------------------------------------------------------------------------
+
+
+def construction_of(scheduler: Thing | None) -> tuple[Binding, Object, cst.Call] | None:
+    """Where the one scheduler that a thing may be is made: the binding, what it is, and the call."""
+    bindings = _bindings_of(scheduler)
+    if len(bindings) != 1:
+        return None
+    value = bindings[0].scope.model.binding_value(bindings[0])
+    if not isinstance(value, Object) or value.kind != "scheduler" or value.call is None:
+        return None
+    return bindings[0], value, value.call
+
+
+def constructions_of(frame: Frame, scheduler: Thing | None) -> tuple[Made, ...]:
+    """All calls by which a scheduler may be made, in this file or another; none where one of them is not known."""
+    found = [made for binding in _bindings_of(scheduler) for made in makings(frame, binding)]
+    known = tuple(item for item in found if item is not None and _is_scheduler(item.frame.value(item.call)))
+    return known if len(known) == len(found) else ()
+
+
+def _is_scheduler(value: Value | None) -> bool:
+    if isinstance(value, Instance):
+        return value.definition.kind == "scheduler"
+    return isinstance(value, Object) and value.kind == "scheduler"
+
+
+def _bindings_of(scheduler: Thing | None) -> list[Binding]:
+    if scheduler is None or len(scheduler.path) > 1:
+        return []
+    return [maker for root in scheduler.roots for maker in makers_of(root, scheduler.path)]
+
+
+def steps_of_optimizer(run: Run, scheduler: Thing) -> tuple[Event, ...]:
+    """The steps in a run of the optimizer whose learning rate a scheduler sets."""
+    return run.derived(("steps of", scheduler), partial(_steps_of_optimizer, run, scheduler))
+
+
+def _steps_of_optimizer(run: Run, scheduler: Thing) -> tuple[Event, ...]:
+    updates = [event for event in run.events if event.kind in _UPDATES and event.thing is not None]
+    made = construction_of(scheduler)
+    frame = next((event.frame for event in run.events if event.thing == scheduler), run.frame)
+    makers = constructions_of(frame, scheduler)
+    if any(item.frame.model.framework == "paddle" for item in makers):
+        return tuple(event for event in updates if _learns_by(event, scheduler))
+    optimizers = {_optimizer_given(item) for item in makers}
+    if made is not None:
+        given = argument(made[2], 0, "optimizer")
+        optimizers.add(None if given is None else seen_from_maker(run, made[0], given.value))
+    names = {seen_from(root, item) for item in optimizers for root in scheduler.roots if scheduler.path} | optimizers
+    return tuple(
+        event
+        for event in updates
+        if event.thing is not None and any(name is not None and event.thing.may_be(name) for name in names)
+    )
+
+
+def _optimizer_given(made: Made) -> Thing | None:
+    """The optimizer that the constructor of a scheduler is given."""
+    given = argument(made.call, 0, "optimizer")
+    return None if given is None else made.frame.thing(given.value)
+
+
+def seen_from_maker(run: Run, binding: Binding, node: cst.BaseExpression) -> Thing | None:
+    """What an expression stands for where a thing is made: in the body of the run itself, where it was made there."""
+    model = binding.scope.model
+    for event in run.events:
+        frame: Frame | None = event.frame
+        while frame is not None:
+            if frame.model is model and _scope_of(frame) is binding.scope:
+                return frame.thing(node)
+            frame = frame.caller
+    function = model.enclosing_function(node)
+    return Frame(model, None if function is None else model.function_info(function)).thing(node)
+
+
+def _scope_of(frame: Frame) -> object:
+    return frame.model.scope(frame.model.tree.module) if frame.function is None else frame.function.scope
+
+
+def _learns_by(update: Event, scheduler: Thing) -> bool:
+    """Whether a Paddle optimizer was given a scheduler for its learning rate."""
+    assert update.thing is not None
+    makers = [maker for root in update.thing.roots for maker in makers_of(root, update.thing.path)]
+    for made in (item for maker in makers for item in makings(update.frame, maker)):
+        value = None if made is None else made.frame.value(made.call)
+        if made is None or not isinstance(value, Object):
+            continue
+        names = lookup.parameters(value.name)
+        position = names.index("learning_rate") if "learning_rate" in names else None
+        given = argument(made.call, position, "learning_rate")
+        thing = None if given is None else made.frame.thing(given.value)
+        if thing is not None and thing.may_be(scheduler):
+            return True
+    return False
+
+
+# -- before the optimizer ----------------------------------------------------------------------------------------------
+
+_FRESH, _UPDATED, _LOADED, _PASSED = "fresh", "updated", "loaded", "passed"
+
+
+def steps_before_optimizer(model: "Model", call: cst.Call) -> cst.CSTNode | None:
+    """The optimizer's step that follows a scheduler's in every round, where that one surely comes first."""
+    found: cst.CSTNode | None = None
+    for occurrence in model.runs.at(call):
+        step = _update_behind(occurrence)
+        if step is None:
+            return None
+        found = step.node
+    return found
+
+
+def _update_behind(occurrence: Occurrence) -> Event | None:
+    run, schedule = occurrence.run, occurrence.event
+    if schedule.kind is not Kind.SCHEDULE or schedule.thing is None or run.is_cut or not schedule.loops:
+        return None
+    if not isinstance(schedule.node, cst.Call) or schedule.node.args:
+        return None  # told the epoch, or a metric, it sets the learning rate for that
+    loop = schedule.loops[-1]
+    behind = [step for step in steps_of_optimizer(run, schedule.thing) if loop in step.loops]
+    if not behind or not _is_settled(schedule, behind[0], loop) or _is_chained(schedule):
+        return None
+    optimizer = behind[0].thing
+    assert optimizer is not None
+    key = ("schedule", schedule, optimizer)
+    paths: Paths[str] = run.derived(key, partial(_paths, run, schedule, optimizer, loop))
+    return behind[0] if paths.before(schedule) - {_PASSED, _LOADED} == {_FRESH} else None
+
+
+def _is_settled(schedule: Event, step: Event, loop: Loop) -> bool:
+    """Whether a scheduler steps in every round, in those in which its optimizer does, or in all or none of them."""
+    theirs = [(around.step, around.arm) for around in step.around]
+    inner = schedule.around[[around.step for around in schedule.around].index(loop) + 1 :]
+    return all(
+        (around.step, around.arm) in theirs or stays(around.step)
+        for around in inner
+        if isinstance(around.step, (Branches, Attempt))
+    )
+
+
+def _paths(run: Run, schedule: Event, optimizer: Thing, loop: Loop) -> Paths[str]:
+    behind = set(run.events[run.events.index(schedule) :])
+
+    def advance(state: str, event: Event) -> str:
+        if event is schedule:
+            return _PASSED
+        if state != _FRESH:
+            return state
+        if event.kind in (*_UPDATES, Kind.UNKNOWN) and event.concerns(optimizer):
+            # Behind it in the loop, and it was not there: it never is.
+            return _PASSED if event in behind and loop in event.loops else _UPDATED
+        if event.kind is Kind.LOAD and (event.concerns(optimizer) or event.concerns(schedule.thing)):
+            return _LOADED
+        is_schedule = event.kind is Kind.SCHEDULE and event.concerns(schedule.thing)
+        return _UPDATED if is_schedule else state
+
+    # Where a round makes the optimizer, each begins anew: the folds of a cross-validation.
+    anew = [outer for outer in schedule.loops if is_made_in(outer, schedule, optimizer)]
+    return Paths(anew[-1].body if anew else run.steps, _FRESH, advance)
+
+
+def _is_chained(schedule: Event) -> bool:
+    """Whether a scheduler may be one of warm-up, whose first value may be meant to be skipped, or one that goes on."""
+    made = constructions_of(schedule.frame, schedule.thing)
+    return any(_warms_up(item) for item in made) or all(_goes_on(item) for item in made)
+
+
+def _goes_on(made: Made) -> bool:
+    """Whether a scheduler is told where an earlier training was left."""
+    last = argument(made.call, None, "last_epoch")
+    return last is not None and integer_literal(last.value) != -1
+
+
+def _warms_up(made: Made) -> bool:
+    value = made.frame.value(made.call)
+    if isinstance(value, Instance):
+        # A step or a beginning of its own may do anything.
+        return any(name in info.methods for info in value.definition.lineage for name in ("step", "_initial_step"))
+    name = value.name if isinstance(value, Object) else ""
+    return name.rpartition(".")[2] in ("LambdaLR", "LambdaDecay", "LinearWarmup", "SequentialLR")

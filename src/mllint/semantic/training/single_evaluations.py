@@ -1,0 +1,131 @@
+"""Evaluations without a loop over the data: all of it at once, or one batch, where no graph is recorded."""
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.semantic.events.steps import Event, Kind
+from mllint.semantic.modules.mode_layers import depends_on_mode
+from mllint.semantic.training.data_loops import is_named_evaluation, may_be_model, names_in
+from mllint.semantic.training.evaluation import (
+    is_over_evaluation_data,
+    is_put_to_training,
+    loop_over_data,
+    says_gradients,
+)
+from mllint.semantic.training.made_in_mode import is_switched_by_maker, switches_itself
+from mllint.semantic.training.runs import LoopRun, Occurrence
+from mllint.semantic.training.training_modes import (
+    FRESH,
+    TRAINED,
+    is_as_loaded,
+    is_made_within,
+    is_trained,
+    modes_before,
+    records_graph,
+)
+from mllint.semantic.values import Module
+from mllint.syntax.shape import dotted_path
+from mllint.syntax.walk import children
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+OFF = ("no_grad", "inference_mode")
+"""What switches gradients off for a block or a function, to go by the words."""
+_INFERRING = re.compile(r"(?:^|_)(?:predict|infer|inference|evaluate|validate)(?:_|$)")
+
+_OF_THEIR_OWN = frozenset({cst.For, cst.While, cst.FunctionDef, cst.ClassDef, cst.Lambda, cst.CompFor})
+
+
+def single_evaluations(model: "Model", node: cst.With | cst.FunctionDef) -> Iterator[cst.Call]:
+    """The forward passes right in a block without gradients that surely evaluate a model in training mode."""
+    if not _is_without_gradients(node):
+        return
+    name = _function_name(model, node)
+    calls = [call for call in _calls_in(node) if _may_evaluate(call, name)]
+    if not calls or says_gradients(node.body):
+        return
+    for call in calls:
+        occurrences = model.runs.at(call) if may_be_model(model, call.func) else ()
+        if occurrences and all(_is_in_training_mode(item, call) for item in occurrences):
+            yield call
+
+
+def _function_name(model: "Model", node: cst.With | cst.FunctionDef) -> str:
+    """The name of the function in whose body a block stands, or of the function that it is; empty for a file's own."""
+    function = node if isinstance(node, cst.FunctionDef) else model.enclosing_function(node)
+    return "" if function is None else function.name.value
+
+
+def _may_evaluate(call: cst.Call, function: str) -> bool:
+    """Whether a call in a function may be an evaluation, to go by names: where it is none, nothing is followed."""
+    return is_named_evaluation(function) or _INFERRING.search(function) is not None or _is_given_test_data(call)
+
+
+def _is_given_test_data(call: cst.Call) -> bool:
+    return any(is_named_evaluation(name) for arg in call.args for name in names_in(arg))
+
+
+def _is_without_gradients(node: cst.With | cst.FunctionDef) -> bool:
+    """Whether a block is one of ``with no_grad():``, or a function is decorated so, to go by the words."""
+    makers: list[cst.BaseExpression]
+    if isinstance(node, cst.With):
+        makers = [item.item for item in node.items]
+    else:
+        makers = [decorator.decorator for decorator in node.decorators]
+    paths = [dotted_path(maker.func if isinstance(maker, cst.Call) else maker) or "" for maker in makers]
+    return any(path.rpartition(".")[2] in OFF for path in paths)
+
+
+def _calls_in(node: cst.With | cst.FunctionDef) -> Iterator[cst.Call]:
+    """The calls in a block that stand in no loop, and no block or function, of their own."""
+    pending: list[cst.CSTNode] = [node.body]
+    while pending:
+        item = pending.pop(0)
+        kind = type(item)
+        if kind in _OF_THEIR_OWN or (kind is cst.With and _is_without_gradients(item)):  # type: ignore[arg-type]
+            continue
+        if kind is cst.Call:
+            yield item  # type: ignore[misc]
+        pending += children(item)
+
+
+def _is_in_training_mode(occurrence: Occurrence, call: cst.Call) -> bool:
+    run, forward = occurrence.run, occurrence.event
+    module = forward.thing
+    loop = loop_over_data(forward)
+    if forward.kind is not Kind.FORWARD or module is None or run.is_cut or (loop and loop.frame is forward.frame):
+        return False
+    is_dropped = isinstance(forward.frame.model.tree.parent(forward.node), cst.Expr)
+    if records_graph(forward) is not False or is_as_loaded(forward) or is_dropped:
+        return False
+    value = forward.frame.value(call.func) if forward.node is call else None
+    depends = depends_on_mode(value)
+    modes = modes_before(run, module, forward)
+    function = forward.frame.function
+    name = "" if function is None else function.name
+    if depends is False or not modes or not is_put_to_training(modes):
+        return False
+    if TRAINED in modes:
+        if loop is not None:
+            return False
+        return (_is_given_test_data(call) or (depends is True and is_named_evaluation(name))) and is_trained(
+            run, module
+        )
+    if modes != {FRESH} or depends is not True or not isinstance(value, Module) or value.call is None:
+        return False
+    if loop is not None and is_over_evaluation_data(LoopRun(run, loop, False)):
+        return False  # the loop is what is reported
+    if _INFERRING.search(name) is None or not is_made_within(run, module) or not _is_loaded(occurrence, module):
+        return False
+    return not is_switched_by_maker(module) and (value.definition is None or not switches_itself(value.definition))
+
+
+def _is_loaded(occurrence: Occurrence, module: object) -> bool:
+    """Whether weights are loaded into a module before it is called: it is not evaluated for its shapes."""
+    events = occurrence.run.events
+    earlier: tuple[Event, ...] = events[: events.index(occurrence.event)]
+    return any(event.kind is Kind.LOAD and event.thing is not None and event.thing == module for event in earlier)

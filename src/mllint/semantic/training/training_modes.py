@@ -1,0 +1,253 @@
+"""In which mode, training or evaluation, an event finds a module; where a graph is recorded; which forwards train."""
+
+from functools import partial
+
+import libcst as cst
+
+from mllint.semantic.events.given import truth
+from mllint.semantic.events.made_anew import is_made_in
+from mllint.semantic.events.owners import makers_of, modules_of_optimizer
+from mllint.semantic.events.steps import Event, Helper, Kind, Loop, events
+from mllint.semantic.events.things import Frame, Thing
+from mllint.semantic.modules.mode_layers import depends_on_mode
+from mllint.semantic.names.definitions import FunctionInfo
+from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.training.paths import Paths
+from mllint.semantic.training.rates import rounds_of
+from mllint.semantic.training.runs import Run
+from mllint.semantic.values import Module
+
+FRESH = "fresh"
+"""Nothing has switched the module since the run began."""
+TRAIN = "train"
+"""It was switched to training, and nothing has been trained since."""
+TRAINED = "trained"
+"""It is in training mode, and gradients have been computed since it got there."""
+EVAL = "eval"
+UNKNOWN = "unknown"
+
+_COMPUTES = (Kind.BACKWARD, Kind.MINIMIZE)
+_UPDATES = (Kind.STEP, Kind.MINIMIZE)
+_SWITCHES = (Kind.TRAIN, Kind.EVAL, Kind.SET_MODE)
+
+
+def covers(switched: Thing, module: Thing) -> bool:
+    """Whether what is switched is the module itself, or something that holds it."""
+    return len(switched.path) <= len(module.path) and switched.may_be(module)
+
+
+def is_one(one: Thing | None, other: Thing | None) -> bool:
+    """Whether two things are one module, or one is a part of the other."""
+    return one is not None and other is not None and one.may_be(other)
+
+
+def modes_before(run: Run, module: Thing, event: Event) -> frozenset[str]:
+    """The modes in which an event of a run may find a module."""
+    paths: Paths[str] = run.derived(("modes", module), partial(_paths, run, module))
+    return paths.before(event)
+
+
+def _paths(run: Run, module: Thing) -> Paths[str]:
+    def advance(state: str, event: Event) -> str:
+        if event.kind in _SWITCHES:
+            if event.thing is None:
+                return UNKNOWN
+            if covers(event.thing, module):
+                return {Kind.TRAIN: TRAIN, Kind.EVAL: EVAL}.get(event.kind, UNKNOWN)
+        elif event.kind is Kind.UNKNOWN:
+            return UNKNOWN if state != EVAL and event.concerns(module) and not is_call_of(event, module) else state
+        elif event.kind in _COMPUTES and state in (FRESH, TRAIN):
+            return TRAINED
+        return state
+
+    return Paths(run.steps, FRESH, advance)
+
+
+def is_call_of(event: Event, module: Thing) -> bool:
+    """Whether an event that cannot be looked into is just a call of the module, or of a part of it."""
+    called = event.frame.thing(event.node.func) if isinstance(event.node, cst.Call) else None
+    return called is not None and called.may_be(module) and event.kind is Kind.UNKNOWN
+
+
+def records_graph(event: Event) -> bool | None:
+    """Whether a graph is recorded where an event happens, to go by its own function and by those that call it here."""
+    frame = event.frame
+    node: cst.CSTNode = event.node
+    while True:
+        state = frame.model.gradients.inside(node, partial(truth, frame))
+        if state != "untouched":
+            return {"on": True, "off": False}.get(state)
+        if frame.caller is None or frame.call is None:
+            break
+        node, frame = frame.call, frame.caller
+    off = frame.model.gradients.off(node)
+    return None if off is None else not off
+
+
+# -- what is trained ---------------------------------------------------------------------------------------------------
+
+
+def training_forwards(run: Run) -> tuple[Event, ...]:
+    """The forward passes from whose output gradients are computed: of each module the last one before a backward."""
+    return run.derived("training forwards", partial(_training_forwards, run))
+
+
+def _training_forwards(run: Run) -> tuple[Event, ...]:
+    backwards = [event for event in run.events if event.kind in _COMPUTES]
+    forwards = [event for event in run.events if event.kind is Kind.FORWARD and event.thing is not None]
+    if not backwards or not forwards:
+        return ()
+    found: dict[int, Event] = {}
+    for module in dict.fromkeys(event.thing for event in forwards):
+        own = {event for event in forwards if event.thing == module and _may_feed(event, backwards)}
+        paths: Paths[Event | None] = Paths(run.steps, None, partial(_last_of, own))
+        for backward in backwards:
+            found.update((id(event), event) for event in paths.before(backward) if event is not None)
+    return tuple(event for event in forwards if id(event) in found)
+
+
+def _may_feed(forward: Event, backwards: list[Event]) -> bool:
+    """Whether gradients may be computed from the output of a forward pass: not where a function of the project keeps
+    it to itself, which is called for something else: ``evaluate(model)``.
+    """
+    if records_graph(forward) is False:
+        return False
+    inside = [around.step for around in forward.around]
+    for position, helper in enumerate(inside):
+        if isinstance(helper, Helper) and isinstance(_frame_around(helper).model.tree.parent(helper.node), cst.Expr):
+            runs = [step.frame.function for step in inside[position:] if isinstance(step, Helper)]
+            keeps = any(function is None or _sets_attributes(function) for function in runs)
+            if not keeps and not any(helper in (around.step for around in item.around) for item in backwards):
+                return False
+    return True
+
+
+def _sets_attributes(function: FunctionInfo) -> bool:
+    """Whether a method keeps something in its object."""
+    prefix = f"{function.self_name}."
+    return function.self_name is not None and any(key.startswith(prefix) for key in function.scope.bindings)
+
+
+def _frame_around(helper: Helper) -> Frame:
+    """The run from which a function of the project is called."""
+    return helper.frame.caller or helper.frame
+
+
+def _last_of(own: set[Event], state: Event | None, event: Event) -> Event | None:
+    """The last of some events, until an optimizer has stepped."""
+    if event in own:
+        return event
+    return None if event.kind in _UPDATES else state
+
+
+def is_trained(run: Run, module: Thing) -> bool:
+    """Whether a run computes gradients from a module's output in a loop, and no other modules alone are updated."""
+    return any(is_one(event.thing, module) and is_updated_in(loop, module) for event in training_forwards(run)
+               for loop in event.loops[-2:])  # fmt: skip
+
+
+def is_updated_in(loop: Loop, module: Thing) -> bool:
+    """Whether an optimizer steps in a loop that may have the module's parameters."""
+    for event in events(loop.body):
+        if event.kind in _UPDATES:
+            owned = modules_of_optimizer(event.frame, event.thing)
+            if None in owned or any(is_one(item, module) for item in owned):
+                return True
+    return False
+
+
+# -- made in evaluation mode -------------------------------------------------------------------------------------------
+
+
+def is_as_loaded(forward: Event) -> bool:
+    """Whether the module of a forward pass is what ``from_pretrained`` of transformers gave, in evaluation mode."""
+    value = forward.frame.value(forward.node.func) if isinstance(forward.node, cst.Call) else None
+    if forward.thing is None or not isinstance(value, Module) or value.call is None or value.definition is not None:
+        return False
+    makers = [maker for root in forward.thing.roots for maker in makers_of(root, forward.thing.path)]
+    names = [maker.scope.model.qualified_name(value.call.func) or "" for maker in makers]
+    return len(names) == 1 and names[0].startswith("transformers.") and names[0].endswith(".from_pretrained")
+
+
+def is_trained_as_loaded(run: Run, forward: Event) -> bool:
+    """Whether a forward pass in a loop trains what nothing has switched to training since the run began."""
+    module = forward.thing
+    if module is None or not forward.loops or run.is_cut or forward not in training_forwards(run):
+        return False
+    loop = next((item for item in reversed(forward.loops) if is_updated_in(item, module)), None)
+    return loop is not None and modes_before(run, module, forward) <= {FRESH, TRAINED}
+
+
+# -- evaluation mode for good ------------------------------------------------------------------------------------------
+
+_State = tuple[Event | None, bool]
+"""The last switch to evaluation that still holds, and whether the module was called since, but not to be trained."""
+
+
+def trained_in_evaluation_mode(run: Run, switch: Event) -> Event | None:
+    """The forward pass that trains a module which a switch in the same loop has left in evaluation mode for good."""
+    module = switch.thing
+    if switch.kind is not Kind.EVAL or module is None or run.is_cut:
+        return None
+    trained = [event for event in training_forwards(run) if event.thing is not None and covers(module, event.thing)]
+    loop, inside = _common_loop(switch, trained)
+    if loop is None or not is_updated_in(loop, module) or _may_be_switched_back(loop, module):
+        return None
+    if rounds_of(loop) == 1 or is_made_in(loop, switch, module) or all(_is_indifferent(event) for event in inside):
+        return None
+    paths: Paths[_State] = run.derived(("left in evaluation", module), partial(_left_paths, run, module))
+    for event in inside:
+        states = paths.before(event)
+        # What was in evaluation mode before the loop began is trained like that on purpose.
+        if (switch, True) in states and all(last is None or loop in last.loops for last, _ in states):
+            return event
+    return None
+
+
+def _common_loop(switch: Event, trained: list[Event]) -> tuple[Loop | None, list[Event]]:
+    """The innermost loop around a switch in which some forward passes happen too, and these."""
+    for loop in reversed(switch.loops):
+        inside = [event for event in trained if loop in event.loops]
+        if inside:
+            return loop, inside
+    return None, []
+
+
+def _may_be_switched_back(loop: Loop, module: Thing) -> bool:
+    for event in events(loop.body):
+        if event.kind in (Kind.TRAIN, Kind.SET_MODE) and event.concerns(module):
+            return True
+        if event.kind is Kind.UNKNOWN and event.concerns(module) and not is_call_of(event, module):
+            return True
+    return False
+
+
+def is_made_within(run: Run, module: Thing) -> bool:
+    """Whether a module is made in the run itself: by the file, or in one of the functions that run."""
+    running = {function for event in run.events for function in event.frame.running()}
+    scopes = {id(function.scope) for function in running}
+    return not module.path and all(
+        isinstance(root, Binding)
+        and root.kind is BindingKind.ASSIGN
+        and (id(root.scope) in scopes or (run.frame.function is None and root.scope.parent is None))
+        for root in module.roots
+    )
+
+
+def _is_indifferent(forward: Event) -> bool:
+    """Whether the mode surely makes no difference to the module that is called."""
+    value = forward.frame.value(forward.node.func) if isinstance(forward.node, cst.Call) else None
+    return depends_on_mode(value) is False
+
+
+def _left_paths(run: Run, module: Thing) -> Paths[_State]:
+    training = set(training_forwards(run))
+
+    def advance(state: _State, event: Event) -> _State:
+        if event.kind in _SWITCHES and event.thing is not None and covers(event.thing, module):
+            return (event, False) if event.kind is Kind.EVAL else (None, False)
+        if event.kind is Kind.FORWARD and event not in training and is_one(event.thing, module):
+            return (state[0], state[0] is not None)
+        return state
+
+    return Paths(run.steps, (None, False), advance)

@@ -1,0 +1,494 @@
+"""From statements to steps: the events of a body in the order in which they happen, calls of the project followed."""
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import libcst as cst
+
+from mllint.semantic import flow
+from mllint.semantic.events.given import literal_rounds, truth
+from mllint.semantic.events.kinds import may_name_module, may_name_thing
+from mllint.semantic.events.steps import Around, Attempt, Branches, Event, Helper, Kind, Leave, Loop, Step, Within
+from mllint.semantic.events.things import Frame, Thing, is_nothing
+from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
+from mllint.semantic.values import Function, Instance, Module, Value
+from mllint.syntax.shape import constant, dotted_path
+from mllint.syntax.walk import children, subtree
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+_MAX_DEPTH = 5
+_MAX_EVENTS = 1_500
+_MAX_LOOKS = 400
+"""How many functions are looked at, at most, to tell whether one matters."""
+
+
+def unfold(frame: Frame) -> tuple[list[Step], bool]:
+    """The steps of the body that a frame runs, and whether there was more of them than is followed."""
+    unfolding = _Unfolding()
+    body = frame.model.tree.module if frame.function is None else frame.function.node
+    return unfolding.body(body, frame, ()), unfolding.is_cut
+
+
+class _Unfolding:
+    """One run while it is being unfolded."""
+
+    def __init__(self) -> None:
+        self.is_cut = False
+        self._events = 0
+
+    def body(self, node: cst.Module | cst.FunctionDef, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
+        suite: cst.CSTNode = node if isinstance(node, cst.Module) else node.body
+        return self._suite(getattr(suite, "body", ()), frame, around)
+
+    # -- statements ----------------------------------------------------------------------------------------------------
+
+    def _suite(self, statements: Iterable[cst.CSTNode], frame: Frame, around: tuple[Around, ...]) -> list[Step]:
+        steps: list[Step] = []
+        for statement in statements:
+            if isinstance(statement, cst.SimpleStatementLine):
+                for small in statement.body:
+                    steps += self._small(small, frame, around)
+            elif isinstance(statement, cst.BaseSmallStatement):  # of `if test: statement`
+                steps += self._small(statement, frame, around)
+            else:
+                steps += self._compound(statement, frame, around)
+            if steps and isinstance(steps[-1], Leave):
+                break
+        return steps
+
+    def _small(self, statement: cst.CSTNode, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
+        kind = type(statement)
+        seen = flow.read_statement(frame, statement)
+        if seen is not None:
+            return [self._event(seen, statement, frame, around)]
+        steps: list[Step] = []
+        if kind is cst.Assign or kind is cst.AnnAssign:
+            value = statement.value  # type: ignore[attr-defined]
+            steps += [] if value is None else self._expression(value, frame, around)
+        elif kind not in _WITHOUT_EVENTS:
+            for child in children(statement):
+                steps += self._expression(child, frame, around)
+        word = _LEAVING.get(kind)
+        return steps if word is None else [*steps, Leave(word)]
+
+    def _compound(self, node: cst.CSTNode, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
+        match node:
+            case cst.If():
+                return self._if(node, frame, around)
+            case cst.For():
+                rounds = literal_rounds(frame, node)
+                if rounds:
+                    return [step for item in rounds for step in self._suite(node.body.body, item, around)]
+                loop = Loop(node, frame)
+                return [*self._expression(node.iter, frame, around), *self._loop(loop, node, frame, around)]
+            case cst.While():
+                always = constant(node.test) in (True, 1)
+                loop = Loop(node, frame, runs=always, is_endless=always)
+                return [*self._expression(node.test, frame, around), *self._loop(loop, node, frame, around)]
+            case cst.With():
+                within = Within(node, frame)
+                steps = [step for item in node.items for step in self._expression(item.item, frame, around)]
+                within.body = self._suite(node.body.body, frame, (*around, Around(within)))
+                return [*steps, within] if within.body else steps
+            case cst.Try() | cst.TryStar():
+                return self._try(node, frame, around)
+            case cst.Match():
+                branches = Branches(node, frame)
+                arms = [
+                    self._suite(case.body.body, frame, (*around, Around(branches, arm)))
+                    for arm, case in enumerate(node.cases)
+                ]
+                branches.arms = (*arms, [])
+                return [*self._expression(node.subject, frame, around), *_kept(branches)]
+        return []
+
+    def _if(self, node: cst.If, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
+        steps = self._expression(node.test, frame, around)
+        if _is_main_guard(node.test):
+            return [*steps, *self._suite(node.body.body, frame, around)]
+        chosen = truth(frame, node.test)
+        if chosen is True:
+            return [*steps, *self._suite(node.body.body, frame, around)]
+        if chosen is False:
+            return [*steps, *self._orelse(node, frame, around)]
+        branches = Branches(node, frame)
+        body = self._suite(node.body.body, frame, (*around, Around(branches, 0)))
+        orelse = self._orelse(node, frame, (*around, Around(branches, 1)))
+        branches.arms = (body, orelse)
+        return [*steps, *_kept(branches)]
+
+    def _orelse(self, node: cst.If, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
+        if isinstance(node.orelse, cst.Else):
+            return self._suite(node.orelse.body.body, frame, around)
+        return [] if node.orelse is None else self._compound(node.orelse, frame, around)
+
+    def _loop(self, loop: Loop, node: cst.For | cst.While, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
+        loop.body = self._suite(node.body.body, frame, (*around, Around(loop)))
+        if node.orelse is not None:
+            loop.orelse = self._suite(node.orelse.body.body, frame, around)
+        return [loop] if loop.body or loop.orelse else []
+
+    def _try(self, node: cst.Try | cst.TryStar, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
+        attempt = Attempt(node, frame)
+        attempt.body = self._suite(node.body.body, frame, (*around, Around(attempt, 0)))
+        handlers: Sequence[cst.ExceptHandler | cst.ExceptStarHandler] = node.handlers
+        attempt.handlers = tuple(
+            self._suite(handler.body.body, frame, (*around, Around(attempt, arm + 1)))
+            for arm, handler in enumerate(handlers)
+        )
+        if node.orelse is not None:
+            attempt.orelse = self._suite(node.orelse.body.body, frame, (*around, Around(attempt, 0)))
+        if node.finalbody is not None:
+            attempt.final = self._suite(node.finalbody.body.body, frame, around)
+        return [attempt]
+
+    # -- expressions ---------------------------------------------------------------------------------------------------
+
+    def _expression(self, node: cst.CSTNode, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
+        """The events in an expression: what is evaluated first comes first."""
+        # A table, since a pattern that does not match costs a call into `abc`, and every expression comes by here.
+        unfold_it = _EXPRESSIONS.get(type(node))
+        if unfold_it is not None:
+            return unfold_it(self, node, frame, around)
+        return [step for child in children(node) for step in self._expression(child, frame, around)]
+
+    def _nothing(self, node: cst.CSTNode, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
+        return []
+
+    def _of_value(self, node: cst.Attribute | cst.Arg, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
+        return self._expression(node.value, frame, around)
+
+    def _evaluated_call(self, node: cst.Call, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
+        steps = [step for part in (node.func, *node.args) for step in self._expression(part, frame, around)]
+        return [*steps, *self._call(node, frame, around)]
+
+    def _conditional(self, node: cst.IfExp, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
+        branches = Branches(node, frame)
+        branches.arms = (
+            self._expression(node.body, frame, (*around, Around(branches, 0))),
+            self._expression(node.orelse, frame, (*around, Around(branches, 1))),
+        )
+        return [*self._expression(node.test, frame, around), *_kept(branches)]
+
+    def _boolean_operation(self, node: cst.BooleanOperation, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
+        branches = Branches(node, frame)
+        branches.arms = (self._expression(node.right, frame, (*around, Around(branches, 0))), [])
+        return [*self._expression(node.left, frame, around), *_kept(branches)]
+
+    def _elements(self, node: cst.BaseSimpleComp, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
+        return self._comprehension(node.for_in, (node.elt,), frame, around)
+
+    def _pairs(self, node: cst.DictComp, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
+        return self._comprehension(node.for_in, (node.key, node.value), frame, around)
+
+    def _comprehension(
+        self, clause: cst.CompFor, made: Sequence[cst.CSTNode], frame: Frame, around: tuple[Around, ...]
+    ) -> list[Step]:
+        loop = Loop(clause, frame)
+        inside = (*around, Around(loop))
+        if clause.inner_for_in is not None:
+            loop.body = self._comprehension(clause.inner_for_in, made, frame, inside)
+        else:
+            loop.body = [step for part in made for step in self._expression(part, frame, inside)]
+        return [*self._expression(clause.iter, frame, around), *([loop] if loop.body else [])]
+
+    # -- calls ---------------------------------------------------------------------------------------------------------
+
+    def _call(self, call: cst.Call, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
+        if flow.is_about_data(frame.model, call):
+            return []
+        seen = flow.read(frame, call)
+        if seen is not None:
+            closures = self._closures(call, frame, around) if seen.kind in (Kind.STEP, Kind.MINIMIZE) else []
+            inside = self._forward(call, frame, around) if seen.kind is Kind.FORWARD else []
+            return [*closures, self._event(seen, call, frame, around), *inside]
+        value = _dispatched(call, frame.value(call.func), frame)
+        if isinstance(value, Instance):
+            called = value.definition.method("__call__")
+            value = value if called is None else Function(called, value)
+        if isinstance(value, Function):
+            return self._helper(call, value, frame, around)
+        if flow.does_nothing(frame, call, value):
+            return []
+        return self._unknown(call, frame, around)
+
+    def _forward(self, call: cst.Call, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
+        """The events of the project's ``forward`` method that the call of a module runs."""
+        value = frame.value(call.func)
+        definition = value.definition if isinstance(value, Module) else None
+        forward = None if definition is None else definition.method("forward")
+        return [] if forward is None else self._helper(call, Function(forward, value), frame, around)
+
+    def _closures(self, call: cst.Call, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
+        """The events of the function that an optimizer's ``step`` calls first."""
+        steps: list[Step] = []
+        for arg in call.args:
+            value = frame.value(arg.value)
+            if isinstance(value, Function):
+                steps += self._helper(call, value, frame, around)
+        return steps
+
+    def _helper(self, call: cst.Call, called: Function, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
+        function, instance_of = called.definition, _class_of(call, called, frame)
+        if not matters(function) and (instance_of is None or not _calls_what_matters(function, instance_of)):
+            return []
+        if frame.runs(function):
+            return []
+        if frame.depth >= _MAX_DEPTH or self._events > _MAX_EVENTS or not _can_be_followed(function):
+            self.is_cut = self.is_cut or self._events > _MAX_EVENTS
+            return self._unknown(call, frame, around)
+        receiver, around_it = _receiver_of(call, called, frame), _captured(function, frame)
+        inner = Frame(function.model, function, frame, call, receiver, around_it, instance_of)
+        helper = Helper(call, inner)
+        helper.body = self.body(function.node, inner, (*around, Around(helper)))
+        return [helper] if helper.body else []
+
+    def _unknown(self, call: cst.Call, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
+        if not call.args and not isinstance(call.func, cst.Attribute):
+            return []
+        self._events += 1
+        event = Event(Kind.UNKNOWN, call, frame, None, None, False, around)
+        event.touching = partial(_touched, call, frame)
+        return [event]
+
+    def _event(self, seen: "flow.Seen", node: cst.CSTNode, frame: Frame, around: tuple[Around, ...]) -> Event:
+        self._events += 1
+        return Event(seen.kind, node, frame, seen.thing, seen.other, seen.is_proven, around)
+
+
+_EXPRESSIONS: dict[type[cst.CSTNode], Callable[[_Unfolding, Any, Frame, tuple[Around, ...]], list[Step]]] = {
+    **dict.fromkeys(
+        (
+            cst.Name, cst.Lambda, cst.SimpleString, cst.ConcatenatedString, cst.FormattedString, cst.TemplatedString,
+            cst.Integer, cst.Float, cst.Imaginary,
+        ),
+        _Unfolding._nothing,
+    ),
+    **dict.fromkeys((cst.ListComp, cst.SetComp, cst.GeneratorExp), _Unfolding._elements),
+    cst.Attribute: _Unfolding._of_value,
+    cst.Arg: _Unfolding._of_value,
+    cst.Call: _Unfolding._evaluated_call,
+    cst.IfExp: _Unfolding._conditional,
+    cst.BooleanOperation: _Unfolding._boolean_operation,
+    cst.DictComp: _Unfolding._pairs,
+}  # fmt: skip
+_WITHOUT_EVENTS = frozenset({cst.Import, cst.ImportFrom, cst.Global, cst.Nonlocal, cst.Pass})
+_LEAVING: dict[type[cst.CSTNode], str] = {
+    cst.Return: "return",
+    cst.Break: "break",
+    cst.Continue: "continue",
+    cst.Raise: "raise",
+}
+
+
+def _kept(branches: Branches) -> list[Step]:
+    return [branches] if any(branches.arms) else []
+
+
+def _is_main_guard(test: cst.BaseExpression) -> bool:
+    """``__name__ == "__main__"``."""
+    return isinstance(test, cst.Comparison) and dotted_path(test.left) == "__name__"
+
+
+def _can_be_followed(function: FunctionInfo) -> bool:
+    """Whether a call runs the body then and there."""
+    return function.is_plain or function.node.asynchronous is not None
+
+
+def _receiver_of(call: cst.Call, called: Function, frame: Frame) -> Thing | None:
+    if isinstance(called.receiver, (Module, Instance)) and frame.value(call.func) == called.receiver:
+        return frame.thing(call.func)  # the object itself is called
+    if called.receiver is None or not isinstance(call.func, cst.Attribute):
+        return None
+    if isinstance(call.func.value, cst.Call):  # `super().method()`
+        return frame.receiver
+    return frame.thing(call.func.value)
+
+
+def _is_own_method(call: cst.Call, frame: Frame) -> bool:
+    """``self.method()``."""
+    own = None if frame.function is None else frame.function.self_name
+    return isinstance(call.func, cst.Attribute) and own is not None and getattr(call.func.value, "value", None) == own
+
+
+def _dispatched(call: cst.Call, value: Value | None, frame: Frame) -> Value | None:
+    """What is called: of ``self.method()`` in a base class the method of the class that the object is of."""
+    if frame.instance_of is None or not isinstance(call.func, cst.Attribute) or not _is_own_method(call, frame):
+        return value
+    method = frame.instance_of.method(call.func.attr.value)
+    return value if method is None else Function(method, Instance(frame.instance_of))
+
+
+def _class_of(call: cst.Call, called: Function, frame: Frame) -> ClassInfo | None:
+    """The class of the object whose method is called, where it derives from the one that defines it."""
+    if frame.instance_of is not None and _is_own_method(call, frame):
+        return frame.instance_of
+    definition = called.receiver.definition if isinstance(called.receiver, (Instance, Module)) else None
+    return None if definition is called.definition.owner else definition
+
+
+def _captured(function: FunctionInfo, frame: Frame) -> Frame | None:
+    """The run whose variables a nested function sees."""
+    outer: Frame | None = frame
+    while outer is not None:
+        if outer.function is not None and outer.function.scope is function.scope.parent:
+            return outer
+        outer = outer.captured or outer.caller
+    return None
+
+
+def _touched(call: cst.Call, frame: Frame) -> tuple[Thing | None, ...]:
+    """The things that are given to something unknown; ``None`` among them for what it may hold itself."""
+    touched: list[Thing | None] = []
+    parts = [arg.value for arg in call.args]
+    if isinstance(call.func, cst.Attribute):
+        parts.append(call.func if _is_held(call.func, frame) else call.func.value)
+    for part in parts:
+        named = part.elements if isinstance(part, (cst.Tuple, cst.List)) else ()
+        for node in (part, *(element.value for element in named)):
+            if dotted_path(node) is not None or isinstance(node, cst.Subscript):
+                thing = frame.thing(node)
+                if thing is not None and not _is_setting(thing) and not _is_plainly_data(frame.value(node)):
+                    touched.append(thing)
+    if isinstance(frame.value(call.func), Instance):
+        touched.append(None)  # an object of the project is called: what it holds cannot be told
+    return tuple(touched)
+
+
+def _is_setting(thing: Thing) -> bool:
+    """Whether a thing is a number among the settings of an optimizer: ``optimizer.param_groups[0]["lr"]``."""
+    _, is_group, rest = "".join(thing.path).partition(".param_groups[")
+    return bool(is_group) and "[" in rest and "params" not in rest
+
+
+def _is_held(callee: cst.Attribute, frame: Frame) -> bool:
+    """Whether what is called is an object that the instance keeps, ``self.criterion``: it is not given the instance.
+
+    A method of a base class that is not known would be, and what was made of ``self`` may hold it.
+    """
+    holder = frame.value(callee.value) if isinstance(callee.value, cst.Name) else None
+    owner = holder.definition if isinstance(holder, (Instance, Module)) else None
+    if owner is None or owner.method(callee.attr.value) is not None:
+        return False
+    values = [binding.value for binding in owner.assignments(callee.attr.value) if not is_nothing(binding)]
+    return bool(values) and all(value is not None and not _mentions_instance(value) for value in values)
+
+
+def _mentions_instance(value: cst.BaseExpression) -> bool:
+    """Whether an instance, or a module it keeps, may be given to what a value is made by. A copy holds nothing."""
+    if isinstance(value, cst.Call) and (dotted_path(value.func) or "").rpartition(".")[2] in ("deepcopy", "copy"):
+        return False
+    parts = [arg.value for arg in value.args] if isinstance(value, cst.Call) else [value]
+    return any(
+        isinstance(node, cst.Name) and (node.value == "self" if node is part else may_name_thing(node.value))
+        for part in parts
+        for node in subtree(part)
+    )
+
+
+def _is_plainly_data(value: Value | None) -> bool:
+    """Whether a thing is known and cannot be, or hold, an optimizer or a module."""
+    return value is not None and flow.is_data(value)
+
+
+# -- which functions matter --------------------------------------------------------------------------------------------
+
+
+def matters(function: FunctionInfo) -> bool:
+    """Whether anything that a training is about can happen in a function, or in what it calls."""
+    known = function.model.runs.relevance
+    if id(function.node) not in known:
+        _look(function, [_MAX_LOOKS], [])
+    return known.get(id(function.node), True)
+
+
+def _calls_what_matters(function: FunctionInfo, instance_of: ClassInfo) -> bool:
+    """Whether a method of a base class calls one that matters in the class of the object."""
+    names = {
+        node.func.attr.value
+        for node in subtree(function.node.body)
+        if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute)
+        if getattr(node.func.value, "value", None) == function.self_name
+    }
+    methods = [instance_of.method(name) for name in sorted(names)]
+    return any(method is not None and method is not function and matters(method) for method in methods)
+
+
+def _look(function: FunctionInfo, budget: list[int], running: list[FunctionInfo]) -> bool:
+    known = function.model.runs.relevance
+    if id(function.node) in known:
+        return known[id(function.node)]
+    budget[0] -= 1
+    if function in running:
+        return False
+    if budget[0] < 0:
+        return True
+    running.append(function)
+    found = _has_event(function) or any(_look(called, budget, running) for called in _called(function))
+    running.pop()
+    if found or not running:
+        known[id(function.node)] = found
+    return found
+
+
+def _has_event(function: FunctionInfo) -> bool:
+    """Whether a word of training stands in a function, or it hands what it was given to something unknown."""
+    model, own = function.model, _own_words(function)
+    parameters = {parameter.name.value for parameter in function.parameters}
+    given = frozenset(parameter.name.value for parameter in function.parameters)
+    for node in subtree(function.node.body):
+        if type(node) is cst.Attribute:
+            if node.attr.value in flow.WORDS or node.attr.value in flow.MODE_WORDS:
+                return True
+        elif type(node) is cst.Call:
+            if type(node.func) is cst.Name and node.func.value in parameters:
+                return True  # what a caller gives is called: it may be a module
+            if _may_be_forward(model, node.func):
+                return True
+            # `getattr(callback, name)(trainer)`: who is called may know what it is given better than its name says.
+            words = given if type(node.func) is cst.Call or type(node.func) is cst.Subscript else own
+            if any(type(arg.value) is cst.Name and arg.value.value in words for arg in node.args):
+                value = model.value(node.func)
+                if value is None and not _is_method_of_data(model, node):
+                    return True
+            if isinstance(node.func, cst.Name) and node.func.value in flow.WORDS:
+                return True
+    return False
+
+
+def _may_be_forward(model: "Model", callee: cst.BaseExpression) -> bool:
+    """Whether what is called may be a module, by its name or by what else the file does with it."""
+    while type(callee) is cst.Subscript:
+        callee = callee.value
+    path = dotted_path(callee)
+    return path is not None and (
+        path in model.runs.used_as_modules
+        or path == "self"
+        or path.endswith("forward")
+        or may_name_module(path.rpartition(".")[2])
+    )
+
+
+def _is_method_of_data(model: "Model", call: cst.Call) -> bool:
+    return isinstance(call.func, cst.Attribute) and model.value(call.func.value) is not None
+
+
+def _own_words(function: FunctionInfo) -> frozenset[str]:
+    """The parameters by which an optimizer, a scheduler or a module could come in: an object may hold them all."""
+    return frozenset(
+        parameter.name.value
+        for parameter in (*function.parameters, *function.node.params.kwonly_params)
+        if may_name_thing(parameter.name.value) or parameter.name.value == function.self_name
+    )
+
+
+def _called(function: FunctionInfo) -> Iterable[FunctionInfo]:
+    """The functions of the project that a function calls."""
+    for node in subtree(function.node.body):
+        if type(node) is cst.Call and not flow.is_about_data(function.model, node):
+            value = function.model.value(node.func)
+            if isinstance(value, Function):
+                yield value.definition

@@ -1,0 +1,224 @@
+"""Optimizer steps with gradients that nobody cleared, and gradients that are cleared before anybody used them."""
+
+import re
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import libcst as cst
+
+from mllint.semantic.events.made_anew import is_made_in
+from mllint.semantic.events.owners import maker, modules_of_optimizer
+from mllint.semantic.events.steps import Event, Kind, Loop, events
+from mllint.semantic.graph.data_sources import yields_data
+from mllint.semantic.names.definitions import ClassInfo
+from mllint.semantic.training.guards import exclude_each_other
+from mllint.semantic.training.nearby import clears_beside, word_before, word_behind
+from mllint.semantic.training.paths import Paths
+from mllint.semantic.training.runs import Occurrence, Run
+from mllint.semantic.values import Instance, Object
+from mllint.syntax.shape import dotted_path, integer_literal
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+
+_CLEARING = ("zero_grad", "clear_grad", "clear_gradients", "zero_")
+# `agent.network.zero_grad()`: of what another object keeps.
+_CLEARS_PART = re.compile(rb"\b(?!self\b)\w+(?:\.\w+)+\.(?:zero_grad|clear_grad|clear_gradients)\(")
+
+
+Clearing = Literal["never", "further out"]
+"""When the gradients are cleared that a loop adds up: not at all, or only by a loop around it."""
+
+
+def accumulates_without_end(model: "Model", step: cst.Call) -> Clearing | None:
+    """When gradients are cleared that are added up over all rounds of a training loop; ``None``: they are not.
+
+    Or over all calls of a method that updates with an optimizer its object keeps.
+    """
+    if clears_beside(model, step):
+        return None
+    occurrences = model.runs.at(step)
+    inside = [item for item in occurrences if item.event.loops]
+    if inside:
+        found = [_clearing(item) for item in inside]
+        return None if None in found else "never" if "never" in found else "further out"
+    return "never" if occurrences and all(_updates_without_clearing(item) for item in occurrences) else None
+
+
+def _clearing(occurrence: Occurrence) -> Clearing | None:
+    run, step = occurrence.run, occurrence.event
+    if run.is_cut or step.kind not in (Kind.STEP, Kind.MINIMIZE) or step.thing is None:
+        return None
+    loop = _loop_of_backward(step)
+    # In a loop that makes the optimizer, and with it most often a model, every round begins anew.
+    inside = [item for item in step.loops if not is_made_in(item, step, step.thing)]
+    if loop is None or loop not in inside or _clears_by_itself(step):
+        return None
+    clearing = [event for event in events(inside[0].body) if _may_clear(event, step)]
+    if not clearing:
+        return "never"
+    is_misplaced = _runs_over_batches(loop, step) and all(_is_further_out(event, loop) for event in clearing)
+    return "further out" if is_misplaced else None
+
+
+def _runs_over_batches(loop: Loop, step: Event) -> bool:
+    """Whether a loop runs over the batches of a loader, with a step for each."""
+    if not isinstance(loop.node, cst.For) or not step.happens_in_every_round(loop):
+        return False
+    value = loop.frame.value(loop.node.iter)
+    return (isinstance(value, Object) and value.kind == "loader") or yields_data(loop.node.iter)
+
+
+def _is_further_out(event: Event, loop: Loop) -> bool:
+    """Whether gradients are cleared once for all rounds of a loop, and by nothing that cannot be looked into."""
+    return event.kind is Kind.ZERO and loop not in event.loops
+
+
+def _updates_without_clearing(occurrence: Occurrence) -> bool:
+    """Whether a method computes gradients and steps with an optimizer of its object, and nobody ever clears them.
+
+    It is called again and again, by whoever trains: nothing in its class, nor in the files that import it, may clear.
+    """
+    run, step = occurrence.run, occurrence.event
+    function, thing = run.frame.function, step.thing
+    if run.is_cut or step.kind is not Kind.STEP or function is None or thing is None or len(thing.path) != 1:
+        return False
+    owner = next(iter(thing.roots))
+    if (
+        function.owner is None
+        or not isinstance(owner, ClassInfo)
+        or len(thing.roots) != 1
+        or function.name == "__init__"
+    ):
+        return False
+    if not isinstance(step.node, cst.Call) or step.node.args or _clears_by_itself(step):
+        return False
+    earlier = run.events[: run.events.index(step)]
+    if not any(event.kind is Kind.BACKWARD for event in earlier) or maker(run.frame, thing) is None:
+        return False
+    if any(_may_clear(event, step) for event in run.events):
+        return False
+    models = {id(info.model): info.model for info in (*owner.lineage, *function.owner.lineage)}.values()
+    return all(_leaves_alone(model, thing.path[0]) for model in models)
+
+
+def _leaves_alone(model: "Model", optimizer: str) -> bool:
+    """Whether a file, and those that import it, never clear gradients, but of optimizers with other names."""
+    for word in _CLEARING:
+        for call in model.calls_by_word.get(word, ()):
+            callee = call.func
+            value = model.value(callee.value) if isinstance(callee, cst.Attribute) else None
+            is_other = isinstance(value, Object) and value.kind == "optimizer"
+            if not is_other or (dotted_path(callee) or "").split(".")[-2:-1] == [optimizer.removeprefix(".")]:
+                return False
+    if model.project is None:
+        return True
+    home = Path(model.source.path)
+    if any(model.project.importers(home, word) for word in _CLEARING[:3]):
+        return False
+    return not model.project.is_written_near(home, _CLEARS_PART)
+
+
+def _loop_of_backward(step: Event) -> Loop | None:
+    """The innermost loop around a step in which gradients are computed too, and that goes round more than once."""
+    for loop in reversed(step.loops):
+        if any(event.kind is Kind.BACKWARD for event in events(loop.body)):
+            return None if _runs_once(loop) else loop
+    return None
+
+
+def _runs_once(loop: Loop) -> bool:
+    """Whether a loop is written for one round: ``range(1)``, or a body that leaves it."""
+    node = loop.node
+    if isinstance(node, cst.CompFor):
+        return False
+    call = node.iter if isinstance(node, cst.For) else None
+    if isinstance(call, cst.Call) and getattr(call.func, "value", None) == "range" and len(call.args) == 1:
+        return integer_literal(call.args[0].value) == 1
+    last = node.body.body[-1] if node.body.body else None
+    ends = last.body[-1] if isinstance(last, cst.SimpleStatementLine) else None
+    return isinstance(ends, (cst.Break, cst.Return, cst.Raise))
+
+
+def _clears_by_itself(step: Event) -> bool:
+    """Whether the optimizer is of a class of the project that has a ``step`` of its own."""
+    callee = step.node.func if isinstance(step.node, cst.Call) else None
+    value = step.frame.value(callee.value) if isinstance(callee, cst.Attribute) else None
+    return isinstance(value, Instance) and value.definition.method("step") is not None
+
+
+def _may_clear(event: Event, step: Event) -> bool:
+    """Whether an event may clear the gradients that an optimizer steps with."""
+    optimizer = step.thing
+    if event.kind is Kind.UNKNOWN:
+        return event.concerns(optimizer)
+    if event.kind not in (Kind.ZERO, Kind.WRITE_GRADIENT) or exclude_each_other(event, step):
+        return False
+    if event.thing is None or optimizer is None or event.thing.may_be(optimizer):
+        return True
+    mine = modules_of_optimizer(step.frame, optimizer)
+    callee = event.node.func if isinstance(event.node, cst.Call) else None
+    value = event.frame.value(callee.value) if isinstance(callee, cst.Attribute) else None
+    if event.is_proven and isinstance(value, Object) and value.kind == "optimizer":
+        other = modules_of_optimizer(event.frame, event.thing)
+        return None in mine or None in other or bool(set(mine) & set(other))
+    return None in mine or any(module is not None and module.may_be(event.thing) for module in mine)
+
+
+# -- cleared too early -------------------------------------------------------------------------------------------------
+
+_FULL = "full"
+"""Gradients have been computed and nobody has cleared them since."""
+_State = Event | str | None
+"""What the optimizer's gradients are: nothing in particular, full, or cleared by an event before a step used them."""
+
+
+def clears_before_step(model: "Model", call: cst.Call) -> cst.CSTNode | None:
+    """The step that a call of ``zero_grad`` leaves without gradients, though they had been computed for it."""
+    behind = word_behind(model, call)
+    if behind == "backward" or (behind is None and word_before(model, call) == "step"):
+        return None
+    found: cst.CSTNode | None = None
+    for occurrence in model.runs.at(call):
+        step = None if occurrence.event.kind is not Kind.ZERO else _starved_step(occurrence.run, occurrence.event)
+        if step is None:
+            return None
+        found = step.node
+    return found
+
+
+def _starved_step(run: Run, zero: Event) -> Event | None:
+    for step in run.events:
+        if step.kind is Kind.STEP and step.thing is not None and _clears(zero, step):
+            paths = run.derived(("zeroing", step.thing), partial(_paths, run, step))
+            states = paths.before(step) - {None}
+            if states == {zero}:
+                return step
+    return None
+
+
+def _paths(run: Run, step: Event) -> "Paths[_State]":
+    """The ways through a run, for the optimizer of a step."""
+
+    def advance(state: _State, event: Event) -> _State:
+        match event.kind:
+            case Kind.BACKWARD | Kind.WRITE_GRADIENT | Kind.MINIMIZE:
+                return _FULL
+            case Kind.UNKNOWN:
+                return _FULL if state == _FULL else None
+            case Kind.ZERO if state == _FULL and _clears(event, step):
+                return event
+            case Kind.STEP if event.concerns(step.thing):
+                return None
+        return state
+
+    return Paths(run.steps, None, advance)
+
+
+def _clears(event: Event, step: Event) -> bool:
+    """Whether an event surely clears all gradients that an optimizer steps with."""
+    if event.kind is not Kind.ZERO or event.thing is None:
+        return False
+    return event.thing == step.thing or modules_of_optimizer(step.frame, step.thing) == (event.thing,)
