@@ -78,6 +78,17 @@ def is_made_of_module(load: Load) -> bool:
     )
 
 
+def is_shown_both(load: Load) -> bool:
+    """Whether something in the function is given the module and the dict, and so may compare them."""
+    model, wanted = load.model, {dotted_path(load.receiver), dotted_path(load.given)}
+    function = model.enclosing_function(load.call)
+    return None not in wanted and any(
+        wanted <= {dotted_path(arg.value) for arg in call.args}
+        for call in model.tree.by_type[cst.Call]
+        if len(call.args) > 1 and model.enclosing_function(call) is function
+    )
+
+
 def is_one_of_several(load: Load) -> bool:
     """Whether the dict comes out of a collection of dicts: somebody has split what was there."""
     return any(binding.kind is BindingKind.LOOP for binding in load.model.reaching(load.given))

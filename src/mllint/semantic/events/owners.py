@@ -106,7 +106,8 @@ def modules_of_optimizer(frame: Frame, optimizer: Thing | None) -> tuple[Thing |
     if optimizer is None or optimizer.path[1:]:
         return (None,)
     # More may be added by hand.
-    found: list[Thing | None] = [None] if "add_param_group" in frame.model.calls_by_word else []
+    models = {frame.model, *(root.scope.model if isinstance(root, Binding) else root.model for root in optimizer.roots)}
+    found: list[Thing | None] = [None] if any("add_param_group" in model.calls_by_word for model in models) else []
     for root in optimizer.roots:
         for binding in makers_of(root, optimizer.path):
             given = _modules_given(frame, binding)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 # Methods that give the leaf itself where nothing is to be done, as on the CPU or for the default type.
 _OFTEN_NOTHING = frozenset({"float", "cpu", "contiguous", "pin_memory", "type", "type_as", "requires_grad_"})
 _LEAF_MAKERS = frozenset({"Parameter", "Variable", "requires_grad_"})
+_MAKERS = frozenset({"arange", "empty", "eye", "full", "linspace", "ones", "rand", "randn", "tensor", "zeros"})
 _KEEPS_GRADIENT = frozenset({"retain_grad", "register_hook", "requires_grad_"})
 
 
@@ -127,7 +128,7 @@ def is_made_there(model: "Model", leaf: cst.Call, move: cst.Call) -> bool:
     """
     wanted = {fingerprint(arg.value) for arg in move.args}
     beside = [arg.value.value for arg in move.args if isinstance(arg.value, cst.Attribute) and _is_device(arg.value)]
-    if beside and _is_given_tensor(model, leaf):
+    if _is_given_tensor(model, leaf):
         return True
     wanted |= {fingerprint(other) for other in beside}
     for node in (part for arg in leaf.args for part in subtree(arg)):
@@ -143,9 +144,19 @@ def _is_device(node: cst.Attribute) -> bool:
 
 
 def _is_given_tensor(model: "Model", leaf: cst.Call) -> bool:
-    """Whether a leaf is made of a tensor that has a name: ``Parameter(mean)``, not ``Parameter(torch.zeros(3))``."""
+    """Whether a leaf is made of a tensor that has a name, and that is not seen to be made of numbers, on the CPU."""
     name = (model.qualified_name(leaf.func) or "").rpartition(".")[2]
-    return name in ("Parameter", "Variable") and bool(leaf.args) and dotted_path(leaf.args[0].value) is not None
+    if name not in ("Parameter", "Variable") or not leaf.args or dotted_path(leaf.args[0].value) is None:
+        return False
+    bindings = model.reaching(leaf.args[0].value)
+    return not bindings or not all(_is_made_of_numbers(model, binding.value) for binding in bindings)
+
+
+def _is_made_of_numbers(model: "Model", made: cst.CSTNode | None) -> bool:
+    if not isinstance(made, cst.Call) or any(arg.keyword and arg.keyword.value == "device" for arg in made.args):
+        return False
+    library, _, name = (model.qualified_name(made.func) or "").rpartition(".")
+    return library == "torch" and name in _MAKERS
 
 
 def _is_wanted(model: "Model", binding: Binding, statement: cst.Assign, found: LostLeaf) -> bool:
