@@ -3,6 +3,7 @@
 Most trainings are right, and written in one place. What can be seen there is seen before anything is followed.
 """
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -27,8 +28,18 @@ def clears_beside(model: "Model", step: cst.Call) -> bool:
         and (home is _round_of(model, call) or any(item is home for item in model.tree.ancestors(call)))
         and not _stand_in_two_arms(model, step, call)
         for word in _CLEARING
-        for call in model.calls_by_word.get(word, ())
+        for call in _calls_beside(model, step, word)
     )
+
+
+def _calls_beside(model: "Model", node: cst.CSTNode, word: str) -> Iterator[cst.Call]:
+    """The calls of what has this name in the function around a node: of a large file a small part."""
+    for name in model.names_within(word, model.scope_of(node)):
+        parent = model.tree.parent(name)
+        callee = parent if isinstance(parent, cst.Attribute) and parent.attr is name else name
+        call = model.tree.parent(callee)
+        if isinstance(call, cst.Call) and call.func is callee:
+            yield call
 
 
 def _stand_in_two_arms(model: "Model", one: cst.CSTNode, other: cst.CSTNode) -> bool:
@@ -65,7 +76,7 @@ def _nearest(model: "Model", call: cst.CSTNode, *, ahead: bool) -> str | None:
     lines = {id(item): position for position, item in enumerate(block.body)}
     home, found = lines[id(line)], []
     for word in _UPDATING:
-        for other in model.calls_by_word.get(word, ()):
+        for other in _calls_beside(model, call, word):
             position = next((lines[id(item)] for item in model.tree.ancestors(other) if id(item) in lines), None)
             if position is not None and (position > home if ahead else position < home):
                 found.append((abs(position - home), word))
