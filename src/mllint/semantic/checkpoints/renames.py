@@ -8,35 +8,34 @@ from mllint.semantic.construction.builder import Construction
 from mllint.semantic.construction.operators import truth
 from mllint.semantic.construction.parts import Entries, Mark
 from mllint.semantic.construction.state_keys import Rename
+from mllint.syntax.iteration import run_over
+from mllint.syntax.shape import last_word
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
 _VIEWS = ("items", "keys", "copy")
-_COPIES = frozenset({"list", "tuple", "sorted", "dict", "OrderedDict", "iter", "deepcopy", "enumerate", "tqdm"})
+_COPIES = frozenset({"dict", "OrderedDict", "deepcopy"})
 
 
 def source_of(iterable: cst.BaseExpression) -> cst.BaseExpression | None:
     """The dict over which a loop goes: ``sd`` of ``list(sd.items())``."""
     while isinstance(iterable, cst.Call):
-        function = iterable.func
+        function, behind = iterable.func, run_over(iterable)
         if isinstance(function, cst.Attribute) and function.attr.value in _VIEWS and not iterable.args:
             iterable = function.value
-        elif len(iterable.args) == 1 and isinstance(function, cst.Name) and function.value in _COPIES:
+        elif len(iterable.args) == 1 and last_word(function) in _COPIES:
             iterable = iterable.args[0].value
+        elif behind is not iterable:
+            iterable = behind
         else:
             break
     return iterable
 
 
 def _is_over_pairs(iterable: cst.BaseExpression) -> bool:
-    while isinstance(iterable, cst.Call):
-        if isinstance(iterable.func, cst.Attribute):
-            return iterable.func.attr.value == "items"
-        if not iterable.args:
-            return False
-        iterable = iterable.args[0].value
-    return False
+    node = run_over(iterable)
+    return isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value == "items"
 
 
 def _round(target_is_pair: bool, key: str) -> Any:

@@ -8,10 +8,10 @@ from mllint.semantic.events.things import Frame, Thing, is_nothing
 from mllint.semantic.names.definitions import ClassInfo
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import ClassObject, Function, Instance, Member, Module, Object, Symbol
+from mllint.syntax.iteration import sources
 from mllint.syntax.shape import argument, string_literal
 
 _PARAMETERS = frozenset({"parameters", "named_parameters", "trainable_parameters"})
-_THROUGH = frozenset({"list", "tuple", "filter", "iter", "map", "chain", "sorted", "set", "from_iterable"})
 _STEPS = 12
 
 
@@ -68,10 +68,13 @@ def _of_call(frame: Frame, call: cst.Call, steps: int) -> list[Thing | None]:
         return [frame.thing(call.func.value)]
     if word == "master_params" and call.args:  # of apex
         return [frame.thing(call.args[0].value)]
-    if word in _THROUGH and call.args:
-        given = call.args[1:] if word in ("filter", "map") else call.args
-        return [owner for arg in given for owner in _owners(frame, arg.value, steps - 1)] or [None]
-    return [None]
+    if word in ("map", "from_iterable") and call.args:
+        return _owners(frame, call.args[-1].value, steps - 1)
+    return [
+        owner
+        for item in sources(call)
+        for owner in ([None] if item.node is call else _owners(frame, item.node, steps - 1))
+    ]
 
 
 def _of_name(frame: Frame, name: cst.Name, steps: int) -> list[Thing | None]:

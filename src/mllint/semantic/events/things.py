@@ -16,6 +16,7 @@ from mllint.semantic.expressions.imports import origins
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo, is_receiver
 from mllint.semantic.names.scopes import Binding, BindingKind, Scope
 from mllint.semantic.values import Value
+from mllint.syntax.iteration import sources
 from mllint.syntax.shape import argument, dotted_path, fingerprint, has_star_arguments, subscript_index
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ _SAME = frozenset({
     "xpu", "npu", "share_memory",
 })  # fmt: skip
 # What runs over the elements of its only argument, with the place of the element in what it yields.
-_ITERATED = {"iter": 0, "list": 0, "tuple": 0, "reversed": 0, "tqdm": 0, "enumerate": 1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,22 +322,16 @@ class Frame:
 
     def _element(self, iterable: cst.BaseExpression, path: tuple[int | None, ...], steps: int) -> Thing | None:
         """Each element of what is run over: ``for optimizer in self.optimizers``, ``enumerate``, ``zip``, ``items``."""
-        if isinstance(iterable, cst.Call):
-            name = iterable.func.value if isinstance(iterable.func, cst.Name) else None
-            if isinstance(iterable.func, cst.Attribute) and not iterable.args:
-                word = iterable.func.attr.value
-                if (word, path) in (("values", ()), ("items", (1,))):
-                    return self._each(iterable.func.value, steps)
-                return None
-            if name == "zip" and path and path[0] is not None and path[0] < len(iterable.args):
-                return self._element(iterable.args[path[0]].value, path[1:], steps - 1)
-            if name in _ITERATED and iterable.args:
-                shift = _ITERATED[name]
-                if shift and path[:1] != (1,):
-                    return None
-                return self._element(iterable.args[0].value, path[shift:], steps - 1)
+        found = [item for item in sources(iterable) if path[: len(item.path)] == item.path]
+        if len(found) != 1:
             return None
-        return None if path else self._each(iterable, steps)
+        node, rest = found[0].node, path[len(found[0].path) :]
+        match node:
+            case cst.Call(func=cst.Attribute(value=mapping, attr=cst.Name(value=word)), args=()):
+                return self._each(mapping, steps) if (word, rest) in (("values", ()), ("items", (1,))) else None
+            case cst.Call():
+                return None
+        return None if rest else self._each(node, steps)
 
     def _runs_over_keys(self, index: cst.BaseExpression, collection: cst.BaseExpression) -> bool:
         """Whether an index runs over all keys of what it is an index of: ``for name in nets: nets[name]``."""

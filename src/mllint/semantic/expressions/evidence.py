@@ -17,6 +17,7 @@ from mllint.semantic.expressions.arguments import is_asked_about
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Framework, Function, Module, Object, Symbol, Tensor, Value
+from mllint.syntax.iteration import handed_on
 from mllint.syntax.shape import dotted_path, integer_literal
 from mllint.syntax.walk import subtree
 
@@ -85,9 +86,6 @@ def from_use(model: "Model", binding: Binding, calls: int = 0) -> Value | None:
     return found or _loader_by_use(model, binding)
 
 
-_RUNNING_OVER = frozenset({"enumerate", "iter", "tqdm"})
-
-
 def _loader_by_use(model: "Model", binding: Binding) -> Value | None:
     """The loader that a thing surely is which has a ``dataset``, and which a loop runs over."""
     if not any(_is_dataset_of(model, word, binding) for word in model.names_by_word.get("dataset", ())):
@@ -96,7 +94,7 @@ def _loader_by_use(model: "Model", binding: Binding) -> Value | None:
         around = model.tree.parent(word)
         if isinstance(around, cst.Arg):
             call = model.tree.parent(around)
-            if not isinstance(call, cst.Call) or (dotted_path(call.func) or "") not in _RUNNING_OVER:
+            if not isinstance(call, cst.Call) or handed_on(call, around) is None:
                 continue
             word, around = call, model.tree.parent(call)  # type: ignore[assignment]
         if isinstance(around, cst.For) and around.iter is word:

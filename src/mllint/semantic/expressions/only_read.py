@@ -8,11 +8,11 @@ from mllint.knowledge import lookup
 from mllint.semantic.expressions.arguments import given_to
 from mllint.semantic.names.uses import bound_by, reads, uses
 from mllint.semantic.values import Function, Symbol
+from mllint.syntax.iteration import handed_on
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
-_PASSING = frozenset({"enumerate", "zip", "list", "tuple", "iter", "sorted"})
 _LOOKING = frozenset({"len", "print", "sum", "str", "max", "min", "any", "all", "type", "id", "isinstance"})
 _COMPUTING = (
     cst.BinaryOperation, cst.Comparison, cst.ComparisonTarget, cst.UnaryOperation, cst.FormattedStringExpression,
@@ -62,11 +62,11 @@ def _given(model: "Model", arg: cst.Arg, steps: int) -> bool:
     call = model.tree.parent(arg)
     if not isinstance(call, cst.Call):
         return False
+    if handed_on(call, arg) is not None:
+        return is_only_read(model, call, steps)
     callee = model.value(call.func)
     if isinstance(callee, Symbol):
         word = callee.name.removeprefix("builtins.")
-        if word in _PASSING:
-            return is_only_read(model, call, steps)
         fact = None if lookup.framework_of(callee.name) is None else lookup.function(callee.name)
         return word in _LOOKING or (
             fact is not None and fact.returns in ("tensor", "scalar") and not word.endswith("_")

@@ -22,6 +22,7 @@ from mllint.semantic.values import (
     Text,
     Value,
 )
+from mllint.syntax.iteration import sources
 from mllint.syntax.shape import dotted_path
 
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ MAX_STEPS = 8
 """Through how many names data are followed."""
 # What iterables of batches are called where nothing else is known of them.
 _LOADER = re.compile(r"loader|dataset|data_?iter|train_?iter|test_?iter|batches", re.IGNORECASE)
-_PASSING = frozenset({"enumerate", "tqdm", "iter", "next", "islice", "track", "progressbar", "zip", "cycle"})
 
 
 def hangs_on_nothing(value: Value | None) -> bool:
@@ -106,12 +106,14 @@ def _is_computed_from(model: "Model", call: cst.Call, steps: int) -> bool:
 
 def yields_data(iterable: cst.BaseExpression) -> bool:
     """Whether something that is iterated over is spelled as a loader, also behind ``enumerate`` and its like."""
+    return all(_is_spelled_as_data(item.node) for item in sources(iterable))
+
+
+def _is_spelled_as_data(iterable: cst.BaseExpression) -> bool:
     if isinstance(iterable, cst.Call):
-        name = (dotted_path(iterable.func) or "").rpartition(".")[2]
-        if name not in _PASSING:
-            return not iterable.args and yields_data(iterable.func)  # Paddle's older loaders are called
-        positional = [arg.value for arg in iterable.args if arg.keyword is None and not arg.star]
-        return bool(positional) and all(yields_data(item) for item in positional[: None if name == "zip" else 1])
+        if dotted_path(iterable.func) == "next" and iterable.args:
+            return yields_data(iterable.args[0].value)
+        return not iterable.args and yields_data(iterable.func)  # Paddle's older loaders are called
     if isinstance(iterable, cst.Subscript):
         return yields_data(iterable.value)
     path = dotted_path(iterable)

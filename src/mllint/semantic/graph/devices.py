@@ -12,6 +12,7 @@ from mllint.semantic.names.changes import is_changed_in_place
 from mllint.semantic.names.definitions import ClassInfo
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Batch, ClassObject, Module, Number, Object, Other, Symbol, Tensor, Text
+from mllint.syntax.iteration import run_over
 from mllint.syntax.shape import argument, discarded_calls, dotted_path, has_star_arguments, string_literal
 
 if TYPE_CHECKING:
@@ -280,11 +281,7 @@ def _binding_is_on_cpu(model: "Model", binding: Binding, depth: int) -> bool:
 
 def _is_of_cpu_loader(model: "Model", iterable: cst.BaseExpression) -> bool:
     """Whether a loop runs over a loader of a dataset whose items are on the CPU."""
-    while isinstance(iterable, cst.Call) and dotted_path(iterable.func) in ("enumerate", "tqdm", "tqdm.tqdm"):
-        if not iterable.args:
-            return False
-        iterable = iterable.args[0].value
-    loader = model.value(iterable)
+    loader = model.value(run_over(iterable))
     if not isinstance(loader, Object) or loader.name != "torch.utils.data.DataLoader" or loader.call is None:
         return False
     source = argument(loader.call, 0, "dataset")

@@ -7,6 +7,7 @@ import libcst as cst
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.names.uses import reads
 from mllint.semantic.values import Method, Module, StateDict
+from mllint.syntax.iteration import run_over
 from mllint.syntax.shape import dotted_path
 
 if TYPE_CHECKING:
@@ -58,8 +59,8 @@ def _is_child(model: "Model", node: cst.BaseExpression, steps: int = 4) -> bool:
         match over:
             case cst.Call(func=cst.Attribute(attr=cst.Name(value="children" | "modules" | "sublayers")), args=()):
                 return True
-            case cst.Call(args=[cst.Arg(value=inner)]) if dotted_path(over.func) in ("list", "reversed", "tuple"):
-                over = inner
+            case cst.Call() if run_over(over) is not over:
+                over = run_over(over)
             case cst.Subscript(value=inner):
                 over = inner
             case cst.Name():

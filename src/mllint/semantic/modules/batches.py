@@ -6,6 +6,7 @@ import libcst as cst
 
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Object, Symbol
+from mllint.syntax.iteration import run_over
 from mllint.syntax.shape import argument, constant, has_star_arguments
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ _SAME_SHAPE = frozenset({
     "to", "cuda", "cpu", "float", "half", "double", "bfloat16", "detach", "clone", "contiguous", "requires_grad_",
     "type", "pin_memory",
 })  # fmt: skip
-_THROUGH = frozenset({"builtins.enumerate", "builtins.iter", "tqdm.tqdm", "tqdm.auto.tqdm", "builtins.list"})
 
 
 class Batch(NamedTuple):
@@ -74,12 +74,7 @@ def _filled(call: cst.Call) -> Batch | None:
 
 def _drawn(model: "Model", loader: cst.BaseExpression) -> Batch | None:
     """What a loader yields, or a part of it, where the loader is told to make batches of one, or not told at all."""
-    while isinstance(loader, cst.Call) and loader.args:
-        callee = model.value(loader.func)
-        if not isinstance(callee, Symbol) or callee.name not in _THROUGH:
-            break
-        loader = loader.args[0].value
-    value = model.value(loader)
+    value = model.value(run_over(loader))
     if not isinstance(value, Object) or value.name != "torch.utils.data.DataLoader" or value.call is None:
         return None
     call = value.call

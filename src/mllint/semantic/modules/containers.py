@@ -17,6 +17,7 @@ from mllint.semantic.names.classes import Assignment, Role, makes_parameter
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Module
+from mllint.syntax.iteration import handed_on
 from mllint.syntax.shape import constant, dotted_path, string_literal
 
 if TYPE_CHECKING:
@@ -30,10 +31,7 @@ _BUILDERS = frozenset({
     "builtins.list", "builtins.tuple", "builtins.set", "builtins.dict", "collections.OrderedDict", "builtins.sorted",
     "builtins.reversed", "collections.deque",
 })  # fmt: skip
-# Functions that pass on what they are given, and functions that only look at it.
-_PASSING = frozenset(
-    {"enumerate", "zip", "reversed", "list", "tuple", "iter", "next", "sorted", "chain", "dict", "set"}
-)
+# Functions that only look at what they are given.
 _LOOKING = frozenset(
     {"len", "isinstance", "print", "range", "bool", "id", "type", "str", "repr", "all", "any", "hasattr"}
 )
@@ -326,7 +324,7 @@ class _Trail:
         if not isinstance(call, cst.Call):
             return True
         word = (dotted_path(call.func) or "").rpartition(".")[2]
-        if word in _PASSING:
+        if word in ("next", "dict") or handed_on(call, arg) is not None:
             return self.leads_on(call, steps - 1)
         if word in _PUTTING and isinstance(call.func, cst.Attribute):
             return self.leads_on(call.func.value, steps - 1)

@@ -10,13 +10,13 @@ from mllint.semantic.modules.plain_tensors import Fate, fate, is_touched_from_ou
 from mllint.semantic.names.classes import Members
 from mllint.semantic.names.uses import bound_by, uses
 from mllint.semantic.values import Tensor
+from mllint.syntax.iteration import handed_on
 from mllint.syntax.shape import dotted_path, subscript_index
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
 _DISPLAYS = (cst.List, cst.ListComp, cst.Dict, cst.DictComp)
-_PASSING = frozenset({"enumerate", "zip", "reversed"})
 
 
 def tensors_stay_behind(members: Members, name: str) -> bool:
@@ -89,12 +89,11 @@ def _fates(model: "Model", node: cst.BaseExpression, steps: int) -> set[Fate]:
         case cst.Arg():
             call = model.tree.parent(parent)
             assert isinstance(call, cst.Call)
-            word, around = dotted_path(call.func) or "", model.tree.parent(call)
-            if word == "len":
+            around, path = model.tree.parent(call), handed_on(call, parent)
+            if dotted_path(call.func) == "len":
                 return {Fate.NOTHING}
-            if word in _PASSING and isinstance(around, (cst.For, cst.CompFor)) and around.iter is call:
-                place = {"enumerate": (1,), "zip": (call.args.index(parent),)}.get(word, ())
-                return _of_elements(model, around, place, steps)
+            if path is not None and isinstance(around, (cst.For, cst.CompFor)) and around.iter is call:
+                return _of_elements(model, around, path, steps)
     return {Fate.MOVED}
 
 

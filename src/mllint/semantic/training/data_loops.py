@@ -11,7 +11,8 @@ from mllint.semantic.graph.data_sources import yields_data
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.training.unfolding import matters
 from mllint.semantic.values import Function, Module, Object, Value
-from mllint.syntax.shape import dotted_path, integer_literal
+from mllint.syntax.iteration import run_over
+from mllint.syntax.shape import dotted_path, integer_literal, last_word
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -240,12 +241,8 @@ def is_next(node: cst.BaseExpression) -> bool:
 
 def _counts(iterable: cst.BaseExpression) -> bool:
     """``range(n)``: numbers, and no data."""
-    callee = iterable.func if isinstance(iterable, cst.Call) else None
-    name = (dotted_path(callee) or "").rpartition(".")[2] if callee is not None else ""
-    if name in ("range", "trange", "xrange", "count"):
-        return True
-    first = iterable.args[0] if isinstance(iterable, cst.Call) and iterable.args else None
-    return name in ("tqdm", "enumerate") and first is not None and _counts(first.value)
+    behind = run_over(iterable)
+    return isinstance(behind, cst.Call) and last_word(behind.func) in ("range", "trange", "xrange", "count")
 
 
 def names_in(node: cst.CSTNode) -> set[str]:

@@ -7,7 +7,8 @@ from mllint.semantic.events.owners import makers_of
 from mllint.semantic.events.things import Frame
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Object
-from mllint.syntax.shape import argument, constant, dotted_path, string_literal
+from mllint.syntax.iteration import sources
+from mllint.syntax.shape import argument, constant, last_word, string_literal
 
 TRAINING = "training"
 EVALUATION = "evaluation"
@@ -20,7 +21,6 @@ _OF_SPLIT = {
         ("test", "val", "valid", "validation", "eval", "dev", "testing", "evaluation", "test-dev"), EVALUATION
     ),
 }
-_PASSING = frozenset({"enumerate", "tqdm", "iter", "islice", "track", "progressbar", "zip", "list"})
 _LOOKUPS = frozenset({"get", "getattr", "getlist", "pop", "setdefault"})
 """What reads a setting: a word that it is given is the name of the setting."""
 _STEPS = 8
@@ -35,7 +35,8 @@ def _role(frame: Frame, node: cst.BaseExpression, steps: int) -> str | None:
     if steps <= 0:
         return None
     if isinstance(node, cst.Call):
-        return _of_call(frame, node, steps)
+        first = next(sources(node)).node
+        return _of_call(frame, node, steps) if first is node else _role(frame, first, steps - 1)
     thing = frame.thing(node)
     if thing is None:
         return None
@@ -54,10 +55,7 @@ def _of_binding(binding: Binding, steps: int) -> str | None:
 
 
 def _of_call(frame: Frame, call: cst.Call, steps: int) -> str | None:
-    name = (dotted_path(call.func) or "").rpartition(".")[2]
-    if name in _PASSING and call.args:
-        return _role(frame, call.args[0].value, steps - 1)
-    if name in _LOOKUPS:
+    if last_word(call.func) in _LOOKUPS:
         return None
     value = frame.value(call)
     if isinstance(value, Object) and value.kind == "loader":

@@ -13,7 +13,8 @@ from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.training.runs import Run
 from mllint.semantic.training.schedules import construction_of, seen_from_maker, steps_of_optimizer
 from mllint.semantic.values import Object
-from mllint.syntax.shape import argument, constant, dotted_path, integer_literal
+from mllint.syntax.iteration import run_over
+from mllint.syntax.shape import argument, constant, dotted_path, integer_literal, last_word
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -183,16 +184,8 @@ def _mentions_length(binding: Binding, node: cst.BaseExpression, steps: int = 4,
 def _bound(loop: Loop) -> cst.BaseExpression | None:
     """The ``n`` of ``for epoch in range(n)``, ``range(start, n)`` and ``range(1, n + 1)``."""
     node = loop.node
-    call = node.iter if isinstance(node, cst.For) else None
-    while (
-        isinstance(call, cst.Call)
-        and (dotted_path(call.func) or "").rpartition(".")[2] in ("tqdm", "trange")
-        and call.args
-    ):
-        if (dotted_path(call.func) or "").rpartition(".")[2] == "trange":
-            break
-        call = call.args[0].value
-    if not isinstance(call, cst.Call) or (dotted_path(call.func) or "").rpartition(".")[2] not in ("range", "trange"):
+    call = run_over(node.iter) if isinstance(node, cst.For) else None
+    if not isinstance(call, cst.Call) or last_word(call.func) not in ("range", "trange"):
         return None
     positional = [arg.value for arg in call.args if arg.keyword is None and not arg.star]
     if not positional:
