@@ -6,6 +6,7 @@ import libcst as cst
 
 from mllint.semantic.events.things import Frame
 from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.names.uses import bound_by
 from mllint.syntax.shape import constant, has_star_arguments, string_literal
 from mllint.syntax.walk import children
 
@@ -58,24 +59,22 @@ def literal_rounds(frame: Frame, node: cst.For) -> "list[Frame]":
         made = bindings[0].value if is_assigned and bindings[0].value is not None else made
     if not isinstance(made, (cst.Tuple, cst.List)) or not 2 <= len(made.elements) <= _MAX_ROUNDS:
         return []
-    bound = [item for several in frame.model.scope_of(node).bindings.values() for item in several if item.node is node]
+    bound = bound_by(frame.model, node)
     rounds = [_round(element.value, bound) for element in made.elements]
     if not all(rounds) or node.orelse is not None or _may_leave(node):
         return []
     return [frame.in_round(literals) for literals in rounds]
 
 
-def _round(element: cst.BaseExpression, bound: "list[Binding]") -> "dict[Binding, cst.BaseExpression]":
+def _round(element: cst.BaseExpression, bound: tuple[Binding, ...]) -> "dict[Binding, cst.BaseExpression]":
     """The variables of a loop that stand for literals in the round of an element."""
     literals: dict[Binding, cst.BaseExpression] = {}
     for binding in bound:
         part: cst.BaseExpression | None = element
         if binding.path:
             place = binding.path[0] if len(binding.path) == 1 else None
-            is_there = (
-                isinstance(element, (cst.Tuple, cst.List)) and place is not None and place < len(element.elements)
-            )
-            part = element.elements[place].value if is_there else None  # type: ignore[attr-defined]
+            parts = element.elements if isinstance(element, (cst.Tuple, cst.List)) else ()
+            part = None if place is None or place >= len(parts) else parts[place].value
         if part is not None and (string_literal(part) is not None or isinstance(constant(part), bool)):
             literals[binding] = part
     return literals
@@ -138,13 +137,7 @@ def _literal(frame: Frame, node: cst.BaseExpression, steps: int) -> object:
     if given is not None:
         return _literal(*given, steps - 1)
     parameter, call = bindings[0].node, frame.call
-    is_left_out = (
-        call is not None
-        and isinstance(parameter, cst.Param)
-        and frame.function is not None
-        and bindings[0].scope is frame.function.scope
-        and not has_star_arguments(call)
-    )
-    if not is_left_out or parameter.default is None:  # type: ignore[attr-defined]
+    if call is None or has_star_arguments(call) or not isinstance(parameter, cst.Param) or parameter.default is None:
         return _UNKNOWN
-    return _literal(frame, parameter.default, 0)  # type: ignore[attr-defined]
+    is_left_out = frame.function is not None and bindings[0].scope is frame.function.scope
+    return _literal(frame, parameter.default, 0) if is_left_out else _UNKNOWN

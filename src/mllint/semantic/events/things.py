@@ -15,6 +15,7 @@ from mllint.semantic.expressions.attributes import attribute
 from mllint.semantic.expressions.imports import origins
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo, is_receiver
 from mllint.semantic.names.scopes import Binding, BindingKind, Scope
+from mllint.semantic.names.uses import bound_by
 from mllint.semantic.values import Value
 from mllint.syntax.iteration import sources
 from mllint.syntax.shape import argument, dotted_path, fingerprint, has_star_arguments, subscript_index
@@ -386,8 +387,7 @@ def _bound_to_call(model: "Model", call: cst.Call, path: tuple[int, ...]) -> Bin
         node, parent = method, model.tree.parent(method)
     if not isinstance(parent, cst.Assign) or len(parent.targets) != 1:
         return None
-    bindings = [item for several in model.scope_of(parent).bindings.values() for item in several]
-    found = [item for item in bindings if item.node is parent and item.value is node and item.path == path]
+    found = [item for item in bound_by(model, parent) if item.value is node and item.path == path]
     return found[0] if len(found) == 1 else None
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.semantic.names.uses import bound_by, uses
+from mllint.syntax.iteration import handed_on
 from mllint.syntax.shape import dotted_path
 from mllint.syntax.walk import subtree
 
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
 _OF_NUMBERS = frozenset(name for kind in (float, list, tuple, dict, str) for name in dir(kind))
-_HANDING_ON = frozenset({"sum", "max", "min", "sorted", "list", "tuple", "reversed", "zip", "enumerate", "tqdm"})
 _PARTS = (
     cst.Subscript, cst.BinaryOperation, cst.UnaryOperation, cst.BaseElement, cst.BaseDictElement, cst.Tuple, cst.List,
     cst.Dict, cst.IfExp,
@@ -51,7 +51,7 @@ class TensorUses:
                 return parent.iter is child and self.any_of(model, _read_inside(model, parent))
             if isinstance(parent, cst.Return):
                 return self._is_used_by_callers(model, parent)
-            if isinstance(parent, cst.Call) and dotted_path(parent.func) not in _HANDING_ON:
+            if isinstance(parent, cst.Call) and not _gives_elements(parent, child):
                 return child is not parent.func and _takes_tensors(model, parent)
             if not isinstance(parent, (*_PARTS, cst.Arg, cst.Call)):
                 return False
@@ -64,6 +64,12 @@ class TensorUses:
             return False
         name = function.name.value
         return any(self.any_of(other, other.calls_by_word.get(name, ())) for other in _readers(model, name))
+
+
+def _gives_elements(call: cst.Call, arg: cst.CSTNode) -> bool:
+    """Whether a call gives the elements of what it is given, or one of them, or their sum."""
+    is_handed_on = isinstance(arg, cst.Arg) and handed_on(call, arg) is not None
+    return is_handed_on or dotted_path(call.func) in ("sum", "max", "min")
 
 
 def _takes_tensors(model: "Model", call: cst.Call) -> bool:

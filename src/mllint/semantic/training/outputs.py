@@ -8,7 +8,7 @@ import libcst as cst
 from mllint.semantic.events.owners import run_of
 from mllint.semantic.events.steps import Event, Kind
 from mllint.semantic.names.scopes import Binding, BindingKind
-from mllint.semantic.names.uses import uses
+from mllint.semantic.names.uses import bound_by, uses
 from mllint.semantic.training.training_modes import is_one
 from mllint.syntax.walk import Tree
 
@@ -46,8 +46,7 @@ def _is_cut(model: "Model", node: cst.CSTNode, calls: set[int], steps: int) -> b
         return None
     if steps == 0 or not isinstance(holder, cst.Assign) or holder.value is not end:
         return False
-    bound = [item for several in model.scope_of(holder).bindings.values() for item in several if item.node is holder]
-    found = [_is_binding_cut(model, item, calls, steps) for item in bound]
+    found = [_is_binding_cut(model, item, calls, steps) for item in bound_by(model, holder)]
     if not found or False in found:
         return False
     return True if True in found else None
