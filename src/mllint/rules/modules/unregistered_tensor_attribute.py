@@ -128,7 +128,7 @@ def check(statement: cst.Assign | cst.AnnAssign, context: Context) -> Iterator[F
             fix=lambda: _computed_first(value, inner, context) if framework == "torch" else None,
         )
     elif plain_tensors.is_leaf_to_train(context.model, value) or (
-        plain_tensors.is_new(context.model, value) and plain_tensors.is_asked_for_gradients_later(members, name)
+        plain_tensors.is_asked_for_gradients_later(members, name) and plain_tensors.is_new(context.model, value)
     ):
         if not plain_tensors.is_handed_over(members, name):
             yield Finding(
@@ -141,8 +141,8 @@ def check(statement: cst.Assign | cst.AnnAssign, context: Context) -> Iterator[F
             )
     elif (
         framework == "torch"
-        and _is_plain(value, context)
         and plain_tensors.stays_behind(members, name)
+        and _is_plain(value, context)
         and not is_test_code(context.model)
     ):
         yield Finding(

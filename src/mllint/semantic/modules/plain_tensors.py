@@ -25,7 +25,7 @@ from mllint.semantic.values import (
     Tensor,
     Value,
 )
-from mllint.syntax.shape import argument, constant, dotted_path
+from mllint.syntax.shape import argument, constant, dotted_path, last_word
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -37,6 +37,9 @@ _NOT_NUMBERS = frozenset({
     "stride", "requires_grad", "names", "element_size",
 })  # fmt: skip
 _ONLY_SHAPE = frozenset({"expand_as", "view_as", "reshape_as", "copy_", "resize_as_"})
+
+
+_GRADIENT_FLAGS = {"requires_grad": True, "stop_gradient": False}
 
 
 class Fate(enum.Enum):
@@ -51,7 +54,7 @@ class Fate(enum.Enum):
 
 def is_leaf_to_train(model: "Model", node: cst.BaseExpression) -> bool:
     """Whether an expression makes a new tensor that asks for gradients and is no parameter."""
-    if not isinstance(node, cst.Call) or makes_parameter(model, node):
+    if not isinstance(node, cst.Call) or not _speaks_of_gradients(node) or makes_parameter(model, node):
         return False
     name = model.qualified_name(node.func)
     if name is not None:
@@ -69,6 +72,11 @@ def is_leaf_to_train(model: "Model", node: cst.BaseExpression) -> bool:
     return False
 
 
+def _speaks_of_gradients(call: cst.Call) -> bool:
+    keywords = (arg.keyword.value for arg in call.args if arg.keyword is not None)
+    return last_word(call.func) == "requires_grad_" or any(word in _GRADIENT_FLAGS for word in keywords)
+
+
 def is_new(model: "Model", node: cst.BaseExpression) -> bool:
     """Whether an expression surely makes a new tensor of numbers that is no parameter."""
     if makes_parameter(model, node) or not isinstance(node, cst.Call):
@@ -83,12 +91,13 @@ def is_new(model: "Model", node: cst.BaseExpression) -> bool:
 
 def is_asked_for_gradients_later(members: Members, name: str) -> bool:
     """Whether a method sets ``self.name.requires_grad = True`` (Paddle: ``stop_gradient = False``)."""
-    wanted = {"requires_grad": True, "stop_gradient": False}
+    if not any(word in model.names_by_word for model in members.models for word in _GRADIENT_FLAGS):
+        return False
     return any(
         binding.value is not None and constant(binding.value) is flag
         for info in members.definition.lineage
         for method in info.methods.values()
-        for word, flag in wanted.items()
+        for word, flag in _GRADIENT_FLAGS.items()
         for binding in method.scope.bindings.get(f"{method.self_name}.{name}.{word}", ())
     )
 
