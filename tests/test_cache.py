@@ -313,7 +313,7 @@ def _edited(root: Path, chance: random.Random) -> str:
 @pytest.mark.parametrize(
     "project",
     [
-        pytest.param(path, id=path.relative_to(FIXTURES).as_posix(), marks=[pytest.mark.slow] if index % 3 else [])
+        pytest.param(path, id=path.relative_to(FIXTURES).as_posix(), marks=[pytest.mark.slow] if index % 6 else [])
         for index, path in enumerate(_PROJECTS)
     ],
 )
@@ -519,6 +519,7 @@ def _command(folder: Folder, *options: str) -> list[str]:
     return [*_COMMAND, *options, str(folder.root)]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="kills with a signal")
 def test_a_run_that_is_killed_leaves_a_cache_that_can_be_used(folder: Folder) -> None:
     _large_project(folder, 150)
@@ -537,6 +538,7 @@ def test_a_run_that_is_killed_leaves_a_cache_that_can_be_used(folder: Folder) ->
         assert done.stderr == b""
 
 
+@pytest.mark.slow
 def test_several_runs_at_once(folder: Folder) -> None:
     _large_project(folder, 60)
     expected = subprocess.run(_command(folder, "--no-cache"), capture_output=True, check=True).stdout

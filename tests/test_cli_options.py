@@ -227,6 +227,7 @@ def on_terminal(*arguments: str, stderr: bool = True, stdout: bool = True) -> st
     return read.decode()
 
 
+@pytest.mark.slow
 def test_a_bar_is_for_people_at_a_terminal_only() -> None:
     for index in range(30):
         write(f"a{index}.py", DISCARDED)

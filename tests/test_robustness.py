@@ -169,7 +169,11 @@ MUTATIONS: list[Callable[[list[str], random.Random], None]] = [
 ]
 
 
-@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.__name__)
+@pytest.mark.parametrize(
+    "mutation",
+    # What two fixtures are together takes more time than everything else.
+    [pytest.param(item, id=item.__name__, marks=pytest.mark.slow if item is joined else []) for item in MUTATIONS],
+)
 @settings(max_examples=25)
 @given(seed=st.integers(0, 2**32))
 def test_nearly_right_programs(mutation: Callable[[list[str], random.Random], None], seed: int) -> None:

@@ -228,7 +228,7 @@ def check_edits(source: Source, offered: Fix) -> None:
 # -- suppressions ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("case", "half"), thinned(all_cases(), ["even", "odd"], every=2))
+@pytest.mark.parametrize(("case", "half"), thinned(all_cases(), ["even", "odd"], every=4))
 def test_comment_silences_exactly_its_finding(case: Case, half: str) -> None:
     before = case.lint().diagnostics
     marks = {found.noqa_row: found.code for found in before}
@@ -246,7 +246,7 @@ def test_comment_silences_exactly_its_finding(case: Case, half: str) -> None:
     assert observed(result.diagnostics) == observed(tuple(f for f in before if f not in silenced))
 
 
-@every_case
+@pytest.mark.parametrize("case", thinned(all_cases(), every=4))
 def test_silenced_findings_are_not_fixed(case: Case) -> None:
     rows = {found.noqa_row: f"noqa: {found.code}" for found in case.lint().diagnostics}
     data = with_comment(case.data, rows)
@@ -280,7 +280,7 @@ def with_comment(data: bytes, by_row: dict[int, str]) -> bytes | None:
 # -- spelling, order, gate ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("case", "variant"), thinned(all_cases(), list(VARIANTS), every=3))
+@pytest.mark.parametrize(("case", "variant"), thinned(all_cases(), list(VARIANTS), every=5))
 def test_imports_may_be_spelled_otherwise(case: Case, variant: str) -> None:
     if case.markers.variants_off:
         return
@@ -291,7 +291,7 @@ def test_imports_may_be_spelled_otherwise(case: Case, variant: str) -> None:
     assert observed(result.diagnostics) == observed(case.lint().diagnostics), text
 
 
-@pytest.mark.parametrize("case", thinned(all_cases(), every=2))
+@pytest.mark.parametrize("case", thinned(all_cases(), every=4))
 def test_rules_do_not_depend_on_each_other(case: Case) -> None:
     """What a rule finds it finds alone, and the silent ones stay silent without those that find something."""
     together = case.lint().diagnostics
@@ -303,7 +303,7 @@ def test_rules_do_not_depend_on_each_other(case: Case) -> None:
     assert case.lint(rules=RuleSet(rule for rule in case.rules.rules if rule.code not in finding)).diagnostics == ()
 
 
-@every_case
+@pytest.mark.parametrize("case", thinned(all_cases(), every=4))
 def test_gate_and_words_hide_nothing(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file that is read whatever is in it, by handlers that wait for no word, has the findings of any other run."""
     rules = [copy.copy(rule) for rule in case.rules.rules]
@@ -313,7 +313,7 @@ def test_gate_and_words_hide_nothing(case: Case, monkeypatch: pytest.MonkeyPatch
     assert case.lint(rules=RuleSet(rules)).diagnostics == case.lint().diagnostics
 
 
-@pytest.mark.parametrize("case", thinned(all_cases(), every=2))
+@pytest.mark.parametrize("case", thinned(all_cases(), every=4))
 def test_line_ends_and_byte_order_mark_change_nothing(case: Case) -> None:
     if b"\r" in case.data:
         return

@@ -12,8 +12,8 @@ from harness.cases import Case
 def thinned(cases: Iterable[Case], *others: Sequence[Any], every: int) -> list[Any]:
     """Parameters for a test: each case with each combination of the others.
 
-    One in ``every`` runs by default, in turn, so that each case and each of the others has its share; the rest has the
-    mark ``slow``. All tests of a case run in one process: what is found in it is remembered.
+    One in ``every`` runs by default, in turn, so that each of the others has its share; the rest has the mark ``slow``.
+    All tests of a case run in one process: what is found in it is remembered.
     """
     found = []
     for index, case in enumerate(cases):
