@@ -141,8 +141,8 @@ def check(statement: cst.Assign | cst.AnnAssign, context: Context) -> Iterator[F
             )
     elif (
         framework == "torch"
-        and plain_tensors.stays_behind(members, name)
         and _is_plain(value, context)
+        and plain_tensors.stays_behind(members, name)
         and not is_test_code(context.model)
     ):
         yield Finding(
