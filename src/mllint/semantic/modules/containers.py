@@ -45,7 +45,7 @@ _LOOKING_AFTER = frozenset({
     "state_dict", "load_state_dict", "set_state_dict", "train", "eval",
     "requires_grad_", "modules", "named_modules", "buffers", "zero_grad",
 })  # fmt: skip
-# Who moves them once, where they are made, trains and saves them no more than before.
+# Who moves them trains and saves them no more than before.
 _MOVING = frozenset({"to", "cuda", "cpu", "half", "float"})
 # Methods of a module that a class overrides to reach what is not registered.
 _OF_MODULES = _LOOKING_AFTER | _GIVING_PARAMETERS | _MOVING | {"double", "_apply", "children", "sublayers"}
@@ -314,10 +314,9 @@ class _Trail:
             return False
         if method in _GIVING_PARAMETERS:
             return not is_only_read(self.model, call, steps)
-        if method in _MOVING:
-            function = self.model.enclosing_function(attribute)
-            return function is None or function.name.value != "__init__" or self.leads_on(call, steps - 1)
-        return method in _LOOKING_AFTER or (method in _TAKING and self.leads_on(call, steps - 1))
+        if method in _MOVING or method in _TAKING:
+            return self.leads_on(call, steps - 1)
+        return method in _LOOKING_AFTER
 
     def _by_argument(self, arg: cst.Arg, steps: int) -> bool:
         call = self.model.tree.parent(arg)

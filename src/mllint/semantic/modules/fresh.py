@@ -163,7 +163,9 @@ def _is_fresh_name(model: "Model", node: cst.Name, steps: int) -> bool:
 def is_set_up_by(model: "Model", arg: cst.CSTNode | None) -> bool:
     """Whether an argument is given to a function that by its name sets initial values."""
     call = model.tree.parent(arg) if isinstance(arg, cst.Arg) else None
-    return isinstance(call, cst.Call) and "init" in (dotted_path(call.func) or "").lower()
+    if not isinstance(call, cst.Call):
+        return False
+    return "init" in (model.qualified_name(call.func) or dotted_path(call.func) or "").lower()
 
 
 def _registers_inside(function: "FunctionInfo") -> bool:

@@ -14,7 +14,7 @@ import libcst as cst
 
 from mllint.knowledge import lookup
 from mllint.semantic.names.receivers import method_of_receiver
-from mllint.semantic.values import Elements, Mapping, Module, Repeated, Symbol, Tensor
+from mllint.semantic.values import Elements, Function, Mapping, Module, Repeated, Symbol, Tensor
 from mllint.syntax.shape import string_literal
 
 if TYPE_CHECKING:
@@ -236,8 +236,20 @@ class Members:
         return any(self.is_related(method) for model in self.models for method in model.receivers.let_loose)
 
 
-def makes_parameter(model: "Model", node: cst.BaseExpression) -> bool:
-    """Whether an expression surely makes a new parameter."""
+def makes_parameter(model: "Model", node: cst.BaseExpression | None) -> bool:
+    """Whether an expression surely makes a new parameter, by itself or in a function that returns nothing else."""
+    if type(node) is not cst.Call:
+        return False
+    callee = model.value(node.func)
+    if isinstance(callee, Function):
+        made = callee.definition
+        returned = made.scope.returns if made.is_transparent and made.is_plain else []
+        return bool(returned) and all(_is_new_parameter(made.model, statement.value) for statement in returned)
+    return _is_new_parameter(model, node)
+
+
+def _is_new_parameter(model: "Model", node: cst.BaseExpression | None) -> bool:
+    """Whether an expression is the constructor call of a parameter."""
     if type(node) is not cst.Call:
         return False
     callee = model.value(node.func)
