@@ -60,6 +60,10 @@ the code is wrong where it is.
 A scaler that is only known by its name, because it is a parameter of a function that nobody in the file calls, counts
 as one.
 
+Where a method clips and steps with gradients that somebody else has computed, the scaler's step says that the loss was
+scaled. It is left alone when the word `unscale` stands anywhere in its folder or in a file that imports it, or when its
+file asks for the scaler's factor.
+
 ## Fix safety
 
 Unsafe: what the training does changes with the line that is added. No fix is offered where the loss is scaled only on
@@ -82,7 +86,7 @@ from mllint.edits import NodeFix, insert_before
 from mllint.rule import Finding, Rule
 from mllint.semantic.events.steps import Event
 from mllint.semantic.flow import CLIPPING_WORDS
-from mllint.semantic.training.scaling import can_be_unscaled_at, step_after_scaled_clip
+from mllint.semantic.training.scaled_clips import can_be_unscaled_at, step_after_scaled_clip
 
 rule = Rule(
     code="ML306",

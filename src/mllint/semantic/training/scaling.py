@@ -10,110 +10,20 @@ from mllint.semantic.events.participants import goes_through_scaler, is_given_op
 from mllint.semantic.events.steps import Attempt, Branches, Event, Kind, Loop, events
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.names.scopes import BindingKind
-from mllint.semantic.training.clipping import is_infinite
 from mllint.semantic.training.guards import counts_rounds, exclude_each_other, is_setting
 from mllint.semantic.training.paths import Paths
 from mllint.semantic.training.runs import Occurrence, Run
 from mllint.semantic.values import Function, Instance, Module, Symbol
 from mllint.syntax.shape import argument, constant, string_literal
-from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
-_MIXED = "mixed"
+MIXED = "mixed"
 """Gradients of several losses, or written by somebody: whether they are scaled cannot be said."""
 _State = Event | str | None
 """What a thing's gradients are: nothing in particular, mixed, or what the event (backward or unscale_) left."""
 _STEPS = 8
-
-
-# -- clipped while they are scaled -------------------------------------------------------------------------------------
-
-
-def step_after_scaled_clip(model: "Model", clip: cst.CSTNode) -> Event | None:
-    """The step through a scaler that uses gradients which were clipped before anybody unscaled them.
-
-    The step comes from the same body as the clip if there is such a one.
-    """
-    found: Event | None = None
-    for occurrence in model.runs.at(clip):
-        step = None if occurrence.event.kind is not Kind.CLIP else _step_of_scaled_clip(occurrence)
-        if step is None and not _clips_plain(occurrence):
-            return None
-        found = step or found
-    return found
-
-
-def _clips_plain(occurrence: Occurrence) -> bool:
-    """Whether a clip surely finds gradients of losses that nobody scaled: the function clips for both ways to train."""
-    run, clip = occurrence.run, occurrence.event
-    return not run.is_cut and all(
-        isinstance(state, Event) and state.kind is Kind.BACKWARD and not _is_scaled(state)
-        for state in _states(run, clip) - {None}
-    )
-
-
-def can_be_unscaled_at(model: "Model", clip: cst.CSTNode, step: Event) -> bool:
-    """Whether ``unscale_`` can be put before a clip: the loss is always scaled there, and nobody unscales it later."""
-    for item in model.runs.at(clip):
-        if not all(isinstance(state, Event) and _is_scaled(state) for state in _states(item.run, item.event)):
-            return False
-        inside = events(item.event.loops[-1].body) if item.event.loops else item.run.events
-        if any(event.kind is Kind.UNSCALE and event.thing == step.thing for event in inside):
-            return False
-    return True
-
-
-def _step_of_scaled_clip(occurrence: Occurrence) -> Event | None:
-    run, clip = occurrence.run, occurrence.event
-    if run.is_cut or _limit_is_scaled(clip):
-        return None
-    states = _states(run, clip)
-    known = [state for state in states if isinstance(state, Event)]
-    scaled = [state for state in known if _is_scaled(state)]
-    others = [state for state in known if not all(exclude_each_other(state, one) for one in scaled)]
-    if not scaled or _MIXED in states or any(state.kind is not Kind.BACKWARD for state in others):
-        return None
-    if len(known) > len(scaled) and any(_goes_by_scaler(clip, state) for state in scaled):
-        return None
-    steps = [event for event in run.events if _uses_scaled(event, clip) and not exclude_each_other(event, clip)]
-    if not steps or any(_is_idle(run, state.other) for state in scaled):
-        return None
-    return next((step for step in steps if step.frame is clip.frame), steps[0])
-
-
-def _uses_scaled(event: Event, clip: Event) -> bool:
-    is_step = event.kind in (Kind.STEP, Kind.MINIMIZE) and goes_through_scaler(event)
-    return is_step and updates(event.frame, event.thing, clip.thing) is not False
-
-
-def _limit_is_scaled(clip: Event) -> bool:
-    """Whether the clip itself makes up for the factor, ``max_norm * scaler.get_scale()``, or only measures."""
-    if not isinstance(clip.node, cst.Call):
-        return False
-    limit = argument(clip.node, 1, "max_norm") or argument(clip.node, 1, "clip_value")
-    if limit is None:
-        return False
-    words = {node.value for node in subtree(limit.value) if isinstance(node, cst.Name)}
-    return bool(words & {"get_scale", "_scale", "loss_scale", "scale"}) or is_infinite(limit.value)
-
-
-def _goes_by_scaler(clip: Event, scaled: Event) -> bool:
-    """Whether a test around a clip asks for what a test around the scaling asks for too, or for the scaler."""
-    mine, theirs = _tested(clip), _tested(scaled)
-    word = scaled.other.path[-1].lstrip(".") if scaled.other is not None and scaled.other.path else None
-    roots = () if scaled.other is None else scaled.other.roots
-    names = {word, *(root.key for root in roots if hasattr(root, "key"))} | theirs
-    return bool(mine & names)
-
-
-def _tested(event: Event) -> set[str]:
-    """The names in the tests around an event that do not stand around a loop of it."""
-    steps = [around.step for around in event.around]
-    inner = steps[max((index for index, step in enumerate(steps) if isinstance(step, Loop)), default=-1) + 1 :]
-    tests = [step.node.test for step in inner if isinstance(step, Branches) and isinstance(step.node, cst.If)]
-    return {node.value for test in tests for node in subtree(test) if isinstance(node, cst.Name)} - {"self", "args"}
 
 
 # -- the protocol ------------------------------------------------------------------------------------------------------
@@ -140,12 +50,12 @@ def _steps_past_scaler(occurrence: Occurrence) -> bool:
         return False
     if _has_own_step(step):
         return False
-    states = [state for state in _states(run, step) if isinstance(state, Event) and state.kind is Kind.BACKWARD]
-    scaled = [state for state in states if _is_scaled(state)]
-    if not scaled or len(states) < len(_states(run, step)) or any(_is_idle(run, state.other) for state in scaled):
+    states = [state for state in states_of(run, step) if isinstance(state, Event) and state.kind is Kind.BACKWARD]
+    scaled = [state for state in states if is_scaled(state)]
+    if not scaled or len(states) < len(states_of(run, step)) or any(is_idle(run, state.other) for state in scaled):
         return False
     # Where the loss is scaled in one branch only, the other may be the way to this step.
-    return len(scaled) == len(states) or not any(_uses_scaled(event, step) for event in run.events)
+    return len(scaled) == len(states) or not any(uses_scaled(event, step) for event in run.events)
 
 
 def _has_own_step(step: Event) -> bool:
@@ -159,7 +69,7 @@ def backward_of(model: "Model", step: cst.CSTNode) -> cst.Call | None:
     """The one ``backward()`` of the same body whose gradients a step uses; ``None``: several, or elsewhere."""
     found: dict[int, cst.CSTNode] = {}
     for item in model.runs.at(step):
-        for state in _states(item.run, item.event):
+        for state in states_of(item.run, item.event):
             if not isinstance(state, Event) or state.frame is not item.event.frame:
                 return None
             node = model.runs.node_here(state)
@@ -186,7 +96,7 @@ def _is_never_updated(occurrence: Occurrence) -> bool:
     if run.is_cut or step.kind is not Kind.STEP or not goes_through_scaler(step) or step.other is None:
         return False
     loop = next((loop for loop in reversed(step.loops) if _has(loop, Kind.BACKWARD)), None)
-    if loop is None or _is_idle(run, step.other) or _has_fixed_scale(run, step.other):
+    if loop is None or is_idle(run, step.other) or _has_fixed_scale(run, step.other):
         return False
     if step.frame.model.calls_by_word.get("update") and _is_updated_by_name(step):
         return False
@@ -238,9 +148,9 @@ def _steps_unscaled_loss(occurrence: Occurrence) -> bool:
     run, step = occurrence.run, occurrence.event
     if run.is_cut or step.kind not in (Kind.STEP, Kind.MINIMIZE) or step.thing is None or step.other is None:
         return False
-    if _is_idle(run, step.other) or not goes_through_scaler(step):
+    if is_idle(run, step.other) or not goes_through_scaler(step):
         return False
-    states = _states(run, step)
+    states = states_of(run, step)
     return bool(states) and all(
         isinstance(state, Event) and state.kind is Kind.BACKWARD and _is_surely_plain(state) for state in states
     )
@@ -305,7 +215,7 @@ def _unscales_twice(occurrence: Occurrence) -> bool:
     run, call = occurrence.run, occurrence.event
     if run.is_cut or call.kind is not Kind.UNSCALE or call.thing is None or call.other is None:
         return False
-    if _is_idle(run, call.other):
+    if is_idle(run, call.other):
         return False
     paths = run.derived(("unscaling", call.thing, call.other), partial(_unscaling, run, call.thing, call.other))
     states = {state for state in paths.before(call) if state is None or not exclude_each_other(state, call)}
@@ -362,15 +272,20 @@ def _unscaling(run: Run, optimizer: Thing, scaler: Thing) -> Paths[Event | None]
     return Paths(run.steps, None, advance)
 
 
+def uses_scaled(event: Event, clip: Event) -> bool:
+    is_step = event.kind in (Kind.STEP, Kind.MINIMIZE) and goes_through_scaler(event)
+    return is_step and updates(event.frame, event.thing, clip.thing) is not False
+
+
 # -- what the gradients of a thing are ---------------------------------------------------------------------------------
 
 
-def _is_scaled(state: Event) -> bool:
+def is_scaled(state: Event) -> bool:
     """Whether an event leaves scaled gradients."""
     return state.kind is Kind.BACKWARD and state.other is not None
 
 
-def _states(run: Run, event: Event) -> set[_State]:
+def states_of(run: Run, event: Event) -> set[_State]:
     """In which states the gradients of an event's thing may be before it, ways that it excludes left out."""
     paths = run.derived(("scaling", event.thing), partial(_paths, run, event.thing))
     return {
@@ -408,12 +323,12 @@ _ENDING = (Kind.STEP, Kind.MINIMIZE, Kind.ZERO)
 
 def _mixed(state: _State) -> _State:
     """What gradients are to which others are added: whatever was done to them was done to a part only."""
-    return state if isinstance(state, Event) and state.kind in (Kind.UNKNOWN, Kind.WRITE_GRADIENT) else _MIXED
+    return state if isinstance(state, Event) and state.kind in (Kind.UNKNOWN, Kind.WRITE_GRADIENT) else MIXED
 
 
 def _is_alike(state: _State, backward: Event) -> bool:
     """Whether the gradients that are there already are scaled if, and only if, those that come are."""
-    return isinstance(state, Event) and state.kind is Kind.BACKWARD and _is_scaled(state) == _is_scaled(backward)
+    return isinstance(state, Event) and state.kind is Kind.BACKWARD and is_scaled(state) == is_scaled(backward)
 
 
 def _concerns(event: Event, target: Thing) -> bool:
@@ -432,7 +347,7 @@ def _may_unscale(event: Event, target: Thing | None) -> bool:
 # -- scalers that do nothing -------------------------------------------------------------------------------------------
 
 
-def _is_idle(run: Run, scaler: Thing | None) -> bool:
+def is_idle(run: Run, scaler: Thing | None) -> bool:
     """Whether a scaler is switched off where it is made, or its file computes in bfloat16 only."""
     made = maker(run.frame, scaler)
     for name in ("enabled", "enable"):
