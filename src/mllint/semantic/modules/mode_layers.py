@@ -103,6 +103,9 @@ def _made_by(current: ClassInfo | FunctionInfo) -> Iterator[_Parts]:
         yield _parts(info, info.node.body, _constructing(info))
         if _calls_what_it_is_given(info):
             yield _Parts(is_closed=False)
+    forward = current.method("forward")
+    if isinstance(current.instance(), Module) and (forward is None or forward.is_left_open):
+        yield _Parts(is_closed=False)  # one that derives from it makes more
 
 
 def _calls_what_it_is_given(info: ClassInfo) -> bool:

@@ -15,7 +15,7 @@ from mllint.syntax.shape import constant, dotted_path
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
-    from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
+    from mllint.semantic.names.definitions import ClassInfo
     from mllint.semantic.values import Value
 
 # What is done with a module before it is used: filling a container, giving weights their first values.
@@ -126,7 +126,7 @@ def _is_complete(definition: "ClassInfo") -> bool:
     if not members.has_only_plain_bases or "__getattr__" in definition.methods:
         return False
     forward = definition.method("forward")
-    if forward is None or _is_abstract(forward):
+    if forward is None or forward.is_left_open:
         return False
     return not (members.sets_computed_names or members.reads_computed_names or _has_weights_from_a_file(definition))
 
@@ -148,15 +148,6 @@ def _is_instance(definition: "ClassInfo", value: "Value | None") -> bool:
     if not isinstance(value, Module):
         return value is None
     return value.definition is not None and definition in value.definition.lineage
-
-
-def _is_abstract(method: "FunctionInfo") -> bool:
-    """Whether a method only raises, or does nothing."""
-    for line in method.node.body.body:
-        parts = line.body if isinstance(line, cst.SimpleStatementLine) else (line,)
-        if not all(isinstance(part, (cst.Pass, cst.Raise, cst.Expr)) for part in parts):
-            return False
-    return True
 
 
 def _makes_weights(place: Assignment) -> bool | None:

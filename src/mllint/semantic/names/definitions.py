@@ -113,6 +113,17 @@ class FunctionInfo:
         )
 
     @cached_property
+    def is_left_open(self) -> bool:
+        """Whether it is there to be overridden: it is abstract, only raises, or does nothing."""
+        if "abc.abstractmethod" in self.decorators:
+            return True
+        lines = [line.body if isinstance(line, cst.SimpleStatementLine) else (line,) for line in self.node.body.body]
+        statements = [statement for several in lines for statement in several]
+        if isinstance(statements[-1], cst.Raise):
+            return not self.scope.returns
+        return all(isinstance(statement, (cst.Pass, cst.Expr)) for statement in statements)
+
+    @cached_property
     def parameters(self) -> tuple[cst.Param, ...]:
         """The parameters that can be given by position, in order, ``self`` included."""
         return (*self.node.params.posonly_params, *self.node.params.params)
