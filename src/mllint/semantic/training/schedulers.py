@@ -13,7 +13,7 @@ from mllint.semantic.names.classes import PLAIN_BASES
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import Binding
 from mllint.semantic.names.uses import bound_by, uses
-from mllint.semantic.values import Function, Method, Symbol, Text
+from mllint.semantic.values import Function, Method, Object, Symbol, Text
 from mllint.syntax.shape import argument, has_star_arguments
 
 if TYPE_CHECKING:
@@ -74,12 +74,40 @@ def _words() -> frozenset[str]:
 def _makes_scheduler(model: "Model", call: cst.Call) -> str | None:
     """The framework whose scheduler a call makes."""
     callee = model.value(call.func)
+    if isinstance(callee, Function):
+        return _gives_scheduler(model, call, callee)
     if not isinstance(callee, Symbol):
         return None
     if _FROM_TRANSFORMERS.fullmatch(callee.name):
         return "torch"
     known = lookup.class_(callee.name)
     return None if known is None or known.kind != "scheduler" else lookup.framework_of(callee.name)
+
+
+def _gives_scheduler(model: "Model", call: cst.Call, callee: Function) -> str | None:
+    """The framework of the scheduler that a function of the project makes, and only gives back: it steps it nowhere."""
+    value, info = model.value(call), callee.definition
+    if not isinstance(value, Object) or value.kind != "scheduler" or value.call is None or not info.is_transparent:
+        return None
+    home = info.model
+    framework = lookup.framework_of(value.name)
+    if (
+        framework is None
+        or home.tree.parent(value.call) is None
+        or home.enclosing_function(value.call) is not info.node
+    ):
+        return None
+    parent = home.tree.parent(value.call)
+    if isinstance(parent, cst.Return):
+        return framework
+    bindings = bound_by(home, parent) if isinstance(parent, (cst.Assign, cst.AnnAssign)) else []
+    if len(bindings) != 1 or bindings[0].path or "." in bindings[0].key:
+        return None
+    is_kept = all(
+        isinstance(home.tree.parent(node), cst.Return) or _is_harmless(home, node, framework)
+        for node in uses(home, bindings[0])
+    )
+    return framework if is_kept else None
 
 
 def _judge(model: "Model", call: cst.Call, framework: str) -> NeverStepped | None:
