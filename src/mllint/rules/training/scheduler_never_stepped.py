@@ -43,9 +43,10 @@ for epoch in range(30):
 
 ## What it leaves alone
 
-Schedulers that are returned, kept in something, or given to anybody who may step them: a function, a trainer, another
-scheduler; attributes that other code may read; in Paddle optimizers that leave the file, `Model.fit`, which steps the
-scheduler itself, and files that speak of `_learning_rate`. A file in which no optimizer takes a step, and tests.
+Schedulers that are kept in something, or given to anybody who may step them: a function, a trainer, another scheduler;
+attributes that other code may read; in Paddle optimizers that leave the file, `Model.fit`, which steps the scheduler
+itself, and files that speak of `_learning_rate`. A file in which no optimizer takes a step, and tests. What a function
+of the project only makes and returns is followed to where that function is called.
 
 ## Fix safety
 
