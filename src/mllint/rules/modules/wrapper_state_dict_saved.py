@@ -33,8 +33,9 @@ torch.save(model.module.state_dict(), "model.pt")
 
 Files that are loaded back into a wrapped module, as code that resumes training does, and projects that take the prefix
 off somewhere. A module that is wrapped only under a condition is reported where the project loads what was saved into
-the bare module. `model.compile()` wraps nothing, nor does `torch.jit.script`, and the `DataParallel` of paddle adds no
-prefix. `AveragedModel` has a state of its own besides the module.
+the bare module, or loads files of any name into that class and saves none of it unwrapped. `model.compile()` wraps
+nothing, nor does `torch.jit.script`, and the `DataParallel` of paddle adds no prefix. `AveragedModel` has a state of
+its own besides the module.
 
 ## Fix safety
 

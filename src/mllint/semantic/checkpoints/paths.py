@@ -31,6 +31,11 @@ class Path:
         return _MARK not in self.text
 
     @cached_property
+    def is_blank(self) -> bool:
+        """Whether no letter of it is known."""
+        return not re.sub(f"{_MARK}[^{_MARK}]*{_MARK}", "", self.text).strip("./")
+
+    @cached_property
     def normal(self) -> str:
         """The path without needless parts."""
         return posixpath.normpath(self.text.replace("\\", "/")) if self.text else ""

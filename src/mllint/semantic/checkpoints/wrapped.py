@@ -23,6 +23,7 @@ from mllint.syntax.shape import dotted_path
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
+    from mllint.semantic.names.definitions import ClassInfo
 
 # Code that takes the prefix off, or looks for it: `k.replace("module.", "")`, `k[7:]`, `consume_prefix...`.
 _PREFIX_HANDLED = re.compile(
@@ -48,6 +49,7 @@ class WrappedSave:
     """
 
     call: cst.Call
+    call_model: "Model"
     receiver: cst.BaseExpression
     wrappers: tuple[str, ...]
     is_certain: bool
@@ -69,12 +71,14 @@ def wrapped_save(model: "Model", call: cst.Call) -> WrappedSave | None:
     # Asked first: where the state goes costs far more to tell.
     if not wrapped or any(wrappers != wrapped[0] for wrappers in wrapped):
         return None
+    if len(wrapped) < len(found) and _is_taken_out_beside(model, call.func.value):
+        return None
     for saved in model.surroundings.saved:
         for key, state in _states(saved.content):
             if state.place.node is call and state.place.model is model:
                 certain = len(wrapped) == len(found)
                 changed = not _is_unchanged(state)
-                return None if changed else WrappedSave(call, call.func.value, wrapped[0], certain, saved, key)
+                return None if changed else WrappedSave(call, model, call.func.value, wrapped[0], certain, saved, key)
     return None
 
 
@@ -132,6 +136,20 @@ def _takes_out(node: cst.BaseExpression) -> bool:
     return isinstance(node, cst.Attribute) and node.attr.value in attributes
 
 
+def _is_taken_out_beside(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether another branch of an ``if`` around a thing takes the module out of it: there it is wrapped, here not."""
+    branches = [item for item in model.tree.ancestors(node) if isinstance(item, (cst.If, cst.IfExp))]
+    path = dotted_path(node)
+    for prefix in WRAPPER_PREFIXES if branches else ():
+        for name in model.names_by_word.get(prefix.removesuffix("."), ()):
+            taken = model.tree.parent(name)
+            if isinstance(taken, cst.Attribute) and taken.attr is name and dotted_path(taken.value) == path:
+                around = list(model.tree.ancestors(taken))
+                if any(branch is item for branch in branches for item in around):
+                    return True
+    return False
+
+
 def _wrappers(value: object) -> tuple[str, ...] | None:
     if not isinstance(value, Module):
         return None
@@ -182,8 +200,15 @@ def _is_wrapped_later(load: Load) -> bool:
 
 
 def may_read(load: Load, save: WrappedSave) -> bool:
-    """Whether a load by the look of it reads what was saved: the same file, or an entry of the same name."""
-    return any(_is_of(Tracer(load.model).content(given), save) for given in (load.given, *_given_by_callers(load)))
+    """Whether a load by the look of it reads what was saved: the same file, or an entry of the same name.
+
+    A load in another file of a path that is not known reads what the project saves of that class, where all of it is
+    saved this way.
+    """
+    given = [Tracer(load.model).content(item) for item in (load.given, *_given_by_callers(load))]
+    if any(_is_of(content, save) for content in given):
+        return True
+    return any(_may_be_of(content, save) for content in given) and _is_of_the_class(load, save)
 
 
 def _given_by_callers(load: Load) -> list[cst.BaseExpression]:
@@ -193,6 +218,39 @@ def _given_by_callers(load: Load) -> list[cst.BaseExpression]:
     if function is None or len(bindings) != 1 or not isinstance(bindings[0].node, cst.Param):
         return []
     return passed_for(load.model, load.model.function_info(function), bindings[0].node)
+
+
+def _may_be_of(content: Content | None, save: WrappedSave) -> bool:
+    """Whether a file of which nothing is known but the entry that is read may be the one that was saved."""
+    if not isinstance(content, FromFile) or content.renames:
+        return False
+    path = read_path(content)
+    return (path is None or path.is_blank) and content.trail == (() if save.key is None else (save.key,))
+
+
+def _is_of_the_class(load: Load, save: WrappedSave) -> bool:
+    """Whether a load elsewhere is into the class, of which the files around surely save no bare module."""
+    here = save.call_model
+    classes = _classes(load.model, load.receiver)
+    if load.model is here or len(classes) != 1 or not classes <= _classes(here, save.receiver):
+        return False
+    for saved in here.surroundings.saved:
+        for _, state in _states(saved.content):
+            call = state.place.node
+            if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute):
+                return False
+            of = state.place.model, call.func.value
+            if all(wrappers == () for wrappers in wrappings(*of)) and classes & (_classes(*of) or classes):
+                return False
+    return True
+
+
+def _classes(model: "Model", node: cst.BaseExpression) -> set["ClassInfo"]:
+    """The classes of the project of which the module that an expression stands for may be."""
+    bindings = [binding for binding in model.reaching(node) if binding.kind is not BindingKind.NARROWED]
+    values = [binding.scope.model.binding_value(binding) for binding in bindings] or [model.value(node)]
+    found = [item for value in values if isinstance(value, Module) for item in (value, *value.others)]
+    return {item.definition for item in found if item.definition is not None}
 
 
 def _is_of(content: Content | None, save: WrappedSave) -> bool:
