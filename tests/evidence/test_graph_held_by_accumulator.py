@@ -116,6 +116,18 @@ def test_torch_numbers_and_detached_tensors_keep_nothing(torch: Any, keep: Any, 
     assert torch_epoch(torch, keep, backward) == (0, 0)
 
 
+@pytest.mark.parametrize("cut", [False, True])
+def test_torch_dict_in_a_list_keeps_the_graph_of_its_loss(torch: Any, cut: bool) -> None:
+    """``outputs.append(output)`` after ``output["loss"].backward()``, unless the entry was detached before."""
+
+    def append_as_entry(epoch: Epoch, loss: Any) -> None:
+        output = {"loss": loss.detach() if cut else loss}
+        epoch.kept += output.values()  # what a list of such dicts holds on to
+
+    nodes = torch_epoch(torch, append_as_entry, backward=True)[1]
+    assert nodes == (0 if cut else torch_epoch(torch, append, backward=False)[1])
+
+
 def test_torch_total_that_starts_as_a_plain_tensor_joins_the_graph(torch: Any) -> None:
     """``+=`` on a tensor works in place and still records what was added."""
 

@@ -1,7 +1,7 @@
 """## What it does
 
 Finds running totals and lists that keep tensors with their autograd graph from one iteration to the next:
-`total += loss`, `losses.append(loss)`.
+`total += loss`, `losses.append(loss)`, and `outputs.append(output)` after `output["loss"].backward()`.
 
 ## Why is this bad?
 
@@ -81,7 +81,7 @@ from mllint.edits import NodeFix, append_trailer, binds_trailers
 from mllint.rule import Finding, Rule
 from mllint.semantic.graph.accumulation import Accumulator
 from mllint.semantic.graph.additions import appended, augmented
-from mllint.semantic.graph.held_graphs import holds_graph, is_second_hand
+from mllint.semantic.graph.held_graphs import holds_graph, is_second_hand, spent_entry
 from mllint.semantic.graph.meters import fed
 from mllint.semantic.values import Tensor
 from mllint.syntax.shape import adds
@@ -135,5 +135,9 @@ def _finding(node: cst.CSTNode, accumulator: Accumulator, context: Context) -> I
     text = "..." if len(text) > 80 or "\n" in text else text if binds_trailers(part) else f"({text})"
     # A function that trains may give back no loss at all where it did nothing.
     trust = Applicability.UNSAFE if accumulator.comes_back_spent else Applicability.SAFE
+    entry = None if isinstance(value, Tensor) else spent_entry(accumulator)
+    if entry is not None:
+        yield Finding(node, message, f"detach `{context.text(entry)}` before, or add what is needed of it")
+        return
     fix = NodeFix(f"add `.{method}()`", append_trailer(part, f".{method}()"), trust)
     yield Finding(node, message, f"write `{text}.{method}()`", fix=(lambda: fix) if isinstance(value, Tensor) else None)

@@ -1,5 +1,6 @@
 """Values that are collected over the iterations of a loop, and what becomes of the collection."""
 
+import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -226,6 +227,15 @@ class Accumulator:
     def trains(self) -> bool:
         """Whether the loop runs a backward pass: what is kept beside it is kept for a report."""
         return bool(self._backward_calls)
+
+    @property
+    def adds_with_gradients(self) -> bool:
+        """Whether gradients are on where it is added: as far as is known, or since ``backward()`` works beside it."""
+        off = self.model.gradients.off(self.node)
+        if off is not None:
+            return not off
+        around = itertools.takewhile(lambda item: item is not self.loop, self.model.tree.ancestors(self.node))
+        return self.trains and not any(isinstance(item, cst.With) for item in around)
 
     @cached_property
     def _backward_calls(self) -> list[cst.Call]:

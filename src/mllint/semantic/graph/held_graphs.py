@@ -9,6 +9,7 @@ from mllint.semantic.expressions.hints import is_called_loss
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.graph.accumulation import MAX_STEPS, Accumulator
 from mllint.semantic.graph.additions import appended, augmented
+from mllint.semantic.graph.losses import loss_of
 from mllint.semantic.names.operands import operands, paths_in
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Function, Instance, Output, Tensor, Value
@@ -31,7 +32,7 @@ def holds_graph(accumulator: Accumulator) -> bool:
 def _is_attached(value: Value | None, accumulator: Accumulator) -> bool:
     """Whether what is added surely hangs on a graph, and the loop shows that nobody makes a loss of the collection."""
     if not isinstance(value, (Tensor, Output)) or value.attached is not True:
-        return _is_spent_loss(value, accumulator)
+        return _is_spent_loss(value, accumulator) or spent_entry(accumulator) is not None
     if accumulator.is_done_with or accumulator.runs_over_loader:
         return True
     if isinstance(value, Output) or not accumulator.is_in_loop:
@@ -47,10 +48,41 @@ def _is_spent_loss(value: Value | None, accumulator: Accumulator) -> bool:
     return (
         is_unknown
         and is_called_loss(accumulator.core)
-        and accumulator.model.gradients.off(accumulator.node) is False
+        and accumulator.adds_with_gradients
         and accumulator.is_done_with
         and not accumulator.may_be_cut
     )
+
+
+def spent_entry(accumulator: Accumulator) -> cst.BaseExpression | None:
+    """The entry or attribute of what is added on which the loop calls ``backward()``: ``out["loss"]`` of ``out``.
+
+    ``None`` where something is put in its place, or taken out of the thing.
+    """
+    model, added = accumulator.model, accumulator.added
+    calls = model.backward.calls_in(accumulator.loop) if isinstance(added, cst.Name) else []
+    if not calls or not accumulator.is_in_loop or not accumulator.adds_with_gradients or _is_altered(accumulator):
+        return None
+    for call in calls:
+        entry = loss_of(call)
+        thing = entry.value if isinstance(entry, (cst.Subscript, cst.Attribute)) else None
+        if isinstance(thing, cst.Name) and model.reaching(thing) and model.reaching(thing) == model.reaching(added):
+            return entry
+    return None
+
+
+def _is_altered(accumulator: Accumulator) -> bool:
+    """Whether the loop sets, deletes or takes out a part of the thing that is added, or calls a method of it."""
+    model, added = accumulator.model, accumulator.added
+    assert isinstance(added, cst.Name)
+    for name in model.names_in(added.value, model.scope_of(added)):
+        read = model.tree.parent(name)
+        if isinstance(read, (cst.Subscript, cst.Attribute)) and accumulator.loop in model.tree.ancestors(name):
+            around = model.tree.parent(read)
+            is_called = isinstance(read, cst.Attribute) and isinstance(around, cst.Call) and around.func is read
+            if is_called or isinstance(around, (cst.AssignTarget, cst.AugAssign, cst.Del)):
+                return True
+    return False
 
 
 def is_second_hand(accumulator: Accumulator) -> bool:
