@@ -158,6 +158,10 @@ class Context:
         """Whether ``target = ...`` in place of a statement rebinds the very thing that the code below reads."""
         return placement.can_be_rebound(self.model, target, statement)
 
+    def loses_gradient(self, target: cst.BaseExpression, statement: cst.CSTNode) -> bool:
+        """Whether ``target = ...`` in place of a statement may keep a gradient from getting to where it went."""
+        return placement.loses_gradient(self.model, target, statement)
+
     def library_of_nan(self, node: cst.BaseExpression) -> str | None:
         """Whose NaN an expression is: ``math``, ``numpy``, ``torch`` or ``paddle``; ``None`` when it is not one."""
         return nan.library_of_nan(self.model, node)

@@ -37,6 +37,8 @@ Keyword arguments, which raise by themselves.
 
 Safe: the assignment did nothing before, and the name leaves no doubt about what was meant. On a module of PyTorch,
 which has no such flag under any name, the method `requires_grad_` is called; on a layer of Paddle no fix is offered.
+Unsafe on tensors of PyTorch that are computed, which do not let their flag be changed, and where the flag is set on
+what may be no parameter: a tensor that needs a gradient cannot be changed in place or given to `numpy()`.
 
 ## References
 
@@ -52,7 +54,8 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, call_instead_of_assigning, rename_attribute
 from mllint.rule import Finding, Rule
-from mllint.semantic.values import ClassObject, Instance, Module, Other, Symbol
+from mllint.semantic.values import ClassObject, Instance, Module, Other, Output, Symbol, Tensor, Value
+from mllint.syntax.shape import constant
 
 rule = Rule(
     code="ML203",
@@ -101,8 +104,10 @@ def _finding(target: cst.Attribute, context: Context) -> Iterator[Finding]:
     if _is_own_field(target, typo, context):
         return
     message = f"`{typo}` is no gradient flag: the assignment has no effect"
-    if not isinstance(context.value(target.value), Module):
-        fix = NodeFix(f"rename to `{flag}`", (rename_attribute(target, flag),))
+    owner = context.value(target.value)
+    if not isinstance(owner, Module):
+        trust = Applicability.UNSAFE if _may_be_refused(target, owner, context) else Applicability.SAFE
+        fix = NodeFix(f"rename to `{flag}`", (rename_attribute(target, flag),), trust)
         yield Finding(target, message, f"write `{flag}`", fix=lambda: fix)
         return
     # A module has no such flag under the right name either.
@@ -115,6 +120,18 @@ def _finding(target: cst.Attribute, context: Context) -> Iterator[Finding]:
         f"set `{flag}` on every parameter of the module",
         fix=(lambda: _as_call(statement, target)) if called else None,
     )
+
+
+def _may_be_refused(target: cst.Attribute, owner: Value | None, context: Context) -> bool:
+    """Whether a tensor of PyTorch may not let its flag be changed, or may not be used as it is once the flag is set."""
+    if context.model.framework != "torch" or (isinstance(owner, Tensor) and owner.parameter):
+        return False
+    statement = context.statement(target)
+    value = statement.value if isinstance(statement, (cst.Assign, cst.AnnAssign)) else None
+    given = [element.value for element in value.elements] if isinstance(value, cst.Tuple) else [value]
+    if any(item is None or constant(item) is not False for item in given):
+        return True
+    return isinstance(owner, Output) or (isinstance(owner, Tensor) and owner.attached is True)
 
 
 def _as_call(statement: cst.CSTNode, target: cst.Attribute) -> NodeFix:

@@ -38,9 +38,10 @@ Lists and dicts that are asked for `np.nan`: they find the object that was put i
 ## Fix safety
 
 Safe where the operand is known: a tensor gets its framework's `isnan`, an array `np.isnan`, a number `math.isnan`;
-`!=` becomes `~` or `not` in front of it. Unsafe where it is not known: then the function follows the constant that was
-written, and that function may not take what the operand turns out to be. No fix is offered for `is` and `in` of an
-operand that is not known: who writes that often does so since there are strings or `None` beside the numbers.
+`!=` becomes `~` or `not` in front of it. Unsafe for an array of strings or objects, and where the operand is not known:
+then the function follows the constant that was written, and may not take what the operand turns out to be. No fix is
+offered for `is` and `in` of an operand that is not known: who writes that often does so since there are strings or
+`None` beside the numbers.
 
 ## References
 
@@ -58,6 +59,7 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, keep_only
 from mllint.rule import Finding, Rule
+from mllint.semantic.graph.nan import may_hold_objects
 from mllint.semantic.values import Array, Number, Tensor
 from mllint.syntax.comparison import may_compare_numbers
 from mllint.syntax.shape import last_word
@@ -171,8 +173,7 @@ def _finding(test: _Test, context: Context) -> Finding:
     before, after = f"{module}.isnan(", ").any()" if test.is_searched else ")"
     # `not` where the result is one truth value, `~` else; both bind as a comparison does, or closer.
     is_one = library == "math" or test.is_searched or isinstance(context.parent(test.whole), _CONDITIONS)
-    sign = "" if not test.negated else "not " if is_one else "~"
-    before = sign + before
+    before = (sign := "" if not test.negated else "not " if is_one else "~") + before
     if sign and isinstance(test.whole, cst.Call) and isinstance(context.parent(test.whole), _BINDS_CLOSER):
         before, after = f"({before}", f"{after})"
     text = context.text(test.operand)
@@ -194,5 +195,5 @@ def _library(test: _Test, context: Context) -> tuple[str, bool]:
     if isinstance(value, Tensor) and not value.or_number:
         return value.framework, True
     if isinstance(value, Array):
-        return "numpy", True
+        return "numpy", not may_hold_objects(context.model, test.operand)
     return ("math", True) if isinstance(value, Number) else (test.library, False)

@@ -45,8 +45,10 @@ On Paddle before 3.0 `x.to(...)` changes the tensor itself, so it is left alone 
 
 Safe for a plain name of this function or module that is not the variable of a loop over a list (there the assignment
 would be lost too), and for an attribute that is surely a plain tensor: a tensor cannot be assigned to a registered
-parameter. Unsafe for `detach()`, because code below may rely on the graph that is still there, and for a thing that is
-a tensor on one of several ways only.
+parameter. Unsafe for `detach()`, because code below may rely on the graph that is still there, for a thing that is
+a tensor on one of several ways only, for a leaf that needs a gradient (the name would be bound to another tensor, which
+no optimizer knows), and where gradients are switched off but the tensor has a graph. No fix is offered where nothing
+reads the name below: the caller's tensor was to be changed, and another name for it changes nothing.
 
 ## References
 
@@ -189,10 +191,13 @@ def _layer(call: cst.Call, context: Context) -> _Lost | None:
 def _finding(statement: cst.Expr, call: cst.Call, lost: _Lost, context: Context) -> Finding:
     operand, written = context.text(lost.operand).strip(), context.text(call)
     message = f"the result of `{lost.what}` is discarded"
-    if lost.trust is None or not context.can_be_rebound(lost.operand, statement):
+    trust = lost.trust
+    if trust is None or not context.can_be_rebound(lost.operand, statement):
         return Finding(call, message, "assign the result to a name of its own and use that")
     if "\n" in written or len(operand) + len(written) > 100:
         written = f"{context.text(call.func)}(...)"
-    fix = NodeFix("assign the result", (assign_result(statement, operand),), lost.trust)
+    if context.loses_gradient(lost.operand, statement):
+        trust = Applicability.UNSAFE
+    fix = NodeFix("assign the result", (assign_result(statement, operand),), trust)
     is_whole = statement.value is call and isinstance(lost.operand, (cst.Name, cst.Attribute))
     return Finding(call, message, f"write `{operand} = {written}`", (lambda: fix) if is_whole else None)

@@ -98,7 +98,10 @@ def check(node: cst.Subscript, context: Context) -> Iterator[Finding]:
     if _is_old_paddle(value, context) or is_for_one_version(context.model, node):
         return
     message = "index into a 0-d tensor raises `IndexError`"
-    if _is_number_meant(node, steps, context):
+    parent = context.parent(node)
+    if isinstance(parent, cst.Subscript) and parent.value is node:
+        yield Finding(node, message, f"write `{_short(tensor, context)}` without the indexes")
+    elif _is_number_meant(node, steps, context):
         written = f"`{_short(tensor, context)}.item()`"
         yield Finding(node, message, f"write {written}", fix=lambda: _item(node, tensor))
     else:

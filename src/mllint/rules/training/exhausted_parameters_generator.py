@@ -48,7 +48,9 @@ which it is not known whether they go through what they are given; loops that ma
 
 ## Fix safety
 
-Safe: a list of the same things in the same order, which can be gone through as often as one likes.
+Safe: a list of the same things in the same order, which can be gone through as often as one likes. Unsafe where
+anything else is done with the generator, which may not work on a list: `next(...)`, or what a function does that it is
+given to.
 
 ## References
 
@@ -99,6 +101,7 @@ def _fix(found: UsedUp) -> NodeFix | None:
     value = found.binding.value
     if value is None:
         return None
+    trust = Applicability.UNSAFE if found.may_need_generator else Applicability.SAFE
     if isinstance(value, cst.GeneratorExp) and len(value.lpar) == 1:
-        return NodeFix("make a list of it", (replace(value.lpar[0], "["), replace(value.rpar[0], "]")))
-    return NodeFix("make a list of it", wrap(value, "list(", ")"))
+        return NodeFix("make a list of it", (replace(value.lpar[0], "["), replace(value.rpar[0], "]")), trust)
+    return NodeFix("make a list of it", wrap(value, "list(", ")"), trust)

@@ -51,7 +51,8 @@ it that only these have: `zero_grad()` and `param_groups`, `state_dict()`.
 ## Fix safety
 
 Safe: the parentheses are added where the method can be called without arguments. The call that never happened happens
-from then on, as was meant. For a method that needs an argument (`scaler.step`) there is no fix.
+from then on, as was meant. Unsafe where the same method is also called in the same block. For a method that needs an
+argument (`scaler.step`) there is no fix.
 
 ## References
 
@@ -98,9 +99,20 @@ def check(module: cst.Module, context: Context) -> Iterator[Finding]:
             statement.value,
             f"`{shown}` is named but not called: nothing happens",
             f"write `{shown}()`" if method.needs_nothing else f"call `{shown}` with its arguments",
-            fix=_fix(statement.value) if method.needs_nothing else None,
+            fix=_fix(statement, statement.value, context) if method.needs_nothing else None,
         )
 
 
-def _fix(node: cst.Attribute) -> Callable[[], NodeFix]:
-    return lambda: NodeFix("add `()`", add_call_parentheses(node))
+def _fix(statement: cst.Expr, node: cst.Attribute, context: Context) -> Callable[[], NodeFix]:
+    trust = Applicability.UNSAFE if _is_called_beside(statement, node, context) else Applicability.SAFE
+    return lambda: NodeFix("add `()`", add_call_parentheses(node), trust)
+
+
+def _is_called_beside(statement: cst.Expr, node: cst.Attribute, context: Context) -> bool:
+    """Whether the same method of the same thing is called in the same block: the second call may not be wanted."""
+    block = context.parent(context.parent(statement) or statement)
+    return any(
+        dotted_path(call.func) == dotted_path(node)
+        and block is context.parent(context.parent(context.statement(call)) or call)
+        for call in context.model.calls_by_word.get(node.attr.value, ())
+    )

@@ -46,8 +46,8 @@ which cannot be looked into.
 
 ## Fix safety
 
-Safe where `backward()`, `zero_grad()` and `step()` are three statements in a row: the first two change places. No fix
-is offered elsewhere.
+Safe where `backward()`, `zero_grad()` and `step()` are three statements in a row, each on a line of its own: the first
+two change places. No fix is offered elsewhere.
 
 ## References
 
@@ -101,6 +101,9 @@ def _fix(call: cst.Call, step: cst.CSTNode, context: Context) -> NodeFix | None:
             ),
             cst.SimpleStatementLine(body=[cst.Expr() as cleared]),
         ):
-            edits = (replace(computed, context.text(cleared)), replace(cleared, context.text(computed)))
+            first, second = context.text(computed), context.text(cleared)
+            if "\n" in first + second:  # the indentation of further rows would be lost
+                return None
+            edits = (replace(computed, second), replace(cleared, first))
             return NodeFix("clear the gradients before `backward()`", edits)
     return None

@@ -6,7 +6,8 @@ import libcst as cst
 
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Function, Instance, Module
-from mllint.syntax.shape import dotted_path, string_literal
+from mllint.syntax.shape import dotted_path, last_word, string_literal
+from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -136,3 +137,10 @@ def _may_return(model: "Model", call: cst.Call, path: tuple[int | None, ...], st
         if part is not None and _may_be(definition.model, part, steps + 1):
             return True
     return False
+
+
+def may_hold_objects(model: "Model", array: cst.BaseExpression) -> bool:
+    """Whether an array is made of objects or strings, which `np.isnan` does not take."""
+    made = [binding.value for binding in model.reaching(array) if not binding.path] or [array]
+    parts = (part for item in made if isinstance(item, cst.Call) for part in subtree(item))
+    return any(isinstance(part, cst.SimpleString) or last_word(part) in ("object", "str", "None") for part in parts)

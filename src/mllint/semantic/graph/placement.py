@@ -7,9 +7,21 @@ import libcst as cst
 
 from mllint.semantic.files.testing import context_name, is_in_a_test
 from mllint.semantic.graph.additions import augmented
+from mllint.semantic.graph.leaves import is_leaf
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import without_narrowing
-from mllint.semantic.values import Batch, ClassObject, Elements, Instance, Module, Repeated, Symbol, Tensor, Text
+from mllint.semantic.values import (
+    Batch,
+    ClassObject,
+    Elements,
+    Instance,
+    Module,
+    Output,
+    Repeated,
+    Symbol,
+    Tensor,
+    Text,
+)
 from mllint.syntax.shape import dotted_path
 from mllint.syntax.walk import children
 
@@ -181,7 +193,8 @@ def can_be_rebound(model: "Model", target: cst.BaseExpression, statement: cst.CS
     """Whether ``target = ...`` in place of a statement rebinds the very thing that the code below reads."""
     if isinstance(target, cst.Name):
         bindings = without_narrowing(model.reaching(target))
-        return bool(bindings) and all(_keeps(model, binding, target, statement) for binding in bindings)
+        is_kept = bool(bindings) and all(_keeps(model, binding, target, statement) for binding in bindings)
+        return is_kept and not _is_read_nowhere_else(model, target, bindings, statement)
     if isinstance(target, cst.Subscript):
         held = model.value(target.value)
         return not (isinstance(held, Elements) and not held.mutable) and not isinstance(held, Repeated)
@@ -200,6 +213,38 @@ def _keeps(model: "Model", binding: Binding, target: cst.BaseExpression, stateme
     if binding.kind is BindingKind.LOOP and not isinstance(model.binding_value(binding), Batch):
         return is_read_below(model, target, statement)
     return True
+
+
+def _is_read_nowhere_else(model: "Model", target: cst.Name, bindings: list[Binding], statement: cst.CSTNode) -> bool:
+    """Whether a name of a function is read for the last time by a statement, which no loop brings back to it."""
+    function = model.scope_of(statement).node
+    if not isinstance(function, cst.FunctionDef) or is_read_below(model, target, statement):
+        return False
+    loops = [item for item in model.tree.ancestors(statement) if isinstance(item, (cst.For, cst.While))]
+    if any(not _is_within(model, binding.node, loop) for loop in loops for binding in bindings):
+        return False
+    # A function further in may read it, and be called below.
+    scopes = (model.scope_of(name).node for name in model.names_by_word.get(target.value, ()))
+    return not any(holder is not function and _is_within(model, holder, function) for holder in scopes)
+
+
+def _is_within(model: "Model", node: cst.CSTNode, holder: cst.CSTNode) -> bool:
+    return node is holder or any(ancestor is holder for ancestor in model.tree.ancestors(node))
+
+
+def loses_gradient(model: "Model", target: cst.BaseExpression, statement: cst.CSTNode) -> bool:
+    """Whether ``target = ...`` in place of a statement may keep a gradient from getting to where it went.
+
+    So it is with a leaf, and with a graph that the statement does not go on with since gradients are switched off.
+    """
+    value = model.value(target)
+    if not isinstance(value, (Tensor, Output)):
+        return False
+    if isinstance(value, Tensor) and (value.parameter or is_leaf(model, target)):
+        return True
+    if model.gradients.inside(statement) != "off" or (isinstance(value, Tensor) and value.attached is False):
+        return False
+    return any(model.gradients.inside(binding.node) != "off" for binding in model.reaching(target))
 
 
 def _lets_assign(owner: Instance | Module, name: str) -> bool:

@@ -30,13 +30,15 @@ _LAZY_WORDS = ("filter", "map", "zip", "enumerate", "chain", "from_iterable", "i
 class UsedUp(NamedTuple):
     """A generator that is gone through again: its binding, the first consumer, and the place of the second.
 
-    ``again`` is true where both are the same place, in a loop.
+    ``again`` is true where both are the same place, in a loop. ``may_need_generator``: something is done with it that
+    may not work on a list, `next(...)` before all.
     """
 
     binding: Binding
     first: Consumer
     second: cst.BaseExpression
     again: bool
+    may_need_generator: bool = False
 
 
 def used_up(model: "Model") -> Iterator[UsedUp]:
@@ -46,7 +48,15 @@ def used_up(model: "Model") -> Iterator[UsedUp]:
         if len(bindings) == 1 and not bindings[0].path and bindings[0].kind is not BindingKind.AUGMENTED:
             found = _used_up(model, bindings[0])
             if found is not None:
-                yield found
+                yield found._replace(may_need_generator=_may_need_generator(model, found.binding))
+
+
+def _may_need_generator(model: "Model", binding: Binding) -> bool:
+    """Whether anything is done with what is bound but to go through it, as one can with a list."""
+    return any(
+        consumer(model, node) is None and not isinstance(model.tree.parent(node), cst.ComparisonTarget)
+        for node in uses(model, binding)
+    )
 
 
 def _statements(model: "Model") -> Iterator[cst.Assign | cst.AnnAssign]:
