@@ -69,6 +69,11 @@ class Context:
         """The node's source text, outer parentheses included."""
         return self._tree.module.code_for_node(node) if self._places is None else self._places.text(node)
 
+    def short_text(self, node: cst.CSTNode) -> str:
+        """The node's source text as a message shows it: ``...`` where it is long, or takes several rows."""
+        text = self.text(node).strip()
+        return text if len(text) <= 60 and text.isprintable() else "..."
+
     def comments(self, node: cst.CSTNode) -> "list[str]":
         """The comments right above the line of a simple statement and behind it; none where whitespace is not read.
 

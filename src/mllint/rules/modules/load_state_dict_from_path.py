@@ -81,12 +81,10 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     module, import_edit = context.need_import(receiver.framework or "torch")
     edits = wrap(given.value, f"{module}.load(", ")")
     fix = NodeFix("load the file", edits if import_edit is None else (*edits, import_edit))
-    path = context.text(given.value).strip()
-    path = path if len(path) <= 60 and "\n" not in path else "..."
     yield Finding(
         call,
         f"`{method}` is given a path instead of a state dict",
-        f"write `{method}({module}.load({path}))`",
+        f"write `{method}({module}.load({context.short_text(given.value)}))`",
         fix=lambda: fix,
     )
 

@@ -173,11 +173,11 @@ def _finding(test: _Test, context: Context) -> Finding:
     before, after = f"{module}.isnan(", ").any()" if test.is_searched else ")"
     # `not` where the result is one truth value, `~` else; both bind as a comparison does, or closer.
     is_one = library == "math" or test.is_searched or isinstance(context.parent(test.whole), _CONDITIONS)
-    before = (sign := "" if not test.negated else "not " if is_one else "~") + before
+    sign = "" if not test.negated else "not " if is_one else "~"
+    before = sign + before
     if sign and isinstance(test.whole, cst.Call) and isinstance(context.parent(test.whole), _BINDS_CLOSER):
         before, after = f"({before}", f"{after})"
-    text = context.text(test.operand)
-    text = text if len(text) <= 60 and text.isprintable() else "..."
+    text = context.short_text(test.operand)
     shown = f"`{before}{text}{after}`"
     if test.can_fix and (is_certain or test.is_searched or not test.by_identity):
         edits = (*keep_only(test.whole, test.operand, before, after), *([import_edit] if import_edit else []))

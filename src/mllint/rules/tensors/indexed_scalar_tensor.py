@@ -100,13 +100,13 @@ def check(node: cst.Subscript, context: Context) -> Iterator[Finding]:
     message = "index into a 0-d tensor raises `IndexError`"
     parent = context.parent(node)
     if isinstance(parent, cst.Subscript) and parent.value is node:
-        yield Finding(node, message, f"write `{_short(tensor, context)}` without the indexes")
+        yield Finding(node, message, f"write `{context.short_text(tensor)}` without the indexes")
     elif _is_number_meant(node, steps, context):
-        written = f"`{_short(tensor, context)}.item()`"
+        written = f"`{context.short_text(tensor)}.item()`"
         yield Finding(node, message, f"write {written}", fix=lambda: _item(node, tensor))
     else:
         fix = NodeFix("drop the index", (replace_between(node.value, node, ""),))
-        yield Finding(node, message, f"write `{_short(node.value, context)}` without the index", fix=lambda: fix)
+        yield Finding(node, message, f"write `{context.short_text(node.value)}` without the index", fix=lambda: fix)
 
 
 def _is_number_meant(node: cst.Subscript, steps: frozenset[str], context: Context) -> bool:
@@ -115,11 +115,6 @@ def _is_number_meant(node: cst.Subscript, steps: frozenset[str], context: Contex
     if isinstance(parent, cst.Attribute):  # loss[0].item()
         return False
     return bool(steps & {"data", "detach", "numpy"}) or context.wants_number(node)
-
-
-def _short(node: cst.BaseExpression, context: Context) -> str:
-    text = context.text(node).strip()
-    return text if len(text) <= 60 and "\n" not in text else "..."
 
 
 def _is_scalar(value: Value | None, base: Value | None, steps: frozenset[str]) -> bool:
