@@ -114,7 +114,7 @@ def modules_of_optimizer(frame: Frame, optimizer: Thing | None) -> tuple[Thing |
     for root in optimizer.roots:
         for binding in makers_of(root, optimizer.path):
             given = _modules_given(frame, binding)
-            found += [seen_from(root, module) for module in given] if optimizer.path else given
+            found += [seen_from(frame, root, module) for module in given] if optimizer.path else given
     return tuple(dict.fromkeys(found)) or (None,)
 
 
@@ -169,11 +169,11 @@ def makers_of(root: Binding | ClassInfo, path: tuple[str, ...]) -> tuple[Binding
     return () if definition is None else makers_of(definition, path)
 
 
-def seen_from(root: Binding | ClassInfo, thing: Thing | None) -> Thing | None:
+def seen_from(frame: Frame, root: Binding | ClassInfo, thing: Thing | None) -> Thing | None:
     """What a method of a class calls ``self.net``, as it is known where the instance is."""
     if thing is None or not all(isinstance(item, ClassInfo) for item in thing.roots):
         return thing
-    return Thing(frozenset({root}), thing.path)
+    return frame.known_as(Thing(frozenset({root}), thing.path))
 
 
 def _modules_given(frame: Frame, binding: Binding) -> list[Thing | None]:

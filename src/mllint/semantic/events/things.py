@@ -16,7 +16,7 @@ from mllint.semantic.expressions.imports import origins
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo, is_receiver
 from mllint.semantic.names.scopes import Binding, BindingKind, Scope
 from mllint.semantic.names.uses import bound_by
-from mllint.semantic.values import Value
+from mllint.semantic.values import Instance, Module, Value
 from mllint.syntax.iteration import sources
 from mllint.syntax.shape import argument, dotted_path, fingerprint, has_star_arguments, subscript_index
 
@@ -307,6 +307,9 @@ class Frame:
     def _of_instance(self, holder: Thing, name: str, steps: int) -> Thing:
         """An attribute of a thing; where the class only ever gives it another one's name, that one: ``self.net``."""
         own = holder.part(f".{name}")
+        given = self._given_to_maker(holder, name, steps)
+        if given is not None:
+            return given
         owner = next(iter(holder.roots))
         if holder.path or len(holder.roots) != 1 or not isinstance(owner, ClassInfo):
             return own
@@ -320,6 +323,60 @@ class Frame:
         frame = Frame(binding.scope.model, binding.scope.model.function_info(function), receiver=holder)
         behind = frame.thing(binding.value, steps - 2)
         return behind if behind is not None and behind.roots == holder.roots and behind != own else own
+
+    def known_as(self, thing: Thing) -> Thing:
+        """A thing by the name that this run has for it: an attribute may be what its object was given."""
+        if not thing.path or not thing.path[0].startswith("."):
+            return thing
+        known = self._of_instance(Thing(thing.roots), thing.path[0][1:], _MAX_STEPS)
+        for step in thing.path[1:]:
+            known = known.part(step)
+        return known
+
+    def _given_to_maker(self, holder: Thing, name: str, steps: int) -> Thing | None:
+        """What an object was given where it was made, and keeps as an attribute: the net of ``Evaluator(net).net``."""
+        made = self._making(holder)
+        definition = None if made is None else made[1].definition
+        constructor = None if definition is None else definition.method("__init__")
+        if made is None or definition is None or constructor is None:
+            return None
+        kept = [item for item in definition.assignments(name) if not is_nothing(item)]
+        if len(kept) != 1 or kept[0].scope is not constructor.scope or kept[0].path or kept[0].value is None:
+            return None
+        home, _, call = made
+        if home.runs(constructor) or not isinstance(kept[0].value, (cst.Name, cst.Call)):
+            return None
+        inner = Frame(constructor.model, constructor, home, call, holder)
+        thing = inner.thing(kept[0].value, steps - 2)
+        return None if thing is None or constructor.scope in _scopes(thing) or thing.may_be(holder) else thing
+
+    def _making(self, holder: Thing) -> "tuple[Frame, Instance | Module, cst.Call] | None":
+        """The call that makes an object of a class of the project, what it makes, and the run in which it stands."""
+        owner = next(iter(holder.roots))
+        if len(holder.roots) != 1 or len(holder.path) != isinstance(owner, ClassInfo):
+            return None
+        if isinstance(owner, ClassInfo):
+            if not holder.path[0].startswith("."):
+                return None
+            makers = [item for item in owner.assignments(holder.path[0][1:]) if not is_nothing(item)]
+        else:
+            makers = [owner]
+        binding = makers[0] if len(makers) == 1 else None
+        if binding is None or binding.path or binding.kind is not BindingKind.ASSIGN:
+            return None
+        value = binding.scope.model.binding_value(binding) if isinstance(binding.value, cst.Call) else None
+        if not isinstance(value, (Instance, Module)) or not isinstance(binding.value, cst.Call):
+            return None
+        model, receiver = binding.scope.model, None
+        home: Frame | None = self
+        while home is not None and (home.function is None or home.function.scope is not binding.scope):
+            home = home.captured or home.caller
+        if home is None:
+            function = model.enclosing_function(binding.node)
+            if isinstance(owner, ClassInfo):
+                receiver = Thing(frozenset({owner}))
+            home = Frame(model, None if function is None else model.function_info(function), receiver=receiver)
+        return home, value, binding.value
 
     def _element(self, iterable: cst.BaseExpression, path: tuple[int | None, ...], steps: int) -> Thing | None:
         """Each element of what is run over: ``for optimizer in self.optimizers``, ``enumerate``, ``zip``, ``items``."""
@@ -355,6 +412,10 @@ class Frame:
         if not holder.path and any(isinstance(value, (cst.List, cst.Tuple)) for value in made):
             return None  # of things that have names of their own
         return holder.part(_EVERY)
+
+
+def _scopes(thing: Thing) -> list[Scope]:
+    return [root.scope for root in thing.roots if isinstance(root, Binding)]
 
 
 def place_in_returns(function: FunctionInfo, binding: Binding) -> tuple[int, ...] | None:

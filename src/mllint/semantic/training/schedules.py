@@ -72,7 +72,9 @@ def _steps_of_optimizer(run: Run, scheduler: Thing) -> tuple[Event, ...]:
     if made is not None:
         given = argument(made[2], 0, "optimizer")
         optimizers.add(None if given is None else seen_from_maker(run, made[0], given.value))
-    names = {seen_from(root, item) for item in optimizers for root in scheduler.roots if scheduler.path} | optimizers
+    names = {
+        seen_from(frame, root, item) for item in optimizers for root in scheduler.roots if scheduler.path
+    } | optimizers
     return tuple(
         event
         for event in updates
