@@ -108,9 +108,14 @@ class Frame:
         if isinstance(node, cst.Name):
             given = self._given(node)
             return None if given is None else given[0].value(given[1])
-        if isinstance(node, cst.Attribute) and self.model.value(node.value) is None:
+        if not isinstance(node, cst.Attribute):
+            return None
+        if self.model.value(node.value) is None:
             return attribute(self.model, self.value(node.value), node.attr.value)
-        return None
+        # `self.net` of an evaluator: what it was given where it was made
+        holder = self.thing(node.value) if self.receiver is not None and isinstance(node.value, cst.Name) else None
+        kept = None if holder is None else self._kept(holder, node.attr.value)
+        return kept[0].value(kept[1]) if kept is not None and isinstance(kept[1], cst.Name) else None
 
     def _given(self, node: cst.Name) -> "tuple[Frame, cst.BaseExpression] | None":
         """What the caller gives for the parameter that a name stands for."""
@@ -335,20 +340,30 @@ class Frame:
 
     def _given_to_maker(self, holder: Thing, name: str, steps: int) -> Thing | None:
         """What an object was given where it was made, and keeps as an attribute: the net of ``Evaluator(net).net``."""
+        kept = self._kept(holder, name)
+        thing = None if kept is None else kept[0].thing(kept[1], steps - 2)
+        if kept is None or thing is None or thing.may_be(holder):
+            return None
+        function = kept[0].function
+        is_inner = any(
+            function is not None and root.scope is function.scope for root in thing.roots if isinstance(root, Binding)
+        )
+        return None if is_inner else thing
+
+    def _kept(self, holder: Thing, name: str) -> "tuple[Frame, cst.BaseExpression] | None":
+        """What the constructor of an object gives an attribute, the only one to do so, and the run of it."""
         made = self._making(holder)
         definition = None if made is None else made[1].definition
         constructor = None if definition is None else definition.method("__init__")
         if made is None or definition is None or constructor is None:
             return None
-        kept = [item for item in definition.assignments(name) if not is_nothing(item)]
-        if len(kept) != 1 or kept[0].scope is not constructor.scope or kept[0].path or kept[0].value is None:
+        bound = [item for item in definition.assignments(name) if not is_nothing(item)]
+        if len(bound) != 1 or bound[0].scope is not constructor.scope or bound[0].path or made[0].runs(constructor):
             return None
-        home, _, call = made
-        if home.runs(constructor) or not isinstance(kept[0].value, (cst.Name, cst.Call)):
+        value = bound[0].value
+        if not isinstance(value, (cst.Name, cst.Call)):
             return None
-        inner = Frame(constructor.model, constructor, home, call, holder)
-        thing = inner.thing(kept[0].value, steps - 2)
-        return None if thing is None or constructor.scope in _scopes(thing) or thing.may_be(holder) else thing
+        return Frame(constructor.model, constructor, made[0], made[2], holder), value
 
     def _making(self, holder: Thing) -> "tuple[Frame, Instance | Module, cst.Call] | None":
         """The call that makes an object of a class of the project, what it makes, and the run in which it stands."""
@@ -412,10 +427,6 @@ class Frame:
         if not holder.path and any(isinstance(value, (cst.List, cst.Tuple)) for value in made):
             return None  # of things that have names of their own
         return holder.part(_EVERY)
-
-
-def _scopes(thing: Thing) -> list[Scope]:
-    return [root.scope for root in thing.roots if isinstance(root, Binding)]
 
 
 def place_in_returns(function: FunctionInfo, binding: Binding) -> tuple[int, ...] | None:
