@@ -26,6 +26,8 @@ def torch_module(torch: Any) -> Any:
             self.unconverted = nn.Parameter(torch.ones(2)).float()
             self.register_buffer("buffer", torch.ones(2))
             self.register_buffer("unsaved", torch.ones(2), persistent=False)
+            self.register_buffer("later", None)
+            self.later = torch.ones(2)
 
     return Holder()
 
@@ -35,8 +37,8 @@ REGISTERED = ["parameter", "frozen", "unmoved", "unconverted"]
 
 def test_torch_what_is_registered(torch_module: Any) -> None:
     assert [name for name, _ in torch_module.named_parameters()] == REGISTERED
-    assert list(torch_module.state_dict()) == [*REGISTERED, "buffer"]
-    assert [name for name, _ in torch_module.named_buffers()] == ["buffer", "unsaved"]
+    assert list(torch_module.state_dict()) == [*REGISTERED, "buffer", "later"]
+    assert [name for name, _ in torch_module.named_buffers()] == ["buffer", "unsaved", "later"]
 
 
 def test_torch_plain_tensors_stay_where_they_are(torch_module: Any) -> None:

@@ -6,7 +6,7 @@ import libcst as cst
 
 from mllint.knowledge import lookup
 from mllint.semantic.expressions import picked
-from mllint.semantic.names.classes import Members
+from mllint.semantic.names.classes import Members, Role
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Array, Elements, Function, Member, Nothing, Output, Repeated, Tensor
@@ -84,15 +84,23 @@ def _is_kept_on_cpu(method: "FunctionInfo", name: str, steps: int) -> bool:
         del method.model.remembered[asked]
 
 
-def is_set_on_cpu(members: Members, name: str, steps: int) -> bool:
+def is_set_on_cpu(members: Members, name: str, steps: int, *, or_parameter: bool = False) -> bool:
+    """Whether an attribute holds nothing but tensors made on the CPU while the module is set up.
+
+    ``or_parameter``: on another way it may be a parameter instead.
+    """
     setting_up = members.reachable("__init__") - members.reachable("forward")
     found = False
     for place in members.assignments(name):
+        if or_parameter and place.role is Role.PARAMETER:
+            continue
+        if place.setter is not None:
+            return False  # what is assigned to a buffer is one, also where it was `None` before
         if place.value is not None and isinstance(place.model.value(place.value), Nothing):
             continue
         if place.value is None and isinstance(place.node, cst.AnnAssign):
             continue  # only declared
-        if place.method is None or place.method not in setting_up or place.setter is not None:
+        if place.method is None or place.method not in setting_up:
             return False
         if isinstance(place.node, cst.AugAssign):
             continue  # an operation in place

@@ -204,7 +204,7 @@ def _gives_another(model: "Model", call: cst.Call, method: str) -> bool:
 
 def stays_behind(members: Members, name: str) -> bool:
     """Whether a tensor that is made on the CPU meets the input in ``forward``, and nobody moves it there."""
-    if not is_set_on_cpu(members, name, MAX_STEPS):
+    if not is_set_on_cpu(members, name, MAX_STEPS, or_parameter=True):
         return False
     setting_up = members.reachable("__init__") - members.reachable("forward")
     fates = {(fate(read.method.model, read.node, MAX_STEPS), read.method in setting_up) for read in members.reads(name)}
