@@ -163,6 +163,10 @@ class Context:
         """Whether ``target = ...`` in place of a statement rebinds the very thing that the code below reads."""
         return placement.can_be_rebound(self.model, target, statement)
 
+    def is_made_there(self, call: cst.Call) -> bool:
+        """Whether ``x.to(device)`` moves what was made on that very device."""
+        return placement.is_made_there(self.model, call)
+
     def loses_gradient(self, target: cst.BaseExpression, statement: cst.CSTNode) -> bool:
         """Whether ``target = ...`` in place of a statement may keep a gradient from getting to where it went."""
         return placement.loses_gradient(self.model, target, statement)

@@ -52,7 +52,8 @@ print(total / 100)
 Totals that need their graph: those on which `backward()` is called, or from which something is computed on which it
 is. Loops under `no_grad` or `inference_mode`, also where only the caller is. Loops that neither call `backward()` nor
 run over a data loader, unless they stand in a function that calls `eval()` or only prints the total: a sum of the
-losses of several heads is one loss. Tests, whose few losses live no longer than they do.
+losses of several heads is one loss. Sums over the parameters of a model that begin right before the loop. Tests, whose
+few losses live no longer than they do.
 
 A value that is called a loss counts as attached where it goes into what `backward()` is called on, even if nothing else
 is known of it.

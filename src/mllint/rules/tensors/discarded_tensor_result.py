@@ -31,9 +31,9 @@ images = images.to("cuda")
 
 Modules, optimizers, and everything that is not known to be a tensor, unless the method exists on tensors alone
 (`masked_fill`, `unsqueeze`), or it is given another shape by its own (`x.view(x.shape[0], -1)`). Calls with `out=` or
-`inplace=True`. Tensors that are made in the same statement (`torch.zeros(1).cuda()` starts CUDA). Statements that are
-there to raise: under `pytest.raises`, alone in a `try`, a module that a test compiles with `torch.jit.script`, a
-function that is the last a test calls.
+`inplace=True`. `x.to(device)` where `x` was made on that `device`. Tensors that are made in the same statement
+(`torch.zeros(1).cuda()` starts CUDA). Statements that are there to raise: under `pytest.raises`, alone in a `try`, a
+module that a test compiles with `torch.jit.script`, a function that is the last a test calls.
 
 A thing that is a tensor on one of the ways that lead to the statement is reported, unless on another it is known to be
 something that such a method changes: a module, for `sort()` a list. (An `embedding: Tensor | None = None` that was made
@@ -125,6 +125,8 @@ def _method(call: cst.Call, context: Context) -> _Lost | None:
     if root is None and isinstance(receiver, cst.Call) and isinstance(context.value(receiver), Module):
         return _function(receiver, context)  # nn.DataParallel(model).cuda()
     if root is None:
+        return None
+    if context.is_made_there(call):
         return None
     value = context.value(receiver)
     is_sure = gives_new(context.model, value, name, context.paddle_version)

@@ -49,8 +49,8 @@ class Classifier(nn.Module):
 
 Layers without weights, such as `nn.ReLU()(x)` and `nn.LayerNorm(8, elementwise_affine=False)(x)`; losses; layers that
 are made once, in the first call (`if self.head is None:`, `hasattr`, a flag that is set), or kept in a list or dict;
-layers whose weights are set where they are made, or that are handed on; Paddle's static graphs, where the program keeps
-the parameters.
+layers whose weights are set where they are made, or that are handed on; a `BatchNorm` without running statistics, which
+is made to normalize; Paddle's static graphs, where the program keeps the parameters.
 
 ## Fix safety
 

@@ -69,7 +69,7 @@ from mllint.semantic.training.schedulers import never_stepped
 
 rule = Rule(
     code="ML309",
-    message="this scheduler is never stepped: the learning rate stays as it is",
+    message="this scheduler is never stepped: it changes no learning rate",
     help="call its `step()`, after the optimizer's",
     frameworks=frozenset({"torch", "paddle"}),
     since="0.1.0",
@@ -89,6 +89,6 @@ def check(module: cst.Module, context: Context) -> Iterator[Finding]:
         else:
             yield Finding(
                 found.call,
-                f"`{found.key}` is never stepped: the learning rate stays as it is",
+                f"`{found.key}` is never stepped: it changes no learning rate",
                 f"call `{found.key}.step()`, after the optimizer's",
             )

@@ -41,8 +41,8 @@ for _ in range(100):
 ## What it leaves alone
 
 The `zero_grad()` of another optimizer or of another module, as GAN trainings have it; gradients that are computed
-again, or written by hand, before the step; steps that on some path find gradients; everything that comes after a call
-which cannot be looked into.
+again, or written by hand, before the step; steps that on some path find gradients; steps of another optimizer that may
+compute them, from losses or a closure; everything that comes after a call which cannot be looked into.
 
 ## Fix safety
 

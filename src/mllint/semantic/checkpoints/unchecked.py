@@ -20,7 +20,7 @@ from mllint.semantic.checkpoints.tracing import Tracer
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Function, Module, Object, Value
 from mllint.syntax.shape import dotted_path
-from mllint.syntax.walk import children
+from mllint.syntax.walk import children, subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -189,7 +189,7 @@ def _is_selecting(function: Value | None, depth: int) -> bool:
 
 
 def _is_written_under_condition(use: cst.BaseExpression, model: "Model") -> bool:
-    """Whether a use is ``for ...: if ...: use[k] = v``."""
+    """Whether a use is ``for ...: if ...: use[k] = v``, or stands below ``if ...: continue`` there."""
     item = model.tree.parent(use)
     if not isinstance(item, cst.Subscript) or item.value is not use:
         return False
@@ -198,6 +198,13 @@ def _is_written_under_condition(use: cst.BaseExpression, model: "Model") -> bool
     is_conditional = False
     for ancestor in model.tree.ancestors(item):
         if isinstance(ancestor, cst.For):
-            return is_conditional
+            return is_conditional or any(_skips_round(statement) for statement in ancestor.body.body)
         is_conditional = is_conditional or isinstance(ancestor, cst.If)
     return False
+
+
+def _skips_round(statement: cst.CSTNode) -> bool:
+    """Whether a statement of a loop is ``if ...: continue``."""
+    if not isinstance(statement, cst.If):
+        return False
+    return any(isinstance(part, cst.Continue) for part in subtree(statement.body))

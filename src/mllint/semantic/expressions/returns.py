@@ -1,12 +1,13 @@
 """What one call of a function gives back, where that depends on the options it is called with."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from mllint.semantic.expressions.passed_graph import with_graph_of_arguments
 from mllint.semantic.names.scopes import BindingKind
-from mllint.semantic.values import Function, Mapping, Nothing, Value, join
+from mllint.semantic.values import Function, Mapping, Nothing, Output, Tensor, Value, join
 from mllint.syntax.shape import argument, constant, string_literal
 
 if TYPE_CHECKING:
@@ -23,7 +24,10 @@ def returned_to(caller: "Model", call: cst.Call, function: Function) -> Value | 
     info = function.definition
     found = info.model.returned(info)
     if found is not None:
-        return with_graph_of_arguments(caller, call, info, found)
+        given = with_graph_of_arguments(caller, call, info, found)
+        if isinstance(given, (Tensor, Output)) and given.attached and caller.gradients.off(call) is True:
+            return replace(given, attached=None)  # computed without gradients, unless it was there before
+        return given
     if len(info.scope.returns) < 2 or not info.is_transparent or not info.is_plain:
         return None
     possible = [item for item in info.scope.returns if not _is_passed_by(caller, item, info, call, function)]

@@ -19,6 +19,8 @@ from mllint.syntax.walk import subtree
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
+_PARAMETERS = frozenset({"parameters", "named_parameters"})
+
 
 def holds_graph(accumulator: Accumulator) -> bool:
     """Whether what is added surely hangs on a graph that nobody needs any more."""
@@ -26,7 +28,36 @@ def holds_graph(accumulator: Accumulator) -> bool:
         _is_attached(accumulator.model.value(accumulator.added), accumulator)
         and not accumulator.needs_graph
         and not is_test_code(accumulator.model)
+        and not _adds_without_graph(accumulator)
+        and not _adds_up_parameters(accumulator)
     )
+
+
+def _adds_without_graph(accumulator: Accumulator) -> bool:
+    """Whether ``total += loss`` runs without gradients, or adds to a dict, which raises. A list holds what it gets."""
+    model, node = accumulator.model, accumulator.node
+    if isinstance(node, cst.Call) or (isinstance(node, cst.AugAssign) and isinstance(node.value, cst.List)):
+        return False
+    made = (binding.value for binding in model.reaching(accumulator.target) if binding.node is not node)
+    return model.gradients.off(node) is True or any(isinstance(value, (cst.Dict, cst.DictComp)) for value in made)
+
+
+def _adds_up_parameters(accumulator: Accumulator) -> bool:
+    """Whether a sum over the parameters of a model is meant, which begins right before the loop over them."""
+    loop, model = accumulator.loop, accumulator.model
+    call = loop.iter if isinstance(loop, cst.For) else None
+    if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute) or "." in accumulator.key:
+        return False
+    if call.func.attr.value not in _PARAMETERS:
+        return False
+    begun = [binding for binding in model.reaching(accumulator.target) if binding.node is not accumulator.node]
+    return bool(begun) and all(_round_of(model, binding.node) is _round_of(model, loop) for binding in begun)
+
+
+def _round_of(model: "Model", node: cst.CSTNode) -> cst.CSTNode | None:
+    """The innermost loop or function around a node."""
+    kinds = (cst.For, cst.While, cst.FunctionDef)
+    return next((item for item in model.tree.ancestors(node) if isinstance(item, kinds)), None)
 
 
 def _is_attached(value: Value | None, accumulator: Accumulator) -> bool:

@@ -23,7 +23,7 @@ from mllint.semantic.values import (
     Text,
 )
 from mllint.syntax.shape import dotted_path
-from mllint.syntax.walk import children
+from mllint.syntax.walk import children, subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -230,6 +230,24 @@ def _is_read_nowhere_else(model: "Model", target: cst.Name, bindings: list[Bindi
 
 def _is_within(model: "Model", node: cst.CSTNode, holder: cst.CSTNode) -> bool:
     return node is holder or any(ancestor is holder for ancestor in model.tree.ancestors(node))
+
+
+def is_made_there(model: "Model", call: cst.Call) -> bool:
+    """Whether ``x.to(device)`` moves what was made on that very device: ``x = zeros(3, device=device)``."""
+    if not isinstance(call.func, cst.Attribute) or call.func.attr.value != "to" or len(call.args) != 1:
+        return False
+    device = dotted_path(call.args[0].value)
+    bound = [binding.value for binding in model.reaching(call.func.value) if not binding.path]
+    return (
+        device is not None
+        and bool(bound)
+        and all(value is not None and any(_is_given_device(part, device) for part in subtree(value)) for value in bound)
+    )
+
+
+def _is_given_device(node: cst.CSTNode, device: str) -> bool:
+    is_device = isinstance(node, cst.Arg) and node.keyword is not None and node.keyword.value == "device"
+    return is_device and dotted_path(node.value) == device  # type: ignore[attr-defined]
 
 
 def loses_gradient(model: "Model", target: cst.BaseExpression, statement: cst.CSTNode) -> bool:

@@ -73,6 +73,9 @@ def _matters(model: "Model", call: cst.Call, drops: bool) -> bool:
     known = None if value.name is None else lookup.class_(value.name)
     if known is not None and (known.kind == "loss" or lookup.layer_state(value.name or "") is None):
         return False
+    statistics = argument(call, None, "track_running_stats")
+    if statistics is not None and constant(statistics.value) is False:
+        return False  # meant as a function that normalizes
     if not is_fresh(model, call) or any(
         arg.keyword is not None and arg.keyword.value in _GIVES_WEIGHTS for arg in call.args
     ):

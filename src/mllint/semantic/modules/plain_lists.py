@@ -11,7 +11,7 @@ from mllint.semantic.names.classes import Members
 from mllint.semantic.names.uses import bound_by, uses
 from mllint.semantic.values import Tensor
 from mllint.syntax.iteration import handed_on
-from mllint.syntax.shape import dotted_path, subscript_index
+from mllint.syntax.shape import dotted_path, integer_literal, subscript_index
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -27,6 +27,8 @@ def tensors_stay_behind(members: Members, name: str) -> bool:
         if place.method is None or place.method not in setting_up or not isinstance(place.value, _DISPLAYS):
             return False
         elements = list(_elements(place.value))
+        if any(_is_empty(element) for element in elements):
+            return False  # a place that is filled later
         if not all(_is_plain(place.model, element) for element in elements):
             return False
         found = found or bool(elements)
@@ -53,6 +55,14 @@ def _elements(display: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
             yield display.elt
         case cst.DictComp():
             yield display.value
+
+
+def _is_empty(node: cst.BaseExpression) -> bool:
+    """Whether a tensor is made with no elements: ``torch.empty(0)``, ``torch.tensor([])``."""
+    if not isinstance(node, cst.Call) or not node.args:
+        return False
+    first = node.args[0].value
+    return integer_literal(first) == 0 or (isinstance(first, (cst.List, cst.Tuple)) and not first.elements)
 
 
 def _is_plain(model: "Model", node: cst.BaseExpression) -> bool:

@@ -210,11 +210,17 @@ def _paths(run: Run, step: Event) -> "Paths[_State]":
                 return _FULL if state == _FULL else None
             case Kind.ZERO if state == _FULL and _clears(event, step):
                 return event
-            case Kind.STEP if event.concerns(step.thing):
+            case Kind.STEP if event.concerns(step.thing) or _computes_by_itself(event):
                 return None
         return state
 
     return Paths(run.steps, None, advance)
+
+
+def _computes_by_itself(event: Event) -> bool:
+    """Whether a step may compute gradients: it is given losses or a closure, or a class of the project defines it."""
+    is_given = isinstance(event.node, cst.Call) and bool(event.node.args) and event.other is None
+    return is_given or _clears_by_itself(event)
 
 
 def _clears(event: Event, step: Event) -> bool:
