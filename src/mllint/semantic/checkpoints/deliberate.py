@@ -20,6 +20,7 @@ MAX_PARTS = 60
 """How many parts of an expression, and of what its names are bound to, are looked at."""
 
 _DOWNLOADING = ("url", "download")
+_READING = frozenset({"torch.load", "paddle.load"})
 
 
 def is_download(load: Load) -> bool:
@@ -39,6 +40,19 @@ def _parts(load: Load) -> Iterator[cst.CSTNode]:
         if isinstance(part, cst.BaseExpression):
             pending += _bound(part, load.model)
         pending += children(part)
+
+
+def is_given_by_object(load: Load) -> bool:
+    """Whether the dict is what a method of an object gives of which nothing is known, and no file is read for it.
+
+    So the parts of several models come back as one.
+    """
+    bound = list(_bound(load.given, load.model)) or [load.given]
+    calls = [value for value in bound if isinstance(value, cst.Call) and isinstance(value.func, cst.Attribute)]
+    if len(calls) < len(bound) or any(load.model.value(call.func) is not None for call in calls):
+        return False
+    made = (part for part in _parts(load) if isinstance(part, cst.Call))
+    return not any(load.model.qualified_name(call.func) in _READING for call in made)
 
 
 def _downloads(call: cst.Call) -> bool:

@@ -7,6 +7,7 @@ import libcst as cst
 from mllint.semantic.checkpoints.contents import Content, FromFile, Record, State, Whole
 from mllint.semantic.checkpoints.deliberate import (
     is_download,
+    is_given_by_object,
     is_handed_in,
     is_made_of_module,
     is_one_of_several,
@@ -45,7 +46,7 @@ def is_unchecked(load: Load) -> bool:
         return False
     if content is None and isinstance(load.given, cst.Attribute):
         return False  # a part that somebody has put aside
-    if content is None and (is_one_of_several(load) or is_made_of_module(load)):
+    if content is None and (is_one_of_several(load) or is_made_of_module(load) or is_given_by_object(load)):
         return False
     if is_download(load) or is_handed_in(load) or is_strict_otherwise(load) or is_shown_both(load):
         return False

@@ -11,19 +11,22 @@ from mllint.semantic.events.made_anew import is_made_in
 from mllint.semantic.events.owners import maker, modules_of_optimizer
 from mllint.semantic.events.steps import Event, Kind, Loop, events
 from mllint.semantic.graph.data_sources import yields_data
-from mllint.semantic.names.definitions import ClassInfo
+from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.training.guards import exclude_each_other
 from mllint.semantic.training.nearby import clears_beside, word_before, word_behind
 from mllint.semantic.training.paths import Paths
 from mllint.semantic.training.runs import Occurrence, Run
-from mllint.semantic.values import Instance, Object
-from mllint.syntax.shape import dotted_path, integer_literal
+from mllint.semantic.values import Function, Instance, Object
+from mllint.syntax.shape import dotted_path, integer_literal, last_word
+from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
 
 _CLEARING = ("zero_grad", "clear_grad", "clear_gradients", "zero_")
+_MAX_FUNCTIONS = 20
+"""Into how many functions a call is followed that a run leaves out."""
 # `agent.network.zero_grad()`: of what another object keeps.
 _CLEARS_PART = re.compile(rb"\b(?!self\b)\w+(?:\.\w+)+\.(?:zero_grad|clear_grad|clear_gradients)\(")
 
@@ -153,7 +156,7 @@ def _may_clear(event: Event, step: Event) -> bool:
     """Whether an event may clear the gradients that an optimizer steps with."""
     optimizer = step.thing
     if event.kind is Kind.UNKNOWN:
-        return event.concerns(optimizer)
+        return event.concerns(optimizer) or _speaks_of_clearing(event)
     if event.kind not in (Kind.ZERO, Kind.WRITE_GRADIENT) or exclude_each_other(event, step):
         return False
     if event.thing is None or optimizer is None or event.thing.may_be(optimizer):
@@ -165,6 +168,26 @@ def _may_clear(event: Event, step: Event) -> bool:
         other = modules_of_optimizer(event.frame, event.thing)
         return None in mine or None in other or bool(set(mine) & set(other))
     return None in mine or any(module is not None and module.may_be(event.thing) for module in mine)
+
+
+def _speaks_of_clearing(event: Event) -> bool:
+    """Whether a call that was not followed any further is of a function that clears, by its name or what it calls."""
+    callee = event.node.func if isinstance(event.node, cst.Call) else None
+    if callee is None or last_word(callee) in _CLEARING:
+        return callee is not None
+    pending = [event.frame.value(callee)]
+    seen: list[FunctionInfo] = []
+    while pending and len(seen) < _MAX_FUNCTIONS:
+        value = pending.pop()
+        if not isinstance(value, Function) or value.definition in seen:
+            continue
+        info = value.definition
+        seen.append(info)
+        parts = list(subtree(info.node))
+        if any(isinstance(part, cst.Name) and part.value in _CLEARING for part in parts):
+            return True
+        pending += [info.model.value(part.func) for part in parts if isinstance(part, cst.Call)]
+    return False
 
 
 # -- cleared too early -------------------------------------------------------------------------------------------------

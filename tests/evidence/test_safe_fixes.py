@@ -1,0 +1,104 @@
+"""Programs that work keep working after `--fix`: what they give stays the same but for the mistake."""
+
+from typing import Any
+
+import pytest
+
+from mllint import fix_source
+
+pytestmark = pytest.mark.evidence
+
+START = """import torch
+from torch import nn
+from torch.nn.utils import clip_grad_norm_
+
+torch.manual_seed(0)
+"""
+# Each leaves `result`, which is the same before and after.
+UNCHANGED = {
+    "a leaf that an optimizer holds": """
+weight = torch.ones(3, requires_grad=True)
+optimizer = torch.optim.SGD([weight], lr=0.5)
+weight.mul(2)
+weight.sum().backward()
+optimizer.step()
+result = weight.tolist()
+""",
+    "a graph that goes on behind no_grad": """
+def train():
+    model = nn.Linear(2, 2)
+    output = model(torch.ones(1, 2))
+    with torch.no_grad():
+        output.clamp(0, 1)
+    output.mean().backward()
+    return model.weight.grad is not None
+
+result = train()
+""",
+    "flags of what is computed": """
+model = nn.Linear(2, 2)
+output = model(torch.ones(1, 2))
+output.require_grad = False
+indices = torch.arange(3)
+indices.require_grad = True
+kept = torch.ones(2)
+kept.require_grad = True
+result = [output.requires_grad, indices.sum().item(), kept.numpy().sum()]
+""",
+    "a generator that is asked for the next": """
+model = nn.Linear(2, 2)
+parameters = model.parameters()
+first = next(parameters)
+optimizer = torch.optim.SGD(parameters, lr=0.1)
+clip_grad_norm_(parameters, 1.0)
+result = len(optimizer.param_groups[0]["params"])
+""",
+    "a method that is also called": """
+model = nn.Linear(2, 2)
+loss = model(torch.ones(1, 2)).sum()
+loss.backward
+loss.backward()
+result = model.weight.grad.tolist()
+""",
+}
+CHANGED = {
+    "a tensor that is moved nowhere else": ("x = torch.ones(1, 3)\nx.squeeze(0)\nresult = list(x.shape)\n", [3]),
+    "a generator that is only gone through": (
+        """
+model = nn.Linear(2, 2)
+parameters = model.parameters()
+optimizer = torch.optim.SGD(parameters, lr=0.1)
+result = sum(parameter.numel() for parameter in parameters)
+""",
+        6,
+    ),
+    "a frozen parameter": (
+        """
+model = nn.Linear(2, 2)
+for parameter in model.parameters():
+    parameter.require_grad = False
+result = model.weight.requires_grad
+""",
+        False,
+    ),
+}
+
+
+def result_of(source: bytes) -> Any:
+    program: dict[str, Any] = {"__name__": "program"}
+    exec(compile(source, "program.py", "exec"), program)
+    return program["result"]
+
+
+@pytest.mark.parametrize("name", UNCHANGED)
+def test_what_works_is_left_as_it_is(torch: Any, name: str) -> None:
+    source = (START + UNCHANGED[name]).encode()
+    assert result_of(fix_source(source, path="program.py").data) == result_of(source)
+
+
+@pytest.mark.parametrize("name", CHANGED)
+def test_what_was_meant_happens(torch: Any, name: str) -> None:
+    program, meant = CHANGED[name]
+    source = (START + program).encode()
+    assert result_of(source) != meant
+    assert result_of(fix_source(source, path="program.py").data) == meant
