@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from mllint.semantic.events.things import Frame, Thing, is_nothing
+from mllint.semantic.events.places import is_nothing
+from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.names.definitions import ClassInfo
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import ClassObject, Function, Instance, Member, Module, Object, Symbol

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge import lookup
+from mllint.semantic.events.places import SAME, bound_to_call, is_nothing, place_in_returns, target_of, unpacked
 from mllint.semantic.expressions.attributes import attribute
 from mllint.semantic.expressions.imports import origins
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo, is_receiver
 from mllint.semantic.names.scopes import Binding, BindingKind, Scope
-from mllint.semantic.names.uses import bound_by
-from mllint.semantic.values import Instance, Module, Value
+from mllint.semantic.values import Function, Instance, Module, Value
 from mllint.syntax.iteration import sources
 from mllint.syntax.shape import argument, dotted_path, fingerprint, has_star_arguments, subscript_index
 
@@ -25,12 +25,6 @@ if TYPE_CHECKING:
 
 _MAX_STEPS = 24
 _EVERY = "[*]"
-# Methods that give the very object they are called on.
-_SAME = frozenset({
-    "to", "cuda", "cpu", "float", "half", "double", "bfloat16", "train", "eval", "requires_grad_", "apply", "to_empty",
-    "xpu", "npu", "share_memory",
-})  # fmt: skip
-# What runs over the elements of its only argument, with the place of the element in what it yields.
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +157,7 @@ class Frame:
 
     def _called(self, node: cst.Call, steps: int) -> Thing | None:
         """What a call hands through: ``net.to(device)``, ``DataParallel(net)``."""
-        if isinstance(node.func, cst.Attribute) and node.func.attr.value in _SAME:
+        if isinstance(node.func, cst.Attribute) and node.func.attr.value in SAME:
             return self.thing(node.func.value, steps - 1)
         name = self.model.qualified_name(node.func)
         if name is not None and node.args and lookup.wrapper(name) is not None:
@@ -259,7 +253,7 @@ class Frame:
             return None
         prefix = f"{function.self_name}."
         for key, bindings in scope.bindings.items():
-            value = None if len(bindings) != 1 else _unpacked(bindings[0])
+            value = None if len(bindings) != 1 else unpacked(bindings[0])
             if not key.startswith(prefix) or not isinstance(value, cst.Name):
                 continue
             if value.value == binding.key and scope.reaching(binding.key, value).bindings == (binding,):
@@ -278,14 +272,14 @@ class Frame:
         if frame is None or frame.function is None or frame.call is None or frame.caller is None:
             return None
         path = place_in_returns(frame.function, binding)
-        bound = None if path is None else _bound_to_call(frame.caller.model, frame.call, path)
+        bound = None if path is None else bound_to_call(frame.caller.model, frame.call, path)
         return None if bound is None else frame.caller._of_target(bound, steps)
 
     def _of_target(self, binding: Binding, steps: int) -> Thing | None:
         """The thing that a binding of this run's body binds."""
         if "." not in binding.key:
             return None if binding in self._running else self._remembered(binding, steps - 1)
-        target = _target_of(binding)
+        target = target_of(binding)
         holder = None if target is None else self.thing(target.value, steps - 1)
         return None if holder is None or target is None else holder.part(f".{target.attr.value}")
 
@@ -358,12 +352,25 @@ class Frame:
         if made is None or definition is None or constructor is None:
             return None
         bound = [item for item in definition.assignments(name) if not is_nothing(item)]
-        if len(bound) != 1 or bound[0].scope is not constructor.scope or bound[0].path or made[0].runs(constructor):
+        value = bound[0].value if len(bound) == 1 and not bound[0].path else None
+        if not isinstance(value, (cst.Name, cst.Call)) or made[0].runs(constructor):
             return None
-        value = bound[0].value
-        if not isinstance(value, (cst.Name, cst.Call)):
-            return None
-        return Frame(constructor.model, constructor, made[0], made[2], holder), value
+        run: Frame | None = Frame(constructor.model, constructor, made[0], made[2], holder)
+        while run is not None and run.function is not None and run.function.scope is not bound[0].scope:
+            run = run._of_base(holder)
+        return None if run is None else (run, value)
+
+    def _of_base(self, holder: Thing) -> "Frame | None":
+        """The run of the base class's constructor that this one calls: ``super().__init__(net)``."""
+        assert self.function is not None
+        for call in self.model.calls_by_word.get("__init__", ()):
+            is_super = isinstance(call.func, cst.Attribute) and isinstance(call.func.value, cst.Call)
+            if not is_super or self.model.enclosing_function(call) is not self.function.node:
+                continue
+            called = self.model.value(call.func)
+            if isinstance(called, Function) and not self.runs(called.definition):
+                return Frame(called.definition.model, called.definition, self, call, holder)
+        return None
 
     def _making(self, holder: Thing) -> "tuple[Frame, Instance | Module, cst.Call] | None":
         """The call that makes an object of a class of the project, what it makes, and the run in which it stands."""
@@ -427,63 +434,3 @@ class Frame:
         if not holder.path and any(isinstance(value, (cst.List, cst.Tuple)) for value in made):
             return None  # of things that have names of their own
         return holder.part(_EVERY)
-
-
-def place_in_returns(function: FunctionInfo, binding: Binding) -> tuple[int, ...] | None:
-    """Where every ``return`` of a function gives what a binding binds: ``()`` for all of it, or an index.
-
-    ``None`` where one of them does not, but for those that give nothing.
-    """
-    found: set[tuple[int, ...]] = set()
-    for statement in function.scope.returns:
-        value = statement.value
-        if value is None or (isinstance(value, cst.Name) and value.value == "None"):
-            continue
-        parts = value.elements if isinstance(value, cst.Tuple) else ()
-        places = [((), value), *(((index,), part.value) for index, part in enumerate(parts))]
-        here = [path for path, node in places if isinstance(node, cst.Name) and node.value == binding.key]
-        if len(here) != 1:
-            return None
-        found.add(here[0])
-    return found.pop() if len(found) == 1 else None
-
-
-def _bound_to_call(model: "Model", call: cst.Call, path: tuple[int, ...]) -> Binding | None:
-    """What an assignment binds to the result of a call, or to a part of it, also to ``build().to(device)``."""
-    node: cst.CSTNode = call
-    parent = model.tree.parent(node)
-    while isinstance(parent, cst.Attribute) and not path:
-        method = model.tree.parent(parent)
-        if parent.attr.value not in _SAME or not isinstance(method, cst.Call) or method.func is not parent:
-            return None
-        node, parent = method, model.tree.parent(method)
-    if not isinstance(parent, cst.Assign) or len(parent.targets) != 1:
-        return None
-    found = [item for item in bound_by(model, parent) if item.value is node and item.path == path]
-    return found[0] if len(found) == 1 else None
-
-
-def _target_of(binding: Binding) -> cst.Attribute | None:
-    """The attribute that an assignment binds."""
-    statement = binding.node
-    target: cst.CSTNode | None = statement.targets[0].target if isinstance(statement, cst.Assign) else None
-    if isinstance(target, (cst.Tuple, cst.List)) and len(binding.path) == 1 and binding.path[0] is not None:
-        target = target.elements[binding.path[0]].value
-    return target if isinstance(target, cst.Attribute) else None
-
-
-def _unpacked(binding: Binding) -> cst.BaseExpression | None:
-    """The expression that a binding binds, also of ``self.net, self.rate = net, rate``."""
-    value, path = binding.value, binding.path
-    if not path:
-        return value
-    if len(path) != 1 or path[0] is None or not isinstance(value, (cst.Tuple, cst.List)):
-        return None
-    return value.elements[path[0]].value if path[0] < len(value.elements) else None
-
-
-def is_nothing(binding: Binding) -> bool:
-    """Whether a binding only says that there is nothing yet: ``optimizer = None``, or a declared type."""
-    if isinstance(binding.value, cst.Name) and binding.value.value == "None" and binding.kind is not BindingKind.LOOP:
-        return True
-    return binding.kind is BindingKind.ANNOTATED and binding.value is None

@@ -9,8 +9,9 @@ import libcst as cst
 from mllint.semantic import flow
 from mllint.semantic.events.given import literal_rounds, truth
 from mllint.semantic.events.kinds import may_name_module, may_name_thing
+from mllint.semantic.events.places import is_nothing
 from mllint.semantic.events.steps import Around, Attempt, Branches, Event, Helper, Kind, Leave, Loop, Step, Within
-from mllint.semantic.events.things import Frame, Thing, is_nothing
+from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.values import Function, Instance, Module, Value
 from mllint.syntax.shape import constant, dotted_path

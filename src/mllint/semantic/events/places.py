@@ -1,0 +1,78 @@
+"""Where bindings stand: what an assignment binds, what is made of a call's result, what a ``return`` gives back."""
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.semantic.names.definitions import FunctionInfo
+from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.names.uses import bound_by
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+# Methods that give the very object they are called on.
+SAME = frozenset({
+    "to", "cuda", "cpu", "float", "half", "double", "bfloat16", "train", "eval", "requires_grad_", "apply", "to_empty",
+    "xpu", "npu", "share_memory",
+})  # fmt: skip
+
+
+def place_in_returns(function: FunctionInfo, binding: Binding) -> tuple[int, ...] | None:
+    """Where every ``return`` of a function gives what a binding binds: ``()`` for all of it, or an index.
+
+    ``None`` where one of them does not, but for those that give nothing.
+    """
+    found: set[tuple[int, ...]] = set()
+    for statement in function.scope.returns:
+        value = statement.value
+        if value is None or (isinstance(value, cst.Name) and value.value == "None"):
+            continue
+        parts = value.elements if isinstance(value, cst.Tuple) else ()
+        places = [((), value), *(((index,), part.value) for index, part in enumerate(parts))]
+        here = [path for path, node in places if isinstance(node, cst.Name) and node.value == binding.key]
+        if len(here) != 1:
+            return None
+        found.add(here[0])
+    return found.pop() if len(found) == 1 else None
+
+
+def bound_to_call(model: "Model", call: cst.Call, path: tuple[int, ...]) -> Binding | None:
+    """What an assignment binds to the result of a call, or to a part of it, also to ``build().to(device)``."""
+    node: cst.CSTNode = call
+    parent = model.tree.parent(node)
+    while isinstance(parent, cst.Attribute) and not path:
+        method = model.tree.parent(parent)
+        if parent.attr.value not in SAME or not isinstance(method, cst.Call) or method.func is not parent:
+            return None
+        node, parent = method, model.tree.parent(method)
+    if not isinstance(parent, cst.Assign) or len(parent.targets) != 1:
+        return None
+    found = [item for item in bound_by(model, parent) if item.value is node and item.path == path]
+    return found[0] if len(found) == 1 else None
+
+
+def target_of(binding: Binding) -> cst.Attribute | None:
+    """The attribute that an assignment binds."""
+    statement = binding.node
+    target: cst.CSTNode | None = statement.targets[0].target if isinstance(statement, cst.Assign) else None
+    if isinstance(target, (cst.Tuple, cst.List)) and len(binding.path) == 1 and binding.path[0] is not None:
+        target = target.elements[binding.path[0]].value
+    return target if isinstance(target, cst.Attribute) else None
+
+
+def unpacked(binding: Binding) -> cst.BaseExpression | None:
+    """The expression that a binding binds, also of ``self.net, self.rate = net, rate``."""
+    value, path = binding.value, binding.path
+    if not path:
+        return value
+    if len(path) != 1 or path[0] is None or not isinstance(value, (cst.Tuple, cst.List)):
+        return None
+    return value.elements[path[0]].value if path[0] < len(value.elements) else None
+
+
+def is_nothing(binding: Binding) -> bool:
+    """Whether a binding only says that there is nothing yet: ``optimizer = None``, or a declared type."""
+    if isinstance(binding.value, cst.Name) and binding.value.value == "None" and binding.kind is not BindingKind.LOOP:
+        return True
+    return binding.kind is BindingKind.ANNOTATED and binding.value is None
