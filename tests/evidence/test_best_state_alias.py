@@ -51,6 +51,18 @@ def test_torch_copy_restores_the_best_weights(torch: Any, keep: Any) -> None:
     assert torch_restored(torch, keep)
 
 
+@pytest.mark.parametrize("copied", [False, True])
+def test_torch_weights_that_are_written_into(torch: Any, copied: bool) -> None:
+    """Noise that is added to the weights is in what was kept of them, and is not taken back by loading that."""
+    model = torch.nn.Linear(2, 2)
+    before = model.weight.tolist()
+    kept = (COPIES["copy.deepcopy"] if copied else ALIASES["state_dict()"])(model)
+    for layer in model.modules():
+        layer.weight.data.add_(1.0)
+    model.load_state_dict(kept)
+    assert (model.weight.tolist() == before) is copied
+
+
 def test_torch_look_alikes_that_copy(torch: Any, tmp_path: pathlib.Path) -> None:
     """Saved at once, loaded into another module at once, or converted on the way."""
 
@@ -99,6 +111,17 @@ def test_paddle_alias_restores_the_last_weights(paddle: Any, keep: Any) -> None:
 @pytest.mark.parametrize("keep", COPIES.values(), ids=COPIES)
 def test_paddle_copy_restores_the_best_weights(paddle: Any, keep: Any) -> None:
     assert paddle_restored(paddle, keep)
+
+
+@pytest.mark.parametrize("copied", [False, True])
+def test_paddle_weights_that_are_written_into(paddle: Any, copied: bool) -> None:
+    layer = paddle.nn.Linear(2, 2)
+    before = layer.weight.tolist()
+    kept = (COPIES["copy.deepcopy"] if copied else ALIASES["state_dict()"])(layer)
+    for parameter in layer.parameters():
+        parameter.set_value(parameter + 1.0)
+    layer.set_state_dict(kept)
+    assert (layer.weight.tolist() == before) is copied
 
 
 def test_paddle_values_are_the_parameters_themselves(paddle: Any) -> None:

@@ -106,9 +106,12 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     where = "on the CPU `" if alias.only_on_cpu else "`"
     name = snapshot.key if len(snapshot.key) <= _LONGEST_NAME else snapshot.key.rpartition(".")[2][:_LONGEST_NAME]
     owner = "optimizer" if isinstance(context.value(call.func.value), Object) else "model"
+    goes_on = (
+        "what is written into them is in it, too" if snapshot.is_only_overwritten else "training goes on changing it"
+    )
     yield Finding(
         call,
-        f"{where}{name}` shares its tensors with the {owner}: training goes on changing it",
+        f"{where}{name}` shares its tensors with the {owner}: {goes_on}",
         f"write `copy.deepcopy({path}.state_dict())`",
         fix=lambda: _fix(alias, context),
     )

@@ -19,6 +19,7 @@
 ``wrapped``        state dicts of wrapped modules that are saved
 ``saving``         what is written to files, by whichever function
 ``resuming``       checkpoints from which a training resumes without the state of its optimizer
+``overwriting``    calls that write into the weights of a module by hand
 ``snapshots``      state dicts that are kept while what they belong to goes on changing
 =================  ==================================================================================================
 """

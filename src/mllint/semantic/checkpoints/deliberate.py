@@ -37,6 +37,8 @@ def _parts(load: Load) -> Iterator[cst.CSTNode]:
             return
         part = pending.pop()
         yield part
+        if isinstance(part, cst.Arg) and part.keyword is not None and part.keyword.value == "map_location":
+            continue  # where it is put says nothing of what it is
         if isinstance(part, cst.BaseExpression):
             pending += _bound(part, load.model)
         pending += children(part)

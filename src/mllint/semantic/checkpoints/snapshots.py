@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import libcst as cst
 
+from mllint.semantic.checkpoints.overwriting import WRITING, writes_into
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by, reads, uses
 from mllint.syntax.shape import argument, constant, dotted_path, string_literal, subscript_index
@@ -188,6 +189,12 @@ class Snapshot:
         """Whether what it is of is called in the file, or its mode is set, as is done with a model."""
         ways = (self.path, f"{self.path}.eval", f"{self.path}.train")
         return any(dotted_path(call.func) in ways for call in self.model.tree.by_type.get(cst.Call, ()))
+
+    @property
+    def is_only_overwritten(self) -> bool:
+        """Whether its owner changes because something is written into the weights, and not by training."""
+        words = (call.func.attr.value if isinstance(call.func, cst.Attribute) else "" for call in self._changes)
+        return bool(self._changes) and all(word in WRITING for word in words)
 
     @property
     def is_taken_in_loop(self) -> bool:
@@ -459,6 +466,8 @@ class Snapshot:
         if word in _LOADS:
             given = argument(call, 0, "state_dict")
             return receiver == self.path and given is not None and dotted_path(given.value) != self.key
+        if word in WRITING:
+            return writes_into(self.model, call, self.path)
         if not _TRAINING.search(word) or _OTHER.search(word):
             return False
         is_mode = word == "train" and all(constant(arg.value) in (True, False) for arg in call.args)
