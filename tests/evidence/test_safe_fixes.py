@@ -53,6 +53,20 @@ optimizer = torch.optim.SGD(parameters, lr=0.1)
 clip_grad_norm_(parameters, 1.0)
 result = len(optimizer.param_groups[0]["params"])
 """,
+    "an evaluation that calls what wants gradients": """
+def saliency(model, x):
+    x = x.clone().requires_grad_()
+    model(x).sum().backward()
+    return x.grad
+
+def report(model, test_loader):
+    model.eval()
+    for x in test_loader:
+        print(model(x).argmax(1))
+    return saliency(model, x).tolist()
+
+result = report(nn.Linear(2, 2), torch.utils.data.DataLoader(torch.ones(4, 2), 2))
+""",
     "a method that is also called": """
 model = nn.Linear(2, 2)
 loss = model(torch.ones(1, 2)).sum()

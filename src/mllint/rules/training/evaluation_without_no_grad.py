@@ -55,11 +55,13 @@ def evaluate(network: nn.Module, loader: DataLoader) -> float:
 Loops that are under `no_grad()` or `inference_mode()`, also in all of the functions that call them, in other files too,
 or under something that cannot be looked into. Loops with a word of gradients in them (`grad`, `autograd`,
 `requires_grad`, hooks): attacks, saliency maps, Fisher information. Loops whose results go into a `backward()` later.
-Models whose parameters are frozen. Trainings that a trainer of another framework runs.
+Models whose parameters are frozen, or whose class computes gradients itself, such as forces. Trainings that a trainer
+of another framework runs.
 
 ## Fix safety
 
-Safe: the decorator is put on the function where nothing else in it wants gradients.
+Safe: the decorator is put on the function where nothing else in it wants gradients, nor in the functions of the project
+that it calls. No fix is offered where one of these is there to be overridden.
 
 ## References
 

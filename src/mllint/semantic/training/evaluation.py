@@ -36,6 +36,8 @@ from mllint.semantic.training.training_modes import (
     FRESH,
     TRAIN,
     TRAINED,
+    called_functions,
+    computes_gradients,
     is_as_loaded,
     is_made_within,
     is_one,
@@ -306,10 +308,12 @@ def _written(forward: cst.CSTNode) -> str | None:
 
 def wants_no_gradients(model: "Model", function: cst.FunctionDef) -> bool:
     """Whether nothing in a function, nor in what it returns to its callers here, is used for gradients."""
-    if not model.function_info(function).is_plain:
+    called = called_functions(model, function)
+    if called is None or not model.function_info(function).is_plain:
         return False
-    return not any(
-        isinstance(item, cst.Name) and item.value in _GRADIENT_WORDS | _STEPPING for item in subtree(function.body)
+    words = _GRADIENT_WORDS | _STEPPING
+    return not any(isinstance(item, cst.Name) and item.value in words for item in subtree(function.body)) and not any(
+        says_gradients(info.node.body) for info in called
     )
 
 
@@ -431,8 +435,10 @@ def _is_frozen(found: _Round) -> bool:
 
 
 def _wants_gradients(found: _Round, words: frozenset[str] = _GRADIENT_WORDS) -> bool:
-    """Whether a word of gradients stands in the loop, or in a function of the project that is called from it."""
+    """Whether a word of gradients stands in the loop, or in a function of the project or a module called from it."""
     loop = found.found.loop
+    if any(computes_gradients(forward) for forward in found.forwards):
+        return True
     if all(records_graph(forward) is False for forward in found.forwards):
         words -= {"set_grad_enabled"}  # which is what switches them off
     bodies: dict[int, tuple[Frame, cst.CSTNode]] = {id(loop.node): (loop.frame, loop.node)}
