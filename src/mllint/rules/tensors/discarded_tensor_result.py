@@ -68,7 +68,7 @@ from mllint.edits import NodeFix, assign_result
 from mllint.knowledge import lookup
 from mllint.rule import Finding, Rule
 from mllint.semantic.expressions.hints import may_name_layer
-from mllint.semantic.expressions.new_results import NEW, gives_new, gives_new_on_some_way, takes_own_shape
+from mllint.semantic.expressions.new_results import NEW, gives_new, gives_new_on_some_way, gives_new_shape
 from mllint.semantic.files.testing import ends_a_test
 from mllint.semantic.values import Batch, Elements, Module, Output, Tensor
 from mllint.syntax.shape import detaches, discarded_calls, may_discard, writes_elsewhere
@@ -133,7 +133,7 @@ def _method(call: cst.Call, context: Context) -> _Lost | None:
     if not (
         is_sure
         or gives_new_on_some_way(context.model, receiver, name, context.paddle_version)
-        or (value is None and context.model.framework is not None and takes_own_shape(call))
+        or (value is None and gives_new_shape(context.model, call))
     ):
         return None
     returns = {fact.returns for fact in facts if fact is not None}

@@ -55,7 +55,12 @@ def gives_new(model: "Model", value: Value | None, name: str, paddle: tuple[int,
     return False
 
 
-def takes_own_shape(call: cst.Call) -> bool:
+def gives_new_shape(model: "Model", call: cst.Call) -> bool:
+    """Whether a thing that is not known surely has a new one made of it, of another shape."""
+    return model.framework is not None and (_takes_own_shape(call) or _is_shaped_alike(model, call))
+
+
+def _takes_own_shape(call: cst.Call) -> bool:
     """Whether something is given another shape by its own: ``x.view(x.shape[0], -1)``. All that has one gives a new
     thing then.
     """
@@ -67,6 +72,20 @@ def takes_own_shape(call: cst.Call) -> bool:
         for arg in call.args
         for part in subtree(arg.value)
     )
+
+
+def _is_shaped_alike(model: "Model", call: cst.Call) -> bool:
+    """Whether the function gives the same name what the same method of it gives: ``x = x.reshape(a, b)``."""
+    if not isinstance(call.func, cst.Attribute) or call.func.attr.value not in _SHAPING:
+        return False
+    path, function = dotted_path(call.func), model.enclosing_function(call)
+    for other in model.calls_by_word.get(call.func.attr.value, ()):
+        statement = model.tree.parent(other)
+        if path is not None and dotted_path(other.func) == path and isinstance(statement, cst.Assign):
+            targets = [dotted_path(target.target) for target in statement.targets]
+            if targets == [dotted_path(call.func.value)] and model.enclosing_function(other) is function:
+                return True
+    return False
 
 
 def gives_new_on_some_way(
