@@ -61,6 +61,7 @@ _GRADIENT_WORDS = frozenset({
     "register_full_backward_hook", "functional_call",
 })  # fmt: skip
 """Words of code that wants gradients of something."""
+_COMPUTING_WORDS = frozenset({"grad", "backward", "enable_grad", "jacobian", "hessian", "jvp", "vjp"})
 _STEPPING = frozenset({"step", "minimize", "zero_grad", "train_step", "optimizer", "fit"})
 
 
@@ -313,7 +314,7 @@ def wants_no_gradients(model: "Model", function: cst.FunctionDef) -> bool:
         return False
     words = _GRADIENT_WORDS | _STEPPING
     return not any(isinstance(item, cst.Name) and item.value in words for item in subtree(function.body)) and not any(
-        says_gradients(info.node.body) for info in called
+        says_gradients(info.node.body, _COMPUTING_WORDS) for info in called
     )
 
 
