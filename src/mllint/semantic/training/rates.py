@@ -1,11 +1,13 @@
 """Schedulers that are made to count epochs or batches, and stepped for the other."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from mllint.knowledge import lookup
+from mllint.semantic.events.owners import seen_from
 from mllint.semantic.events.steps import Event, Kind, Loop
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.graph.data_sources import yields_data
@@ -15,7 +17,7 @@ from mllint.semantic.training.schedules import construction_of, seen_from_maker,
 from mllint.semantic.values import Object
 from mllint.syntax.iteration import run_over
 from mllint.syntax.shape import argument, constant, dotted_path, integer_literal, last_word
-from mllint.syntax.walk import subtree
+from mllint.syntax.walk import children, subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -160,9 +162,16 @@ def _is_loop_over_data(loop: Loop) -> bool:
 
 
 def _is_cut_short(loop: Loop) -> bool:
-    """Whether something leaves a loop early: it may be written for one round."""
+    """Whether every round leaves a loop: it is written for one. A test may end it when enough rounds are done."""
     assert isinstance(loop.node, cst.For)
-    return any(isinstance(item, (cst.Break, cst.Return)) for item in subtree(loop.node.body))
+    pending: list[cst.CSTNode] = [loop.node.body]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, (cst.Break, cst.Return)):
+            return True
+        if not isinstance(item, (cst.If, cst.For, cst.While, cst.FunctionDef, cst.Lambda)):
+            pending += children(item)
+    return False
 
 
 def _mentions_length(binding: Binding, node: cst.BaseExpression, steps: int = 4, of_data: bool = False) -> bool:
@@ -215,28 +224,35 @@ def _is_bound_of(loop: Loop, binding: Binding, node: cst.BaseExpression, run: Ru
     if named is None:
         return False
     parts = [element.value for element in node.elements] if isinstance(node, (cst.List, cst.Tuple)) else [node]
-    return bool(parts) and all(_is_share_of(item, named, binding, run) for item in parts)
+    is_named = partial(_is_named, loop.frame, named, binding, run)
+    return bool(parts) and all(_is_share_of(item, is_named) for item in parts)
 
 
-def _is_share_of(node: cst.BaseExpression, named: Thing, binding: Binding, run: Run) -> bool:
+def _is_named(frame: Frame, named: Thing, binding: Binding, run: Run, node: cst.BaseExpression) -> bool:
+    """Whether an expression where a scheduler is made stands for a number that a run knows as ``named``."""
+    made = seen_from_maker(run, binding, node)
+    return made == named or any(seen_from(frame, root, made) == named for root in named.roots)
+
+
+def _is_share_of(node: cst.BaseExpression, is_number: Callable[[cst.BaseExpression], bool]) -> bool:
     """``epochs``, ``epochs // 2``, ``int(0.75 * epochs)``: at most the number itself."""
     if isinstance(node, (cst.Name, cst.Attribute)):
-        return seen_from_maker(run, binding, node) == named
+        return is_number(node)
     if (
         isinstance(node, cst.Call)
         and isinstance(node.func, cst.Name)
         and node.func.value in ("int", "round")
         and node.args
     ):
-        return _is_share_of(node.args[0].value, named, binding, run)
+        return _is_share_of(node.args[0].value, is_number)
     if isinstance(node, cst.BinaryOperation):
         if isinstance(node.operator, (cst.Divide, cst.FloorDivide)):
-            return isinstance(constant(node.right), (int, float)) and _is_share_of(node.left, named, binding, run)
+            return isinstance(constant(node.right), (int, float)) and _is_share_of(node.left, is_number)
         if isinstance(node.operator, cst.Multiply):
             for factor, other in ((node.left, node.right), (node.right, node.left)):
                 number = constant(factor)
                 if isinstance(number, (int, float)) and number <= 1:
-                    return _is_share_of(other, named, binding, run)
+                    return _is_share_of(other, is_number)
     return False
 
 

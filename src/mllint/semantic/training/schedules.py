@@ -108,8 +108,8 @@ def _scope_of(frame: Frame) -> object:
 def _learns_by(update: Event, scheduler: Thing) -> bool:
     """Whether a Paddle optimizer was given a scheduler for its learning rate."""
     assert update.thing is not None
-    makers = [maker for root in update.thing.roots for maker in makers_of(root, update.thing.path)]
-    for made in (item for maker in makers for item in makings(update.frame, maker)):
+    makers = [(root, maker) for root in update.thing.roots for maker in makers_of(root, update.thing.path)]
+    for root, made in ((root, item) for root, maker in makers for item in makings(update.frame, maker)):
         value = None if made is None else made.frame.value(made.call)
         if made is None or not isinstance(value, Object):
             continue
@@ -117,7 +117,8 @@ def _learns_by(update: Event, scheduler: Thing) -> bool:
         position = names.index("learning_rate") if "learning_rate" in names else None
         given = argument(made.call, position, "learning_rate")
         thing = None if given is None else made.frame.thing(given.value)
-        if thing is not None and thing.may_be(scheduler):
+        known = seen_from(update.frame, root, thing) if update.thing.path else thing
+        if thing is not None and known is not None and (thing.may_be(scheduler) or known.may_be(scheduler)):
             return True
     return False
 
