@@ -56,7 +56,7 @@ def train(network: nn.Module, loader: DataLoader, epochs: int) -> None:
 ## What it leaves alone
 
 Everything that these facts do not settle: numbers from a configuration, steps in a branch (`if step % 100 == 0:`),
-loops over batches that are left early, schedulers that are made in a way that cannot be seen.
+loops over batches that every round leaves, schedulers that are made in a way that cannot be seen.
 
 ## Fix safety
 
