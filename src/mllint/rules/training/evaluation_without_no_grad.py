@@ -78,7 +78,8 @@ from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, insert_before
 from mllint.rule import Finding, Rule
 from mllint.semantic.training.data_loops import may_evaluate
-from mllint.semantic.training.evaluation import evaluates_with_graph, trains_too, wants_no_gradients
+from mllint.semantic.training.evaluation import evaluates_with_graph, trains_too
+from mllint.semantic.training.wanted_gradients import wants_no_gradients
 
 rule = Rule(
     code="ML311",

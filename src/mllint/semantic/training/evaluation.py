@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.semantic.events.given import living
 from mllint.semantic.events.made_anew import is_made_in
 from mllint.semantic.events.steps import Event, Kind, Loop, events
 from mllint.semantic.events.things import Frame, Thing
@@ -36,8 +35,6 @@ from mllint.semantic.training.training_modes import (
     FRESH,
     TRAIN,
     TRAINED,
-    called_functions,
-    computes_gradients,
     is_as_loaded,
     is_made_within,
     is_one,
@@ -45,8 +42,9 @@ from mllint.semantic.training.training_modes import (
     modes_before,
     records_graph,
 )
+from mllint.semantic.training.wanted_gradients import GRADIENT_WORDS, computes_gradients, says_gradients
 from mllint.semantic.values import Elements, Mapping, Module
-from mllint.syntax.shape import constant, dotted_path, string_literal
+from mllint.syntax.shape import dotted_path, string_literal
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -55,14 +53,6 @@ if TYPE_CHECKING:
 _TRAINING = frozenset({
     Kind.BACKWARD, Kind.STEP, Kind.MINIMIZE, Kind.WRITE_GRADIENT, Kind.CLIP, Kind.SCALE, Kind.UNSCALE, Kind.FREEZE,
 })  # fmt: skip
-_GRADIENT_WORDS = frozenset({
-    "grad", "backward", "requires_grad", "requires_grad_", "enable_grad", "retain_grad", "stop_gradient",
-    "jacobian", "hessian", "jvp", "vjp", "volatile", "register_hook", "register_backward_hook", "set_grad_enabled",
-    "register_full_backward_hook", "functional_call",
-})  # fmt: skip
-"""Words of code that wants gradients of something."""
-_COMPUTING_WORDS = frozenset({"grad", "backward", "enable_grad", "jacobian", "hessian", "jvp", "vjp"})
-_STEPPING = frozenset({"step", "minimize", "zero_grad", "train_step", "optimizer", "fit"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +172,7 @@ def _may_train(found: _Round) -> bool:
     return all(
         forward.thing is not None and is_put_to_training(modes_before(run, forward.thing, forward))
         for forward in _asking_for_mode(found)
-    ) and not _wants_gradients(found, _GRADIENT_WORDS - {"volatile"})
+    ) and not _wants_gradients(found, GRADIENT_WORDS - {"volatile"})
 
 
 def is_put_to_training(modes: frozenset[str]) -> bool:
@@ -191,7 +181,7 @@ def is_put_to_training(modes: frozenset[str]) -> bool:
 
 
 def _is_in_training_mode(found: _Round) -> bool:
-    if found.found.run.is_cut or _wants_gradients(found, _GRADIENT_WORDS - {"volatile"}):
+    if found.found.run.is_cut or _wants_gradients(found, GRADIENT_WORDS - {"volatile"}):
         return False
     asking = _asking_for_mode(found)
     return bool(asking) and all(_trains_while_it_evaluates(found, forward) for forward in asking)
@@ -305,17 +295,6 @@ def _written(forward: cst.CSTNode) -> str | None:
     """The module of ``net(x)``, and of ``net.forward(x)``."""
     called = dotted_path(getattr(forward, "func", forward))
     return None if called is None else called.removesuffix(".forward")
-
-
-def wants_no_gradients(model: "Model", function: cst.FunctionDef) -> bool:
-    """Whether nothing in a function, nor in what it returns to its callers here, is used for gradients."""
-    called = called_functions(model, function)
-    if called is None or not model.function_info(function).is_plain:
-        return False
-    words = _GRADIENT_WORDS | _STEPPING
-    return not any(isinstance(item, cst.Name) and item.value in words for item in subtree(function.body)) and not any(
-        says_gradients(info.node.body, _COMPUTING_WORDS) for info in called
-    )
 
 
 # -- which loops and which forward passes ------------------------------------------------------------------------------
@@ -435,7 +414,7 @@ def _is_frozen(found: _Round) -> bool:
     )
 
 
-def _wants_gradients(found: _Round, words: frozenset[str] = _GRADIENT_WORDS) -> bool:
+def _wants_gradients(found: _Round, words: frozenset[str] = GRADIENT_WORDS) -> bool:
     """Whether a word of gradients stands in the loop, or in a function of the project or a module called from it."""
     loop = found.found.loop
     if any(computes_gradients(forward) for forward in found.forwards):
@@ -447,20 +426,6 @@ def _wants_gradients(found: _Round, words: frozenset[str] = _GRADIENT_WORDS) -> 
         if event.frame is not loop.frame and event.frame.function is not None:
             bodies[id(event.frame.function.node)] = (event.frame, event.frame.function.node)
     return any(says_gradients(body, words, frame) for frame, body in bodies.values())
-
-
-def says_gradients(body: cst.CSTNode, words: frozenset[str] = _GRADIENT_WORDS, frame: Frame | None = None) -> bool:
-    """Whether a word of gradients stands in some code, but not in ``requires_grad=False``, nor where a run never is."""
-    said = [item for item in subtree(body) if type(item) is cst.Name and item.value in words]
-    if said and frame is not None:
-        living_nodes = {id(item) for item in living(frame, body)}
-        said = [item for item in said if id(item) in living_nodes]
-    if not said:
-        return False
-    refused = {
-        id(item.keyword) for item in subtree(body) if isinstance(item, cst.Arg) and constant(item.value) is False
-    }
-    return any(id(word) not in refused for word in said)
 
 
 def _is_used_for_backward(found: LoopRun) -> bool:

@@ -13,7 +13,6 @@ from mllint.semantic.training.evaluation import (
     is_over_evaluation_data,
     is_put_to_training,
     loop_over_data,
-    says_gradients,
 )
 from mllint.semantic.training.made_in_mode import is_switched_by_maker, switches_itself
 from mllint.semantic.training.runs import LoopRun, Occurrence
@@ -26,6 +25,7 @@ from mllint.semantic.training.training_modes import (
     modes_before,
     records_graph,
 )
+from mllint.semantic.training.wanted_gradients import says_gradients
 from mllint.semantic.values import Module
 from mllint.syntax.shape import dotted_path
 from mllint.syntax.walk import children

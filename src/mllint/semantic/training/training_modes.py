@@ -1,7 +1,6 @@
 """In which mode, training or evaluation, an event finds a module; where a graph is recorded; which forwards train."""
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
@@ -16,12 +15,7 @@ from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.training.paths import Paths
 from mllint.semantic.training.rates import rounds_of
 from mllint.semantic.training.runs import Run
-from mllint.semantic.values import Function, Module
-from mllint.syntax.shape import last_word
-from mllint.syntax.walk import subtree
-
-if TYPE_CHECKING:
-    from mllint.semantic.model import Model
+from mllint.semantic.values import Module
 
 FRESH = "fresh"
 """Nothing has switched the module since the run began."""
@@ -88,33 +82,6 @@ def records_graph(event: Event) -> bool | None:
         node, frame = frame.call, frame.caller
     off = frame.model.gradients.off(node)
     return None if off is None else not off
-
-
-def computes_gradients(forward: Event) -> bool:
-    """Whether the class of the module that is called asks for gradients itself: forces are those of an energy."""
-    callee = forward.node.func if isinstance(forward.node, cst.Call) else None
-    value = None if callee is None else forward.frame.value(callee)
-    definition = value.definition if isinstance(value, Module) else None
-    if isinstance(value, Function):
-        definition = value.definition.owner
-    classes = () if definition is None else definition.lineage
-    return any(
-        isinstance(part, cst.Call) and last_word(part.func) == "grad" for info in classes for part in subtree(info.node)
-    )
-
-
-def called_functions(model: "Model", function: cst.FunctionDef) -> tuple[FunctionInfo, ...] | None:
-    """The functions of the project that a function calls; ``None`` where it depends on a class which that is."""
-    values = (model.value(part.func) for part in subtree(function.body) if isinstance(part, cst.Call))
-    called = tuple(value.definition for value in values if isinstance(value, Function))
-    if any(info.is_left_open and not _acts(info) for info in called):
-        return None
-    return called
-
-
-def _acts(info: FunctionInfo) -> bool:
-    """Whether the statements of a function call anything."""
-    return any(isinstance(part, cst.Expr) and isinstance(part.value, cst.Call) for part in subtree(info.node.body))
 
 
 # -- what is trained ---------------------------------------------------------------------------------------------------

@@ -1,0 +1,77 @@
+"""Code that wants gradients of something: what of a model is evaluated there may need its graph."""
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.semantic.events.given import living
+from mllint.semantic.events.steps import Event
+from mllint.semantic.events.things import Frame
+from mllint.semantic.names.definitions import FunctionInfo
+from mllint.semantic.values import Function, Module
+from mllint.syntax.shape import constant, last_word
+from mllint.syntax.walk import subtree
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+GRADIENT_WORDS = frozenset({
+    "grad", "backward", "requires_grad", "requires_grad_", "enable_grad", "retain_grad", "stop_gradient",
+    "jacobian", "hessian", "jvp", "vjp", "volatile", "register_hook", "register_backward_hook", "set_grad_enabled",
+    "register_full_backward_hook", "functional_call",
+})  # fmt: skip
+"""Words of code that wants gradients of something."""
+_COMPUTING_WORDS = frozenset({"grad", "backward", "enable_grad", "jacobian", "hessian", "jvp", "vjp"})
+_STEPPING = frozenset({"step", "minimize", "zero_grad", "train_step", "optimizer", "fit"})
+
+
+def says_gradients(body: cst.CSTNode, words: frozenset[str] = GRADIENT_WORDS, frame: Frame | None = None) -> bool:
+    """Whether a word of gradients stands in some code, but not in ``requires_grad=False``, nor where a run never is."""
+    said = [item for item in subtree(body) if type(item) is cst.Name and item.value in words]
+    if said and frame is not None:
+        living_nodes = {id(item) for item in living(frame, body)}
+        said = [item for item in said if id(item) in living_nodes]
+    if not said:
+        return False
+    refused = {
+        id(item.keyword) for item in subtree(body) if isinstance(item, cst.Arg) and constant(item.value) is False
+    }
+    return any(id(word) not in refused for word in said)
+
+
+def computes_gradients(forward: Event) -> bool:
+    """Whether the class of the module that is called asks for gradients itself: forces are those of an energy."""
+    callee = forward.node.func if isinstance(forward.node, cst.Call) else None
+    value = None if callee is None else forward.frame.value(callee)
+    definition = value.definition if isinstance(value, Module) else None
+    if isinstance(value, Function):
+        definition = value.definition.owner
+    classes = () if definition is None else definition.lineage
+    return any(
+        isinstance(part, cst.Call) and last_word(part.func) == "grad" for info in classes for part in subtree(info.node)
+    )
+
+
+def wants_no_gradients(model: "Model", function: cst.FunctionDef) -> bool:
+    """Whether nothing in a function, nor in what it returns to its callers here, is used for gradients."""
+    called = _called_functions(model, function)
+    if called is None or not model.function_info(function).is_plain:
+        return False
+    words = GRADIENT_WORDS | _STEPPING
+    return not any(isinstance(item, cst.Name) and item.value in words for item in subtree(function.body)) and not any(
+        says_gradients(info.node.body, _COMPUTING_WORDS) for info in called
+    )
+
+
+def _called_functions(model: "Model", function: cst.FunctionDef) -> tuple[FunctionInfo, ...] | None:
+    """The functions of the project that a function calls; ``None`` where one of them is there to be overridden."""
+    values = (model.value(part.func) for part in subtree(function.body) if isinstance(part, cst.Call))
+    called = tuple(value.definition for value in values if isinstance(value, Function))
+    if any(info.is_left_open and not _acts(info) for info in called):
+        return None
+    return called
+
+
+def _acts(info: FunctionInfo) -> bool:
+    """Whether the statements of a function call anything."""
+    return any(isinstance(part, cst.Expr) and isinstance(part.value, cst.Call) for part in subtree(info.node.body))
