@@ -6,7 +6,7 @@ import libcst as cst
 
 from mllint.knowledge import lookup
 from mllint.semantic.expressions import picked
-from mllint.semantic.names.classes import Members, Role
+from mllint.semantic.names.classes import Assignment, Members, Role
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Array, Elements, Function, Member, Nothing, Output, Repeated, Tensor
@@ -90,9 +90,11 @@ def is_set_on_cpu(members: Members, name: str, steps: int, *, or_parameter: bool
     ``or_parameter``: on another way it may be a parameter instead.
     """
     setting_up = members.reachable("__init__") - members.reachable("forward")
-    found = False
+    plain: list[Assignment] = []
+    parameters: list[Assignment] = []
     for place in members.assignments(name):
         if or_parameter and place.role is Role.PARAMETER:
+            parameters.append(place)
             continue
         if place.setter is not None:
             return False  # what is assigned to a buffer is one, also where it was `None` before
@@ -106,8 +108,17 @@ def is_set_on_cpu(members: Members, name: str, steps: int, *, or_parameter: bool
             continue  # an operation in place
         if place.value is None or not is_made_on_cpu(place.model, place.value, steps):
             return False
-        found = True
-    return found
+        plain.append(place)
+    return bool(plain) and (not parameters or all(_is_left_plain(place, name, parameters) for place in plain))
+
+
+def _is_left_plain(place: Assignment, name: str, parameters: list[Assignment]) -> bool:
+    """Whether a tensor is still there when its method ends, the only one that makes a parameter of the attribute."""
+    method = place.method
+    if method is None or any(other.method is not method for other in parameters):
+        return False
+    at_end = method.scope.reaching_end(f"{method.self_name}.{name}").bindings
+    return any(binding.node is place.node for binding in at_end)
 
 
 def _is_list_made_on_cpu(model: "Model", node: cst.BaseExpression, steps: int) -> bool:
