@@ -11,6 +11,7 @@ import libcst as cst
 from mllint.semantic.expressions.annotations import annotated
 from mllint.semantic.expressions.hints import is_called_loss
 from mllint.semantic.expressions.sources import Sources
+from mllint.semantic.graph.losses import WALKING
 from mllint.semantic.graph.tensor_uses import TensorUses, read_as_attribute
 from mllint.semantic.names.operands import operands, paths_in
 from mllint.semantic.names.scopes import Binding, BindingKind
@@ -29,12 +30,12 @@ from mllint.semantic.values import (
     Text,
     Value,
 )
-from mllint.syntax.shape import detaches, dotted_path
+from mllint.syntax.shape import detaches, dotted_path, last_word
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
-_BACKWARD = frozenset({"backward", "scale", "scale_loss", "manual_backward", "minimize"})
+_BACKWARD = WALKING | {"scale"}
 _NUMERIC_CALLS = frozenset({"float", "int", "round", "print", "str", "format", "len", "max", "min"})
 _NUMBER_ATTRIBUTES = frozenset({"item", "data", "detach", "tolist", "numpy", "cpu"})
 _CUTTING = frozenset({"item", "data", "detach", "tolist", "numpy"})
@@ -141,7 +142,7 @@ class Accumulator:
         child = node
         for ancestor in self.model.tree.ancestors(node):
             if isinstance(ancestor, cst.Call):
-                if isinstance(ancestor.func, cst.Attribute) and ancestor.func.attr.value in _BACKWARD:
+                if last_word(ancestor.func) in _BACKWARD:
                     return True
                 if ancestor.func is not child and self._hands_on(ancestor):
                     return True
