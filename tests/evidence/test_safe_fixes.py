@@ -74,6 +74,62 @@ loss.backward
 loss.backward()
 result = model.weight.grad.tolist()
 """,
+    "forces of a part of the model": """
+class Energy(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(2, 1)
+
+    def forward(self, x):
+        x = x.clone().requires_grad_()
+        return torch.autograd.grad(self.layer(x).pow(2).sum(), x)[0]
+
+class Forces(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.energy = Energy()
+
+    def forward(self, x):
+        return -self.energy(x)
+
+def evaluate(loader):
+    model = Forces()
+    model.eval()
+    found = []
+    for x in loader:
+        found.append(model(x).abs().mean().item())
+    return found
+
+result = evaluate(torch.utils.data.DataLoader(torch.ones(4, 2), 2))
+""",
+    "everything is frozen, and trained": """
+model = nn.Linear(2, 2)
+model.requires_grad = False
+other = nn.Linear(2, 2)
+for weight in other.parameters():
+    weight.require_grad = False
+optimizer = torch.optim.SGD([*model.parameters()], lr=0.1)
+optimizer.add_param_group({"params": list(other.parameters())})
+other(model(torch.ones(1, 2))).sum().backward()
+result = model.weight.grad.tolist()
+""",
+    "a method that would raise under no_grad": """
+def measure():
+    model = nn.Linear(2, 2)
+    with torch.no_grad():
+        loss = model(torch.ones(1, 2)).sum()
+        loss.backward
+    return loss.item()
+
+result = measure()
+""",
+    "a predicate that is called elsewhere": """
+class Settings:
+    def __init__(self, wanted):
+        self.has_gpu = wanted and torch.cuda.is_available
+
+result = Settings(True).has_gpu()
+""",
 }
 CHANGED = {
     "a tensor that is moved nowhere else": ("x = torch.ones(1, 3)\nx.squeeze(0)\nresult = list(x.shape)\n", [3]),

@@ -41,7 +41,8 @@ version below 3.2.
 ## Fix safety
 
 Safe: the flag is set on the parameters, by `requires_grad_` in PyTorch and by a loop in Paddle. Unsafe on `self`, where
-layers that are made further down would not be frozen. No fix is offered for the values of `state_dict()`.
+layers that are made further down would not be frozen, and where all parameters of what is frozen are given to somebody
+to train: PyTorch raises when none of them is left. No fix is offered for the values of `state_dict()`.
 
 ## References
 
@@ -69,7 +70,7 @@ from mllint.edits import (
     wrap,
 )
 from mllint.rule import Finding, Rule
-from mllint.semantic.graph.flags import flagged_module, is_own_field, is_state_value
+from mllint.semantic.graph.flags import flagged_module, is_own_field, is_state_value, is_trained_whole
 from mllint.semantic.values import Tensor
 from mllint.syntax.shape import constant, dotted_path
 
@@ -140,9 +141,8 @@ def _on_module(
     if flag == "requires_grad_":
         message = "`requires_grad_` is overwritten instead of called: nothing is frozen"
     if framework == "torch":
-        applicability = Applicability.UNSAFE if path == "self" else Applicability.SAFE
         edits = call_instead_of_assigning(statement, target, "requires_grad_")
-        fix = NodeFix("call `requires_grad_`", edits, applicability) if only else None
+        fix = NodeFix("call `requires_grad_`", edits, _trust(target, context)) if only else None
         yield Finding(target, message, f"write `{path or 'module'}.requires_grad_(...)`", fix=lambda: fix)
     else:
         yield Finding(
@@ -164,8 +164,13 @@ def _loop(statement: cst.Assign, target: cst.Attribute, context: Context) -> Nod
     edits = [opening, insert_after(target.value, f".parameters():{indent}{name}")]
     if target.attr.value == "requires_grad":
         edits += _as_stop_gradient(statement, target)
-    applicability = Applicability.UNSAFE if dotted_path(target.value) == "self" else Applicability.SAFE
-    return NodeFix("set the flag on every parameter", tuple(edits), applicability)
+    return NodeFix("set the flag on every parameter", tuple(edits), _trust(target, context))
+
+
+def _trust(target: cst.Attribute, context: Context) -> Applicability:
+    """How far setting the flags of all parameters may be trusted: an optimizer may be left without any."""
+    is_unsafe = dotted_path(target.value) == "self" or is_trained_whole(context.model, target)
+    return Applicability.UNSAFE if is_unsafe else Applicability.SAFE
 
 
 def _as_stop_gradient(statement: cst.Assign, target: cst.Attribute) -> tuple[NodeEdit, ...]:

@@ -37,8 +37,9 @@ Keyword arguments, which raise by themselves.
 
 Safe: the assignment did nothing before, and the name leaves no doubt about what was meant. On a module of PyTorch,
 which has no such flag under any name, the method `requires_grad_` is called; on a layer of Paddle no fix is offered.
-Unsafe on tensors of PyTorch that are computed, which do not let their flag be changed, and where the flag is set on
-what may be no parameter: a tensor that needs a gradient cannot be changed in place or given to `numpy()`.
+Unsafe on tensors of PyTorch that are computed, which do not let their flag be changed, where the flag is set on
+what may be no parameter (a tensor that needs a gradient cannot be changed in place or given to `numpy()`), and where
+all parameters of what is frozen are given to somebody to train: PyTorch raises when none of them is left.
 
 ## References
 
@@ -54,6 +55,7 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, call_instead_of_assigning, rename_attribute
 from mllint.rule import Finding, Rule
+from mllint.semantic.graph.flags import is_trained_whole
 from mllint.semantic.values import ClassObject, Instance, Module, Other, Output, Symbol, Tensor, Value
 from mllint.syntax.shape import constant
 
@@ -106,7 +108,8 @@ def _finding(target: cst.Attribute, context: Context) -> Iterator[Finding]:
     message = f"`{typo}` is no gradient flag: the assignment has no effect"
     owner = context.value(target.value)
     if not isinstance(owner, Module):
-        trust = Applicability.UNSAFE if _may_be_refused(target, owner, context) else Applicability.SAFE
+        is_unsafe = _may_be_refused(target, owner, context) or is_trained_whole(context.model, target)
+        trust = Applicability.UNSAFE if is_unsafe else Applicability.SAFE
         fix = NodeFix(f"rename to `{flag}`", (rename_attribute(target, flag),), trust)
         yield Finding(target, message, f"write `{flag}`", fix=lambda: fix)
         return
@@ -118,7 +121,7 @@ def _finding(target: cst.Attribute, context: Context) -> Iterator[Finding]:
         target,
         message,
         f"set `{flag}` on every parameter of the module",
-        fix=(lambda: _as_call(statement, target)) if called else None,
+        fix=(lambda: _as_call(statement, target, context)) if called else None,
     )
 
 
@@ -134,9 +137,10 @@ def _may_be_refused(target: cst.Attribute, owner: Value | None, context: Context
     return isinstance(owner, Output) or (isinstance(owner, Tensor) and owner.attached is True)
 
 
-def _as_call(statement: cst.CSTNode, target: cst.Attribute) -> NodeFix:
+def _as_call(statement: cst.CSTNode, target: cst.Attribute, context: Context) -> NodeFix:
     assert isinstance(statement, cst.Assign)
-    return NodeFix("call `requires_grad_`", call_instead_of_assigning(statement, target, "requires_grad_"))
+    trust = Applicability.UNSAFE if is_trained_whole(context.model, target) else Applicability.SAFE
+    return NodeFix("call `requires_grad_`", call_instead_of_assigning(statement, target, "requires_grad_"), trust)
 
 
 def _is_own_field(target: cst.Attribute, typo: str, context: Context) -> bool:

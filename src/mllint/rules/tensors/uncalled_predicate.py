@@ -34,6 +34,7 @@ A variable that holds a predicate is reported only where its truth is asked for 
 ## Fix safety
 
 Safe: the parentheses are added. The code that never ran before runs from then on, or the other way round, as was meant.
+Unsafe where an object keeps the predicate and its class does not test it: another file may call it.
 
 ## References
 
@@ -52,7 +53,7 @@ from mllint.edits import NodeFix, add_call_parentheses
 from mllint.rule import Finding, Rule
 from mllint.semantic.expressions.truth import compared_to_bool, is_tested
 from mllint.semantic.names.uses import bound_by, uses
-from mllint.semantic.values import Batch, Method, Symbol, Tensor
+from mllint.semantic.values import Batch, Instance, Method, Module, Symbol, Tensor
 from mllint.syntax.shape import dotted_path
 
 rule = Rule(
@@ -138,11 +139,14 @@ def _finding(mention: cst.BaseExpression, context: Context) -> Iterator[Finding]
         message = f"`{shown}` is not called: a function is always true"
     else:
         return
+    # Who takes it from an object may stand in another file, and call it; unless its truth is asked for in this one.
+    is_unsafe = _attributes_given(mention, context) and not _is_tested_later(mention, context)
+    trust = Applicability.UNSAFE if is_unsafe else Applicability.SAFE
     yield Finding(
         mention,
         message,
         f"write `{written}()`",
-        fix=lambda: NodeFix("add `()`", add_call_parentheses(mention)),
+        fix=lambda: NodeFix("add `()`", add_call_parentheses(mention), trust),
     )
 
 
@@ -150,17 +154,60 @@ def _is_asked(mention: cst.BaseExpression, context: Context) -> bool:
     """Whether the truth of a mention is asked for: where it stands, by what it is given to, or through a variable."""
     if is_tested(context.model, mention) or _is_flag(mention, context):
         return True
+    parent, above = context.parent(mention), _assigned_by(mention, context)
+    conjunction = isinstance(parent, cst.BooleanOperation) and isinstance(parent.operator, cst.And)
+    if above is None:
+        return conjunction
+    if any(_is_called_somewhere(word, context) for word in _attributes_given(mention, context)):
+        return False
+    if any(_is_called(node, context) for node in _reads(above, context)):
+        return False
+    return conjunction or _is_tested_later(mention, context)
+
+
+def _reads(statement: cst.Assign | cst.AnnAssign, context: Context) -> list[cst.BaseExpression]:
+    """Where what a statement binds is read."""
+    return [node for binding in bound_by(context.model, statement) for node in uses(context.model, binding)]
+
+
+def _is_tested_later(mention: cst.BaseExpression, context: Context) -> bool:
+    """Whether the truth of the variable that gets a mention is asked for."""
+    statement = _assigned_by(mention, context)
+    read = [] if statement is None else _reads(statement, context)
+    return any(is_tested(context.model, node) or _is_flag(node, context) for node in read)
+
+
+def _assigned_by(mention: cst.BaseExpression, context: Context) -> cst.Assign | cst.AnnAssign | None:
+    """The assignment of a mention, or of the conjunction that it is a part of."""
     held: cst.CSTNode = mention
     above = context.parent(held)
-    conjunction = isinstance(above, cst.BooleanOperation) and isinstance(above.operator, cst.And)
     while isinstance(above, cst.BooleanOperation):
         held, above = above, context.parent(above)
-    if not isinstance(above, (cst.Assign, cst.AnnAssign)) or above.value is not held:
-        return conjunction
-    read = [node for binding in bound_by(context.model, above) for node in uses(context.model, binding)]
-    if any(_is_called(node, context) for node in read):
-        return False
-    return conjunction or any(is_tested(context.model, node) or _is_flag(node, context) for node in read)
+    return above if isinstance(above, (cst.Assign, cst.AnnAssign)) and above.value is held else None
+
+
+def _attributes_given(mention: cst.BaseExpression, context: Context) -> list[str]:
+    """The names of the attributes of objects of the project that get a mention, or a conjunction with it."""
+    match _assigned_by(mention, context):
+        case cst.Assign(targets=targets):
+            found = [item.target for item in targets]
+        case cst.AnnAssign(target=target):
+            found = [target]
+        case _:
+            found = []
+    return [target.attr.value for target in found if isinstance(target, cst.Attribute) and _is_own(target, context)]
+
+
+def _is_own(attribute: cst.Attribute, context: Context) -> bool:
+    """Whether an attribute is one of an object of a class of the project."""
+    owner = context.value(attribute.value)
+    return isinstance(owner, (Instance, Module)) and owner.definition is not None
+
+
+def _is_called_somewhere(word: str, context: Context) -> bool:
+    """Whether an attribute of this name of some object of the project is called in the file."""
+    calls = context.model.calls_by_word.get(word, ())
+    return any(isinstance(call.func, cst.Attribute) and _is_own(call.func, context) for call in calls)
 
 
 def _is_called(node: cst.BaseExpression, context: Context) -> bool:

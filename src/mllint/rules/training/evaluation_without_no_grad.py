@@ -61,7 +61,8 @@ of another framework runs.
 ## Fix safety
 
 Safe: the decorator is put on the function where nothing else in it wants gradients, nor in the functions of the project
-that it calls. No fix is offered where one of these is there to be overridden.
+that it calls. Unsafe where something in the file of the model's class asks for gradients by `autograd.grad`: the model
+may need them for what it puts out. No fix is offered where one of the functions is there to be overridden.
 
 ## References
 
@@ -78,7 +79,7 @@ from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, insert_before
 from mllint.rule import Finding, Rule
 from mllint.semantic.training.data_loops import may_evaluate
-from mllint.semantic.training.evaluation import evaluates_with_graph, trains_too
+from mllint.semantic.training.evaluation import evaluates_with_graph, may_need_the_graph, trains_too
 from mllint.semantic.training.wanted_gradients import wants_no_gradients
 
 rule = Rule(
@@ -115,4 +116,5 @@ def _fix(loop: cst.For, context: Context) -> NodeFix | None:
     name, edit = context.need_import(framework)
     text = f"@{name}.no_grad()" + context.line_break(function)
     edits = (insert_before(function, text),) if edit is None else (edit, insert_before(function, text))
-    return NodeFix("run the function under `no_grad()`", edits)
+    trust = Applicability.UNSAFE if may_need_the_graph(context.model, loop) else Applicability.SAFE
+    return NodeFix("run the function under `no_grad()`", edits, trust)

@@ -51,7 +51,8 @@ it that only these have: `zero_grad()` and `param_groups`, `state_dict()`.
 ## Fix safety
 
 Safe: the parentheses are added where the method can be called without arguments. The call that never happened happens
-from then on, as was meant. Unsafe where the same method is also called in the same block. For a method that needs an
+from then on, as was meant. Unsafe where the same method is also called in the same block, and for `backward`
+where no graph may be recorded. For a method that needs an
 argument (`scaler.step`) there is no fix.
 
 ## References
@@ -104,7 +105,10 @@ def check(module: cst.Module, context: Context) -> Iterator[Finding]:
 
 
 def _fix(statement: cst.Expr, node: cst.Attribute, context: Context) -> Callable[[], NodeFix]:
-    trust = Applicability.UNSAFE if _is_called_beside(statement, node, context) else Applicability.SAFE
+    # Where no graph is recorded, `backward()` raises.
+    may_raise = node.attr.value == "backward" and context.model.gradients.off(node) is not False
+    is_unsafe = may_raise or _is_called_beside(statement, node, context)
+    trust = Applicability.UNSAFE if is_unsafe else Applicability.SAFE
     return lambda: NodeFix("add `()`", add_call_parentheses(node), trust)
 
 

@@ -8,7 +8,7 @@ from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.names.uses import reads
 from mllint.semantic.values import Method, Module, StateDict
 from mllint.syntax.iteration import run_over
-from mllint.syntax.shape import dotted_path
+from mllint.syntax.shape import constant, dotted_path
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -69,6 +69,45 @@ def _is_child(model: "Model", node: cst.BaseExpression, steps: int = 4) -> bool:
             case _:
                 return False
     return False
+
+
+def is_trained_whole(model: "Model", flag: cst.Attribute) -> bool:
+    """Whether somebody is given all parameters of the module that an assigned flag is about, to train them.
+
+    With the flags set there would be nothing to train, and PyTorch raises. Not where parts of it are made anew, or
+    have their own flags set.
+    """
+    statement = model.tree.parent(model.tree.parent(flag) or flag)
+    thaws = not flag.attr.value.startswith("stop")
+    if isinstance(statement, cst.Assign) and constant(statement.value) is thaws:
+        return False
+    path = dotted_path(_holder(model, flag.value))
+    if path is None:
+        return False
+    # `self.net` is trained in another method; a local name is the same one in its own scope alone.
+    scope = None if "." in path else model.scope_of(flag)
+    given, touched = False, {dotted_path(flag)}
+    for call in (*model.calls_by_word.get("parameters", ()), *model.calls_by_word.get("requires_grad_", ())):
+        if scope is None or model.scope_of(call) is scope:
+            given |= dotted_path(call.func) == f"{path}.parameters" and isinstance(
+                model.tree.parent(call), (cst.Arg, cst.StarredElement)
+            )
+            touched.add(dotted_path(call.func.value) if isinstance(call.func, cst.Attribute) else None)
+    for target in model.tree.by_type.get(cst.AssignTarget, ()):
+        if scope is None or model.scope_of(target) is scope:
+            touched.add(dotted_path(target.target))
+    touched.discard(dotted_path(flag))
+    return given and not any(part is not None and part.startswith(f"{path}.") for part in touched)
+
+
+def _holder(model: "Model", owner: cst.BaseExpression) -> cst.BaseExpression:
+    """The module behind one of its parameters: ``net`` for ``p`` in ``for p in net.parameters()``; else the owner."""
+    bindings = model.reaching(owner)
+    over = bindings[0].value if len(bindings) == 1 and bindings[0].kind is BindingKind.LOOP else None
+    match over:
+        case cst.Call(func=cst.Attribute(value=module, attr=cst.Name(value="parameters" | "named_parameters"))):
+            return module
+    return owner
 
 
 def is_own_field(model: "Model", target: cst.Attribute, module: Module) -> bool:

@@ -42,7 +42,12 @@ from mllint.semantic.training.training_modes import (
     modes_before,
     records_graph,
 )
-from mllint.semantic.training.wanted_gradients import GRADIENT_WORDS, computes_gradients, says_gradients
+from mllint.semantic.training.wanted_gradients import (
+    GRADIENT_WORDS,
+    computes_gradients,
+    may_compute_gradients,
+    says_gradients,
+)
 from mllint.semantic.values import Elements, Mapping, Module
 from mllint.syntax.shape import dotted_path, string_literal
 from mllint.syntax.walk import subtree
@@ -78,6 +83,12 @@ def trains_too(model: "Model", node: cst.For) -> bool:
 def evaluates_with_graph(model: "Model", node: cst.For) -> bool:
     """Whether a loop surely evaluates and records a graph of every forward pass in it, for nothing."""
     return _all_rounds(model, node, _records_for_nothing, _may_record)
+
+
+def may_need_the_graph(model: "Model", node: cst.For) -> bool:
+    """Whether a model that a loop evaluates may ask for gradients of what it computes, such as forces."""
+    rounds = _rounds(model, model.runs.loops_at(node))
+    return any(may_compute_gradients(forward) for item in rounds for forward in item.forwards)
 
 
 def _may_record(found: _Round) -> bool:

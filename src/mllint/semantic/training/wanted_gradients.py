@@ -7,7 +7,7 @@ import libcst as cst
 from mllint.semantic.events.given import living
 from mllint.semantic.events.steps import Event
 from mllint.semantic.events.things import Frame
-from mllint.semantic.names.definitions import FunctionInfo
+from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.values import Function, Module
 from mllint.syntax.shape import constant, last_word
 from mllint.syntax.walk import subtree
@@ -41,15 +41,26 @@ def says_gradients(body: cst.CSTNode, words: frozenset[str] = GRADIENT_WORDS, fr
 
 def computes_gradients(forward: Event) -> bool:
     """Whether the class of the module that is called asks for gradients itself: forces are those of an energy."""
-    callee = forward.node.func if isinstance(forward.node, cst.Call) else None
-    value = None if callee is None else forward.frame.value(callee)
-    definition = value.definition if isinstance(value, Module) else None
-    if isinstance(value, Function):
-        definition = value.definition.owner
+    definition = _class_called(forward)
     classes = () if definition is None else definition.lineage
     return any(
         isinstance(part, cst.Call) and last_word(part.func) == "grad" for info in classes for part in subtree(info.node)
     )
+
+
+def may_compute_gradients(forward: Event) -> bool:
+    """Whether something in the file of the class of the module that is called asks for gradients."""
+    definition = _class_called(forward)
+    return definition is not None and any("grad" in info.model.calls_by_word for info in definition.lineage)
+
+
+def _class_called(forward: Event) -> ClassInfo | None:
+    """The project's class of the module of which ``net(x)`` or ``net.method(x)`` is a forward pass."""
+    callee = forward.node.func if isinstance(forward.node, cst.Call) else None
+    value = None if callee is None else forward.frame.value(callee)
+    if isinstance(value, Function):
+        return value.definition.owner
+    return value.definition if isinstance(value, Module) else None
 
 
 def wants_no_gradients(model: "Model", function: cst.FunctionDef) -> bool:
