@@ -51,9 +51,9 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, add_call_parentheses
 from mllint.rule import Finding, Rule
-from mllint.semantic.expressions.truth import compared_to_bool, is_tested
-from mllint.semantic.names.uses import bound_by, uses
-from mllint.semantic.values import Batch, Instance, Method, Module, Symbol, Tensor
+from mllint.semantic.expressions.asked_functions import is_asked, may_be_called_elsewhere
+from mllint.semantic.expressions.truth import compared_to_bool
+from mllint.semantic.values import Batch, Method, Symbol, Tensor
 from mllint.syntax.shape import dotted_path
 
 rule = Rule(
@@ -83,13 +83,7 @@ _METHODS = frozenset({
     "is_signed", "is_coalesced", "is_sparse_coo", "is_sparse_csr", "is_dense",
 })  # fmt: skip
 _WORDS = _FUNCTIONS | _METHODS
-# Arguments that are flags, whatever takes them.
-_FLAGS = frozenset({
-    "pin_memory", "enabled", "persistent_workers", "use_cuda", "use_gpu", "cuda", "gpu", "use_amp", "amp", "fp16",
-    "bf16",
-})  # fmt: skip
 _LONGEST_NAME = 42
-_TEST_DECORATORS = frozenset({"unittest.skipIf", "unittest.skipUnless"})
 
 
 @rule.on(cst.Module, mentions=tuple(sorted(_WORDS)))
@@ -135,94 +129,14 @@ def _finding(mention: cst.BaseExpression, context: Context) -> Iterator[Finding]
     shown = written if len(written) <= _LONGEST_NAME else written.rpartition(".")[2]
     if compared_to_bool(context.model, mention) is not None:
         message = f"`{shown}` is not called: a function equals no bool"
-    elif _is_asked(mention, context):
+    elif is_asked(context.model, mention):
         message = f"`{shown}` is not called: a function is always true"
     else:
         return
-    # Who takes it from an object may stand in another file, and call it; unless its truth is asked for in this one.
-    is_unsafe = _attributes_given(mention, context) and not _is_tested_later(mention, context)
-    trust = Applicability.UNSAFE if is_unsafe else Applicability.SAFE
+    trust = Applicability.UNSAFE if may_be_called_elsewhere(context.model, mention) else Applicability.SAFE
     yield Finding(
         mention,
         message,
         f"write `{written}()`",
         fix=lambda: NodeFix("add `()`", add_call_parentheses(mention), trust),
     )
-
-
-def _is_asked(mention: cst.BaseExpression, context: Context) -> bool:
-    """Whether the truth of a mention is asked for: where it stands, by what it is given to, or through a variable."""
-    if is_tested(context.model, mention) or _is_flag(mention, context):
-        return True
-    parent, above = context.parent(mention), _assigned_by(mention, context)
-    conjunction = isinstance(parent, cst.BooleanOperation) and isinstance(parent.operator, cst.And)
-    if above is None:
-        return conjunction
-    if any(_is_called_somewhere(word, context) for word in _attributes_given(mention, context)):
-        return False
-    if any(_is_called(node, context) for node in _reads(above, context)):
-        return False
-    return conjunction or _is_tested_later(mention, context)
-
-
-def _reads(statement: cst.Assign | cst.AnnAssign, context: Context) -> list[cst.BaseExpression]:
-    """Where what a statement binds is read."""
-    return [node for binding in bound_by(context.model, statement) for node in uses(context.model, binding)]
-
-
-def _is_tested_later(mention: cst.BaseExpression, context: Context) -> bool:
-    """Whether the truth of the variable that gets a mention is asked for."""
-    statement = _assigned_by(mention, context)
-    read = [] if statement is None else _reads(statement, context)
-    return any(is_tested(context.model, node) or _is_flag(node, context) for node in read)
-
-
-def _assigned_by(mention: cst.BaseExpression, context: Context) -> cst.Assign | cst.AnnAssign | None:
-    """The assignment of a mention, or of the conjunction that it is a part of."""
-    held: cst.CSTNode = mention
-    above = context.parent(held)
-    while isinstance(above, cst.BooleanOperation):
-        held, above = above, context.parent(above)
-    return above if isinstance(above, (cst.Assign, cst.AnnAssign)) and above.value is held else None
-
-
-def _attributes_given(mention: cst.BaseExpression, context: Context) -> list[str]:
-    """The names of the attributes of objects of the project that get a mention, or a conjunction with it."""
-    match _assigned_by(mention, context):
-        case cst.Assign(targets=targets):
-            found = [item.target for item in targets]
-        case cst.AnnAssign(target=target):
-            found = [target]
-        case _:
-            found = []
-    return [target.attr.value for target in found if isinstance(target, cst.Attribute) and _is_own(target, context)]
-
-
-def _is_own(attribute: cst.Attribute, context: Context) -> bool:
-    """Whether an attribute is one of an object of a class of the project."""
-    owner = context.value(attribute.value)
-    return isinstance(owner, (Instance, Module)) and owner.definition is not None
-
-
-def _is_called_somewhere(word: str, context: Context) -> bool:
-    """Whether an attribute of this name of some object of the project is called in the file."""
-    calls = context.model.calls_by_word.get(word, ())
-    return any(isinstance(call.func, cst.Attribute) and _is_own(call.func, context) for call in calls)
-
-
-def _is_called(node: cst.BaseExpression, context: Context) -> bool:
-    parent = context.parent(node)
-    return isinstance(parent, cst.Call) and parent.func is node
-
-
-def _is_flag(node: cst.BaseExpression, context: Context) -> bool:
-    """Whether an expression is given for an argument that is a flag."""
-    arg = context.parent(node)
-    call = context.parent(arg) if isinstance(arg, cst.Arg) else None
-    if not isinstance(arg, cst.Arg) or not isinstance(call, cst.Call):
-        return False
-    if arg.keyword is None:
-        return call.args[0] is arg and context.qualified_name(call.func) in _TEST_DECORATORS
-    # `argparse` does not call a default; `click` does.
-    is_option = isinstance(call.func, cst.Attribute) and call.func.attr.value == "add_argument"
-    return arg.keyword.value in _FLAGS or (arg.keyword.value == "default" and is_option)

@@ -5,5 +5,6 @@
   argparse), ``picked`` (``getattr(nn, name)``)
 - where that says nothing, what the use of a thing tells: ``evidence``, ``used_as``; and its spelling, never as a proof:
   ``hints``
-- questions about one expression: ``alternatives``, ``sources``, ``new_results``, ``truth``, ``only_read``
+- questions about one expression: ``alternatives``, ``sources``, ``new_results``, ``truth``, ``asked_functions``,
+  ``only_read``
 """
