@@ -54,9 +54,11 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, insert_before
 from mllint.rule import Finding, Rule
+from mllint.semantic.graph.data_sources import is_setting
 from mllint.semantic.graph.leaves import is_changeable_leaf
 from mllint.semantic.names.writes import Write, is_basic_index, may_write_to_attribute, may_write_to_name, write
-from mllint.semantic.values import Tensor
+from mllint.semantic.values import Number, Tensor
+from mllint.syntax.shape import dotted_path, subscript_index
 
 rule = Rule(
     code="ML208",
@@ -89,7 +91,7 @@ _UNCHECKED = frozenset({"exponential_()", "copy_()", "reshape_()"})
 def check(statement: cst.Assign | cst.AugAssign | cst.Expr, context: Context) -> Iterator[Finding]:
     """Report a statement that changes a leaf in place."""
     change = write(context.model, statement)
-    leaf = None if change is None else _written(change)
+    leaf = None if change is None else _written(change, context)
     if change is None or leaf is None or not is_changeable_leaf(context.model, leaf, statement):
         return
     if context.gradients_off(statement) is not False or context.wants_no_result(statement):
@@ -107,12 +109,22 @@ def check(statement: cst.Assign | cst.AugAssign | cst.Expr, context: Context) ->
     )
 
 
-def _written(change: Write) -> cst.BaseExpression | None:
+def _written(change: Write, context: Context) -> cst.BaseExpression | None:
     """The tensor whose numbers change; a view shares them."""
     node = change.target
-    while isinstance(node, cst.Subscript) and is_basic_index(node):
+    while isinstance(node, cst.Subscript) and (is_basic_index(node) or _is_of_number(node, context)):
         node = node.value
     return node if isinstance(node, (cst.Name, cst.Attribute)) and not change.by_initialiser else None
+
+
+def _is_of_number(node: cst.Subscript, context: Context) -> bool:
+    """Whether the one index has a name, and is a number: ``weight[padding]`` after ``padding=0``."""
+    index = subscript_index(node)
+    if index is None or dotted_path(index) is None:
+        return False
+    bindings = context.bindings(index)
+    is_given = bool(bindings) and all(is_setting(context.model, binding) for binding in bindings)
+    return is_given or isinstance(context.value(index), Number)
 
 
 def _under_no_grad(statement: cst.BaseSmallStatement, framework: str, context: Context) -> NodeFix | None:

@@ -2,7 +2,8 @@
 
 Finds a `backward()` that reaches no parameter, because the loss was made anew on the way:
 `torch.tensor(loss, requires_grad=True)`, `Variable(loss, requires_grad=True)`, `loss.requires_grad = True`, a loss
-under `no_grad()`, and in Paddle every `detach()`, `to_tensor()` or `stop_gradient = True`.
+under `no_grad()` or of what was computed there alone, and in Paddle every `detach()`, `to_tensor()` or
+`stop_gradient = True`.
 
 ## Why is this bad?
 
@@ -93,4 +94,7 @@ def _wording(cut: Cut) -> tuple[str, str]:
     effect = "raises" if cut.framework == "torch" and not cut.needs_gradient else "gets no further"
     if cut.way == "no_grad()":
         return f"this is computed without a graph: `backward()` {effect}", "move the loss out of `no_grad()`"
+    if cut.way == "no_grad() above":
+        message = f"nothing in this loss has a graph, because of `no_grad()`: `backward()` {effect}"
+        return message, "compute what is to learn outside of `no_grad()`"
     return f"`{cut.way}` cuts the loss from its graph: `backward()` {effect}", "call `backward()` on the loss itself"

@@ -80,6 +80,7 @@ _MEANT = {
         "stops_gradient", "stopgradient", "stop_graident", "stop_grandient", "stop_gradinet",
     ),
 }  # fmt: skip
+_FUNCTIONS = frozenset({"torch.autograd.Function", "paddle.autograd.PyLayer"})
 _TYPOS = {typo: flag for flag, typos in _MEANT.items() for typo in typos}
 
 
@@ -146,7 +147,7 @@ def _as_call(statement: cst.CSTNode, target: cst.Attribute, context: Context) ->
 def _is_own_field(target: cst.Attribute, typo: str, context: Context) -> bool:
     """Whether the attribute belongs to somebody: read in the file, declared by a class, set on no tensor or module."""
     owner = context.value(target.value)
-    if isinstance(owner, (ClassObject, Symbol, Other)):
+    if isinstance(owner, (ClassObject, Symbol, Other)) or _is_context(target.value, context):
         return True
     if isinstance(owner, Instance) and owner.definition.framework is None:
         return True
@@ -155,6 +156,16 @@ def _is_own_field(target: cst.Attribute, typo: str, context: Context) -> bool:
     return any(
         attribute.attr.value == typo and _is_read(attribute, context) for attribute in context.nodes(cst.Attribute)
     )
+
+
+def _is_context(node: cst.BaseExpression, context: Context) -> bool:
+    """Whether a name is the ``ctx`` in which a function with a backward pass of its own keeps what it likes."""
+    info = context.function(node)
+    if info is None or info.owner is None or not info.parameters or not isinstance(node, cst.Name):
+        return False
+    position = 0 if "builtins.staticmethod" in info.decorators else 1
+    named = [item.name.value for item in info.parameters]
+    return node.value in named[: position + 1] and not _FUNCTIONS.isdisjoint(info.owner.library_bases)
 
 
 def _is_read(attribute: cst.Attribute, context: Context) -> bool:

@@ -119,7 +119,7 @@ def _computes_for_nobody(function: cst.FunctionDef, context: Context) -> bool:
             if function not in context.ancestors(statement):
                 continue
             match statement:
-                case cst.Assign() if all(isinstance(target.target, cst.Name) for target in statement.targets):
+                case cst.Assign() if all(_is_of_names(target.target) for target in statement.targets):
                     computes = True
                 case cst.Expr() if _leaves_nothing(statement.value, context):
                     is_result = isinstance(context.value(statement.value), (Tensor, Output))
@@ -127,6 +127,13 @@ def _computes_for_nobody(function: cst.FunctionDef, context: Context) -> bool:
                 case _:
                     return False
     return computes
+
+
+def _is_of_names(target: cst.BaseExpression) -> bool:
+    """Whether an assignment to a target binds names and nothing else."""
+    if isinstance(target, (cst.Tuple, cst.List)):
+        return all(_is_of_names(element.value) for element in target.elements)
+    return isinstance(target, cst.Name)
 
 
 def _leaves_nothing(node: cst.BaseExpression, context: Context) -> bool:

@@ -47,7 +47,7 @@ def _is_model_and_counter(model: "Model", found: list[Part]) -> bool:
     keys = {part.keys[0] or "" for part in found}
     if not keys & _COUNTERS or any("opt" in key.lower() for key in keys):
         return False
-    states = [part for part in found if _is_state(model, part)]
+    states = [part for part in found if _is_state(model, part) and not _is_of_scheduler(model, part)]
     return bool(states) and all(_is_of_model(model, part) for part in states)
 
 
@@ -57,6 +57,13 @@ def _is_state(model: "Model", part: Part) -> bool:
     return isinstance(model.value(node), StateDict) or (
         is_call and isinstance(node, cst.Call) and (dotted_path(node.func) or "").endswith("state_dict")
     )
+
+
+def _is_of_scheduler(model: "Model", part: Part) -> bool:
+    """Whether a part is what a scheduler keeps: how far it has come, and nothing of what the optimizer keeps."""
+    value = model.value(part.node)
+    owner = value.owner if isinstance(value, StateDict) else None
+    return isinstance(owner, Object) and owner.kind == "scheduler"
 
 
 def _is_of_model(model: "Model", part: Part) -> bool:

@@ -14,7 +14,7 @@ import libcst as cst
 
 from mllint.semantic.checkpoints.overwriting import WRITING, writes_into
 from mllint.semantic.names.scopes import Binding, BindingKind
-from mllint.semantic.names.uses import bound_by, reads, uses
+from mllint.semantic.names.uses import bound_by, kept_as, reads, uses
 from mllint.syntax.shape import argument, constant, dotted_path, string_literal, subscript_index
 from mllint.syntax.walk import subtree
 
@@ -176,8 +176,9 @@ class Snapshot:
         self.alias = alias
         self.depth = depth
         self.owner = alias.call.func.value
-        self.path = dotted_path(self.owner) or ""
         self.key = dotted_path(alias.holder) or ""
+        kept = kept_as(model, self.owner) if isinstance(self.owner, cst.Name) and "." in self.key else None
+        self.path = kept or dotted_path(self.owner) or ""
 
     @property
     def is_loaded_back(self) -> bool:

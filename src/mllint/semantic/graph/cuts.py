@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.knowledge import lookup
 from mllint.semantic.expressions.hints import is_called_loss
+from mllint.semantic.graph.data_sources import comes_from_data, hangs_on_nothing
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import reads
 from mllint.semantic.values import Function, Module, Number, Output, Symbol, Tensor
@@ -112,12 +114,15 @@ class Cuts:
     def _call(self, call: cst.Call) -> list[Cut]:
         callee = self.model.value(call.func)
         if isinstance(callee, Symbol):
-            return self._made(call, callee.name)
+            return self._made(call, callee.name) or self._of_inputs(call, lookup.function(callee.name))
         if isinstance(callee, Function):
             return self._returned(callee.definition, call)
         if isinstance(callee, Module) and callee.definition is not None and not callee.wrappers:
             forward = callee.definition.method("forward")
             return [] if forward is None else self._returned(forward, call)
+        if isinstance(callee, Module) and callee.name is not None:
+            fact = lookup.class_(callee.name)
+            return self._of_inputs(call, fact) if fact is not None and fact.kind == "loss" else []
         if not isinstance(call.func, cst.Attribute):
             return []
         name, receiver = call.func.attr.value, call.func.value
@@ -151,6 +156,48 @@ class Cuts:
         ):
             return []
         return [Cut(call, f"{name.rpartition('.')[2]}()", framework, needs, source)]
+
+    def _of_inputs(self, call: cst.Call, fact: object) -> list[Cut]:
+        """What a function of the framework computes of data, and of what was computed under ``no_grad()``, alone."""
+        framework = self._framework(call)
+        if fact is None or framework is None or self.model.gradients.off(call) is not False:
+            return []
+        is_cut = False
+        for arg in call.args:
+            value = self.model.value(arg.value)
+            if arg.star or (isinstance(value, Tensor) and value.leaf) or self._is_made_leaf(arg.value):
+                return []
+            is_without = self._is_without_graph(arg.value)
+            if not is_without and not hangs_on_nothing(value) and not self._is_of_loader(arg.value):
+                return []
+            is_cut = is_cut or is_without
+        return [Cut(call, "no_grad() above", framework, False)] if is_cut else []
+
+    def _is_of_loader(self, node: cst.BaseExpression) -> bool:
+        bindings = self.model.reaching(node) if isinstance(node, cst.Name) else ()
+        return bool(bindings) and all(comes_from_data(self.model, binding) for binding in bindings)
+
+    def _is_made_leaf(self, node: cst.BaseExpression) -> bool:
+        """Whether a gradient is asked for of anything in an expression."""
+        paths = {path for part in subtree(node) if (path := dotted_path(part)) is not None}
+        return any(self._is_leaf_of_interest(path) or self._is_flagged_by_call(node, path) for path in paths)
+
+    def _is_without_graph(self, node: cst.BaseExpression) -> bool:
+        """Whether a name surely stands for what was computed under ``no_grad()``."""
+        bindings = self.model.reaching(node) if isinstance(node, cst.Name) else ()
+        return bool(bindings) and all(self._is_computed_without(binding) for binding in bindings)
+
+    def _is_computed_without(self, binding: Binding) -> bool:
+        value = binding.value if binding.kind is BindingKind.ASSIGN and not binding.path else None
+        if not isinstance(value, cst.Call) or self.model.gradients.off(binding.node) is not True:
+            return False
+        made = self.model.value(value)
+        if isinstance(made, (Tensor, Output)):
+            return isinstance(made, Output) or not made.leaf
+        name = value.func.attr.value if isinstance(value.func, cst.Attribute) else ""
+        fact = None if self.model.framework is None else lookup.tensor_method(self.model.framework, name)
+        is_own = isinstance(self.model.value(value.func), Function) or name in self.model.function_names
+        return fact is not None and fact.returns == "tensor" and not is_own
 
     def _returned(self, info: "FunctionInfo", call: cst.Call) -> list[Cut]:
         """What a function of the project gives back, if every ``return`` gives something that is cut."""

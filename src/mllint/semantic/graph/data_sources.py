@@ -55,12 +55,25 @@ def is_data(model: "Model", binding: Binding) -> bool:
     return hangs_on_nothing(model.binding_value(binding)) or yields_data(binding.value)
 
 
+def is_setting(model: "Model", binding: Binding) -> bool:
+    """Whether a parameter is a number where it is not given, and nothing in the file gives it more: ``eps=1e-6``."""
+    parameter, function = binding.node, binding.scope.node
+    if not isinstance(parameter, cst.Param) or parameter.default is None or not isinstance(function, cst.FunctionDef):
+        return False
+    if not isinstance(model.value(parameter.default), Number):
+        return False
+    passed = passed_for(model, model.function_info(function), parameter)
+    return all(hangs_on_nothing(model.value(item)) for item in passed)
+
+
 def comes_from_data(model: "Model", binding: Binding, steps: int = MAX_STEPS) -> bool:
     """Whether a binding surely binds what a loader yields, or what is computed from that alone: it has no graph."""
     if is_data(model, binding) or hangs_on_nothing(model.binding_value(binding)):
         return True
     if steps == 0:
         return False
+    if is_setting(model, binding):
+        return True
     if binding.kind is BindingKind.PARAMETER and isinstance(binding.node, cst.Param):
         function = binding.scope.node
         if not isinstance(function, cst.FunctionDef):

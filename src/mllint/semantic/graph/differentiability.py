@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge import lookup
-from mllint.semantic.graph.data_sources import hangs_on_nothing, is_data
+from mllint.semantic.graph.data_sources import hangs_on_nothing, is_data, is_setting
 from mllint.semantic.graph.losses import loss_of
 from mllint.semantic.names.changes import is_changed_in_place, is_flagged
 from mllint.semantic.names.definitions import FunctionInfo
@@ -227,6 +227,8 @@ class _Trace:
                 return _DATA if is_data(self.model, binding) else self.of(binding.value)
             case BindingKind.PARAMETER if id(binding.node) in self.given:
                 return self.given[id(binding.node)]
+            case BindingKind.PARAMETER if is_setting(self.model, binding):
+                return _DATA
             case BindingKind.NARROWED:
                 before = binding.scope.reaching(binding.key, binding.node).bindings
                 return _one_of(self.of_binding(item) for item in before)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _OFTEN_NOTHING = frozenset({"float", "cpu", "contiguous", "pin_memory", "type", "type_as", "requires_grad_"})
 _LEAF_MAKERS = frozenset({"Parameter", "Variable", "requires_grad_"})
 _MAKERS = frozenset({"arange", "empty", "eye", "full", "linspace", "ones", "rand", "randn", "tensor", "zeros"})
+_COMPUTED = (cst.Call, cst.UnaryOperation, cst.BinaryOperation)
 _KEEPS_GRADIENT = frozenset({"retain_grad", "register_hook", "requires_grad_"})
 
 
@@ -61,6 +62,8 @@ def _inside(model: "Model", node: cst.BaseExpression) -> LostLeaf | None:
                 value = model.value(node)
                 is_there = moved is not None and whole is moved and is_made_there(model, node, moved)
                 return None if is_there else LostLeaf(node, whole, by, isinstance(value, Tensor) and value.parameter)
+            case cst.Call() if (given := _computed_from(model, node)) is not None:
+                by, node = f"{last_word(node.func)}()", given
             case cst.Call(func=cst.Attribute(value=receiver, attr=cst.Name(value=name))):
                 if by and name == "requires_grad_":
                     return None
@@ -77,6 +80,18 @@ def _inside(model: "Model", node: cst.BaseExpression) -> LostLeaf | None:
                 by, node = "arithmetic", sides[0]
             case _:
                 return None
+
+
+def _computed_from(model: "Model", call: cst.Call) -> cst.BaseExpression | None:
+    """The tensor of which alone a function of PyTorch computes another: ``w`` of ``torch.log(w)``."""
+    name = model.qualified_name(call.func)
+    fact = None if name is None or says_leaf(call) else lookup.function(name)
+    if name is None or fact is None or fact.returns != "tensor" or lookup.framework_of(name) != "torch":
+        return None
+    first = call.args[0] if call.args else None
+    if first is None or first.star or first.keyword is not None or not isinstance(first.value, _COMPUTED):
+        return None
+    return first.value if all(_is_number(model, arg.value) for arg in call.args[1:]) else None
 
 
 def _is_number(model: "Model", node: cst.BaseExpression) -> bool:

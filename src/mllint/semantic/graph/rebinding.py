@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 # What makes a leaf of a tensor again, or keeps the gradient of one that is none.
 _REVIVING = frozenset({*FLAGS, "requires_grad_", "retain_grad", "retain_grads", "register_hook", "is_leaf"})
 _NEW_LEAVES = frozenset({*_REVIVING, "Parameter", "Variable"})
+# What makes a tensor anew, or puts it into the memory of another.
+_NEW = frozenset({*_NEW_LEAVES, "detach", "tensor", "as_tensor", "to_tensor", "out"})
 _PATHS = frozenset({cst.Name, cst.Attribute})
 # What gives no tensor and computes with none.
 _LITERALS = frozenset({
@@ -130,16 +132,50 @@ def _computes_with(model: "Model", statement: cst.Assign | cst.AugAssign, path: 
     """Whether the new value is arithmetic with the old one: ``w - step``, ``w.data - step``, ``w -= step``."""
     if type(statement) is cst.AugAssign:
         return True
-    if type(statement.value) is not cst.BinaryOperation:
+    computed = _arithmetic(statement.value)
+    if computed is None:
         return False
-    pending: list[cst.BaseExpression] = [statement.value]
+    pending: list[cst.BaseExpression] = [computed]
     while pending:
         node = pending.pop()
         if isinstance(node, cst.BinaryOperation):
             pending += [node.left, node.right]
         elif dotted_path(node.func if isinstance(node, cst.Call) else node) in (path, f"{path}.data", f"{path}.detach"):
-            return True
+            return computed is statement.value or _is_handed_through(model, statement.value, computed)
     return False
+
+
+def _arithmetic(node: cst.BaseExpression) -> cst.BinaryOperation | None:
+    """The arithmetic at the bottom of a chain of calls: ``w - step`` of ``(w - step).clamp(0, 1)``."""
+    while isinstance(node, cst.Call):
+        node = _handed_on(node)
+    return node if isinstance(node, cst.BinaryOperation) else None
+
+
+def _handed_on(call: cst.Call) -> cst.BaseExpression:
+    """What a call seems to compute with: what it is a method of, or its first argument."""
+    receiver = call.func.value if isinstance(call.func, cst.Attribute) else call.func
+    if isinstance(receiver, (cst.BinaryOperation, cst.Call)) or not call.args:
+        return receiver
+    return call.args[0].value
+
+
+def _is_handed_through(model: "Model", node: cst.BaseExpression, computed: cst.BinaryOperation) -> bool:
+    """Whether each call of a chain computes a tensor of the graph from the one below: it makes no leaf of it."""
+    framework = model.framework
+    while isinstance(node, cst.Call) and framework is not None:
+        below = _handed_on(node)
+        if isinstance(node.func, cst.Attribute) and node.func.value is below:
+            name = node.func.attr.value
+            fact = None if name in model.function_names else lookup.tensor_method(framework, name)
+        else:
+            name = model.qualified_name(node.func) or ""
+            fact = lookup.function(name) if lookup.framework_of(name) == framework else None
+        words = {name.rpartition(".")[2], *(arg.keyword.value for arg in node.args if arg.keyword is not None)}
+        if fact is None or fact.returns != "tensor" or not words.isdisjoint(_NEW):
+            return False
+        node = below
+    return node is computed
 
 
 def _reads_gradient(value: cst.BaseExpression, path: str) -> bool:

@@ -105,3 +105,19 @@ def _is_seen_from(scope: Scope, binding: Binding) -> bool:
 
 def _function(scope: Scope) -> "FunctionInfo | None":
     return scope.model.function_info(scope.node) if isinstance(scope.node, cst.FunctionDef) else None
+
+
+def kept_as(model: "Model", node: cst.Name) -> str | None:
+    """The attribute under which the method of a name keeps the same thing: ``self.net`` after ``self.net = net``."""
+    scope = model.scope_of(node)
+    method = _function(scope)
+    if method is None or method.self_name is None:
+        return None
+    for key, bindings in scope.bindings.items():
+        holder, _, rest = key.partition(".")
+        value = bindings[0].value if len(bindings) == 1 and not bindings[0].path else None
+        if holder != method.self_name or not rest or "." in rest or not isinstance(value, cst.Name):
+            continue
+        if value.value == node.value and bindings[0].kind is BindingKind.ASSIGN:
+            return key if model.reaching(value) == model.reaching(node) else None
+    return None
