@@ -159,19 +159,17 @@ class Cuts:
 
     def _of_inputs(self, call: cst.Call, fact: object) -> list[Cut]:
         """What a function of the framework computes of data, and of what was computed under ``no_grad()``, alone."""
-        framework = self._framework(call)
-        if fact is None or framework is None or self.model.gradients.off(call) is not False:
+        cut = [arg.value for arg in call.args if self._is_without_graph(arg.value)] if fact is not None else []
+        framework = self._framework(call) if cut else None
+        if framework is None or self.model.gradients.off(call) is not False:
             return []
-        is_cut = False
         for arg in call.args:
             value = self.model.value(arg.value)
             if arg.star or (isinstance(value, Tensor) and value.leaf) or self._is_made_leaf(arg.value):
                 return []
-            is_without = self._is_without_graph(arg.value)
-            if not is_without and not hangs_on_nothing(value) and not self._is_of_loader(arg.value):
+            if arg.value not in cut and not hangs_on_nothing(value) and not self._is_of_loader(arg.value):
                 return []
-            is_cut = is_cut or is_without
-        return [Cut(call, "no_grad() above", framework, False)] if is_cut else []
+        return [Cut(call, "no_grad() above", framework, False)]
 
     def _is_of_loader(self, node: cst.BaseExpression) -> bool:
         bindings = self.model.reaching(node) if isinstance(node, cst.Name) else ()

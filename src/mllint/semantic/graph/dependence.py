@@ -1,6 +1,6 @@
 """Whether a value surely carries the graph of another: through layers, functions of tensors and arithmetic, uncut."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -89,7 +89,7 @@ class Dependence:
 
     def _of_call(self, call: cst.Call) -> bool:
         callee = self.model.value(call.func)
-        given: Iterable[cst.CSTNode] = [arg.value for arg in call.args]
+        given = [arg.value for arg in call.args]
         name = call.func.attr.value if isinstance(call.func, cst.Attribute) else (dotted_path(call.func) or "")
         if name in _CUTTING or self._ends(self.model.value(call)):
             return False
@@ -97,6 +97,9 @@ class Dependence:
             return any(self.of(node) for node in given)
         if isinstance(callee, Symbol):
             is_known = lookup.framework_of(callee.name) is not None or callee.name.startswith("builtins.")
+            fact = lookup.function(callee.name)
+            if fact is not None and fact.returns == "packed":
+                given = given[:1]  # the lengths only say where a sequence ends
             return is_known and any(self.of(node) for node in given)
         if isinstance(callee, Function) or not isinstance(call.func, cst.Attribute):
             return False
