@@ -9,7 +9,7 @@ import libcst as cst
 from mllint.semantic.events.kinds import may_name_module
 from mllint.semantic.graph.data_sources import yields_data
 from mllint.semantic.names.scopes import BindingKind
-from mllint.semantic.training.unfolding import matters
+from mllint.semantic.training.relevance import is_pass, matters
 from mllint.semantic.values import Function, Module, Object, Value
 from mllint.syntax.iteration import run_over
 from mllint.syntax.shape import dotted_path, integer_literal, last_word
@@ -140,7 +140,7 @@ def may_be_model(model: "Model", callee: cst.BaseExpression) -> bool:
         return True
     value = model.value(callee)
     if isinstance(value, Function):
-        return matters(value.definition)
+        return matters(value.definition) or is_pass(value)
     return isinstance(value, Module) or _may_run_model(model, last)
 
 

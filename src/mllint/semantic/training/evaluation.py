@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.semantic.events.made_anew import is_made_in
-from mllint.semantic.events.steps import Event, Kind, Loop, events
+from mllint.semantic.events.steps import Event, Helper, Kind, Loop, events
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.graph.data_sources import hangs_on_nothing
@@ -295,17 +295,29 @@ def _is_discarded(forward: Event) -> bool:
 def evaluated_module(model: "Model", node: cst.For) -> str | None:
     """The one module that a loop of a file evaluates, as it is written in the function of the loop."""
     written = {
-        None if forward.frame is not item.found.loop.frame else _written(forward.node)
+        _written(forward, item.found.loop.frame)
         for item in _rounds(model, model.runs.loops_at(node))
         for forward in _asking_for_mode(item)
     }
     return written.pop() if len(written) == 1 else None
 
 
-def _written(forward: cst.CSTNode) -> str | None:
-    """The module of ``net(x)``, and of ``net.forward(x)``."""
-    called = dotted_path(getattr(forward, "func", forward))
-    return None if called is None else called.removesuffix(".forward")
+def _written(forward: Event, frame: Frame) -> str | None:
+    """The module of ``net(x)``, of ``net.forward(x)``, and of ``net.encode(x)``, if that is what a run calls."""
+    if forward.frame is frame:
+        called = dotted_path(getattr(forward.node, "func", forward.node))
+        return None if called is None else called.removesuffix(".forward")
+    for step in (around.step for around in forward.around):
+        if isinstance(step, Helper) and step.frame.caller is frame and isinstance(step.node.func, cst.Attribute):
+            holder = frame.thing(step.node.func.value)
+            return dotted_path(step.node.func.value) if holder is not None and _holds(holder, forward) else None
+    return None
+
+
+def _holds(holder: Thing, forward: Event) -> bool:
+    """Whether what a forward pass calls is a thing, or a part of it."""
+    part = forward.thing
+    return part is not None and holder.roots == part.roots and part.path[: len(holder.path)] == holder.path
 
 
 # -- which loops and which forward passes ------------------------------------------------------------------------------

@@ -190,6 +190,11 @@ class Runs:
         )
 
     @cached_property
+    def passes(self) -> dict[int, bool]:
+        """For methods of this file (by the id of the ``def``): whether they call modules. Filled as asked."""
+        return {}
+
+    @cached_property
     def relevance(self) -> dict[int, bool]:
         """For functions of this file (by the id of the ``def``): whether anything in them matters. Filled as asked."""
         return {}

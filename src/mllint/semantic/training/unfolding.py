@@ -8,22 +8,21 @@ import libcst as cst
 
 from mllint.semantic import flow
 from mllint.semantic.events.given import literal_rounds, truth
-from mllint.semantic.events.kinds import may_name_module, may_name_thing
+from mllint.semantic.events.kinds import may_name_thing
 from mllint.semantic.events.places import is_nothing
 from mllint.semantic.events.steps import Around, Attempt, Branches, Event, Helper, Kind, Leave, Loop, Step, Within
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
+from mllint.semantic.training.relevance import calls_what_matters, is_pass, matters
 from mllint.semantic.values import Function, Instance, Module, Value
 from mllint.syntax.shape import constant, dotted_path
 from mllint.syntax.walk import children, subtree
 
 if TYPE_CHECKING:
-    from mllint.semantic.model import Model
+    pass
 
 _MAX_DEPTH = 5
 _MAX_EVENTS = 1_500
-_MAX_LOOKS = 400
-"""How many functions are looked at, at most, to tell whether one matters."""
 
 
 def unfold(frame: Frame) -> tuple[list[Step], bool]:
@@ -234,7 +233,8 @@ class _Unfolding:
 
     def _helper(self, call: cst.Call, called: Function, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
         function, instance_of = called.definition, _class_of(call, called, frame)
-        if not matters(function) and (instance_of is None or not _calls_what_matters(function, instance_of)):
+        is_followed = matters(function) or is_pass(called, frame.function)
+        if not is_followed and (instance_of is None or not calls_what_matters(function, instance_of)):
             return []
         if frame.runs(function):
             return []
@@ -393,103 +393,3 @@ def _mentions_instance(value: cst.BaseExpression) -> bool:
 def _is_plainly_data(value: Value | None) -> bool:
     """Whether a thing is known and cannot be, or hold, an optimizer or a module."""
     return value is not None and flow.is_data(value)
-
-
-# -- which functions matter --------------------------------------------------------------------------------------------
-
-
-def matters(function: FunctionInfo) -> bool:
-    """Whether anything that a training is about can happen in a function, or in what it calls."""
-    known = function.model.runs.relevance
-    if id(function.node) not in known:
-        _look(function, [_MAX_LOOKS], [])
-    return known.get(id(function.node), True)
-
-
-def _calls_what_matters(function: FunctionInfo, instance_of: ClassInfo) -> bool:
-    """Whether a method of a base class calls one that matters in the class of the object."""
-    names = {
-        node.func.attr.value
-        for node in subtree(function.node.body)
-        if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute)
-        if getattr(node.func.value, "value", None) == function.self_name
-    }
-    methods = [instance_of.method(name) for name in sorted(names)]
-    return any(method is not None and method is not function and matters(method) for method in methods)
-
-
-def _look(function: FunctionInfo, budget: list[int], running: list[FunctionInfo]) -> bool:
-    known = function.model.runs.relevance
-    if id(function.node) in known:
-        return known[id(function.node)]
-    budget[0] -= 1
-    if function in running:
-        return False
-    if budget[0] < 0:
-        return True
-    running.append(function)
-    found = _has_event(function) or any(_look(called, budget, running) for called in _called(function))
-    running.pop()
-    if found or not running:
-        known[id(function.node)] = found
-    return found
-
-
-def _has_event(function: FunctionInfo) -> bool:
-    """Whether a word of training stands in a function, or it hands what it was given to something unknown."""
-    model, own = function.model, _own_words(function)
-    parameters = {parameter.name.value for parameter in function.parameters}
-    given = frozenset(parameter.name.value for parameter in function.parameters)
-    for node in subtree(function.node.body):
-        if type(node) is cst.Attribute:
-            if node.attr.value in flow.WORDS or node.attr.value in flow.MODE_WORDS:
-                return True
-        elif type(node) is cst.Call:
-            if type(node.func) is cst.Name and node.func.value in parameters:
-                return True  # what a caller gives is called: it may be a module
-            if _may_be_forward(model, node.func):
-                return True
-            # `getattr(callback, name)(trainer)`: who is called may know what it is given better than its name says.
-            words = given if type(node.func) is cst.Call or type(node.func) is cst.Subscript else own
-            if any(type(arg.value) is cst.Name and arg.value.value in words for arg in node.args):
-                value = model.value(node.func)
-                if value is None and not _is_method_of_data(model, node):
-                    return True
-            if isinstance(node.func, cst.Name) and node.func.value in flow.WORDS:
-                return True
-    return False
-
-
-def _may_be_forward(model: "Model", callee: cst.BaseExpression) -> bool:
-    """Whether what is called may be a module, by its name or by what else the file does with it."""
-    while type(callee) is cst.Subscript:
-        callee = callee.value
-    path = dotted_path(callee)
-    return path is not None and (
-        path in model.runs.used_as_modules
-        or path == "self"
-        or path.endswith("forward")
-        or may_name_module(path.rpartition(".")[2])
-    )
-
-
-def _is_method_of_data(model: "Model", call: cst.Call) -> bool:
-    return isinstance(call.func, cst.Attribute) and model.value(call.func.value) is not None
-
-
-def _own_words(function: FunctionInfo) -> frozenset[str]:
-    """The parameters by which an optimizer, a scheduler or a module could come in: an object may hold them all."""
-    return frozenset(
-        parameter.name.value
-        for parameter in (*function.parameters, *function.node.params.kwonly_params)
-        if may_name_thing(parameter.name.value) or parameter.name.value == function.self_name
-    )
-
-
-def _called(function: FunctionInfo) -> Iterable[FunctionInfo]:
-    """The functions of the project that a function calls."""
-    for node in subtree(function.node.body):
-        if type(node) is cst.Call and not flow.is_about_data(function.model, node):
-            value = function.model.value(node.func)
-            if isinstance(value, Function):
-                yield value.definition
