@@ -53,9 +53,11 @@ class RuleSet:
                     words[rule.frameworks] = known = None
                 else:
                     known |= subscription.mentions
+        # Where a framework is enough, nothing else need be looked for in most files.
+        ordered = sorted(words.items(), key=lambda item: (item[1] is not None, sorted(item[0])))
         return tuple(
             (_any_word(frameworks), None if mentions is None else _any_word(mentions))
-            for frameworks, mentions in sorted(words.items(), key=lambda item: sorted(item[0]))
+            for frameworks, mentions in ordered
         )
 
     def may_fire(self, data: bytes) -> bool:

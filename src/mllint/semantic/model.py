@@ -128,10 +128,11 @@ class Model:
 
     def enclosing_function(self, node: cst.CSTNode) -> cst.FunctionDef | None:
         """The ``def`` in whose body (or parameter list) the node stands."""
-        for ancestor in self.tree.ancestors(node):
-            if type(ancestor) is cst.FunctionDef:
-                return ancestor
-        return None
+        parents = self.tree.parents
+        holder = parents.get(id(node))
+        while holder is not None and holder.__class__ is not cst.FunctionDef:
+            holder = parents.get(id(holder))
+        return holder
 
     def scope(self, node: cst.CSTNode) -> Scope:
         """The scope that a module, class or function opens."""

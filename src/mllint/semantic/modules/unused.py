@@ -110,13 +110,10 @@ def _is_read_here(definition: "ClassInfo", name: str) -> bool:
     owners: set[int] | None = model.remembered.get(asked)
     if owners is None:
         owners = model.remembered[asked] = set()
-        for word in model.names_by_word.get(name, ()):
-            attribute = model.tree.parent(word)
-            above = None if attribute is None else model.tree.parent(attribute)
-            if type(above) is cst.Call and above.func is attribute and isinstance(attribute, cst.Attribute):
-                method = method_of_receiver(model, attribute.value)
-                if method is not None and method.owner is not None:
-                    owners.add(id(method.owner.node))
+        for call in model.calls_by_word.get(name, ()):
+            method = method_of_receiver(model, call.func.value) if isinstance(call.func, cst.Attribute) else None
+            if method is not None and method.owner is not None:
+                owners.add(id(method.owner.node))
     return id(definition.node) in owners
 
 

@@ -24,11 +24,17 @@ _NAMED_EVALUATION = re.compile(
     r"(?:^|_)(?:test|testing|tst|val|valid|validate|validation|eval|evaluate|evaluation|dev)(?:_|\d|$)"
 )
 _NEXT = ("next", "__next__")
+_OF_MODULES = ("__init__", "forward")
+"""Methods that make a module, or are one forward pass: their loops run over layers, or parts of one batch."""
 
 
 def may_evaluate(model: "Model", node: cst.For) -> bool:
     """Whether a loop may call a model, to go by its text: what this denies need not be followed."""
-    if not any(word in model.calls_by_word for word in _TELLING) and not _is_in_evaluation(model, node):
+    function = model.enclosing_function(node)
+    name = "" if function is None else function.name.value
+    if name in _OF_MODULES:
+        return False
+    if not any(word in model.calls_by_word for word in _TELLING) and not _is_in_evaluation(name):
         return False
     known = model.runs.may_evaluate
     if id(node) not in known:
@@ -36,10 +42,8 @@ def may_evaluate(model: "Model", node: cst.For) -> bool:
     return known[id(node)]
 
 
-def _is_in_evaluation(model: "Model", node: cst.For) -> bool:
-    """Whether a loop stands in a function that is called an evaluation: another file may train what it is given."""
-    function = model.enclosing_function(node)
-    name = "" if function is None else function.name.value
+def _is_in_evaluation(name: str) -> bool:
+    """Whether a function is called an evaluation: another file may train what it is given. No test case is meant."""
     return is_named_evaluation(name) and not name.startswith("test_")
 
 
