@@ -32,7 +32,8 @@ if torch.isnan(loss):
 ## What it leaves alone
 
 `x != x`, which is a right (if terse) test for NaN. `x is np.nan` where `x` may be that very object, because it is the
-default of a parameter or of `get(key, np.nan)`, or what the variable began as: there the identity is the point.
+default of a parameter or of `get(key, np.nan)`, what the variable began as, or what a function of the file gives or is
+given: there the identity is the point. `x is np.nan or np.isnan(x)`.
 Lists and dicts that are asked for `np.nan`: they find the object that was put in.
 
 ## Fix safety
@@ -59,7 +60,7 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, keep_only
 from mllint.rule import Finding, Rule
-from mllint.semantic.graph.nan import may_hold_objects
+from mllint.semantic.graph.nan import is_asked_beside, may_hold_objects
 from mllint.semantic.values import Array, Number, Tensor
 from mllint.syntax.comparison import may_compare_numbers
 from mllint.syntax.shape import last_word
@@ -139,6 +140,8 @@ def _equality(node: cst.Comparison, left: _Operand, part: cst.ComparisonTarget, 
     by_identity = isinstance(part.operator, _IDENTITY)
     for operand, other in ((left, part.comparator), (part.comparator, left)):
         library = context.library_of_nan(other)
+        if library is not None and by_identity and is_asked_beside(context.model, node, operand):
+            return None
         if library is not None and not (by_identity and _may_be_it(operand, other, context)):
             return _Test(node, operand, library, isinstance(part.operator, _NEGATED), by_identity)
     return None

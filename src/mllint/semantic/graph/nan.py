@@ -6,7 +6,7 @@ import libcst as cst
 
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Function, Instance, Module
-from mllint.syntax.shape import dotted_path, last_word, string_literal
+from mllint.syntax.shape import argument, dotted_path, last_word, string_literal
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ _FROM_NAN = {
     "numpy.asarray": "numpy",
     **_FROM_TEXT,
 }
+_PREDICATES = frozenset({"isnan", "isna", "isnull", "isfinite"})
 _MAX_STEPS = 4
 
 
@@ -104,8 +105,11 @@ def _may_be(model: "Model", node: cst.BaseExpression, steps: int) -> bool:
         return False
     if library_of_nan(model, node) is not None:
         return True
+    if isinstance(node, cst.IfExp):
+        return _may_be(model, node.body, steps + 1) or _may_be(model, node.orelse, steps + 1)
     if isinstance(node, cst.Call):  # options.get("fill", np.nan)
-        return any(library_of_nan(model, arg.value) is not None for arg in node.args)
+        given = any(library_of_nan(model, arg.value) is not None for arg in node.args)
+        return given or _may_return(model, node, (), steps + 1)
     bindings = list(model.reaching(node))
     owner = model.value(node.value) if isinstance(node, cst.Attribute) else None
     if isinstance(node, cst.Attribute) and isinstance(owner, (Instance, Module)) and owner.definition is not None:
@@ -115,12 +119,41 @@ def _may_be(model: "Model", node: cst.BaseExpression, steps: int) -> bool:
 
 def _may_bind(binding: Binding, steps: int) -> bool:
     source = binding.node.default if isinstance(binding.node, cst.Param) else binding.value
+    model = binding.scope.model
+    if isinstance(binding.node, cst.Param) and _may_be_given(model, binding.node, steps + 1):
+        return True
     if source is None:
         return False
-    model = binding.scope.model
     if isinstance(source, cst.Call) and _may_return(model, source, binding.path, steps + 1):
         return True
     return not binding.path and _may_be(model, source, steps + 1)
+
+
+def _may_be_given(model: "Model", parameter: cst.Param, steps: int) -> bool:
+    """Whether somebody in the file gives a parameter a NaN that was written down as a beginning or default."""
+    function = model.enclosing_function(parameter)
+    if function is None or steps > _MAX_STEPS:
+        return False
+    names = [item.name.value for item in function.params.params]
+    name, calls = parameter.name.value, model.calls_by_word.get(function.name.value, ())
+    position = names.index(name) if name in names else None
+    if position is not None and names[0] in ("self", "cls"):
+        position -= 1
+    given = (argument(call, position, name) for call in calls)
+    return any(item is not None and _may_be(model, item.value, steps) for item in given)
+
+
+def is_asked_beside(model: "Model", test: cst.BaseExpression, operand: cst.BaseExpression) -> bool:
+    """Whether another part of a condition asks with ``isnan`` whether the same thing is NaN."""
+    path, whole = dotted_path(operand), test
+    while isinstance(parent := model.tree.parent(whole), cst.BooleanOperation):
+        whole = parent
+    return path is not None and any(
+        isinstance(node, cst.Call)
+        and last_word(node.func) in _PREDICATES
+        and any(dotted_path(part) == path for part in subtree(node) if isinstance(part, (cst.Name, cst.Attribute)))
+        for node in subtree(whole)
+    )
 
 
 def _may_return(model: "Model", call: cst.Call, path: tuple[int | None, ...], steps: int) -> bool:
