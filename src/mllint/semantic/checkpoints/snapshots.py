@@ -265,6 +265,8 @@ class Snapshot:
     def _hands_on(self, node: cst.BaseExpression) -> bool:
         child: cst.CSTNode = node
         parent = self.model.tree.parent(child)
+        if isinstance(parent, cst.Subscript) and parent.value is node and self._is_another_entry(parent):
+            return False
         while isinstance(parent, (cst.Subscript, cst.Attribute)) and parent.value is child:
             child, parent = parent, self.model.tree.parent(parent)
         if isinstance(parent, cst.Call) and parent.func is child and isinstance(child, cst.Attribute):
@@ -277,6 +279,16 @@ class Snapshot:
         if isinstance(parent, cst.DictComp):
             return parent.value is child
         return isinstance(parent, (cst.Return, cst.DictElement, cst.StarredDictElement, cst.Element, cst.Yield))
+
+    def _is_another_entry(self, read: cst.Subscript) -> bool:
+        """Whether a read takes an entry of the dict that was written out, and not the one with the tensors."""
+        wanted = string_literal(subscript_index(read))
+        keys = {
+            string_literal(item.key)
+            for item in self.model.tree.ancestors(self.alias.call)
+            if isinstance(item, cst.DictElement) and self._is_inside(item, self.alias.statement)
+        }
+        return wanted is not None and bool(keys) and None not in keys and wanted not in keys
 
     @property
     def _loaded_into(self) -> Iterator[cst.BaseExpression]:
