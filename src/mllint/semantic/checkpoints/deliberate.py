@@ -5,12 +5,13 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.semantic.checkpoints.handling import MAX_NAMES
+from mllint.semantic.checkpoints.handling import MAX_NAMES, uses
 from mllint.semantic.checkpoints.loads import Load, load_of
 from mllint.semantic.names.conditions import is_in_another_branch
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.names.uses import without_narrowing
-from mllint.syntax.shape import dotted_path
+from mllint.semantic.values import Function
+from mllint.syntax.shape import dotted_path, string_literal
 from mllint.syntax.walk import children, subtree
 
 if TYPE_CHECKING:
@@ -26,7 +27,10 @@ _READING = frozenset({"torch.load", "paddle.load"})
 def is_download(load: Load) -> bool:
     """Whether what is loaded is downloaded by the code itself: the same file every time, known to whoever wrote it."""
     parts = list(_parts(load))
-    return any(isinstance(part, cst.Call) and _downloads(part) for part in parts) or _is_fetched_before(load, parts)
+    calls = [part for part in parts if isinstance(part, cst.Call)]
+    return any(_downloads(call) or _calls_download(call, load.model) for call in calls) or _is_fetched_before(
+        load, parts
+    )
 
 
 def _parts(load: Load) -> Iterator[cst.CSTNode]:
@@ -40,8 +44,16 @@ def _parts(load: Load) -> Iterator[cst.CSTNode]:
         if isinstance(part, cst.Arg) and part.keyword is not None and part.keyword.value == "map_location":
             continue  # where it is put says nothing of what it is
         if isinstance(part, cst.BaseExpression):
-            pending += _bound(part, load.model)
+            pending += [*_bound(part, load.model), *_filled_from(part, load.model)]
         pending += children(part)
+
+
+def _filled_from(node: cst.BaseExpression, model: "Model") -> Iterator[cst.BaseExpression]:
+    """What the loops go through that write entries into a dict: ``for k, v in loaded.items(): state[k] = v``."""
+    for use in uses(node, model):
+        item = model.tree.parent(use)
+        if isinstance(item, cst.Subscript) and isinstance(model.tree.parent(item), cst.AssignTarget):
+            yield from (ancestor.iter for ancestor in model.tree.ancestors(item) if isinstance(ancestor, cst.For))
 
 
 def is_given_by_object(load: Load) -> bool:
@@ -60,6 +72,14 @@ def is_given_by_object(load: Load) -> bool:
 def _downloads(call: cst.Call) -> bool:
     name = (dotted_path(call.func) or "").rpartition(".")[2].lower()
     return any(word in name for word in _DOWNLOADING)
+
+
+def _calls_download(call: cst.Call, model: "Model") -> bool:
+    """Whether a function of the project downloads what it gives, at least where there is no file of it yet."""
+    called = model.value(call.func)
+    return isinstance(called, Function) and any(
+        isinstance(node, cst.Call) and _downloads(node) for node in subtree(called.definition.node.body)
+    )
 
 
 def _is_fetched_before(load: Load, parts: list[cst.CSTNode]) -> bool:
@@ -102,6 +122,21 @@ def is_shown_both(load: Load) -> bool:
         wanted <= {dotted_path(arg.value) for arg in call.args}
         for call in model.tree.by_type[cst.Call]
         if len(call.args) > 1 and model.enclosing_function(call) is function
+    )
+
+
+def is_relieved_of_entries(load: Load) -> bool:
+    """Whether entries were taken out of the dict by name before: who does that knows what will be missing."""
+    model = load.model
+    function = model.enclosing_function(load.call)
+    return any(
+        isinstance(call.func, cst.Attribute)
+        and isinstance(model.tree.parent(call), cst.Expr)
+        and bool(call.args)
+        and string_literal(call.args[0].value) is not None
+        and call.func.value.deep_equals(load.given)
+        and model.enclosing_function(call) is function
+        for call in model.calls_by_word.get("pop", ())
     )
 
 

@@ -11,6 +11,7 @@ from mllint.semantic.checkpoints.deliberate import (
     is_handed_in,
     is_made_of_module,
     is_one_of_several,
+    is_relieved_of_entries,
     is_shown_both,
     is_strict_otherwise,
 )
@@ -43,6 +44,8 @@ def is_unchecked(load: Load) -> bool:
     if problem_of(load) is not None:
         return False  # what surely does not fit is more than unchecked
     if _is_second_try(load) or _compares_keys(load) or _selects_entries(load.given, load.model):
+        return False
+    if is_relieved_of_entries(load):
         return False
     if content is None and isinstance(load.given, cst.Attribute):
         return False  # a part that somebody has put aside
@@ -168,7 +171,9 @@ def _is_kept(call: cst.Call, model: "Model") -> bool:
 def _selects_entries(node: cst.BaseExpression, model: "Model", depth: int = 0) -> bool:
     """Whether entries of the dict were chosen under a condition on the way here."""
     if isinstance(node, cst.DictComp):
-        return bool(node.for_in.ifs)
+        source = node.for_in.iter.func if isinstance(node.for_in.iter, cst.Call) else None  # of ``loaded.items()``
+        is_chosen = isinstance(source, cst.Attribute) and _selects_entries(source.value, model, depth + 1)
+        return bool(node.for_in.ifs) or is_chosen
     if isinstance(node, cst.Subscript):
         return _selects_entries(node.value, model, depth)
     if isinstance(node, cst.Call):
