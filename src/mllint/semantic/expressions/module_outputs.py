@@ -32,7 +32,9 @@ def module_output(model: "Model", call: cst.Call, module: Module) -> Value | Non
         forward = module.definition.method("forward")
         result = None if forward is None else forward.model.returned(forward)
         if result is None or isinstance(result, Nothing):
-            return Output(framework, attached)
+            # Where a part runs without gradients, what it gives may be made of that part alone.
+            is_partly_off = forward is not None and forward.model.gradients.are_spoken_of(forward.node.body)
+            return Output(framework, None if is_partly_off and attached else attached)
         assert forward is not None
         result = _as_called_here(with_graph_of_arguments(model, call, forward, result) or result, attached)
         # DataParallel gathers one value a device: what was 0-d comes back with a dimension.

@@ -51,6 +51,11 @@ class Gradients:
                 return self._function(ancestor)
         return self._switched(self.model.tree.module)
 
+    @staticmethod
+    def are_spoken_of(body: cst.CSTNode) -> bool:
+        """Whether a word that switches gradients on or off stands somewhere in a body."""
+        return any(node.value in _WORDS for node in subtree(body) if isinstance(node, cst.Name))
+
     def inside(self, node: cst.CSTNode, truth: "Truth | None" = None) -> str:
         """What its own function, or file, does to gradients at a place: ``off``, ``on``, ``unknown`` or ``untouched``.
 
@@ -81,8 +86,7 @@ class Gradients:
         target = context.func if isinstance(context, cst.Call) else context
         value = self.model.value(target)
         if isinstance(value, Function):
-            words = {node.value for node in subtree(value.definition.node) if isinstance(node, cst.Name)}
-            return "unknown" if words & _WORDS else "untouched"
+            return "unknown" if self.are_spoken_of(value.definition.node) else "untouched"
         if value is not None:
             return "untouched"
         if isinstance(context, cst.Name):
@@ -123,8 +127,7 @@ class Gradients:
         """Whether a function or class of the project says something of gradients: it may switch them as a context."""
         value = self.model.value(target)
         if isinstance(value, (Function, ClassObject)):
-            words = (item.value for item in subtree(value.definition.node.body) if isinstance(item, cst.Name))
-            return any(word in _WORDS for word in words)
+            return self.are_spoken_of(value.definition.node.body)
         return False
 
     def _function(self, function: cst.FunctionDef) -> bool | None:

@@ -13,7 +13,7 @@ from mllint.semantic.graph.losses import loss_of
 from mllint.semantic.names.operands import operands, paths_in
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Function, Instance, Output, Tensor, Value
-from mllint.syntax.shape import dotted_path
+from mllint.syntax.shape import dotted_path, string_literal, subscript_index
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -30,7 +30,39 @@ def holds_graph(accumulator: Accumulator) -> bool:
         and not is_test_code(accumulator.model)
         and not _adds_without_graph(accumulator)
         and not _adds_up_parameters(accumulator)
+        and not _is_idle_entry(accumulator)
+        and not _is_held_anyway(accumulator)
     )
+
+
+def _is_idle_entry(accumulator: Accumulator) -> bool:
+    """Whether a training loop takes an entry of what a module gives that nothing is computed from: counts, a report."""
+    core, model = accumulator.core, accumulator.model
+    if not isinstance(core, cst.Subscript) or string_literal(subscript_index(core)) is None:
+        return False
+    if not accumulator.trains or is_called_loss(core) or isinstance(model.value(core), Tensor):
+        return False
+    read = (
+        node
+        for node in subtree(accumulator.loop.body)
+        if isinstance(node, cst.Subscript) and node is not core and node.deep_equals(core)
+    )
+    return all(any(isinstance(item, cst.FormattedString) for item in model.tree.ancestors(node)) for node in read)
+
+
+def _is_held_anyway(accumulator: Accumulator) -> bool:
+    """Whether the loop adds the same to something that needs the graph: ``total += loss`` before one ``backward()``."""
+    model = accumulator.model
+    parts = {dotted_path(path) for path in paths_in(accumulator.added)}
+    for node in subtree(accumulator.loop.body):
+        if node is accumulator.node or not isinstance(node, (cst.AugAssign, cst.Call)):
+            continue
+        other = augmented(model, node) if isinstance(node, cst.AugAssign) else appended(model, node)
+        if other is None or other.key == accumulator.key or other.loop is not accumulator.loop:
+            continue
+        if parts & {dotted_path(path) for path in operands(other.added)} and other.needs_graph:
+            return True
+    return False
 
 
 def _adds_without_graph(accumulator: Accumulator) -> bool:
