@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge import lookup
+from mllint.semantic.names.conditions import conditions
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.values import ClassObject, Function, Module, Symbol, Value
 from mllint.syntax.shape import argument, constant
@@ -27,13 +28,35 @@ _CONTAINERS = frozenset({"Sequential", "ModuleList", "LayerList", "ModuleDict", 
 _LIBRARIES = ("torch.nn.", "paddle.nn.", "torchvision.models.")
 
 
-def depends_on_mode(value: Value | None) -> bool | None:
-    """Whether a module has dropout or batch normalization, or asks for its mode; ``None``: that is not known."""
+def depends_on_mode(value: Value | None, *models: "Model") -> bool | None:
+    """Whether a module has dropout or batch normalization, or asks for its mode; ``None``: that is not known.
+
+    It may be made in one of these files.
+    """
+    if isinstance(value, Function):  # ``network.forward(x)``
+        value = value.receiver
     if not isinstance(value, Module):
         return None
     if value.definition is not None:
         return _class_depends(value.definition)
-    return None if value.name is None else _library_depends(value.name, None)
+    if value.others:
+        return _all_agree([depends_on_mode(other, *models) for other in value.others])
+    if value.name is None:
+        return None if value.call is None else True  # what a function of a library builds is a whole model
+    if value.call is not None and value.name.rpartition(".")[2] in _CONTAINERS:
+        making = next((model for model in models if id(value.call) in model.tree.parents), None)
+        return None if making is None else _container_depends(making, value.call)
+    return _library_depends(value.name, value.call)
+
+
+def _container_depends(model: "Model", call: cst.Call) -> bool | None:
+    """Whether one of the layers that a container is given does."""
+    held = [None if arg.star else depends_on_mode(model.value(arg.value), model) for arg in call.args]
+    return True if True in held else _all_agree(held)
+
+
+def _all_agree(answers: list[bool | None]) -> bool | None:
+    return answers[0] if answers and all(answer is answers[0] for answer in answers) else None
 
 
 def _library_depends(name: str, call: cst.Call | None) -> bool | None:
@@ -141,11 +164,37 @@ def _parts(holder: ClassInfo | FunctionInfo, body: cst.CSTNode, methods: frozens
         elif isinstance(node, cst.Call):
             called = model.value(node.func)
             if isinstance(called, Symbol) and called.name.startswith(_LIBRARIES):
-                found.depends = found.depends or _library_depends(called.name, node) is True
+                if _library_depends(called.name, node) is True:
+                    found.depends = found.depends or not _is_off_by_default(model, node)
+                    found.is_closed = False
+            elif _is_given_dropout(node):
+                found.depends = True
             elif isinstance(called, (Function, type(None))) and (methods is None or _method(model, node) in methods):
                 found.is_closed = found.is_closed and (called is not None or _is_arithmetic(node))
                 found.functions += [] if called is None or _is_own(called, holder) else [called.definition]
     return found
+
+
+def _is_off_by_default(model: "Model", node: cst.CSTNode) -> bool:
+    """Whether a place is reached only where a parameter is given that is false by default: ``if add_norm:``."""
+    function = model.enclosing_function(node)
+    if function is None:
+        return False
+    parameters = (*function.params.params, *function.params.kwonly_params)
+    off = {
+        item.name.value
+        for item in parameters
+        if item.default is not None and constant(item.default) in (False, None, 0)
+    }
+    return any(
+        type(part) is cst.Name and part.value in off for test in conditions(model, node) for part in subtree(test)
+    )
+
+
+def _is_given_dropout(call: cst.Call) -> bool:
+    """Whether something that is made is told how much to drop, by the name that everybody has for it."""
+    given = argument(call, None, "dropout")
+    return given is not None and constant(given.value) not in (None, 0, 0.0)
 
 
 def _constructing(info: ClassInfo) -> frozenset[str]:

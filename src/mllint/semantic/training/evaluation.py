@@ -12,7 +12,6 @@ from mllint.semantic.events.steps import Event, Helper, Kind, Loop, events
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.graph.data_sources import hangs_on_nothing
-from mllint.semantic.modules.mode_layers import depends_on_mode
 from mllint.semantic.modules.weights import has_weights
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.training.data_loops import (
@@ -39,6 +38,7 @@ from mllint.semantic.training.training_modes import (
     is_made_within,
     is_one,
     is_trained,
+    mode_matters,
     modes_before,
     records_graph,
 )
@@ -199,18 +199,8 @@ def _is_in_training_mode(found: _Round) -> bool:
 
 
 def _asking_for_mode(found: _Round) -> list[Event]:
-    """The forward passes in a loop to which the mode makes a difference: not those of a loss, or of what is fixed."""
-    run = found.found.run
-    return [
-        forward
-        for forward in found.forwards
-        if (depends := _depends_on_mode(forward)) is not False
-        and (depends or (forward.thing is not None and is_trained(run, forward.thing)))
-    ]
-
-
-def _depends_on_mode(forward: Event) -> bool | None:
-    return depends_on_mode(forward.frame.value(forward.node.func) if isinstance(forward.node, cst.Call) else None)
+    """The forward passes in a loop to which the mode surely makes a difference: not those of a loss."""
+    return [forward for forward in found.forwards if mode_matters(forward)]
 
 
 def _trains_while_it_evaluates(found: _Round, forward: Event) -> bool:
@@ -225,13 +215,12 @@ def _trains_while_it_evaluates(found: _Round, forward: Event) -> bool:
     if not is_evaluation or not is_over_evaluation_data(found.found) or _is_discarded(forward) or is_as_loaded(forward):
         return False
     value = forward.frame.value(forward.node.func) if isinstance(forward.node, cst.Call) else None
-    depends = _depends_on_mode(forward)
     modes = modes_before(run, module, forward)
     if not modes or not is_put_to_training(modes):
         return False
     if TRAINED in modes:
         return is_trained(run, module)
-    if depends is not True or not isinstance(value, Module) or value.call is None or not is_made_within(run, module):
+    if not isinstance(value, Module) or value.call is None or not is_made_within(run, module):
         return False
     return not is_switched_by_maker(module) and (value.definition is None or not switches_itself(value.definition))
 

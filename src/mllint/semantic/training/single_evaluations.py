@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.semantic.events.steps import Event, Kind
-from mllint.semantic.modules.mode_layers import depends_on_mode
 from mllint.semantic.training.data_loops import is_named_evaluation, may_be_model, names_in
 from mllint.semantic.training.evaluation import (
     is_over_evaluation_data,
@@ -22,6 +21,7 @@ from mllint.semantic.training.training_modes import (
     is_as_loaded,
     is_made_within,
     is_trained,
+    mode_matters,
     modes_before,
     records_graph,
 )
@@ -103,19 +103,16 @@ def _is_in_training_mode(occurrence: Occurrence, call: cst.Call) -> bool:
     if records_graph(forward) is not False or is_as_loaded(forward) or is_dropped:
         return False
     value = forward.frame.value(call.func) if forward.node is call else None
-    depends = depends_on_mode(value)
     modes = modes_before(run, module, forward)
     function = forward.frame.function
     name = "" if function is None else function.name
-    if depends is False or not modes or not is_put_to_training(modes):
+    if not modes or not is_put_to_training(modes) or not mode_matters(forward):
         return False
     if TRAINED in modes:
         if loop is not None:
             return False
-        return (_is_given_test_data(call) or (depends is True and is_named_evaluation(name))) and is_trained(
-            run, module
-        )
-    if modes != {FRESH} or depends is not True or not isinstance(value, Module) or value.call is None:
+        return (_is_given_test_data(call) or is_named_evaluation(name)) and is_trained(run, module)
+    if modes != {FRESH} or not isinstance(value, Module) or value.call is None:
         return False
     if loop is not None and is_over_evaluation_data(LoopRun(run, loop, False)):
         return False  # the loop is what is reported

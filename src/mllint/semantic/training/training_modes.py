@@ -193,7 +193,11 @@ def trained_in_evaluation_mode(run: Run, switch: Event) -> Event | None:
     loop, inside = _common_loop(switch, trained)
     if loop is None or not is_updated_in(loop, module) or _may_be_switched_back(loop, module):
         return None
-    if rounds_of(loop) == 1 or is_made_in(loop, switch, module) or all(_is_indifferent(event) for event in inside):
+    if (
+        rounds_of(loop) == 1
+        or is_made_in(loop, switch, module)
+        or all(mode_matters(event) is False for event in inside)
+    ):
         return None
     paths: Paths[_State] = run.derived(("left in evaluation", module), partial(_left_paths, run, module))
     for event in inside:
@@ -234,10 +238,16 @@ def is_made_within(run: Run, module: Thing) -> bool:
     )
 
 
-def _is_indifferent(forward: Event) -> bool:
-    """Whether the mode surely makes no difference to the module that is called."""
-    value = forward.frame.value(forward.node.func) if isinstance(forward.node, cst.Call) else None
-    return depends_on_mode(value) is False
+def mode_matters(forward: Event) -> bool | None:
+    """Whether the mode makes a difference to the module that is called; ``None``: not known."""
+    if not isinstance(forward.node, cst.Call):
+        return None
+    frame: Frame | None = forward.frame
+    value, models = forward.frame.value(forward.node.func), []
+    while frame is not None:
+        models.append(frame.model)
+        frame = frame.caller
+    return depends_on_mode(value, *models)
 
 
 def _left_paths(run: Run, module: Thing) -> Paths[_State]:
