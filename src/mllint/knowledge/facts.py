@@ -48,7 +48,7 @@ WRAPPERS: Mapping[str, Wrapper] = {
         "torch", "module.", "module", "module device_ids output_device dim broadcast_buffers"
     ),
     "torch.optim.swa_utils.AveragedModel": Wrapper(
-        "torch", "module.", "module", "model device avg_fn multi_avg_fn use_buffers"
+        "torch", "module.", "module", "model device avg_fn multi_avg_fn use_buffers", copies=True
     ),
     "torch.compile": Wrapper(
         "torch", "_orig_mod.", "_orig_mod", "model * fullgraph dynamic backend mode options disable"

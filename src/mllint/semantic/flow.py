@@ -32,6 +32,7 @@ from mllint.semantic.values import (
     Function,
     Instance,
     Mapping,
+    Method,
     Module,
     Object,
     Repeated,
@@ -304,7 +305,7 @@ def _mode(word: str) -> Reader:
         if receiver is None or len(call.args) > (word == "train") or _is_own_function(frame, call):
             return None
         value = frame.value(receiver)
-        if value is not None and not isinstance(value, Module):
+        if value is not None and not isinstance(value, (Module, Method)):  # an attribute that a subclass sets
             return None
         given = call.args[0] if call.args else None
         kind = Kind.TRAIN if word == "train" else Kind.EVAL

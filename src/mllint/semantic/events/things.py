@@ -160,7 +160,8 @@ class Frame:
         if isinstance(node.func, cst.Attribute) and node.func.attr.value in SAME:
             return self.thing(node.func.value, steps - 1)
         name = self.model.qualified_name(node.func)
-        if name is not None and node.args and lookup.wrapper(name) is not None:
+        wrapper = None if name is None else lookup.wrapper(name)
+        if wrapper is not None and not wrapper.copies and node.args:
             return self.thing(node.args[0].value, steps - 1)
         return None
 

@@ -7,7 +7,7 @@ import libcst as cst
 from mllint.semantic.events.things import Thing
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.names.scopes import Binding
-from mllint.semantic.values import Function
+from mllint.semantic.values import Function, Instance, Module
 from mllint.syntax.walk import subtree
 
 _MAX_MAKERS = 30
@@ -20,10 +20,22 @@ def switches_itself(definition: ClassInfo) -> bool:
 
 
 def is_switched_by_maker(module: Thing) -> bool:
-    """Whether a function of the project that makes a module may switch its mode before it gives it back."""
+    """Whether a function of the project that makes a module may switch its mode before it gives it back.
+
+    So may the constructor of the object that holds it.
+    """
+    holders = [_class_of(root) for root in module.roots] if module.path else []
+    if any(holder is not None and switches_itself(holder) for holder in holders):
+        return True
     made = [(root.scope.model, root.value) for root in module.roots if isinstance(root, Binding)]
     makers = [model.value(value.func) for model, value in made if isinstance(value, cst.Call)]
     return _may_switch([maker.definition for maker in makers if isinstance(maker, Function)])
+
+
+def _class_of(root: object) -> ClassInfo | None:
+    """The class of the object that a thing is a part of."""
+    value = root.scope.model.binding_value(root) if isinstance(root, Binding) else None
+    return value.definition if isinstance(value, (Instance, Module)) else root if isinstance(root, ClassInfo) else None
 
 
 def _may_switch(pending: list[FunctionInfo]) -> bool:

@@ -12,6 +12,7 @@ from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.modules.mode_layers import depends_on_mode
 from mllint.semantic.names.definitions import FunctionInfo
 from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.training.made_in_mode import is_switched_by_maker
 from mllint.semantic.training.paths import Paths
 from mllint.semantic.training.rates import rounds_of
 from mllint.semantic.training.runs import Run
@@ -175,7 +176,9 @@ def is_trained_as_loaded(run: Run, forward: Event) -> bool:
     if module is None or not forward.loops or run.is_cut or forward not in training_forwards(run):
         return False
     loop = next((item for item in reversed(forward.loops) if is_updated_in(item, module)), None)
-    return loop is not None and modes_before(run, module, forward) <= {FRESH, TRAINED}
+    if loop is None or is_switched_by_maker(module):
+        return False
+    return modes_before(run, module, forward) <= {FRESH, TRAINED}
 
 
 # -- evaluation mode for good ------------------------------------------------------------------------------------------
