@@ -80,8 +80,8 @@ class LayerState(NamedTuple):
 class Wrapper(NamedTuple):
     """Something that wraps a module: the wrapped module's parameter, and what stands before the keys of its state.
 
-    ``attribute`` is where the wrapped module is found, ``None`` where it is not an attribute. ``copies``: it holds a copy
-    of the module that it is given.
+    ``attribute`` is where the wrapped module is found, ``None`` where it is not an attribute. ``copies``: it holds a
+    copy of the module that it is given.
     """
 
     framework: Literal["torch", "paddle"]

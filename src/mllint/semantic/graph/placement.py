@@ -96,13 +96,16 @@ def _only_spends_time(loop: cst.For | cst.While) -> bool:
 
 
 def _ends_a_cell(model: "Model", line: cst.CSTNode | None) -> bool:
-    """Whether a line of the module is the last of a notebook cell, whose value the notebook shows."""
+    """Whether nothing but expressions comes after a line of the module in its notebook cell: values are looked at."""
     body = model.tree.module.body
     position = next((index for index, item in enumerate(body) if item is line), None)
     if position is None:
         return False
-    if position + 1 < len(body):
-        return any(_CELL.match(text) for text in _comments_before(body[position + 1]))
+    for item in body[position + 1 :]:
+        if any(_CELL.match(text) for text in _comments_before(item)):
+            return True
+        if not isinstance(item, cst.SimpleStatementLine) or not all(isinstance(part, cst.Expr) for part in item.body):
+            return False
     return any(_CELL.match(text) for item in body for text in _comments_before(item)) or any(
         _CELL.match(empty.comment.value) for empty in model.tree.module.header if empty.comment is not None
     )

@@ -135,7 +135,9 @@ def _is_given_away(model: "Model", node: cst.BaseExpression) -> bool:
             call = model.tree.parent(parent)
             callee = model.value(call.func) if isinstance(call, cst.Call) else None
             if isinstance(callee, Symbol):
-                return lookup.function(callee.name) is None or "grad" in callee.name
+                # To checkpointing a tensor is given that asks for gradients, since its inputs may not.
+                is_for_graph = "grad" in callee.name or "checkpoint" in callee.name
+                return is_for_graph or lookup.function(callee.name) is None
             is_method = isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute)
             return not isinstance(callee, Module) and not (is_method and isinstance(callee, Method))
         case cst.Element():
@@ -257,6 +259,8 @@ def _of_item(model: "Model", item: cst.Subscript, steps: int) -> Fate:
     """A part of the tensor; one picked by plain indexes alone may be 0-d, which works with tensors on any device."""
     if isinstance(model.tree.parent(item), cst.AssignTarget):
         return Fate.NOTHING
+    if fate(model, item, steps) is Fate.MOVED:
+        return Fate.MOVED  # ``self.table[index].to(device)``
     indexes = [element.slice.value for element in item.slice if isinstance(element.slice, cst.Index)]
     # An item of an index tensor may be 0-d, and stands for its number.
     if any(_is_input(model, index) for index in indexes if not isinstance(index, cst.Subscript)):
