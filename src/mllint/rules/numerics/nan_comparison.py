@@ -60,7 +60,7 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, keep_only
 from mllint.rule import Finding, Rule
-from mllint.semantic.graph.nan import is_asked_beside, may_hold_objects
+from mllint.semantic.graph.nan import may_hold_objects
 from mllint.semantic.values import Array, Number, Tensor
 from mllint.syntax.comparison import may_compare_numbers
 from mllint.syntax.shape import last_word
@@ -140,8 +140,6 @@ def _equality(node: cst.Comparison, left: _Operand, part: cst.ComparisonTarget, 
     by_identity = isinstance(part.operator, _IDENTITY)
     for operand, other in ((left, part.comparator), (part.comparator, left)):
         library = context.library_of_nan(other)
-        if library is not None and by_identity and is_asked_beside(context.model, node, operand):
-            return None
         if library is not None and not (by_identity and _may_be_it(operand, other, context)):
             return _Test(node, operand, library, isinstance(part.operator, _NEGATED), by_identity)
     return None

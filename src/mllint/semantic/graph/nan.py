@@ -1,6 +1,6 @@
 """What is NaN, and what may be that very object."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import libcst as cst
 
@@ -96,8 +96,11 @@ def only_binding(model: "Model", node: cst.BaseExpression) -> Binding | None:
 
 
 def may_be_that_object(model: "Model", node: cst.BaseExpression) -> bool:
-    """Whether an expression may give the very NaN object that the code wrote somewhere as a default or beginning."""
-    return _may_be(model, node, 0)
+    """Whether an expression may give the very NaN object that the code wrote somewhere as a default or beginning.
+
+    Or whether it does not matter, since ``isnan`` is asked as well.
+    """
+    return _may_be(model, node, 0) or _is_asked_beside(model, node)
 
 
 def _may_be(model: "Model", node: cst.BaseExpression, steps: int) -> bool:
@@ -143,10 +146,10 @@ def _may_be_given(model: "Model", parameter: cst.Param, steps: int) -> bool:
     return any(item is not None and _may_be(model, item.value, steps) for item in given)
 
 
-def is_asked_beside(model: "Model", test: cst.BaseExpression, operand: cst.BaseExpression) -> bool:
-    """Whether another part of a condition asks with ``isnan`` whether the same thing is NaN."""
-    path, whole = dotted_path(operand), test
-    while isinstance(parent := model.tree.parent(whole), cst.BooleanOperation):
+def _is_asked_beside(model: "Model", operand: cst.BaseExpression) -> bool:
+    """Whether another part of the condition around it asks with ``isnan`` whether the same thing is NaN."""
+    path, whole = dotted_path(operand), cast("cst.CSTNode", operand)
+    while isinstance(parent := model.tree.parent(whole), (cst.ComparisonTarget, cst.Comparison, cst.BooleanOperation)):
         whole = parent
     return path is not None and any(
         isinstance(node, cst.Call)
