@@ -79,6 +79,7 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, insert_before
 from mllint.rule import Finding, Rule
+from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.training.data_loops import may_evaluate
 from mllint.semantic.training.evaluation import evaluates_with_graph, may_need_the_graph, trains_too
 from mllint.semantic.training.wanted_gradients import wants_no_gradients
@@ -97,6 +98,8 @@ rule = Rule(
 def check(loop: cst.For, context: Context) -> Iterator[Finding]:
     """Report the loop over the data."""
     model = context.model
+    if is_test_code(model):
+        return  # a few samples, gone with the test
     if may_evaluate(model, loop) and model.gradients.off(loop) is not True and evaluates_with_graph(model, loop):
         framework = context.model.framework or "torch"
         if trains_too(model, loop):

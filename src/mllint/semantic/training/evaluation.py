@@ -199,8 +199,19 @@ def _is_in_training_mode(found: _Round) -> bool:
 
 
 def _asking_for_mode(found: _Round) -> list[Event]:
-    """The forward passes in a loop to which the mode surely makes a difference: not those of a loss."""
-    return [forward for forward in found.forwards if mode_matters(forward)]
+    """The forward passes in a loop to which the mode may make a difference: not those of a loss, or of what is fixed.
+
+    Where it surely makes none to any of them, or that is not known, there are none.
+    """
+    run, matters = found.found.run, {id(forward): mode_matters(forward) for forward in found.forwards}
+    if True not in matters.values():
+        return []
+    return [
+        forward
+        for forward in found.forwards
+        if matters[id(forward)]
+        or (matters[id(forward)] is None and forward.thing is not None and is_trained(run, forward.thing))
+    ]
 
 
 def _trains_while_it_evaluates(found: _Round, forward: Event) -> bool:

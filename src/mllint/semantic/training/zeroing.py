@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 
 _CLEARING = ("zero_grad", "clear_grad", "clear_gradients", "zero_")
+_FEW = 20
+"""Up to how many rounds a loop is taken for a trial."""
 _MAX_FUNCTIONS = 20
 """Into how many functions a call is followed that a run leaves out."""
 # `agent.network.zero_grad()`: of what another object keeps.
@@ -128,8 +130,20 @@ def _loop_of_backward(step: Event) -> Loop | None:
     """The innermost loop around a step in which gradients are computed too, and that goes round more than once."""
     for loop in reversed(step.loops):
         if any(event.kind is Kind.BACKWARD for event in events(loop.body)):
-            return None if _runs_once(loop) else loop
+            return None if _runs_once(loop) or _only_measures(loop) else loop
     return None
+
+
+def _only_measures(loop: Loop) -> bool:
+    """Whether a loop is left after a few rounds, which are timed or profiled: ``if index == 3: break``."""
+    last = loop.node.body.body[-1] if isinstance(loop.node, (cst.For, cst.While)) and loop.node.body.body else None
+    if not isinstance(last, cst.If) or not any(isinstance(part, cst.Break) for part in subtree(last)):
+        return False
+    numbers = [integer_literal(item) for item in subtree(last.test) if isinstance(item, cst.Integer)]
+    entered = [item.item for item in subtree(last) if type(item) is cst.WithItem]
+    contexts = (dotted_path(getattr(item, "func", item)) for item in entered)
+    is_short = isinstance(last.test, cst.Comparison) and any(number is not None and number < _FEW for number in numbers)
+    return is_short or any("profile" in (path or "") for path in contexts)
 
 
 def _runs_once(loop: Loop) -> bool:
