@@ -64,7 +64,15 @@ def _is_tried_out(model: "Model", statement: cst.BaseSmallStatement, body: cst.B
     if position is None:
         return False
     about = {name.value for name in _names_in(statement) if not isinstance(model.value(name), Symbol)}
-    return not any(name.value in about for item in body.body[position + 1 :] for name in _names_in(item))
+    # `thing.eval` and below it `thing.train`: both are tried.
+    rest = [item for item in body.body[position + 1 :] if not _is_only_named(item)]
+    return not any(name.value in about for item in rest for name in _names_in(item))
+
+
+def _is_only_named(line: cst.CSTNode) -> bool:
+    """Whether a line is nothing but the name of an attribute."""
+    only = line.body[0] if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 else None
+    return isinstance(only, cst.Expr) and isinstance(only.value, cst.Attribute)
 
 
 def _names_in(node: cst.CSTNode) -> list[cst.Name]:
