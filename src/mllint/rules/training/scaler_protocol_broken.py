@@ -54,9 +54,10 @@ for _ in range(100):
 `optimizer.step()` after `scaler.unscale_(optimizer)`, and in the branch that does not scale; optimizers of a class of
 the project; `update()` in a function or method of the project that is called in the loop; Paddle's
 `scaler.minimize(optimizer, scaled)`, which steps and updates, and its scalers with `use_dynamic_loss_scaling=False`,
-which need no update; losses that a function gives which cannot be looked into; scalers made with `enabled=False`, files
-that compute in bfloat16 only, and everything behind a call that is given the scaler or the optimizer and cannot be
-looked into; and tests of what raises (`with pytest.raises(...)`).
+which need no update; losses that a function gives which cannot be looked into, unless the scaler is made in sight and
+scales nothing anywhere; scalers made with `enabled=False`, files that compute in bfloat16 only, and everything behind a
+call that is given the scaler or the optimizer and cannot be looked into; and tests of what raises
+(`with pytest.raises(...)`).
 
 A scaler or an optimizer that is only known by its name, because it is a parameter of a function that nobody in the file
 calls, counts as one.

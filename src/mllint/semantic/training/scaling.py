@@ -9,11 +9,11 @@ from mllint.semantic.events.owners import maker, updates
 from mllint.semantic.events.participants import goes_through_scaler, is_given_optimizer
 from mllint.semantic.events.steps import Attempt, Branches, Event, Kind, Loop, events
 from mllint.semantic.events.things import Frame, Thing
-from mllint.semantic.names.scopes import BindingKind
+from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.training.guards import counts_rounds, exclude_each_other, is_setting
 from mllint.semantic.training.paths import Paths
 from mllint.semantic.training.runs import Occurrence, Run
-from mllint.semantic.values import Function, Instance, Module, Symbol
+from mllint.semantic.values import Function, Instance, Module, Object, Symbol
 from mllint.syntax.shape import argument, constant, string_literal
 
 if TYPE_CHECKING:
@@ -151,17 +151,35 @@ def _steps_unscaled_loss(occurrence: Occurrence) -> bool:
     if is_idle(run, step.other) or not goes_through_scaler(step):
         return False
     states = states_of(run, step)
+    scales_nothing = _scales_nothing(run, step.other)
     return bool(states) and all(
-        isinstance(state, Event) and state.kind is Kind.BACKWARD and _is_surely_plain(state) for state in states
+        isinstance(state, Event) and state.kind is Kind.BACKWARD and _is_surely_plain(state, scales_nothing)
+        for state in states
     )
 
 
-def _is_surely_plain(backward: Event) -> bool:
+def _scales_nothing(run: Run, scaler: Thing) -> bool:
+    """Whether a scaler that is made in sight is given nothing to scale, nor to anybody who may."""
+    models = {id(event.frame.model): event.frame.model for event in run.events}
+    if any("scale" in model.names_by_word for model in models.values()):
+        return False
+    is_made = not scaler.path and all(
+        isinstance(root, Binding)
+        and root.kind is BindingKind.ASSIGN
+        and isinstance(value := root.scope.model.binding_value(root), Object)
+        and value.kind == "scaler"
+        and "scale" not in root.scope.model.names_by_word
+        for root in scaler.roots
+    )
+    return is_made and not any(event.kind is Kind.UNKNOWN and event.concerns(scaler) for event in run.events)
+
+
+def _is_surely_plain(backward: Event, scales_nothing: bool) -> bool:
     """Whether the loss of a ``backward()`` surely comes straight from a computation, not from a scaler."""
     node = backward.node
     if backward.other is not None or not isinstance(node, cst.Call) or not isinstance(node.func, cst.Attribute):
         return False
-    return not node.args and is_computed(backward.frame, node.func.value)
+    return not node.args and (scales_nothing or is_computed(backward.frame, node.func.value))
 
 
 def is_computed(
@@ -176,6 +194,8 @@ def is_computed(
         return False
     match node:
         case cst.BinaryOperation(left=left, right=right):
+            if through_functions:  # whatever it is made of, it is made here
+                return again(frame, left) or again(frame, right)
             return all(again(frame, side) or constant(side) is not ... for side in (left, right))
         case cst.UnaryOperation(expression=inner):
             return again(frame, inner)
