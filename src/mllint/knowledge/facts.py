@@ -110,6 +110,18 @@ TENSOR_ATTRIBUTES: Mapping[tuple[str, str], Returns] = {
 
 _MODULE = Class("layer")
 
+PADDLE_BUILDERS = frozenset(
+    f"paddle.vision.models.{name}"
+    for name in _words("""
+        alexnet densenet121 densenet161 densenet169 densenet201 densenet264 inception_v3 mobilenet_v1 mobilenet_v2
+        mobilenet_v3_large mobilenet_v3_small resnet101 resnet152 resnet18 resnet34 resnet50 resnext101_32x4d
+        resnext101_64x4d resnext152_32x4d resnext152_64x4d resnext50_32x4d resnext50_64x4d shufflenet_v2_swish
+        shufflenet_v2_x0_25 shufflenet_v2_x0_33 shufflenet_v2_x0_5 shufflenet_v2_x1_0 shufflenet_v2_x1_5
+        shufflenet_v2_x2_0 squeezenet1_0 squeezenet1_1 vgg11 vgg13 vgg16 vgg19 wide_resnet101_2 wide_resnet50_2
+    """)
+)
+"""Functions that build a model (run, 3.3: each has batch normalization or dropout, and gives a tensor)."""
+
 CLASSES: Mapping[str, Class] = {
     # Bases of other packages that derive from torch.nn.Module.
     # https://lightning.ai/docs/pytorch/stable/common/lightning_module.html
@@ -124,6 +136,8 @@ CLASSES: Mapping[str, Class] = {
     "transformers.modeling_utils.PreTrainedModel": Class("container", "config *inputs **kwargs"),
     # https://pytorch-geometric.readthedocs.io/en/stable/generated/torch_geometric.nn.conv.MessagePassing.html
     "torch_geometric.nn.MessagePassing": Class("container"),
+    **dict.fromkeys(PADDLE_BUILDERS, Class("layer", "pretrained", "tensor")),
+    "paddle.vision.models.googlenet": Class("layer", "pretrained"),  # gives a tuple
     # paddle 1.x, https://www.paddlepaddle.org.cn/documentation/docs/en/1.8/api/dygraph.html
     "paddle.fluid.Layer": Class("container", "name_scope dtype"),
     "paddle.fluid.dygraph.Layer": Class("container", "name_scope dtype"),
@@ -184,6 +198,25 @@ CLASSES: Mapping[str, Class] = {
     "torch.nn.modules.loss._WeightedLoss": Class("loss", "weight size_average reduce reduction"),
     # The name of LRScheduler before torch 2.0, still a subclass of it (run).
     "torch.optim.lr_scheduler._LRScheduler": Class("scheduler", "optimizer last_epoch"),
+    # https://huggingface.co/docs/transformers/main_classes/optimizer_schedules: functions that make a LambdaLR.
+    **{
+        f"transformers.{home}get_{name}": Class("scheduler", f"optimizer {parameters}")
+        for home in ("", "optimization.")
+        for name, parameters in (
+            ("constant_schedule", "last_epoch"),
+            ("constant_schedule_with_warmup", "num_warmup_steps last_epoch"),
+            ("linear_schedule_with_warmup", "num_warmup_steps num_training_steps last_epoch"),
+            ("cosine_schedule_with_warmup", "num_warmup_steps num_training_steps num_cycles last_epoch"),
+            (
+                "cosine_with_hard_restarts_schedule_with_warmup",
+                "num_warmup_steps num_training_steps num_cycles last_epoch",
+            ),
+            (
+                "polynomial_decay_schedule_with_warmup",
+                "num_warmup_steps num_training_steps lr_end power last_epoch",
+            ),
+        )
+    },
     # Tensor types; torch.Tensor itself is in the tables.
     "torch.autograd.Variable": Class("tensor", "data requires_grad volatile"),
 }

@@ -64,6 +64,7 @@ CLASSES: Mapping[str, Class] = {
     **{f"torchvision.models.{name}": Class("layer", "", "tensor") for name in _words(_TENSOR_MODELS)},
     **{f"torchvision.models.{name}": Class("layer") for name in _words(_OTHER_MODELS)},
     **{f"torchvision.ops.{name}": Class("layer", "", "tensor") for name in _words(_TENSOR_LAYERS)},
+    "torchvision.models.get_model": Class("layer", "name"),
     "torchvision.ops.FeaturePyramidNetwork": Class("layer"),
     **{f"torchvision.datasets.{name}": Class("dataset") for name in _words(_DATASETS)},
     "torchvision.transforms.ToTensor": Class("other", "", "tensor"),

@@ -56,8 +56,8 @@ TRAINERS = frozenset({
 _HARMLESS = frozenset({
     *sys.stdlib_module_names, "PIL", "albumentations", "apex", "builtins", "comet_ml", "cv2", "einops", "h5py",
     "imageio", "matplotlib", "mlflow", "numpy", "paddle", "pandas", "scipy", "seaborn", "skimage", "sklearn",
-    "tensorboard", "tensorboardX", "torch", "torchaudio", "torchmetrics", "torchtext", "torchvision", "tqdm", "visdom",
-    "wandb", "yaml",
+    "tensorboard", "tensorboardX", "thop", "torch", "torchaudio", "torchinfo", "torchmetrics", "torchsummary",
+    "torchtext", "torchvision", "tqdm", "visdom", "wandb", "yaml",
 })  # fmt: skip
 """Packages whose functions do nothing to an optimizer, a scheduler or the mode of a module that they are given."""
 

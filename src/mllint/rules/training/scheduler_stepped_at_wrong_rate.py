@@ -4,8 +4,9 @@ Finds schedulers that were made to count epochs and step for every batch, and sc
 and step once an epoch.
 
 How the scheduler is made. It counts epochs when its numbers are (shares of) the very number of rounds of the loop over
-the epochs, literal numbers that all lie within a literal number of epochs, or a factor of at most 0.99 for each step,
-also as the mean of a few steps (`StepLR(optimizer, step_size=30)` for the batches of a loader).
+the epochs, literal numbers that all lie within a literal number of epochs (or the default of a parameter or option),
+or a factor of at most 0.99 for each step, also as the mean of a few steps (`StepLR(optimizer, step_size=30)` for the
+batches of a loader).
 It counts batches when the length of something (`len(loader)`) goes into its numbers, or `steps_per_epoch` is given.
 
 ## Why is this bad?
@@ -55,8 +56,9 @@ def train(network: nn.Module, loader: DataLoader, epochs: int) -> None:
 
 ## What it leaves alone
 
-Everything that these facts do not settle: numbers from a configuration, steps in a branch (`if step % 100 == 0:`),
-loops over batches that every round leaves, schedulers that are made in a way that cannot be seen.
+Everything that these facts do not settle: numbers from a configuration, steps in a branch (`if step % 100 == 0:`)
+other than the one in which the optimizer steps with the gradients of some batches added up, loops over batches that
+every round leaves, schedulers that are made in a way that cannot be seen.
 
 ## Fix safety
 

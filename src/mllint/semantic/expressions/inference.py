@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import libcst as cst
 
-from mllint.semantic.expressions import attributes, evidence
+from mllint.semantic.expressions import attributes, evidence, picked
 from mllint.semantic.expressions.annotations import annotated
 from mllint.semantic.expressions.arguments import given
 from mllint.semantic.expressions.calls import called, called_method
@@ -391,6 +391,8 @@ class Inference:
                 return Text()
             case Module() if base.name in attributes.MODULE_SEQUENCES:
                 return Module(base.framework)
+            case Symbol():
+                return picked.entry(base.name, index)
         return None
 
     def _binary(self, node: cst.BinaryOperation) -> Value | None:

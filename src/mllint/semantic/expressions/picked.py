@@ -1,4 +1,4 @@
-"""What is picked by name at run time: ``getattr(nn.init, name)``, and what calling it gives."""
+"""What is picked by name at run time, and what calling it gives: ``getattr(nn, name)``, ``models.__dict__[name]``."""
 
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 FILLING = frozenset({"torch.nn.init"})
 # A package of which one group of functions is picked by name: windows, each a new tensor of numbers.
 WINDOWS = "torch"
-_LAYERS = frozenset({"torch.nn", "paddle.nn"})
+_LAYERS = {"torch.nn": None, "paddle.nn": None, "torchvision.models": "torchvision.models.get_model",
+           "paddle.vision.models": None}  # fmt: skip
+"""Packages of which modules are picked, and the function that makes what it is told by name in the same way."""
 _OBJECTS = {
     "torch.optim": ("optimizer", "torch.optim.Optimizer"),
     "paddle.optimizer": ("optimizer", "paddle.optimizer.Optimizer"),
@@ -29,9 +31,19 @@ def member(model: "Model", call: cst.Call, package: Value | None) -> Member | No
         return None
     if package.name == WINDOWS:
         return Member(package.name) if _names_window(model, call.args[1].value) else None
-    if package.name not in FILLING | _LAYERS | _OBJECTS.keys():
+    return _picked(package.name, call.args[1].value)
+
+
+def entry(namespace: str, name: cst.BaseExpression | None) -> Member | None:
+    """What ``package.__dict__[name]`` picks."""
+    package, _, attribute = namespace.rpartition(".")
+    return _picked(package, name) if attribute == "__dict__" and name is not None else None
+
+
+def _picked(package: str, name: cst.BaseExpression) -> Member | None:
+    if package not in FILLING | _LAYERS.keys() | _OBJECTS.keys() or string_literal(name) is not None:
         return None
-    return None if string_literal(call.args[1].value) is not None else Member(package.name)
+    return Member(package)
 
 
 def result(model: "Model", call: cst.Call, package: str) -> Value | None:
@@ -39,7 +51,7 @@ def result(model: "Model", call: cst.Call, package: str) -> Value | None:
     if package in FILLING:
         return model.value(call.args[0].value) if call.args and not call.args[0].star else None
     if package in _LAYERS:
-        return Module("torch" if package == "torch.nn" else "paddle", call=call)
+        return Module("paddle" if package.startswith("paddle") else "torch", _LAYERS[package], call=call)
     if package == WINDOWS:
         return Tensor("torch", False, scalar=False)
     return Object(*_OBJECTS[package], call)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge import lookup
+from mllint.knowledge.facts import PADDLE_BUILDERS
 from mllint.semantic.names.conditions import conditions
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.values import ClassObject, Function, Module, Symbol, Value
@@ -62,7 +63,7 @@ def _all_agree(answers: list[bool | None]) -> bool | None:
 def _library_depends(name: str, call: cst.Call | None) -> bool | None:
     """Whether a layer of a library depends on the mode, made by this call."""
     last = name.rpartition(".")[2]
-    if name.startswith("torchvision.models."):
+    if name.startswith("torchvision.models.") or name in PADDLE_BUILDERS:
         return True
     if last in _CONTAINERS or not name.startswith(_LIBRARIES):
         return None
@@ -163,7 +164,7 @@ def _parts(holder: ClassInfo | FunctionInfo, body: cst.CSTNode, methods: frozens
                 found.classes.append(mentioned.definition)
         elif isinstance(node, cst.Call):
             called = model.value(node.func)
-            if isinstance(called, Symbol) and called.name.startswith(_LIBRARIES):
+            if isinstance(called, Symbol) and (called.name.startswith(_LIBRARIES) or called.name in PADDLE_BUILDERS):
                 if _library_depends(called.name, node) is True:
                     found.depends = found.depends or not _is_off_by_default(model, node)
                     found.is_closed = False

@@ -8,15 +8,16 @@ import libcst as cst
 
 from mllint.knowledge import lookup
 from mllint.semantic.events.owners import seen_from
-from mllint.semantic.events.steps import Event, Kind, Loop
+from mllint.semantic.events.steps import Attempt, Branches, Event, Kind, Loop
 from mllint.semantic.events.things import Frame, Thing
+from mllint.semantic.expressions.options import default_of_option
 from mllint.semantic.graph.data_sources import yields_data
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.training.runs import Run
 from mllint.semantic.training.schedules import construction_of, seen_from_maker, steps_of_optimizer
-from mllint.semantic.values import Object
+from mllint.semantic.values import Object, Options
 from mllint.syntax.iteration import run_over
-from mllint.syntax.shape import argument, constant, dotted_path, integer_literal, last_word
+from mllint.syntax.shape import argument, constant, dotted_path, has_star_arguments, integer_literal, last_word
 from mllint.syntax.walk import children, subtree
 
 if TYPE_CHECKING:
@@ -29,6 +30,10 @@ _PER_EPOCH = {
     "PolynomialDecay": ("decay_steps",), "LinearLR": ("total_iters", "total_steps"),
     "PiecewiseDecay": ("boundaries",), "OneCycleLR": ("total_steps", "steps_per_epoch"),
     "CyclicLR": ("step_size_up",), "LinearWarmup": ("warmup_steps",),
+    "get_linear_schedule_with_warmup": ("num_training_steps",),
+    "get_cosine_schedule_with_warmup": ("num_training_steps",),
+    "get_cosine_with_hard_restarts_schedule_with_warmup": ("num_training_steps",),
+    "get_polynomial_decay_schedule_with_warmup": ("num_training_steps",),
 }  # fmt: skip
 """The arguments of schedulers that say after how many steps something happens."""
 
@@ -65,10 +70,14 @@ def _counts_epochs(run: Run, schedule: Event) -> str | None:
     if made is None or len(schedule.loops) < 2:
         return None
     batches, epochs = schedule.loops[-1], schedule.loops[-2]
-    if not isinstance(batches.node, cst.For) or not schedule.happens_in_every_round(batches):
+    if not isinstance(batches.node, cst.For):
         return None
     updates = [step for step in steps_of_optimizer(run, schedule.thing) if step.loops[-1:] == (batches,)]
-    if not updates or not _is_loop_over_data(batches) or _is_cut_short(batches):
+    # In every round, or whenever the optimizer does, which has gradients of some batches added up.
+    is_regular = schedule.happens_in_every_round(batches) or any(
+        _arms(schedule, batches) == _arms(step, batches) and _adds_up(step, batches) for step in updates
+    )
+    if not updates or not is_regular or not _is_loop_over_data(batches) or _is_cut_short(batches):
         return None
     for name in _arguments_of(made[1]):
         given = _given(made, name)
@@ -86,6 +95,36 @@ def _counts_epochs(run: Run, schedule: Event) -> str | None:
         if name == "step_size" and _falls_too_fast(made, given) and yields_data(batches.node.iter):
             return text
     return None
+
+
+def _arms(event: Event, loop: Loop) -> list[tuple[Branches | Attempt, int]]:
+    """The branches between a loop and an event."""
+    inner = event.around[[around.step for around in event.around].index(loop) + 1 :]
+    return [(around.step, around.arm) for around in inner if isinstance(around.step, (Branches, Attempt))]
+
+
+def _adds_up(step: Event, loop: Loop) -> bool:
+    """Whether an optimizer steps whenever the gradients of some batches are added up, of fewer than there are."""
+    tests = [(arm.frame, getattr(arm.node, "test", None)) for arm, _ in _arms(step, loop) if isinstance(arm, Branches)]
+    counts = [
+        (frame, part.right)
+        for frame, test in tests
+        if test is not None
+        for part in subtree(test)
+        if isinstance(part, cst.BinaryOperation) and isinstance(part.operator, cst.Modulo)
+    ]
+    return len(tests) == 1 and bool(counts) and not any(_is_length(frame, count) for frame, count in counts)
+
+
+def _is_length(frame: Frame, count: cst.BaseExpression, steps: int = 4) -> bool:
+    """Whether the length of something goes into a number, also into one that a name is bound to."""
+    names = [item for item in subtree(count) if isinstance(item, (cst.Name, cst.Attribute))]
+    if any(isinstance(name, cst.Name) and name.value == "len" for name in names):
+        return True
+    sources = [
+        frame.given(binding) or (frame, binding.value) for name in names for binding in frame.model.reaching(name)
+    ]
+    return steps > 0 and any(value is not None and _is_length(home, value, steps - 1) for home, value in sources)
 
 
 def _falls_too_fast(made: tuple[Binding, Object, cst.Call], size: cst.BaseExpression) -> bool:
@@ -269,11 +308,24 @@ def _is_within(loop: Loop, binding: Binding, node: cst.BaseExpression, run: Run)
 _MOST_EPOCHS = 2_000
 
 
-def _number(frame: Frame, node: cst.BaseExpression) -> int | None:
-    """A literal, also one that a name is bound to once."""
+def _number(frame: Frame, node: cst.BaseExpression, steps: int = 4) -> int | None:
+    """A literal, also one that a name is bound to once, or that is the default of a parameter or option."""
     number = integer_literal(node)
-    if number is not None:
+    if number is not None or steps == 0:
         return number
+    holder = frame.value(node.value) if isinstance(node, cst.Attribute) else None
+    if isinstance(node, cst.Attribute) and isinstance(holder, Options):
+        default = default_of_option(holder.model, frame.model, node.attr.value)
+        return None if default is None else integer_literal(default)
+    bindings = frame.model.reaching(node) if isinstance(node, cst.Name) else ()
+    if len(bindings) == 1 and bindings[0].kind is BindingKind.PARAMETER:
+        given = frame.given(bindings[0])
+        if given is not None:
+            return _number(*given, steps - 1)
+        parameter = bindings[0].node
+        is_open = frame.call is not None and has_star_arguments(frame.call)
+        default = None if is_open or not isinstance(parameter, cst.Param) else parameter.default
+        return None if default is None else integer_literal(default)
     thing = frame.thing(node)
     roots = [] if thing is None or thing.path else [root for root in thing.roots if isinstance(root, Binding)]
     return integer_literal(roots[0].value) if len(roots) == 1 and roots[0].kind is BindingKind.ASSIGN else None

@@ -205,5 +205,5 @@ def _warms_up(made: Made) -> bool:
     if isinstance(value, Instance):
         # A step or a beginning of its own may do anything.
         return any(name in info.methods for info in value.definition.lineage for name in ("step", "_initial_step"))
-    name = value.name if isinstance(value, Object) else ""
-    return name.rpartition(".")[2] in ("LambdaLR", "LambdaDecay", "LinearWarmup", "SequentialLR")
+    last = value.name.rpartition(".")[2] if isinstance(value, Object) else ""
+    return last in ("LambdaLR", "LambdaDecay", "LinearWarmup", "SequentialLR") or last.endswith("_warmup")
