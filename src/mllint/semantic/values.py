@@ -81,6 +81,11 @@ class Module(Value):
     wrappers: tuple[str, ...] = ()
     others: "tuple[Module, ...]" = ()
 
+    @property
+    def is_only_some(self) -> bool:
+        """Whether no more is known than that it is a module, by the way it is used or annotated."""
+        return self.definition is None and self.name is None and self.call is None and not self.others
+
 
 @dataclass(frozen=True, slots=True)
 class Object(Value):

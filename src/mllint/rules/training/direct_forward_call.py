@@ -44,12 +44,13 @@ class Model(nn.Module):
 `super().forward(x)`, `Base.forward(self, x)` and `self.forward(x)`; modules made by `torch.jit`; classes with a
 `__call__` of their own, or with a base that is not known; tests, which may be about the method itself; the module
 inside a wrapper, whose `forward` is called to get around the wrapper; and files that replace somebody's `forward`,
-where the old one is called on purpose. What is only known to be some module, by the way it is used, is left alone too:
-an object with `eval()` and `forward()` need not be callable.
+where the old one is called on purpose. What is only known to be some module, by the way it is used, is left alone too,
+unless those who call the function give a known one: an object with `eval()` and `forward()` need not be callable.
 
 ## Fix safety
 
-Safe: a module passes its arguments on to `forward` and gives back what that returns. Hooks run from then on.
+Safe: a module passes its arguments on to `forward` and gives back what that returns. Hooks run from then on. Unsafe
+where only the callers of a function in sight say what it is given.
 
 ## References
 
@@ -65,10 +66,11 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, replace_between
 from mllint.rule import Finding, Rule
+from mllint.semantic.events.steps import Kind
 from mllint.semantic.files.testing import is_in_a_test, is_test_code
 from mllint.semantic.names.classes import PLAIN_BASES
 from mllint.semantic.names.receivers import method_of_receiver
-from mllint.semantic.values import Module
+from mllint.semantic.values import Module, Value
 from mllint.syntax.shape import dotted_path
 
 rule = Rule(
@@ -92,7 +94,11 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     callee = call.func
     assert isinstance(callee, cst.Attribute)
     receiver = callee.value
-    if _is_own(receiver, context) or not _is_plain_module(receiver, context):
+    if _is_own(receiver, context):
+        return
+    value = context.value(receiver)
+    is_given = value is None or (isinstance(value, Module) and value.is_only_some)
+    if not (_is_given_plain_module(call, context) if is_given else _is_plain_module(receiver, value)):
         return
     if _replaces_forward(context) or is_test_code(context.model) or is_in_a_test(context.model, call):
         return
@@ -100,7 +106,9 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     is_short = written is not None and len(written) <= _LONGEST_NAME
     message = f"`{written}.forward` is called directly: hooks of the module do not run" if is_short else None
     help_ = f"write `{written}(...)`" if is_short else None
-    fix = NodeFix("call the module", (replace_between(receiver, callee, ""),))
+    # Another caller, where there is one, may give something that cannot be called.
+    trust = Applicability.UNSAFE if is_given else Applicability.SAFE
+    fix = NodeFix("call the module", (replace_between(receiver, callee, ""),), trust)
     yield Finding(call, message, help_, fix=lambda: fix)
 
 
@@ -111,9 +119,21 @@ def _is_own(receiver: cst.BaseExpression, context: Context) -> bool:
     return method_of_receiver(context.model, receiver) is not None
 
 
-def _is_plain_module(receiver: cst.BaseExpression, context: Context) -> bool:
+def _is_given_plain_module(call: cst.Call, context: Context) -> bool:
+    """Whether those who call the function around a call give such a module, as far as they are in sight."""
+    found = [(item.is_open, item.event) for item in context.model.runs.at(call)]
+    callees = [event.node.func if isinstance(event.node, cst.Call) else None for _, event in found]
+    return bool(found) and all(
+        not is_open
+        and event.kind is Kind.FORWARD
+        and isinstance(callee, cst.Attribute)
+        and _is_plain_module(callee.value, event.frame.value(callee.value))
+        for (is_open, event), callee in zip(found, callees, strict=True)
+    )
+
+
+def _is_plain_module(receiver: cst.BaseExpression, value: Value | None) -> bool:
     """Whether a module is known to be of a class, and calling it runs ``forward`` and no other code of the project."""
-    value = context.value(receiver)
     if not isinstance(value, Module) or any("jit" in name or name == "?" for name in value.wrappers):
         return False
     if isinstance(receiver, cst.Attribute) and receiver.attr.value in ("module", "_orig_mod", "_layers"):

@@ -16,7 +16,7 @@ from mllint.semantic.expressions.attributes import attribute
 from mllint.semantic.expressions.imports import origins
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo, is_receiver
 from mllint.semantic.names.scopes import Binding, BindingKind, Scope
-from mllint.semantic.values import Function, Instance, Module, Value
+from mllint.semantic.values import ClassObject, Function, Instance, Module, Value
 from mllint.syntax.iteration import sources
 from mllint.syntax.shape import argument, dotted_path, fingerprint, has_star_arguments, subscript_index
 
@@ -97,19 +97,26 @@ class Frame:
     def value(self, node: cst.BaseExpression) -> Value | None:
         """What an expression is, as far as its own file or the callers tell."""
         value = self.model.value(node)
-        if value is not None:
+        if value is not None and not (isinstance(value, Module) and value.is_only_some):
             return value
+        return self._value_given(node) or value
+
+    def _value_given(self, node: cst.BaseExpression) -> Value | None:
+        """What an expression is, as far as the callers tell, or those who made the object whose method runs."""
         if isinstance(node, cst.Name):
             given = self._given(node)
             return None if given is None else given[0].value(given[1])
+        if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value in SAME:
+            return self.value(node.func.value)
         if not isinstance(node, cst.Attribute):
             return None
         if self.model.value(node.value) is None:
             return attribute(self.model, self.value(node.value), node.attr.value)
         # `self.net` of an evaluator: what it was given where it was made
-        holder = self.thing(node.value) if self.receiver is not None and isinstance(node.value, cst.Name) else None
+        is_called = self.receiver is not None or self.caller is not None
+        holder = self.thing(node.value) if is_called and isinstance(node.value, cst.Name) else None
         kept = None if holder is None else self._kept(holder, node.attr.value)
-        return kept[0].value(kept[1]) if kept is not None and isinstance(kept[1], cst.Name) else None
+        return None if kept is None else kept[0].value(kept[1])
 
     def _given(self, node: cst.Name) -> "tuple[Frame, cst.BaseExpression] | None":
         """What the caller gives for the parameter that a name stands for."""
@@ -353,7 +360,7 @@ class Frame:
         if made is None or definition is None or constructor is None:
             return None
         bound = [item for item in definition.assignments(name) if not is_nothing(item)]
-        value = bound[0].value if len(bound) == 1 and not bound[0].path else None
+        value = unpacked(bound[0]) if len(bound) == 1 else None
         if not isinstance(value, (cst.Name, cst.Call)) or made[0].runs(constructor):
             return None
         run: Frame | None = Frame(constructor.model, constructor, made[0], made[2], holder)
@@ -376,6 +383,8 @@ class Frame:
     def _making(self, holder: Thing) -> "tuple[Frame, Instance | Module, cst.Call] | None":
         """The call that makes an object of a class of the project, what it makes, and the run in which it stands."""
         owner = next(iter(holder.roots))
+        if isinstance(owner, ClassInfo) and not holder.path:
+            return self._made_for_call(owner)
         if len(holder.roots) != 1 or len(holder.path) != isinstance(owner, ClassInfo):
             return None
         if isinstance(owner, ClassInfo):
@@ -400,6 +409,20 @@ class Frame:
                 receiver = Thing(frozenset({owner}))
             home = Frame(model, None if function is None else model.function_info(function), receiver=receiver)
         return home, value, binding.value
+
+    def _made_for_call(self, owner: ClassInfo) -> "tuple[Frame, Instance | Module, cst.Call] | None":
+        """The call that makes the object whose method is called on it at once: ``Trainer(net).fit()``."""
+        frame: Frame | None = self
+        while frame is not None and frame.caller is not None:
+            called = None if frame.call is None else frame.call.func
+            made = called.value if isinstance(called, cst.Attribute) else None
+            built = frame.caller.model.value(made.func) if isinstance(made, cst.Call) else None
+            if isinstance(built, ClassObject) and isinstance(made, cst.Call):
+                value = built.definition.instance(made)
+                if owner in built.definition.lineage and isinstance(value, (Instance, Module)):
+                    return frame.caller, value, made
+            frame = frame.caller
+        return None
 
     def _element(self, iterable: cst.BaseExpression, path: tuple[int | None, ...], steps: int) -> Thing | None:
         """Each element of what is run over: ``for optimizer in self.optimizers``, ``enumerate``, ``zip``, ``items``."""
