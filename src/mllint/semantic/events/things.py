@@ -99,7 +99,8 @@ class Frame:
         value = self.model.value(node)
         if value is not None and not (isinstance(value, Module) and value.is_only_some):
             return value
-        return self._value_given(node) or value
+        given = self._value_given(node)
+        return given if value is None or isinstance(given, Module) else value
 
     def _value_given(self, node: cst.BaseExpression) -> Value | None:
         """What an expression is, as far as the callers tell, or those who made the object whose method runs."""

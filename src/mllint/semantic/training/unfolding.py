@@ -9,7 +9,7 @@ import libcst as cst
 from mllint.semantic import flow
 from mllint.semantic.events.given import literal_rounds, truth
 from mllint.semantic.events.kinds import may_name_thing
-from mllint.semantic.events.places import is_nothing
+from mllint.semantic.events.places import is_nothing, unpacked
 from mllint.semantic.events.steps import Around, Attempt, Branches, Event, Helper, Kind, Leave, Loop, Step, Within
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
@@ -374,7 +374,7 @@ def _is_held(callee: cst.Attribute, frame: Frame) -> bool:
     owner = holder.definition if isinstance(holder, (Instance, Module)) else None
     if owner is None or owner.method(callee.attr.value) is not None:
         return False
-    values = [binding.value for binding in owner.assignments(callee.attr.value) if not is_nothing(binding)]
+    values = [unpacked(binding) for binding in owner.assignments(callee.attr.value) if not is_nothing(binding)]
     return bool(values) and all(value is not None and not _mentions_instance(value) for value in values)
 
 

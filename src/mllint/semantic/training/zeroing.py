@@ -10,6 +10,7 @@ import libcst as cst
 from mllint.semantic.events.made_anew import is_made_in
 from mllint.semantic.events.owners import maker, modules_of_optimizer
 from mllint.semantic.events.steps import Event, Kind, Loop, events
+from mllint.semantic.events.things import Frame
 from mllint.semantic.graph.data_sources import yields_data
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.training.guards import exclude_each_other
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 _CLEARING = ("zero_grad", "clear_grad", "clear_gradients", "zero_")
 _FEW = 20
 """Up to how many rounds a loop is taken for a trial."""
+_STEP_HOOKS = ("register_step_post_hook", "register_step_pre_hook", "register_optimizer_step_post_hook")
+"""What else may clear gradients, whenever an optimizer steps."""
 _MAX_FUNCTIONS = 20
 """Into how many functions a call is followed that a run leaves out."""
 # `agent.network.zero_grad()`: of what another object keeps.
@@ -160,7 +163,12 @@ def _runs_once(loop: Loop) -> bool:
 
 
 def _clears_by_itself(step: Event) -> bool:
-    """Whether the optimizer is of a class of the project that has a ``step`` of its own."""
+    """Whether the optimizer is of a class of the project that has a ``step`` of its own, or hooks may run with it."""
+    frame: Frame | None = step.frame
+    while frame is not None:
+        if any(word in frame.model.names_by_word for word in _STEP_HOOKS):
+            return True
+        frame = frame.caller
     callee = step.node.func if isinstance(step.node, cst.Call) else None
     value = step.frame.value(callee.value) if isinstance(callee, cst.Attribute) else None
     return isinstance(value, Instance) and value.definition.method("step") is not None
