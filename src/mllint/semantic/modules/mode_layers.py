@@ -10,7 +10,7 @@ from mllint.knowledge import lookup
 from mllint.knowledge.facts import PADDLE_BUILDERS
 from mllint.semantic.names.conditions import conditions
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
-from mllint.semantic.values import ClassObject, Function, Module, Symbol, Value
+from mllint.semantic.values import ClassObject, Function, Member, Module, Symbol, Value
 from mllint.syntax.shape import argument, constant
 from mllint.syntax.walk import subtree
 
@@ -43,11 +43,19 @@ def depends_on_mode(value: Value | None, *models: "Model") -> bool | None:
     if value.others:
         return _all_agree([depends_on_mode(other, *models) for other in value.others])
     if value.name is None:
-        return None if value.call is None else True  # what a function of a library builds is a whole model
+        # What a function of a library builds is a whole model, what is picked by name may be any layer.
+        return None if value.call is None or _is_picked(value.call, models) else True
     if value.call is not None and value.name.rpartition(".")[2] in _CONTAINERS:
         making = next((model for model in models if id(value.call) in model.tree.parents), None)
         return None if making is None else _container_depends(making, value.call)
     return _library_depends(value.name, value.call)
+
+
+def _is_picked(call: cst.Call, models: "tuple[Model, ...]") -> bool:
+    """Whether what is called was picked from a package by its name, in one of these files."""
+    return isinstance(call.func, (cst.Call, cst.Subscript)) or any(
+        id(call) in model.tree.parents and isinstance(model.value(call.func), Member) for model in models
+    )
 
 
 def _container_depends(model: "Model", call: cst.Call) -> bool | None:
