@@ -147,6 +147,10 @@ class _Builder:
         path: tuple[int | None, ...] = (),
     ) -> None:
         if type(target) is cst.Tuple or type(target) is cst.List:
+            if kind is BindingKind.ASSIGN and not path and _fits(target, value):
+                for element, given in zip(target.elements, value.elements, strict=True):  # type: ignore[union-attr]
+                    self._target(element.value, kind, node, given.value)
+                return
             index: int | None = 0
             for element in target.elements:
                 if type(element) is cst.StarredElement:
@@ -323,3 +327,11 @@ def _captured_names(pattern: cst.CSTNode) -> Iterator[str]:
             yield node.name.value
         elif isinstance(node, cst.MatchMapping) and node.rest is not None:
             yield node.rest.value
+
+
+def _fits(target: cst.Tuple | cst.List, value: cst.BaseExpression | None) -> bool:
+    """Whether each part of what is assigned has a name of its own: ``a, b = x, y``."""
+    if type(value) is not cst.Tuple and type(value) is not cst.List:
+        return False
+    elements = (*target.elements, *value.elements)
+    return len(target.elements) == len(value.elements) and all(type(item) is cst.Element for item in elements)
