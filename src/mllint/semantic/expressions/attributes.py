@@ -43,6 +43,7 @@ MODULE_SEQUENCES = frozenset({
     "torch.nn.Sequential", "torch.nn.ModuleList", "paddle.nn.Sequential", "paddle.nn.LayerList",
 })  # fmt: skip
 
+MODULE_DICTS = frozenset({"torch.nn.ModuleDict", "paddle.nn.LayerDict"})
 ENTRIES = frozenset({"keys", "values", "items"})
 """Methods of a dict of tensors that no tensor has (Paddle's ``values()`` of a sparse tensor aside)."""
 
@@ -173,4 +174,6 @@ def dict_value(model: "Model", value: Mapping) -> Value | None:
     for position, element in enumerate(value.node.elements):
         found = model.value(element.value) if isinstance(element, cst.DictElement) else None
         result = found if position == 0 else join(result, found)
+    if isinstance(result, Module):
+        return Module(result.framework)
     return Tensor(result.framework) if isinstance(result, Tensor) and not result.or_number else None

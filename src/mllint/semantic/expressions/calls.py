@@ -9,7 +9,7 @@ import libcst as cst
 from mllint.knowledge import lookup
 from mllint.knowledge.schema import Class as ClassFact
 from mllint.semantic.expressions import picked, tensors
-from mllint.semantic.expressions.attributes import ENTRIES, dict_item, dict_value
+from mllint.semantic.expressions.attributes import ENTRIES, MODULE_DICTS, dict_item, dict_value
 from mllint.semantic.expressions.imports import is_of_standard_library
 from mllint.semantic.expressions.iteration import element_of
 from mllint.semantic.expressions.module_outputs import module_output
@@ -329,6 +329,10 @@ def _of_module_method(model: "Model", call: cst.Call, receiver: Module, name: st
     if name in _MODULE_SELF or (name in _SELF_IN_TORCH and framework == "torch"):
         return receiver
     match name:
+        case "values" if receiver.name in MODULE_DICTS:
+            return Repeated(Module(framework))
+        case "items" if receiver.name in MODULE_DICTS:
+            return Repeated(Elements((Text(), Module(framework))))
         case "state_dict":
             return StateDict(receiver, call)
         case "create_parameter" if framework == "paddle":

@@ -389,7 +389,7 @@ class Inference:
                 return called_method(base, "__getitem__")
             case Text():
                 return Text()
-            case Module() if base.name in attributes.MODULE_SEQUENCES:
+            case Module() if base.name in attributes.MODULE_SEQUENCES | attributes.MODULE_DICTS:
                 return Module(base.framework)
             case Symbol():
                 return picked.entry(base.name, index)
