@@ -150,13 +150,20 @@ class Accumulator:
                 return self._bound_feeds_backward(ancestor, seen)
             elif isinstance(ancestor, (cst.Return, cst.Yield)):
                 # A total that leaves the function may be somebody's loss, unless each part has had its backward.
-                return not (self.is_done_with or self.runs_over_loader or self.evaluates)
+                return not (self.is_done_with or self.evaluates or (self.runs_over_loader and not self._is_of_module))
             elif isinstance(ancestor, cst.For):
                 return ancestor.iter is child and self._feed_backward(bound_by(self.model, ancestor), seen)
             elif isinstance(ancestor, (cst.BaseSmallStatement, cst.BaseCompoundStatement)):
                 return False
             child = ancestor
         return False
+
+    @property
+    def _is_of_module(self) -> bool:
+        """Whether a method of a module adds it up: what that gives back is a part of the forward pass."""
+        function = self.model.enclosing_function(self.node)
+        owner = None if function is None else self.model.function_info(function).owner
+        return owner is not None and isinstance(owner.instance(), Module)
 
     def _hands_on(self, call: cst.Call) -> bool:
         """Whether a call of a function of the file, given the collection, runs ``backward`` inside."""
