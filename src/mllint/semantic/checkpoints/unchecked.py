@@ -173,7 +173,7 @@ def _selects_entries(node: cst.BaseExpression, model: "Model", depth: int = 0) -
     if isinstance(node, cst.DictComp):
         source = node.for_in.iter.func if isinstance(node.for_in.iter, cst.Call) else None  # of ``loaded.items()``
         is_chosen = isinstance(source, cst.Attribute) and _selects_entries(source.value, model, depth + 1)
-        return bool(node.for_in.ifs) or is_chosen
+        return any(part.ifs for part in subtree(node.for_in) if isinstance(part, cst.CompFor)) or is_chosen
     if isinstance(node, cst.Subscript):
         return _selects_entries(node.value, model, depth)
     if isinstance(node, cst.Call):
