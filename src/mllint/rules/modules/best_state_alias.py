@@ -55,8 +55,8 @@ def train(model: nn.Module, loader, optimizer, epochs, evaluate):
 ## What it leaves alone
 
 State dicts that are saved or loaded into another model at once. Copies: `copy.deepcopy`, `v.clone()`, a change of
-dtype, `v.cpu()` in a file that uses the GPU. Models that are made anew in every round of the loop. State dicts that
-nobody uses after the model has changed, or where that is not certain.
+dtype, `v.cpu()` in a file that uses the GPU, or moves things `to(device)`. Models that are made anew in every round of
+the loop. State dicts that nobody uses after the model has changed, or where that is not certain.
 
 ## Fix safety
 
@@ -131,8 +131,12 @@ def _shares_tensors(owner: cst.BaseExpression, snapshot: Snapshot, context: Cont
 
 
 def _uses_gpu(context: Context) -> bool:
-    """Whether the file moves things to a GPU, so that `cpu()` copies from there."""
-    if "cuda" in context.model.calls_by_word:
+    """Whether the file moves things to a GPU, or to any device there is, so that `cpu()` copies from there."""
+    calls = context.model.calls_by_word
+    if "cuda" in calls or context.model.imports("accelerate"):
+        return True
+    moved = (dotted_path(arg.value) or "" for move in calls.get("to", ()) for arg in move.args)
+    if any(path.endswith("device") for path in moved):
         return True
     texts = (string_literal(node) or "" for node in context.nodes(cst.SimpleString))
     return any(text.startswith(("cuda", "gpu")) for text in texts)
