@@ -1,6 +1,7 @@
 """In which mode, training or evaluation, an event finds a module; where a graph is recorded; which forwards train."""
 
 from functools import partial
+from typing import TYPE_CHECKING
 
 import libcst as cst
 
@@ -17,6 +18,9 @@ from mllint.semantic.training.paths import Paths
 from mllint.semantic.training.rates import rounds_of
 from mllint.semantic.training.runs import Run
 from mllint.semantic.values import Module
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
 
 FRESH = "fresh"
 """Nothing has switched the module since the run began."""
@@ -250,7 +254,16 @@ def mode_matters(forward: Event) -> bool | None:
     while frame is not None:
         models.append(frame.model)
         frame = frame.caller
-    return depends_on_mode(value, *models)
+    matters = depends_on_mode(value, *models)
+    return _some_made(forward, models) if matters is None else matters
+
+
+def _some_made(forward: Event, models: "list[Model]") -> bool | None:
+    """Whether the mode matters to what is called on one of the ways there: it is made, or else loaded as a whole."""
+    thing = forward.thing
+    roots = () if thing is None or thing.path else [root for root in thing.roots if isinstance(root, Binding)]
+    made = (root.scope.model.binding_value(root) for root in roots)
+    return True if any(depends_on_mode(value, *models) for value in made) else None
 
 
 def _left_paths(run: Run, module: Thing) -> Paths[_State]:
