@@ -181,6 +181,12 @@ def writes_elsewhere(call: cst.Call, parameters: tuple[str, ...] = ()) -> bool:
     return any(arg.star == "**" or (arg.keyword is not None and arg.keyword.value == "out") for arg in call.args)
 
 
+def last_statement(suite: cst.BaseSuite) -> cst.CSTNode | None:
+    """The statement with which a block ends; of several on one line the last."""
+    last = suite.body[-1] if suite.body else None
+    return last.body[-1] if isinstance(last, cst.SimpleStatementLine) else last
+
+
 def has_star_arguments(call: cst.Call) -> bool:
     """Whether the call passes ``*args`` or ``**kwargs``."""
     return any(arg.star for arg in call.args)

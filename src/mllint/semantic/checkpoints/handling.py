@@ -7,7 +7,7 @@ import libcst as cst
 
 from mllint.semantic.checkpoints.tracing import LOADING_METHODS
 from mllint.semantic.names.scopes import BindingKind
-from mllint.syntax.shape import dotted_path, string_literal, subscript_index
+from mllint.syntax.shape import dotted_path, last_statement, string_literal, subscript_index
 
 if TYPE_CHECKING:
     from mllint.semantic.checkpoints.loads import Load
@@ -157,10 +157,7 @@ def _branches(node: cst.CSTNode, model: "Model") -> Iterator[cst.CSTNode]:
 
 def _leaves(suite: cst.BaseSuite) -> bool:
     """Whether a suite ends by leaving the function or the round of the loop."""
-    last = suite.body[-1] if suite.body else None
-    if isinstance(last, cst.SimpleStatementLine):
-        last = last.body[-1]
-    return isinstance(last, _LEAVING)
+    return isinstance(last_statement(suite), _LEAVING)
 
 
 def completed_dict(load: "Load") -> str | None:

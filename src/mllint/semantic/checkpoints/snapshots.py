@@ -15,7 +15,7 @@ import libcst as cst
 from mllint.semantic.checkpoints.overwriting import WRITING, writes_into
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by, kept_as, reads, uses
-from mllint.syntax.shape import argument, constant, dotted_path, string_literal, subscript_index
+from mllint.syntax.shape import argument, constant, dotted_path, last_statement, string_literal, subscript_index
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -492,7 +492,4 @@ class Snapshot:
 
 def _ends_loop(branch: cst.If | cst.Else) -> bool:
     """Whether a branch leaves the loop or the function when it is done."""
-    body = branch.body.body
-    last = body[-1] if body else None
-    ends = last.body[-1] if isinstance(last, cst.SimpleStatementLine) else last
-    return isinstance(ends, (cst.Break, cst.Return, cst.Raise))
+    return isinstance(last_statement(branch.body), (cst.Break, cst.Return, cst.Raise))

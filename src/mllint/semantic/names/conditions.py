@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.syntax.shape import last_statement
+
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
@@ -39,9 +41,7 @@ def _tests_before(block: cst.IndentedBlock, child: cst.CSTNode) -> Iterator[cst.
 
 def _leaves(body: cst.BaseSuite) -> bool:
     """Whether a block ends by leaving what is around it."""
-    last = body.body[-1]
-    ends = last.body if isinstance(last, cst.SimpleStatementLine) else (last,)
-    return isinstance(ends[-1], (cst.Return, cst.Raise, cst.Continue, cst.Break))
+    return isinstance(last_statement(body), (cst.Return, cst.Raise, cst.Continue, cst.Break))
 
 
 def is_in_another_branch(model: "Model", one: cst.CSTNode, other: cst.CSTNode) -> bool:

@@ -49,7 +49,7 @@ from mllint.semantic.training.wanted_gradients import (
     says_gradients,
 )
 from mllint.semantic.values import Elements, Mapping, Module
-from mllint.syntax.shape import dotted_path, string_literal
+from mllint.syntax.shape import dotted_path, last_statement, string_literal
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -338,6 +338,8 @@ def _rounds(model: "Model", found: tuple[LoopRun, ...]) -> Iterator[_Round]:
         inside = list(events(item.loop.body))
         if any(event.kind in _TRAINING for event in inside) or not isinstance(item.loop.node, cst.For):
             continue
+        if isinstance(last_statement(item.loop.node.body), cst.Break):
+            continue  # it looks at one batch
         forwards = tuple(
             event
             for event in inside
