@@ -248,10 +248,13 @@ def _bound(loop: Loop) -> cst.BaseExpression | None:
     return last
 
 
-def rounds_of(loop: Loop) -> int | None:
-    """The literal number of rounds of a loop, also where a name is bound to it."""
+def rounds_of(loop: Loop, *, or_default: bool = False) -> int | None:
+    """The literal number of rounds of a loop, also where a name is bound to it.
+
+    Or the default of the parameter or option that it is, which is one of the numbers that it may be.
+    """
     bound = _bound(loop)
-    return None if bound is None else _number(loop.frame, bound)
+    return None if bound is None else _number(loop.frame, bound, or_default)
 
 
 def _is_bound_of(loop: Loop, binding: Binding, node: cst.BaseExpression, run: Run) -> bool:
@@ -297,7 +300,7 @@ def _is_share_of(node: cst.BaseExpression, is_number: Callable[[cst.BaseExpressi
 
 def _is_within(loop: Loop, binding: Binding, node: cst.BaseExpression, run: Run) -> bool:
     """Whether literal numbers lie within the literal number of rounds of the loop over the epochs."""
-    rounds = rounds_of(loop)
+    rounds = rounds_of(loop, or_default=True)
     if rounds is None or not 2 <= rounds <= _MOST_EPOCHS:
         return False
     parts = [element.value for element in node.elements] if isinstance(node, (cst.List, cst.Tuple)) else [node]
@@ -308,20 +311,24 @@ def _is_within(loop: Loop, binding: Binding, node: cst.BaseExpression, run: Run)
 _MOST_EPOCHS = 2_000
 
 
-def _number(frame: Frame, node: cst.BaseExpression, steps: int = 4) -> int | None:
+def _number(frame: Frame, node: cst.BaseExpression, or_default: bool, steps: int = 4) -> int | None:
     """A literal, also one that a name is bound to once, or that is the default of a parameter or option."""
     number = integer_literal(node)
     if number is not None or steps == 0:
         return number
     holder = frame.value(node.value) if isinstance(node, cst.Attribute) else None
     if isinstance(node, cst.Attribute) and isinstance(holder, Options):
+        if not or_default:
+            return None
         default = default_of_option(holder.model, frame.model, node.attr.value)
         return None if default is None else integer_literal(default)
     bindings = frame.model.reaching(node) if isinstance(node, cst.Name) else ()
     if len(bindings) == 1 and bindings[0].kind is BindingKind.PARAMETER:
         given = frame.given(bindings[0])
         if given is not None:
-            return _number(*given, steps - 1)
+            return _number(*given, or_default, steps - 1)
+        if not or_default:
+            return None
         parameter = bindings[0].node
         is_open = frame.call is not None and has_star_arguments(frame.call)
         default = None if is_open or not isinstance(parameter, cst.Param) else parameter.default
