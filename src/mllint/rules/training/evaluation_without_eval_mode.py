@@ -64,10 +64,10 @@ def train(network: nn.Module, optimizer: torch.optim.Optimizer, training: DataLo
 ## What it leaves alone
 
 Loops before which the model may be switched to evaluation mode, also by those who call the function, in other files of
-the project too; functions that nobody in the project calls. Models of which no layer is known to ask for its mode,
-models that `from_pretrained` of transformers gave, and models that were switched to training mode right before the
-loop: to recompute the statistics of batch normalization, or to sample with dropout, is done like that. Loops that drop
-the output.
+the project too; functions that nobody in the project calls. Models of which no layer is known to ask for its mode;
+where nothing at all is known of a model, its `train()` says that one does. Models that `from_pretrained` of
+transformers gave, and models that were switched to training mode right before the loop: to recompute the statistics of
+batch normalization, or to sample with dropout, is done like that. Loops that drop the output.
 
 ## Fix safety
 

@@ -34,6 +34,8 @@ from mllint.semantic.training.training_modes import (
     FRESH,
     TRAIN,
     TRAINED,
+    covers,
+    has_class_in_sight,
     is_as_loaded,
     is_made_within,
     is_one,
@@ -201,17 +203,26 @@ def _is_in_training_mode(found: _Round) -> bool:
 def _asking_for_mode(found: _Round) -> list[Event]:
     """The forward passes in a loop to which the mode may make a difference: not those of a loss, or of what is fixed.
 
-    Where it surely makes none to any of them, or that is not known, there are none.
+    Where it surely makes none to any of them, or that is not known, there are none; but who switches a module to
+    training mode says that it does.
     """
     run, matters = found.found.run, {id(forward): mode_matters(forward) for forward in found.forwards}
-    if True not in matters.values():
-        return []
-    return [
-        forward
-        for forward in found.forwards
-        if matters[id(forward)]
-        or (matters[id(forward)] is None and forward.thing is not None and is_trained(run, forward.thing))
-    ]
+    is_known = True in matters.values()
+    return [forward for forward in found.forwards if _asks(run, forward, matters[id(forward)], is_known)]
+
+
+def _asks(run: Run, forward: Event, matters: bool | None, is_known: bool) -> bool:
+    if matters is not None or forward.thing is None:
+        return matters is True
+    return (is_known or _is_said_to_ask(run, forward)) and is_trained(run, forward.thing)
+
+
+def _is_said_to_ask(run: Run, forward: Event) -> bool:
+    """Whether all that is known of a module is that the code says ``train()`` of it."""
+    if forward.thing is None or has_class_in_sight(forward):
+        return False
+    switches = (event.thing for event in run.events if event.kind is Kind.TRAIN)
+    return any(switched is not None and covers(switched, forward.thing) for switched in switches)
 
 
 def _trains_while_it_evaluates(found: _Round, forward: Event) -> bool:

@@ -1,7 +1,6 @@
 """In which mode, training or evaluation, an event finds a module; where a graph is recorded; which forwards train."""
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
@@ -17,10 +16,7 @@ from mllint.semantic.training.made_in_mode import is_switched_by_maker
 from mllint.semantic.training.paths import Paths
 from mllint.semantic.training.rates import rounds_of
 from mllint.semantic.training.runs import Run
-from mllint.semantic.values import Module
-
-if TYPE_CHECKING:
-    from mllint.semantic.model import Model
+from mllint.semantic.values import Module, Value
 
 FRESH = "fresh"
 """Nothing has switched the module since the run began."""
@@ -255,15 +251,22 @@ def mode_matters(forward: Event) -> bool | None:
         models.append(frame.model)
         frame = frame.caller
     matters = depends_on_mode(value, *models)
-    return _some_made(forward, models) if matters is None else matters
+    if matters is None and any(depends_on_mode(made, *models) for made in _made(forward)):
+        return True
+    return matters
 
 
-def _some_made(forward: Event, models: "list[Model]") -> bool | None:
-    """Whether the mode matters to what is called on one of the ways there: it is made, or else loaded as a whole."""
+def has_class_in_sight(forward: Event) -> bool:
+    """Whether the module that is called is of a class of the project, at least on one of the ways there."""
+    value = forward.frame.value(forward.node.func) if isinstance(forward.node, cst.Call) else None
+    return any(isinstance(item, Module) and item.definition is not None for item in (value, *_made(forward)))
+
+
+def _made(forward: Event) -> list[Value | None]:
+    """What is made on the ways to a call of a module: on others it may be loaded as a whole."""
     thing = forward.thing
-    roots = () if thing is None or thing.path else [root for root in thing.roots if isinstance(root, Binding)]
-    made = (root.scope.model.binding_value(root) for root in roots)
-    return True if any(depends_on_mode(value, *models) for value in made) else None
+    roots = () if thing is None or thing.path else thing.roots
+    return [root.scope.model.binding_value(root) for root in roots if isinstance(root, Binding)]
 
 
 def _left_paths(run: Run, module: Thing) -> Paths[_State]:
