@@ -1,7 +1,7 @@
 """Where an expression statement stands: whether anybody wants its result, and whether it can be assigned there."""
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import libcst as cst
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _ERROR_WORDS = ("raises", "warns", "assert", "suppress")
 _MEASURING_WORDS = ("profile", "timer", "timeit", "benchmark", "stopwatch")
 # Where notebooks that were exported as scripts begin a new cell: the last expression of a cell is shown.
-_CELL = re.compile(r"#\s*(%%|In\s?\[|<codecell>|\+\s*$|#{18,}\s*$)")
+_CELL = re.compile(r"^#\s*(%%|In\s?\[|<codecell>|\+\s*$|#{18,}\s*$)", re.MULTILINE)
 
 
 def wants_no_result(model: "Model", statement: cst.BaseSmallStatement) -> bool:
@@ -107,7 +107,7 @@ def _ends_a_cell(model: "Model", line: cst.CSTNode | None) -> bool:
     """Whether nothing but expressions comes after a line of the module in its notebook cell: values are looked at."""
     body = model.tree.module.body
     position = next((index for index, item in enumerate(body) if item is line), None)
-    if position is None:
+    if position is None or _CELL.search(model.source.text) is None:
         return False
     for item in body[position + 1 :]:
         if any(_CELL.match(text) for text in _comments_before(item)):
@@ -119,9 +119,9 @@ def _ends_a_cell(model: "Model", line: cst.CSTNode | None) -> bool:
     )
 
 
-def _comments_before(node: cst.CSTNode) -> list[str]:
-    lines = getattr(node, "leading_lines", ())
-    return [line.comment.value for line in lines if line.comment is not None]
+def _comments_before(statement: Any) -> list[str]:
+    """The comments on lines of their own before a statement; nodes without whitespace raise."""
+    return [line.comment.value for line in statement.leading_lines if line.comment is not None]
 
 
 def root_of_chain(model: "Model", node: cst.BaseExpression) -> cst.BaseExpression | None:
