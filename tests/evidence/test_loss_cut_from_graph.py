@@ -164,3 +164,17 @@ def test_paddle_data_of_a_loss(paddle: Any, paddle_weight: Any, paddle_version: 
     """``.data`` cuts the graph since 3.1 only."""
     (paddle_weight * 2).sum().data.backward()
     assert (paddle_weight.grad is None) is (paddle_version >= (3, 1))
+
+
+def test_paddle_loss_of_what_no_grad_computed_is_silent(paddle: Any, paddle_weight: Any) -> None:
+    with paddle.no_grad():
+        output = paddle_weight * 2
+    paddle.nn.functional.mse_loss(output, paddle.zeros_like(output)).backward()
+    assert paddle_weight.grad is None
+
+
+def test_torch_loss_of_what_no_grad_computed_raises(torch: Any, torch_weight: Any) -> None:
+    with torch.no_grad():
+        output = torch_weight * 2
+    with pytest.raises(RuntimeError, match="does not require grad"):
+        torch.nn.functional.mse_loss(output, torch.zeros_like(output)).backward()

@@ -61,14 +61,13 @@ def _look(function: FunctionInfo, budget: list[int], running: list[FunctionInfo]
 def _has_event(function: FunctionInfo) -> bool:
     """Whether a word of training stands in a function, or it hands what it was given to something unknown."""
     model, own = function.model, _own_words(function)
-    parameters = {parameter.name.value for parameter in function.parameters}
     given = frozenset(parameter.name.value for parameter in function.parameters)
     for node in subtree(function.node.body):
         if type(node) is cst.Attribute:
             if node.attr.value in flow.WORDS or node.attr.value in flow.MODE_WORDS:
                 return True
         elif type(node) is cst.Call:
-            if type(node.func) is cst.Name and node.func.value in parameters:
+            if type(node.func) is cst.Name and node.func.value in given:
                 return True  # what a caller gives is called: it may be a module
             if _may_be_forward(model, node.func):
                 return True
@@ -125,8 +124,9 @@ def is_pass(called: Function, caller: FunctionInfo | None = None) -> bool:
     """
     if not isinstance(called.receiver, Module) or called.definition.name == "forward":
         return False
-    is_inside = caller is not None and caller.owner is not None and caller.owner.framework is not None
-    return (not is_inside or (caller is not None and caller.name != "forward")) and _calls_parts(called.definition)
+    owner = caller.owner if caller is not None and caller.name == "forward" else None
+    is_in_forward = owner is not None and owner.framework is not None
+    return not is_in_forward and _calls_parts(called.definition)
 
 
 def _calls_parts(method: FunctionInfo) -> bool:
