@@ -2,6 +2,9 @@
 
 import importlib.util
 import os
+from pathlib import Path
+
+import pytest
 
 # Nothing that a test runs may find what another test, or the user, has left in the cache.
 os.environ["MLLINT_NO_CACHE"] = "1"
@@ -22,3 +25,8 @@ if importlib.util.find_spec("hypothesis") is not None:
         suppress_health_check=every_check,
     )
     settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """A third of the modules are about the frameworks: a run that leaves these out need not import them."""
+    return True if collection_path.name == "evidence" and "not evidence" in config.option.markexpr else None

@@ -144,7 +144,7 @@ def test_every_kind_of_node_comes_out_alike() -> None:
             )
 
 
-@pytest.mark.parametrize("case", thinned(all_cases(), every=4))
+@pytest.mark.parametrize("case", thinned(all_cases(), every=8))
 def test_what_the_full_tree_shows_the_bare_one_shows_too(case: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     rules = select(["ML"], [])
 

@@ -264,6 +264,7 @@ def test_a_list_that_cannot_be_written_ends_with_2(monkeypatch: pytest.MonkeyPat
     assert accepted() == {}
 
 
+@pytest.mark.slow
 def test_flake8_knows_the_list(folder: Path) -> None:
     write("a.py", HEAD + DISCARDED + "x.cuda()  # noqa: ML101\n")
     mllint("--suppress-all", ".")

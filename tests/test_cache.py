@@ -313,7 +313,7 @@ def _edited(root: Path, chance: random.Random) -> str:
 @pytest.mark.parametrize(
     "project",
     [
-        pytest.param(path, id=path.relative_to(FIXTURES).as_posix(), marks=[pytest.mark.slow] if index % 6 else [])
+        pytest.param(path, id=path.relative_to(FIXTURES).as_posix(), marks=[pytest.mark.slow] if index % 18 else [])
         for index, path in enumerate(_PROJECTS)
     ],
 )

@@ -542,6 +542,7 @@ def test_what_concerns_no_rule_does_not_load_the_parser(arguments: list[str], so
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
 
+@pytest.mark.slow
 def test_names_and_source_that_the_terminal_cannot_show() -> None:
     name = os.fsdecode(b"\xff\xc3\xa9.py")
     Path(name).write_text(DISCARDED.replace("x.cuda()", "x.cuda()  # 损失"), encoding="utf-8")
@@ -555,6 +556,7 @@ def test_names_and_source_that_the_terminal_cannot_show() -> None:
     assert os.path.basename(json.loads(done.stdout)[0]["filename"]) == name
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_away_is_no_error() -> None:
     write(a="import torch\nx = torch.zeros(3)\n" + "x.cuda()\n" * 3000)
     command = [sys.executable, "-m", "mllint", "a.py"]
@@ -590,6 +592,7 @@ def test_a_run_that_breaks_off_is_no_finding(error: str, exit_code: int, message
     assert ("Traceback" in done.stderr) is bool(message)
 
 
+@pytest.mark.slow
 def test_wrong_options_of_the_real_program() -> None:
     for arguments in (["--select", "ML777"], ["--no-such-option"], ["gone.py"], ["rule", "ML777"]):
         done = shell(*arguments)

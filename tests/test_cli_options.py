@@ -133,6 +133,7 @@ def completed(words: str, index: int) -> list[str]:
     return [line.partition(",")[2] for line in done.stdout.splitlines()]
 
 
+@pytest.mark.slow
 def test_options_and_commands_are_offered() -> None:
     assert "--statistics" in completed("mllint --sta", 1)
     assert "--statistics" in completed("mllint check --sta", 2)

@@ -225,6 +225,7 @@ def test_wrong_fixes_are_noticed(data: bytes, problem: str, monkeypatch: pytest.
 # -- bench ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_benchmark_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = "import torch\nx = torch.zeros(2)\nx.cuda()\n"
     (tmp_path / "one.py").write_text(text, encoding="utf-8")

@@ -92,6 +92,7 @@ def test_generated_pages_are_fresh() -> None:
     assert not stale, f"run `python -m mllint._dev docs`: {sorted(map(str, stale))}"
 
 
+@pytest.mark.slow
 def test_stale_and_orphaned_pages_are_noticed_and_mended(tmp_path: Path) -> None:
     shutil.copy(ROOT / "README.md", tmp_path)
     shutil.copytree(ROOT / "docs" / "rules", tmp_path / "docs" / "rules")

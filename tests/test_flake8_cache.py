@@ -11,6 +11,9 @@ import pytest
 from mllint import flake8_plugin
 from mllint.flake8_plugin import Plugin
 
+# Each of them starts flake8 several times.
+pytestmark = pytest.mark.slow
+
 PROGRAM = """
 import json, sys
 from flake8.main.cli import main

@@ -173,6 +173,7 @@ def test_flake8_selection_holds_and_advice_stays_off_unless_named(project: Path)
     assert found[len(off) + len(on) :] == [[], [], [], [], ["ML101"]]
 
 
+@pytest.mark.slow
 def test_settings_of_the_project_hold_and_may_choose_advice(project: Path) -> None:
     table = '[tool.mllint.lint]\nselect = ["ML5", "ML901"]\n'
     (project / "pyproject.toml").write_text(table, encoding="utf-8")
@@ -180,6 +181,7 @@ def test_settings_of_the_project_hold_and_may_choose_advice(project: Path) -> No
     assert [codes(lines) for lines in runs] == [["ML901"], ["ML901", "ML101"], ["ML101"]]
 
 
+@pytest.mark.slow
 def test_nearest_settings_decide(project: Path) -> None:
     below = project / "below"
     below.mkdir()
@@ -208,6 +210,7 @@ def test_settings_that_cannot_be_used_are_one_finding(project: Path, table: str,
 # --- Options --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_target_versions_come_from_options_and_configuration(project: Path) -> None:
     assert flake8(project, "--mllint-target-torch=2.6").stdout.startswith(SHOWN)
     done = flake8(project, "--mllint-target-torch=new")
@@ -304,6 +307,7 @@ def places(lines: Sequence[str]) -> set[Place]:
     return found
 
 
+@pytest.mark.slow
 def test_any_file_is_survived_and_seen_as_the_command_sees_it(odd_files: Path) -> None:
     done = flake8(odd_files, "--isolated", "-j1", *ODD_FILES)
     assert "Traceback" not in done.stderr
@@ -340,6 +344,7 @@ def test_any_file_is_survived_and_seen_as_the_command_sees_it(odd_files: Path) -
     }
 
 
+@pytest.mark.slow
 def test_noqa_is_left_to_flake8(odd_files: Path) -> None:
     files = ["noqa.py", "blanket.py", "skipped.py", "multiline.py", "own.py", "own_file.py"]
     (lines,) = flake8_runs(odd_files, ["--isolated", "--select=ML", "--disable-noqa", *files])
@@ -351,6 +356,7 @@ def test_noqa_is_left_to_flake8(odd_files: Path) -> None:
     }
 
 
+@pytest.mark.slow
 def test_standard_input_under_any_name(project: Path) -> None:
     runs = [
         (["-"], "stdin"),
@@ -365,6 +371,7 @@ def test_standard_input_under_any_name(project: Path) -> None:
         assert done.stderr == ""
 
 
+@pytest.mark.slow
 def test_sibling_files_are_looked_up_for_buffers_of_files_that_exist(project: Path) -> None:
     (project / "models.py").write_text("from torch import nn\n\n\nclass Net(nn.Module):\n    pass\n", encoding="utf-8")
     buffer = "import torch\nfrom models import Net\n\nnet = Net()\nnet = net.load_state_dict({})\n"
@@ -422,6 +429,7 @@ def test_places_stay_inside_of_the_buffer(
     assert [item[:2] for item in found] == [shown]
 
 
+@pytest.mark.slow
 def test_text_is_one_line_and_begins_with_a_code(odd_files: Path) -> None:
     (lines,) = flake8_runs(odd_files, ["--isolated", "--format=%(code)s|%(text)s", *ODD_FILES])
     own = [line for line in lines if line.startswith("ML")]
@@ -466,7 +474,8 @@ def test_a_failing_core_is_one_finding(project: Path, error: str) -> None:
 # --- Processes and time ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", ["spawn", pytest.param("forkserver", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
 def test_options_reach_worker_processes(project: Path, method: str) -> None:
     (project / "other.py").write_text(FINDING, encoding="utf-8")
     (project / "run.py").write_text(

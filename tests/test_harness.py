@@ -130,7 +130,7 @@ def test_other_bindings_are_left_alone(variant: str) -> None:
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_variants_rewrite_some_fixtures(variant: str) -> None:
-    texts = [Source.from_bytes(case.data, case.id).text for case in all_cases()]
+    texts = [Source.from_bytes(case.data, case.id).text for case in all_cases()[::4]]
     assert sum(VARIANTS[variant](text) is not None for text in texts) >= len(texts) / 3
 
 

@@ -208,7 +208,7 @@ def _is_gone(process: int) -> bool:
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="reads /proc")
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -9), (signal.SIGTERM, -15)])
-@pytest.mark.parametrize("jobs", ["1", "2"])
+@pytest.mark.parametrize("jobs", [pytest.param("1", marks=pytest.mark.slow), "2"])
 def test_the_end_comes_at_once_and_leaves_nobody_behind(tmp_path: Path, sent: int, code: int, jobs: str) -> None:
     (tmp_path / "tree").mkdir()
     make_tree(tmp_path / "tree")

@@ -163,17 +163,13 @@ def test_fixes(case: Case, unsafe: bool, snapshot: Snapshot) -> None:
     safe_wanted, _ = by_trust(case, unsafe=False)
     if unsafe and len(wanted) == len(safe_wanted):
         return  # there are none that are unsafe: nothing is mended that is not mended without
+    if not wanted:
+        return  # what nobody asks for is not done: tests/test_fixer.py
     result = fixed(case, unsafe=unsafe)
     assert result.refused is None
     applied = Counter(found.code for found in result.applied)
     assert applied >= Counter(found.code for found in wanted), "a fix was taken back"
-    if not wanted:
-        assert result.data == case.data
-        return
     ast.parse(result.data)
-    again = fixed(case, result.data, unsafe=unsafe)
-    assert again.data == result.data, "a second run changes the file again"
-    assert again.applied == ()
     remaining = Counter(found.code for found in result.result.diagnostics)
     before = Counter(found.code for found in wanted + left)
     assert remaining + applied >= before, "a finding that was not fixed is gone"
@@ -183,6 +179,15 @@ def test_fixes(case: Case, unsafe: bool, snapshot: Snapshot) -> None:
         snapshot.snapshot_dir = SNAPSHOTS / case.rule_name
         kind = "unsafe" if unsafe else "safe"
         snapshot.assert_match(changed_rows(case.data, result.data), f"{case.name}.{kind}.diff")
+
+
+@pytest.mark.parametrize(("case", "unsafe"), thinned(all_cases(), [False, True], every=4))
+def test_second_run_changes_nothing(case: Case, unsafe: bool) -> None:
+    if by_trust(case, unsafe=unsafe)[0]:
+        data = fixed(case, unsafe=unsafe).data
+        again = fixed(case, data, unsafe=unsafe)
+        assert again.data == data
+        assert again.applied == ()
 
 
 def changed_rows(before: bytes, after: bytes) -> bytes:
@@ -228,7 +233,7 @@ def check_edits(source: Source, offered: Fix) -> None:
 # -- suppressions ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("case", "half"), thinned(all_cases(), ["even", "odd"], every=4))
+@pytest.mark.parametrize(("case", "half"), thinned(all_cases(), ["even", "odd"], every=8))
 def test_comment_silences_exactly_its_finding(case: Case, half: str) -> None:
     before = case.lint().diagnostics
     marks = {found.noqa_row: found.code for found in before}
@@ -246,7 +251,7 @@ def test_comment_silences_exactly_its_finding(case: Case, half: str) -> None:
     assert observed(result.diagnostics) == observed(tuple(f for f in before if f not in silenced))
 
 
-@pytest.mark.parametrize("case", thinned(all_cases(), every=4))
+@pytest.mark.parametrize("case", thinned(all_cases(), every=8))
 def test_silenced_findings_are_not_fixed(case: Case) -> None:
     rows = {found.noqa_row: f"noqa: {found.code}" for found in case.lint().diagnostics}
     data = with_comment(case.data, rows)
@@ -280,7 +285,7 @@ def with_comment(data: bytes, by_row: dict[int, str]) -> bytes | None:
 # -- spelling, order, gate ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("case", "variant"), thinned(all_cases(), list(VARIANTS), every=5))
+@pytest.mark.parametrize(("case", "variant"), thinned(all_cases(), list(VARIANTS), every=10))
 def test_imports_may_be_spelled_otherwise(case: Case, variant: str) -> None:
     if case.markers.variants_off:
         return
@@ -291,7 +296,7 @@ def test_imports_may_be_spelled_otherwise(case: Case, variant: str) -> None:
     assert observed(result.diagnostics) == observed(case.lint().diagnostics), text
 
 
-@pytest.mark.parametrize("case", thinned(all_cases(), every=4))
+@pytest.mark.parametrize("case", thinned(all_cases(), every=8))
 def test_rules_do_not_depend_on_each_other(case: Case) -> None:
     """What a rule finds it finds alone, and the silent ones stay silent without those that find something."""
     together = case.lint().diagnostics
@@ -303,7 +308,7 @@ def test_rules_do_not_depend_on_each_other(case: Case) -> None:
     assert case.lint(rules=RuleSet(rule for rule in case.rules.rules if rule.code not in finding)).diagnostics == ()
 
 
-@pytest.mark.parametrize("case", thinned(all_cases(), every=4))
+@pytest.mark.parametrize("case", thinned(all_cases(), every=8))
 def test_gate_and_words_hide_nothing(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file that is read whatever is in it, by handlers that wait for no word, has the findings of any other run."""
     rules = [copy.copy(rule) for rule in case.rules.rules]
@@ -313,7 +318,7 @@ def test_gate_and_words_hide_nothing(case: Case, monkeypatch: pytest.MonkeyPatch
     assert case.lint(rules=RuleSet(rules)).diagnostics == case.lint().diagnostics
 
 
-@pytest.mark.parametrize("case", thinned(all_cases(), every=4))
+@pytest.mark.parametrize("case", thinned(all_cases(), every=8))
 def test_line_ends_and_byte_order_mark_change_nothing(case: Case) -> None:
     if b"\r" in case.data:
         return

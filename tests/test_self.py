@@ -5,6 +5,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parent.parent
 CODE = ["src", "tests"]
 
@@ -40,5 +42,6 @@ def test_mllint_finds_nothing_in_itself() -> None:
     assert not check(["-m", "mllint", "check", "--no-cache", "--quiet", *fixtures, *CODE])
 
 
+@pytest.mark.slow
 def test_flake8_with_mllint_finds_nothing() -> None:
     assert not check(["-m", "flake8", "--isolated", "--select=ML", "--exclude=fixtures", *CODE])

@@ -262,6 +262,7 @@ def test_from_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert Path("b.py").read_text("utf-8") == "y = 1\n"
 
 
+@pytest.mark.slow
 def test_flake8_judges_our_own_comments(tmp_path: Path) -> None:
     text = f"{HEAD}y = 1  # noqa: ML501\nz = 1  # mllint: ignore[ML501]\n"
     (tmp_path / "a.py").write_text(text, encoding="utf-8")
