@@ -1,6 +1,7 @@
 """The questions a rule may ask about the file it looks at. Nothing here can be changed by a rule."""
 
 import itertools
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TypeVar
 
@@ -85,9 +86,22 @@ class Context:
             return self._places.comments(line)
         if line is None or not hasattr(line, "leading_lines"):
             return []
-        above = itertools.takewhile(lambda empty: empty.comment is not None, reversed(line.leading_lines))
-        comments = [*(empty.comment for empty in above), line.trailing_whitespace.comment]
-        return [comment.value for comment in comments if comment is not None]
+        behind = line.trailing_whitespace.comment
+        return [*_above(line), *([] if behind is None else [behind.value])]
+
+    def comments_above_holders(self, node: cst.CSTNode) -> "list[str]":
+        """The comments right above the ``if``, ``for``, ``with``, ... of the same body that a node stands in.
+
+        Raises:
+            FullTreeNeededError: whitespace is not read, and Python does not say where one of them begins.
+        """
+        found: list[str] = []
+        for holder in self._tree.ancestors(node):
+            if isinstance(holder, (cst.FunctionDef, cst.ClassDef)):
+                break
+            if isinstance(holder, cst.BaseCompoundStatement):
+                found += _above(holder) if self._places is None else self._places.comments_above(holder)
+        return found
 
     def line_break(self, statement: cst.CSTNode) -> str:
         """The line end and indentation with which a statement beside this one begins."""
@@ -198,3 +212,10 @@ class Context:
             for alias in aliases
             if alias.asname is not None and isinstance(alias.name, (cst.Attribute, cst.Name))
         )
+
+
+def _above(statement: cst.CSTNode) -> "list[str]":
+    """The comments right above a statement, from the bottom up; none where whitespace is not read."""
+    lines: Sequence[cst.EmptyLine] = getattr(statement, "leading_lines", ())
+    above = itertools.takewhile(lambda empty: empty.comment is not None, reversed(lines))
+    return [empty.comment.value for empty in above if empty.comment is not None]

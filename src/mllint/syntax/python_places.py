@@ -75,20 +75,32 @@ class PythonPlaces:
         Raises:
             FullTreeNeededError: Python does not say where the line ends.
         """
+        above = self.comments_above(line.body[0])
+        end = self._span(line.body[0])[1]
+        last = self._source.location(end).row
+        rest = self._source.line(last)[end - self._source.line_starts[last - 1] :].strip()
+        if rest.startswith(";"):
+            raise FullTreeNeededError  # another statement on the same line
+        return [*above, rest] if rest else above
+
+    def comments_above(self, statement: cst.CSTNode) -> list[str]:
+        """The comments right above a statement, from the bottom up.
+
+        Raises:
+            FullTreeNeededError: it does not begin its line, or Python does not say where it begins.
+        """
         source = self._source
-        start, end = self._span(line.body[0])
-        row, last = source.location(start).row, source.location(end).row
+        start = self._span(statement)[0]
+        row = source.location(start).row
         indentation = start - source.line_starts[row - 1]
-        rest = source.line(last)[end - source.line_starts[last - 1] :].strip()
-        before = source.line(row)[:indentation]
-        if rest.startswith(";") or before.strip():
+        if source.line(row)[:indentation].strip():
             raise FullTreeNeededError  # another statement on the same line
         found = []
         # What stands deeper belongs to the block that ends there.
         while (comment := _COMMENT_LINE.fullmatch(source.line(row - 1))) and len(comment[1]) <= indentation:
             found.append(comment[2])
             row -= 1
-        return [*found, rest] if rest else found
+        return found
 
     def _may_be_in_parentheses(self, node: cst.CSTNode, start: int, end: int) -> bool:
         text = self._source.text

@@ -42,7 +42,8 @@ The state dict of a module of the same class. Paddle files that this project sav
 Loads whose author seems to know what is left out: of a file that the code downloads itself, and so is always the same;
 of a dict that comes in as an argument, out of a list of dicts, or was put aside in an attribute; of one that was made
 of the module itself; in a test; in a branch beside one that loads strictly; and those with a comment that speaks of it
-(`# the head is missing on purpose`), on the statement or right above, or where the dict is made.
+(`# the head is missing on purpose`), on the statement, right above it or the `if` around it, or where the dict is made;
+and of several entries of one dict into the same module, each of which is a part.
 
 ## Fix safety
 
@@ -107,9 +108,10 @@ def _is_dropped(call: cst.Call, context: Context) -> bool:
 
 
 def _is_explained(call: cst.Call, context: Context) -> bool:
-    """Whether a comment on the statement, or right above it, says what is left out; or one where the dict is made."""
+    """Whether a comment at the statement, above what holds it, or where the dict is made says what is left out."""
     given = argument(call, 0, "state_dict")
     made = [] if given is None else [binding.node for binding in context.bindings(given.value)]
     comments = [comment for node in (call, *made) for comment in context.comments(node)]
+    comments += context.comments_above_holders(call)
     # A direction to a linter explains nothing.
     return any(_EXPLANATION.search(_DIRECTION.sub("", comment)) for comment in comments)

@@ -145,6 +145,29 @@ def is_one_of_several(load: Load) -> bool:
     return any(binding.kind is BindingKind.LOOP for binding in load.model.reaching(load.given))
 
 
+def is_one_of_parts(load: Load) -> bool:
+    """Whether the function loads another entry of the same dict into the module as well: each is a part."""
+    match load.given:
+        case cst.Subscript(value=whole):
+            pass
+        case _:
+            return False
+    model = load.model
+    function = model.enclosing_function(load.call)
+    for call in model.calls_by_word.get(load.method, ()):
+        other = load_of(model, call) if model.enclosing_function(call) is function else None
+        if (
+            other is not None
+            and isinstance(other.given, cst.Subscript)
+            and other.given.value.deep_equals(whole)
+            and not other.given.deep_equals(load.given)
+            and other.receiver.deep_equals(load.receiver)
+            and not is_in_another_branch(model, load.call, call)
+        ):
+            return True
+    return False
+
+
 def is_handed_in(load: Load) -> bool:
     """Whether the dict comes in as an argument: what is not in it, the caller may know."""
     return _is_handed_in(load.given, load.model, 0)

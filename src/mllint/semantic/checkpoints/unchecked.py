@@ -10,6 +10,7 @@ from mllint.semantic.checkpoints.deliberate import (
     is_given_by_object,
     is_handed_in,
     is_made_of_module,
+    is_one_of_parts,
     is_one_of_several,
     is_relieved_of_entries,
     is_shown_both,
@@ -51,7 +52,13 @@ def is_unchecked(load: Load) -> bool:
         return False  # a part that somebody has put aside
     if content is None and (is_one_of_several(load) or is_made_of_module(load) or is_given_by_object(load)):
         return False
-    if is_download(load) or is_handed_in(load) or is_strict_otherwise(load) or is_shown_both(load):
+    if (
+        is_download(load)
+        or is_handed_in(load)
+        or is_strict_otherwise(load)
+        or is_shown_both(load)
+        or is_one_of_parts(load)
+    ):
         return False
     if load.method == "load_state_dict":
         return load.framework is not None
