@@ -187,6 +187,18 @@ def last_statement(suite: cst.BaseSuite) -> cst.CSTNode | None:
     return last.body[-1] if isinstance(last, cst.SimpleStatementLine) else last
 
 
+def leaves_loop(body: cst.BaseSuite) -> bool:
+    """Whether a loop's body leaves the loop in its first round, whatever is tested there."""
+    pending: list[cst.CSTNode] = [body]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, (cst.Break, cst.Return, cst.Raise)):
+            return True
+        if not isinstance(item, (cst.If, cst.For, cst.While, cst.FunctionDef, cst.ClassDef, cst.BaseExpression)):
+            pending += children(item)
+    return False
+
+
 def has_star_arguments(call: cst.Call) -> bool:
     """Whether the call passes ``*args`` or ``**kwargs``."""
     return any(arg.star for arg in call.args)

@@ -51,7 +51,7 @@ from mllint.semantic.training.wanted_gradients import (
     says_gradients,
 )
 from mllint.semantic.values import Elements, Mapping, Module
-from mllint.syntax.shape import dotted_path, last_statement, string_literal
+from mllint.syntax.shape import dotted_path, leaves_loop, string_literal
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -349,7 +349,7 @@ def _rounds(model: "Model", found: tuple[LoopRun, ...]) -> Iterator[_Round]:
         inside = list(events(item.loop.body))
         if any(event.kind in _TRAINING for event in inside) or not isinstance(item.loop.node, cst.For):
             continue
-        if isinstance(last_statement(item.loop.node.body), cst.Break):
+        if leaves_loop(item.loop.node.body):
             continue  # it looks at one batch
         forwards = tuple(
             event

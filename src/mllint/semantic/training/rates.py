@@ -17,8 +17,16 @@ from mllint.semantic.training.runs import Run
 from mllint.semantic.training.schedules import construction_of, seen_from_maker, steps_of_optimizer
 from mllint.semantic.values import Object, Options
 from mllint.syntax.iteration import run_over
-from mllint.syntax.shape import argument, constant, dotted_path, has_star_arguments, integer_literal, last_word
-from mllint.syntax.walk import children, subtree
+from mllint.syntax.shape import (
+    argument,
+    constant,
+    dotted_path,
+    has_star_arguments,
+    integer_literal,
+    last_word,
+    leaves_loop,
+)
+from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -77,7 +85,7 @@ def _counts_epochs(run: Run, schedule: Event) -> str | None:
     is_regular = schedule.happens_in_every_round(batches) or any(
         _arms(schedule, batches) == _arms(step, batches) and _adds_up(step, batches) for step in updates
     )
-    if not updates or not is_regular or not _is_loop_over_data(batches) or _is_cut_short(batches):
+    if not updates or not is_regular or not _is_loop_over_data(batches) or leaves_loop(batches.node.body):
         return None
     for name in _arguments_of(made[1]):
         given = _given(made, name)
@@ -198,19 +206,6 @@ def _is_loop_over_data(loop: Loop) -> bool:
     return name != "range" or (
         call is not None and not any(integer_literal(arg.value) is not None for arg in call.args[-1:])
     )
-
-
-def _is_cut_short(loop: Loop) -> bool:
-    """Whether every round leaves a loop: it is written for one. A test may end it when enough rounds are done."""
-    assert isinstance(loop.node, cst.For)
-    pending: list[cst.CSTNode] = [loop.node.body]
-    while pending:
-        item = pending.pop()
-        if isinstance(item, (cst.Break, cst.Return)):
-            return True
-        if not isinstance(item, (cst.If, cst.For, cst.While, cst.FunctionDef, cst.Lambda)):
-            pending += children(item)
-    return False
 
 
 def _mentions_length(binding: Binding, node: cst.BaseExpression, steps: int = 4, of_data: bool = False) -> bool:

@@ -18,7 +18,7 @@ from mllint.semantic.training.nearby import clears_beside, word_before, word_beh
 from mllint.semantic.training.paths import Paths
 from mllint.semantic.training.runs import Occurrence, Run
 from mllint.semantic.values import Function, Instance, Object
-from mllint.syntax.shape import dotted_path, integer_literal, last_statement, last_word
+from mllint.syntax.shape import dotted_path, integer_literal, last_word, leaves_loop
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ def _runs_once(loop: Loop) -> bool:
     call = node.iter if isinstance(node, cst.For) else None
     if isinstance(call, cst.Call) and getattr(call.func, "value", None) == "range" and len(call.args) == 1:
         return integer_literal(call.args[0].value) == 1
-    return isinstance(last_statement(node.body), (cst.Break, cst.Return, cst.Raise))
+    return leaves_loop(node.body)
 
 
 def _clears_by_itself(step: Event) -> bool:
