@@ -193,6 +193,10 @@ class Context:
         """Whether an expression may give the very NaN object that the code wrote as a default or beginning."""
         return nan.may_be_that_object(self.model, node)
 
+    def is_asked_for_nan_beside(self, node: cst.BaseExpression) -> bool:
+        """Whether another part of the condition around it asks with ``isnan`` whether the same thing is NaN."""
+        return nan.is_asked_beside(self.model, node)
+
     def gradients_off(self, node: cst.CSTNode) -> bool | None:
         """Whether a place surely runs without gradients; ``None`` when that depends on something not known."""
         return self.model.gradients.off(node)

@@ -33,7 +33,8 @@ if torch.isnan(loss):
 
 `x != x`, which is a right (if terse) test for NaN. `x is np.nan` where `x` may be that very object, because it is the
 default of a parameter or of `get(key, np.nan)`, what the variable began as, or what a function of the file gives or is
-given: there the identity is the point. `x is np.nan or np.isnan(x)`.
+given: there the identity is the point. `isnan` beside
+the comparison, which then does no harm: `x == np.nan or np.isnan(x)`.
 Lists and dicts that are asked for `np.nan`: they find the object that was put in.
 
 ## Fix safety
@@ -140,7 +141,10 @@ def _equality(node: cst.Comparison, left: _Operand, part: cst.ComparisonTarget, 
     by_identity = isinstance(part.operator, _IDENTITY)
     for operand, other in ((left, part.comparator), (part.comparator, left)):
         library = context.library_of_nan(other)
-        if library is not None and not (by_identity and _may_be_it(operand, other, context)):
+        if library is None:
+            continue
+        is_idle = _may_be_it(operand, other, context) if by_identity else context.is_asked_for_nan_beside(operand)
+        if not is_idle:
             return _Test(node, operand, library, isinstance(part.operator, _NEGATED), by_identity)
     return None
 

@@ -15,7 +15,7 @@ from mllint.semantic.names.changes import is_changed_in_place
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by, uses
 from mllint.semantic.values import ClassObject, Function, Instance, Method, Module, Object, Symbol, Tensor
-from mllint.syntax.shape import argument, constant, dotted_path, string_literal
+from mllint.syntax.shape import argument, constant, dotted_path, last_word, string_literal
 from mllint.syntax.walk import children
 
 if TYPE_CHECKING:
@@ -266,7 +266,7 @@ class GraphSlice:
         name = call.func.attr.value if isinstance(call.func, cst.Attribute) else (dotted_path(call.func) or "")
         if name in WALKING:
             return False
-        if name in _REPORTS:
+        if self._reports(call):
             return True
         if name == "append":
             collected = appended(self.model, call)
@@ -283,6 +283,12 @@ class GraphSlice:
         if is_method and lookup.tensor_method(framework or "", name) is not None:
             return None
         return False
+
+    def _reports(self, call: cst.Call) -> bool:
+        """Whether what is given to a call is only shown, or read as a number; ``torch.log`` computes."""
+        callee = self.model.value(call.func)
+        computes = isinstance(callee, Symbol) and lookup.function(callee.name) is not None
+        return not computes and last_word(call.func) in _REPORTS
 
     def _bound(self, statement: cst.CSTNode) -> list[Binding] | None:
         """The names that a statement binds; ``None`` when it stores the thing elsewhere."""
@@ -322,8 +328,7 @@ class GraphSlice:
                 return parent.attr.value in _CUTTING
             case cst.Arg():
                 call = self.model.tree.parent(parent)
-                name = dotted_path(call.func) if isinstance(call, cst.Call) else None
-                return (name or "").rpartition(".")[2] in _REPORTS
+                return isinstance(call, cst.Call) and self._reports(call)
             case cst.BinaryOperation() | cst.Subscript() if steps > 0:
                 return self._is_only_looked_at(parent, steps - 1)
             case cst.Assign() | cst.AugAssign() if steps > 0 and self._bound(parent) is not None:

@@ -37,6 +37,7 @@ _FROM_NAN = {
     **_FROM_TEXT,
 }
 _PREDICATES = frozenset({"isnan", "isna", "isnull", "isfinite"})
+_NEGATED = (cst.NotEqual, cst.IsNot, cst.NotIn)
 _MAX_STEPS = 4
 
 
@@ -100,7 +101,7 @@ def may_be_that_object(model: "Model", node: cst.BaseExpression) -> bool:
 
     Or whether it does not matter, since ``isnan`` is asked as well.
     """
-    return _may_be(model, node, 0) or _is_asked_beside(model, node)
+    return _may_be(model, node, 0) or is_asked_beside(model, node)
 
 
 def _may_be(model: "Model", node: cst.BaseExpression, steps: int) -> bool:
@@ -146,14 +147,19 @@ def _may_be_given(model: "Model", parameter: cst.Param, steps: int) -> bool:
     return any(item is not None and _may_be(model, item.value, steps) for item in given)
 
 
-def _is_asked_beside(model: "Model", operand: cst.BaseExpression) -> bool:
-    """Whether another part of the condition around it asks with ``isnan`` whether the same thing is NaN."""
+def is_asked_beside(model: "Model", operand: cst.BaseExpression) -> bool:
+    """Whether ``isnan`` asks the same beside a comparison: ``x == nan or isnan(x)``, ``x != nan and not isnan(x)``."""
     path, whole = dotted_path(operand), cast("cst.CSTNode", operand)
+    joining: type[cst.BaseBooleanOp] = cst.Or
     while isinstance(parent := model.tree.parent(whole), (cst.ComparisonTarget, cst.Comparison, cst.BooleanOperation)):
+        if isinstance(parent, cst.Comparison) and isinstance(parent.comparisons[0].operator, _NEGATED):
+            joining = cst.And
+        if isinstance(parent, cst.BooleanOperation) and not isinstance(parent.operator, joining):
+            break
         whole = parent
     return path is not None and any(
         isinstance(node, cst.Call)
-        and last_word(node.func) in _PREDICATES
+        and (model.qualified_name(node.func) or last_word(node.func) or "").rpartition(".")[2] in _PREDICATES
         and any(dotted_path(part) == path for part in subtree(node) if isinstance(part, (cst.Name, cst.Attribute)))
         for node in subtree(whole)
     )

@@ -285,8 +285,8 @@ def _of_attribute(model: "Model", attribute: cst.Attribute, steps: int) -> Fate:
 
 def _of_argument(model: "Model", arg: cst.Arg, steps: int) -> Fate:
     call = model.tree.parent(arg)
-    if not isinstance(call, cst.Call):
-        return Fate.NOTHING
+    if not isinstance(call, cst.Call) or arg.star:
+        return Fate.NOTHING  # what is unpacked is numbers, or 0-d
     others = [item.value for item in call.args if item is not arg]
     callee = model.value(call.func)
     if isinstance(callee, Symbol):
