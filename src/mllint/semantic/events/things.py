@@ -360,7 +360,7 @@ class Frame:
         constructor = None if definition is None else definition.method("__init__")
         if made is None or definition is None or constructor is None:
             return None
-        bound = [item for item in definition.assignments(name) if not is_nothing(item)]
+        bound = [item for item in definition.assignments(name) if not (is_nothing(item) or self._is_handed_on(item))]
         value = unpacked(bound[0]) if len(bound) == 1 else None
         if not isinstance(value, (cst.Name, cst.Call)) or made[0].runs(constructor):
             return None
@@ -368,6 +368,21 @@ class Frame:
         while run is not None and run.function is not None and run.function.scope is not bound[0].scope:
             run = run._of_base(holder)
         return None if run is None else (run, value)
+
+    @staticmethod
+    def _is_handed_on(binding: Binding) -> bool:
+        """Whether an attribute is bound to what it is already: ``self.net = self.net.to(device)``, in a wrapper too."""
+        model, node = binding.scope.model, None if binding.path else binding.value
+        while isinstance(node, cst.Call):
+            name = model.qualified_name(node.func)
+            wrapper = None if name is None else lookup.wrapper(name)
+            if isinstance(node.func, cst.Attribute) and node.func.attr.value in SAME:
+                node = node.func.value
+            elif wrapper is not None and not wrapper.copies and node.args:
+                node = node.args[0].value
+            else:
+                return False
+        return node is not None and dotted_path(node) == binding.key
 
     def _of_base(self, holder: Thing) -> "Frame | None":
         """The run of the base class's constructor that this one calls: ``super().__init__(net)``."""
