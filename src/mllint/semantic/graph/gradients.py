@@ -8,7 +8,7 @@ import libcst as cst
 from mllint.knowledge import lookup
 from mllint.semantic.names.definitions import FunctionInfo
 from mllint.semantic.values import ClassObject, Function
-from mllint.syntax.shape import constant
+from mllint.syntax.shape import constant, last_word
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -124,7 +124,12 @@ class Gradients:
         return "off" if lookup.is_grad_off_context(name) else "untouched"
 
     def _may_switch(self, target: cst.BaseExpression) -> bool:
-        """Whether a function or class of the project says something of gradients: it may switch them as a context."""
+        """Whether a function or class of the project says something of gradients: it may switch them as a context.
+
+        Or something by a name for it, of a module that is not known: what ``torch`` is, a ``*`` may have imported.
+        """
+        if last_word(target) in _WORDS:
+            return True
         value = self.model.value(target)
         if isinstance(value, (Function, ClassObject)):
             return self.are_spoken_of(value.definition.node.body)
