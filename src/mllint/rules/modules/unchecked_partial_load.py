@@ -39,11 +39,12 @@ A strict load, which raises by itself. A result that is assigned, printed, retur
 the keys itself: it asks for `state_dict()` of the module in the same function, or selects entries under a condition.
 The state dict of a module of the same class. Paddle files that this project saves itself, and optimizers.
 
-Loads whose author seems to know what is left out: of a file that the code downloads itself, and so is always the same;
-of a dict that comes in as an argument, out of a list of dicts, or was put aside in an attribute; of one that was made
-of the module itself; in a test; in a branch beside one that loads strictly; and those with a comment that speaks of it
-(`# the head is missing on purpose`), on the statement, right above it or the `if` around it, or where the dict is made;
-and of several entries of one dict into the same module, each of which is a part.
+Loads whose author seems to know what is left out: of a file that the code downloads itself, or whose name tells its
+hash, and so is always the same; of a dict that is written entry by entry, comes in as an argument, out of a list of
+dicts, or was put aside in an attribute; of one that was made of the module itself; in a test; in a branch beside one
+that loads strictly; and those with a comment that speaks of it (`# the head is missing on purpose`), on the statement,
+right above it or the `if` around it, or where the dict is made; and of several entries of one dict into the same
+module, each of which is a part.
 
 ## Fix safety
 

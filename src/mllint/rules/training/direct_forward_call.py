@@ -41,7 +41,8 @@ class Model(nn.Module):
 
 ## What it leaves alone
 
-`super().forward(x)`, `Base.forward(self, x)` and `self.forward(x)`; modules made by `torch.jit`; classes with a
+`super().forward(x)`, `Base.forward(self, x)` and `self.forward(x)`; a module that is made for this one call, on which
+nobody can have put a hook (`nn.CosineSimilarity().forward(x, y)`); modules made by `torch.jit`; classes with a
 `__call__` of their own, or with a base that is not known; tests, which may be about the method itself; the module
 inside a wrapper, whose `forward` is called to get around the wrapper; and files that replace somebody's `forward`,
 where the old one is called on purpose. What is only known to be some module, by the way it is used, is left alone too,
@@ -97,6 +98,8 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     if _is_own(receiver, context):
         return
     value = context.value(receiver)
+    if isinstance(value, Module) and value.call is receiver:
+        return  # made for this one call: nobody has put a hook on it
     is_given = value is None or (isinstance(value, Module) and value.is_only_some)
     if not (_is_given_plain_module(call, context) if is_given else _is_plain_module(receiver, value)):
         return

@@ -1,5 +1,6 @@
 """Loads that leave keys out on purpose, by what stands around them."""
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -21,12 +22,20 @@ MAX_PARTS = 60
 """How many parts of an expression, and of what its names are bound to, are looked at."""
 
 _DOWNLOADING = ("url", "download")
+_PUBLISHED = re.compile(r"-[0-9a-f]{8,}\.")
+"""What ``torch.hub`` looks for in the name of a file to check it."""
+_BUILDERS = frozenset({"builtins.dict", "collections.OrderedDict"})
 _READING = frozenset({"torch.load", "paddle.load"})
 
 
 def is_download(load: Load) -> bool:
-    """Whether what is loaded is downloaded by the code itself: the same file every time, known to whoever wrote it."""
+    """Whether what is loaded is downloaded by the code itself: the same file every time, known to whoever wrote it.
+
+    So is one whose name tells its hash: ``resnet50-19c8e357.pth``.
+    """
     parts = list(_parts(load))
+    if any(_PUBLISHED.search(part.value) for part in parts if isinstance(part, cst.SimpleString)):
+        return True
     calls = [part for part in parts if isinstance(part, cst.Call)]
     return any(_downloads(call) or _calls_download(call, load.model) for call in calls) or _is_fetched_before(
         load, parts
@@ -138,6 +147,16 @@ def is_relieved_of_entries(load: Load) -> bool:
         and model.enclosing_function(call) is function
         for call in model.calls_by_word.get("pop", ())
     )
+
+
+def is_written_out(load: Load) -> bool:
+    """Whether the dict is written entry by entry, as ``OrderedDict([(name, value)])``: the rest is left out on purpose."""
+    given = load.given
+    if isinstance(given, cst.Call) and load.model.qualified_name(given.func) in _BUILDERS and len(given.args) == 1:
+        given = given.args[0].value
+        pairs = given.elements if isinstance(given, (cst.List, cst.Tuple)) else ()
+        return bool(pairs) and all(isinstance(pair.value, (cst.Tuple, cst.List)) for pair in pairs)
+    return isinstance(given, cst.Dict) and all(isinstance(item, cst.DictElement) for item in given.elements)
 
 
 def is_one_of_several(load: Load) -> bool:

@@ -15,6 +15,7 @@ from mllint.semantic.checkpoints.deliberate import (
     is_relieved_of_entries,
     is_shown_both,
     is_strict_otherwise,
+    is_written_out,
 )
 from mllint.semantic.checkpoints.handling import MAX_NAMES, uses
 from mllint.semantic.checkpoints.loads import Load
@@ -46,7 +47,7 @@ def is_unchecked(load: Load) -> bool:
         return False  # what surely does not fit is more than unchecked
     if _is_second_try(load) or _compares_keys(load) or _selects_entries(load.given, load.model):
         return False
-    if is_relieved_of_entries(load):
+    if is_relieved_of_entries(load) or is_written_out(load):
         return False
     if content is None and isinstance(load.given, cst.Attribute):
         return False  # a part that somebody has put aside

@@ -167,9 +167,14 @@ def _is_used(definition: "ClassInfo", name: str) -> bool:
                 method = method_of_receiver(model, attribute.value)
                 if (method is None or members.is_related(method)) and _is_use(model, attribute):
                     return True
-        if re.search(rf"[\"'][\w.]*\b{name}\b", model.source.text):
+        if re.search(rf"[\"'][\w.]*\b{name}\b", model.source.text) or _is_commented_out(model, name):
             return True
     return members.may_be_read_elsewhere(name)
+
+
+def _is_commented_out(model: "Model", name: str) -> bool:
+    """Whether a comment of the file holds the call: who took it out knows that the layer is not used."""
+    return re.search(rf"#[^\n]*\bself\.{name}\(", model.source.text) is not None
 
 
 def _is_use(model: "Model", node: cst.BaseExpression) -> bool:
