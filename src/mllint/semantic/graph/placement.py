@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 # Words in the names of context managers in which an error, a warning or a measurement is the point.
 _ERROR_WORDS = ("raises", "warns", "assert", "suppress")
 _MEASURING_WORDS = ("profile", "timer", "timeit", "benchmark", "stopwatch")
+_CLOCKS = ("time.", "timeit.")
 # Where notebooks that were exported as scripts begin a new cell: the last expression of a cell is shown.
 _CELL = re.compile(r"^#\s*(%%|In\s?\[|<codecell>|\+\s*$|#{18,}\s*$)", re.MULTILINE)
 
@@ -38,6 +39,8 @@ _CELL = re.compile(r"^#\s*(%%|In\s?\[|<codecell>|\+\s*$|#{18,}\s*$)", re.MULTILI
 def wants_no_result(model: "Model", statement: cst.BaseSmallStatement) -> bool:
     """Whether an expression stands there for its error, for the time it takes, or to be shown in a notebook."""
     line = model.tree.parent(statement)
+    if _is_timed(model, line):
+        return True
     child: cst.CSTNode = statement
     for ancestor in model.tree.ancestors(statement):
         if isinstance(ancestor, cst.With):
@@ -55,6 +58,31 @@ def wants_no_result(model: "Model", statement: cst.BaseSmallStatement) -> bool:
             return False
         child = ancestor
     return _ends_a_cell(model, line)
+
+
+def _is_timed(model: "Model", line: cst.CSTNode | None) -> bool:
+    """Whether the clock is read before and behind a line, with nothing but expressions between."""
+    block = None if line is None else model.tree.parent(line)
+    lines = list(block.body) if isinstance(block, (cst.IndentedBlock, cst.Module)) else []
+    position = next((index for index, item in enumerate(lines) if item is line), None)
+    if position is None:
+        return False
+    ends = (
+        next((item for item in way if not _is_only_expressions(item)), None)
+        for way in (lines[position::-1], lines[position:])
+    )
+    return all(item is not None and _reads_clock(model, item) for item in ends)
+
+
+def _is_only_expressions(line: cst.CSTNode) -> bool:
+    return isinstance(line, cst.SimpleStatementLine) and all(isinstance(part, cst.Expr) for part in line.body)
+
+
+def _reads_clock(model: "Model", line: cst.CSTNode) -> bool:
+    if not isinstance(line, cst.SimpleStatementLine):
+        return False
+    calls = (node for node in subtree(line) if isinstance(node, cst.Call))
+    return any((model.qualified_name(call.func) or "").startswith(_CLOCKS) for call in calls)
 
 
 def _is_tried_out(model: "Model", statement: cst.BaseSmallStatement, body: cst.BaseSuite) -> bool:
@@ -97,10 +125,7 @@ def _only_spends_time(loop: cst.For | cst.While) -> bool:
         return False
     if dotted_path(loop.iter.func) != "range" or not isinstance(loop.body, cst.IndentedBlock):
         return False
-    return all(
-        isinstance(line, cst.SimpleStatementLine) and all(isinstance(part, cst.Expr) for part in line.body)
-        for line in loop.body.body
-    )
+    return all(map(_is_only_expressions, loop.body.body))
 
 
 def _ends_a_cell(model: "Model", line: cst.CSTNode | None) -> bool:
@@ -112,7 +137,7 @@ def _ends_a_cell(model: "Model", line: cst.CSTNode | None) -> bool:
     for item in body[position + 1 :]:
         if any(_CELL.match(text) for text in _comments_before(item)):
             return True
-        if not isinstance(item, cst.SimpleStatementLine) or not all(isinstance(part, cst.Expr) for part in item.body):
+        if not _is_only_expressions(item):
             return False
     return any(_CELL.match(text) for item in body for text in _comments_before(item)) or any(
         _CELL.match(empty.comment.value) for empty in model.tree.module.header if empty.comment is not None

@@ -164,8 +164,10 @@ def needs_no_arguments(definition: "ClassInfo") -> bool:
 def needs_it(definition: "ClassInfo", method: "FunctionInfo") -> bool:
     """Whether the tables of the module are used: ``__init__`` registers something, or there is a ``forward`` to call.
 
-    A class that only calls itself a module goes without.
+    A class that only calls itself a module goes without, and one that is yet to be written.
     """
+    if all(item.is_left_open for item in definition.methods.values()):
+        return False
     if definition.method("forward") is not None and definition.method("__call__") is None:
         return True
     return any(
