@@ -54,10 +54,11 @@ def evaluate(network: nn.Module, loader: DataLoader) -> float:
 ## What it leaves alone
 
 Loops that are under `no_grad()` or `inference_mode()`, also in all of the functions that call them, in other files too,
-or under something that cannot be looked into. Loops with a word of gradients in them (`grad`, `autograd`,
-`requires_grad`, hooks): attacks, saliency maps, Fisher information. Loops whose results go into a `backward()` later.
-Models whose parameters are frozen, or whose class computes gradients itself, such as forces. Trainings that a trainer
-of another framework runs.
+or under something that cannot be looked into. Functions that are handed on, or picked by a part of their names, where
+the loop is not part of a training in sight. Loops that put the model into a collection, for somebody else. Loops with a
+word of gradients in them (`grad`, `autograd`, `requires_grad`, hooks): attacks, saliency maps, Fisher information.
+Loops whose results go into a `backward()` later. Models whose parameters are frozen, or whose class computes gradients
+itself, such as forces. Trainings that a trainer of another framework runs.
 
 ## Fix safety
 

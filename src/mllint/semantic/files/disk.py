@@ -175,6 +175,7 @@ class Disk:
         return islice(self._files_near(folder), MAX_SEARCHED)
 
     def _files_near(self, folder: Path) -> Iterator[Path]:
+        folder = self.real(str(folder))  # one that is told from here has no folders above
         try:
             yield from sorted(folder.rglob("*.py"))
             for above in folder.parents:

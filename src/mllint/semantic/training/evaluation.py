@@ -44,6 +44,7 @@ from mllint.semantic.training.training_modes import (
     modes_before,
     records_graph,
 )
+from mllint.semantic.training.unseen_callers import has_unseen_callers, puts_module_aside
 from mllint.semantic.training.wanted_gradients import (
     GRADIENT_WORDS,
     computes_gradients,
@@ -101,7 +102,7 @@ def _records_for_nothing(found: _Round) -> bool:
     node, run = found.found.loop.node, found.found.run
     assert isinstance(node, cst.For)
     is_in_sight = run.frame.function is None or any(event.kind is Kind.BACKWARD for event in run.events)
-    if not is_in_sight and trains_too(found.found.loop.frame.model, node):
+    if not is_in_sight and (trains_too(found.found.loop.frame.model, node) or has_unseen_callers(run.frame.function)):
         return False  # those who call it to evaluate are not in sight, nor is under what they do
     return (
         (any(_is_evaluation(found, forward) for forward in found.forwards) or _is_detached(found))
@@ -453,7 +454,7 @@ def _is_frozen(found: _Round) -> bool:
 def _wants_gradients(found: _Round, words: frozenset[str] = GRADIENT_WORDS) -> bool:
     """Whether a word of gradients stands in the loop, or in a function of the project or a module called from it."""
     loop = found.found.loop
-    if any(computes_gradients(forward) for forward in found.forwards):
+    if any(computes_gradients(item) or puts_module_aside(loop.node, item.node) for item in found.forwards):
         return True
     if all(records_graph(forward) is False for forward in found.forwards):
         words -= {"set_grad_enabled"}  # which is what switches them off

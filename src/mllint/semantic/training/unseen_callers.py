@@ -1,0 +1,59 @@
+"""Functions that are called from where nobody can see: handed on, or picked by a part of their names."""
+
+import re
+from pathlib import Path
+
+import libcst as cst
+
+from mllint.semantic.names.definitions import FunctionInfo
+from mllint.semantic.values import Function
+from mllint.syntax.walk import subtree
+
+_SHORTEST = 3
+
+
+def has_unseen_callers(function: FunctionInfo | None) -> bool:
+    """Whether a function is handed on, ``run(evaluate=self.evaluate)``, or picked by name: ``getattr(m, kind + "_eval")``.
+
+    Under what it is called then nobody can see. That it is what a decorator or a main block is given does not count.
+    """
+    return function is not None and (_is_handed_on(function) or _is_picked_by_name(function))
+
+
+def _is_handed_on(function: FunctionInfo) -> bool:
+    model = function.model
+    for name in model.names_by_word.get(function.name, ()):
+        node: cst.BaseExpression = name
+        parent = model.tree.parent(name)
+        if isinstance(parent, cst.Attribute) and parent.attr is name:
+            node, parent = parent, model.tree.parent(parent)
+        if not isinstance(parent, cst.Arg) or parent.value is not node:
+            continue
+        value = model.value(node)
+        if isinstance(value, Function) and value.definition is function:
+            return True
+    return False
+
+
+def _is_picked_by_name(function: FunctionInfo) -> bool:
+    """Whether code near the function picks what a name ends or begins with that is put together."""
+    model = function.model
+    words = function.name.strip("_").split("_")
+    if function.owner is not None or model.project is None or len(words) < 2:
+        return False
+    ends = "|".join(re.escape(word) for word in (words[0], words[-1]) if len(word) >= _SHORTEST)
+    if not ends:
+        return False
+    pattern = re.compile(rf"getattr\([^\n]*(?:[\"']_(?:{ends})[\"']|[\"'](?:{ends})_[\"']|\}}_(?:{ends})[\"'])".encode())
+    return model.project.is_written_near(Path(model.source.path), pattern)
+
+
+def puts_module_aside(loop: cst.CSTNode, called: cst.CSTNode) -> bool:
+    """Whether a loop puts the module that it calls into a collection: ``options["net"] = model``, for somebody else."""
+    module = called.func if isinstance(called, cst.Call) else None
+    return module is not None and any(
+        isinstance(node, cst.Assign)
+        and node.value.deep_equals(module)
+        and any(isinstance(target.target, cst.Subscript) for target in node.targets)
+        for node in subtree(loop)
+    )
