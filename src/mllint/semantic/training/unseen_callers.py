@@ -44,7 +44,9 @@ def _is_picked_by_name(function: FunctionInfo) -> bool:
     ends = "|".join(re.escape(word) for word in (words[0], words[-1]) if len(word) >= _SHORTEST)
     if not ends:
         return False
-    pattern = re.compile(rf"getattr\([^\n]*(?:[\"']_(?:{ends})[\"']|[\"'](?:{ends})_[\"']|\}}_(?:{ends})[\"'])".encode())
+    pattern = re.compile(
+        rf"getattr\([^\n]*(?:[\"']_(?:{ends})[\"']|[\"'](?:{ends})_[\"']|\}}_(?:{ends})[\"'])".encode()
+    )
     return model.project.is_written_near(Path(model.source.path), pattern)
 
 
