@@ -150,7 +150,7 @@ def is_relieved_of_entries(load: Load) -> bool:
 
 
 def is_written_out(load: Load) -> bool:
-    """Whether the dict is written entry by entry, as ``OrderedDict([(name, value)])``: the rest is left out on purpose."""
+    """Whether the dict is written entry by entry, ``OrderedDict([(name, value)])``: the rest is left out on purpose."""
     given = load.given
     if isinstance(given, cst.Call) and load.model.qualified_name(given.func) in _BUILDERS and len(given.args) == 1:
         given = given.args[0].value

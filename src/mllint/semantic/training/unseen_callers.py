@@ -13,9 +13,9 @@ _SHORTEST = 3
 
 
 def has_unseen_callers(function: FunctionInfo | None) -> bool:
-    """Whether a function is handed on, ``run(evaluate=self.evaluate)``, or picked by name: ``getattr(m, kind + "_eval")``.
+    """Whether a function is handed on, ``run(predict=self.predict)``, or picked: ``getattr(m, kind + "_eval")``.
 
-    Under what it is called then nobody can see. That it is what a decorator or a main block is given does not count.
+    Under what it is called then nobody can see.
     """
     return function is not None and (_is_handed_on(function) or _is_picked_by_name(function))
 
