@@ -147,9 +147,8 @@ def _is_called_evaluation(found: LoopRun) -> bool:
     node, frame = found.loop.node, found.loop.frame
     assert isinstance(node, cst.For)
     iterable = as_bound(frame.model, node.iter)
-    given = (
-        part for part in _as_given(frame, iterable, found.run.frame) if not is_next(part)
-    )  # a batch is no data set
+    # A batch is no data set.
+    given = (part for part in _as_given(frame, iterable, found.run.frame) if not is_next(part))
     parts = (node.iter, iterable, *given)
     names = [item for part in parts for item in subtree(part) if isinstance(item, cst.Name)]
     words = (*(name.value for name in names), *(word for name in names for word in _literal_words(frame, name)))
@@ -454,7 +453,7 @@ def _is_frozen(found: _Round) -> bool:
 def _wants_gradients(found: _Round, words: frozenset[str] = GRADIENT_WORDS) -> bool:
     """Whether a word of gradients stands in the loop, or in a function of the project or a module called from it."""
     loop = found.found.loop
-    if any(computes_gradients(item) or puts_module_aside(loop.node, item.node) for item in found.forwards):
+    if any(computes_gradients(forward) for forward in found.forwards):
         return True
     if all(records_graph(forward) is False for forward in found.forwards):
         words -= {"set_grad_enabled"}  # which is what switches them off
@@ -462,7 +461,8 @@ def _wants_gradients(found: _Round, words: frozenset[str] = GRADIENT_WORDS) -> b
     for event in events(loop.body):
         if event.frame is not loop.frame and event.frame.function is not None:
             bodies[id(event.frame.function.node)] = (event.frame, event.frame.function.node)
-    return any(says_gradients(body, words, frame) for frame, body in bodies.values())
+    called = {forward.thing for forward in found.forwards if forward.thing is not None}
+    return any(says_gradients(body, words, at) or puts_module_aside(body, at, called) for at, body in bodies.values())
 
 
 def _is_used_for_backward(found: LoopRun) -> bool:

@@ -1,10 +1,12 @@
 """Functions that are called from where nobody can see: handed on, or picked by a part of their names."""
 
 import re
+from collections.abc import Collection
 from pathlib import Path
 
 import libcst as cst
 
+from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.names.definitions import FunctionInfo
 from mllint.semantic.values import Function
 from mllint.syntax.walk import subtree
@@ -39,7 +41,7 @@ def _is_picked_by_name(function: FunctionInfo) -> bool:
     """Whether code near the function picks what a name ends or begins with that is put together."""
     model = function.model
     words = function.name.strip("_").split("_")
-    if function.owner is not None or model.project is None or len(words) < 2:
+    if function.owner is not None or len(words) < 2:
         return False
     ends = "|".join(re.escape(word) for word in (words[0], words[-1]) if len(word) >= _SHORTEST)
     if not ends:
@@ -50,12 +52,12 @@ def _is_picked_by_name(function: FunctionInfo) -> bool:
     return model.project.is_written_near(Path(model.source.path), pattern)
 
 
-def puts_module_aside(loop: cst.CSTNode, called: cst.CSTNode) -> bool:
-    """Whether a loop puts the module that it calls into a collection: ``options["net"] = model``, for somebody else."""
-    module = called.func if isinstance(called, cst.Call) else None
-    return module is not None and any(
-        isinstance(node, cst.Assign)
-        and node.value.deep_equals(module)
-        and any(isinstance(target.target, cst.Subscript) for target in node.targets)
-        for node in subtree(loop)
+def puts_module_aside(body: cst.CSTNode, frame: Frame, modules: Collection[Thing]) -> bool:
+    """Whether code puts one of some modules into a collection: ``options["net"] = model``, for somebody else."""
+    return any(
+        type(node) is cst.Assign
+        and any(type(target.target) is cst.Subscript for target in node.targets)
+        and type(node.value) in (cst.Name, cst.Attribute)
+        and frame.thing(node.value) in modules
+        for node in subtree(body)
     )
