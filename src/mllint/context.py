@@ -193,7 +193,7 @@ class Context:
         """Whether an expression may give the very NaN object that the code wrote as a default or beginning."""
         return nan.may_be_that_object(self.model, node)
 
-    def is_asked_for_nan_beside(self, node: cst.BaseExpression) -> bool:
+    def asks_isnan(self, node: cst.BaseExpression) -> bool:
         """Whether another part of the condition around it asks with ``isnan`` whether the same thing is NaN."""
         return nan.is_asked_beside(self.model, node)
 

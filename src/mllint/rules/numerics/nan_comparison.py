@@ -61,7 +61,7 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, keep_only
 from mllint.rule import Finding, Rule
-from mllint.semantic.graph.nan import may_hold_objects
+from mllint.semantic.graph.nan import NEGATED, may_hold_objects
 from mllint.semantic.values import Array, Number, Tensor
 from mllint.syntax.comparison import may_compare_numbers
 from mllint.syntax.shape import last_word
@@ -77,7 +77,6 @@ rule = Rule(
 
 _SPELLINGS = ("nan", "NaN", "NAN", "Nan", "NAn")
 _IDENTITY, _EQUALITY = (cst.Is, cst.IsNot), (cst.Equal, cst.NotEqual)
-_NEGATED = (cst.NotEqual, cst.IsNot, cst.NotIn)
 # Functions and methods that compare element by element, and whether they ask for the opposite.
 _FUNCTIONS = {"eq": False, "equal": False, "ne": True, "not_equal": True}
 _MODULES = frozenset({"torch", "paddle", "numpy"})
@@ -141,17 +140,15 @@ def _equality(node: cst.Comparison, left: _Operand, part: cst.ComparisonTarget, 
     by_identity = isinstance(part.operator, _IDENTITY)
     for operand, other in ((left, part.comparator), (part.comparator, left)):
         library = context.library_of_nan(other)
-        if library is None:
+        if library is None or (_may_be_it(operand, other, context) if by_identity else context.asks_isnan(operand)):
             continue
-        is_idle = _may_be_it(operand, other, context) if by_identity else context.is_asked_for_nan_beside(operand)
-        if not is_idle:
-            return _Test(node, operand, library, isinstance(part.operator, _NEGATED), by_identity)
+        return _Test(node, operand, library, isinstance(part.operator, NEGATED), by_identity)
     return None
 
 
 def _membership(node: cst.Comparison, left: _Operand, part: cst.ComparisonTarget, context: Context) -> _Test | None:
     """A NaN among the candidates of ``x in [...]``, or looked for in a tensor or array."""
-    negated, right = isinstance(part.operator, _NEGATED), part.comparator
+    negated, right = isinstance(part.operator, NEGATED), part.comparator
     if isinstance(right, (cst.List, cst.Tuple, cst.Set)):
         for element in right.elements:
             library = context.library_of_nan(element.value)

@@ -37,7 +37,8 @@ _FROM_NAN = {
     **_FROM_TEXT,
 }
 _PREDICATES = frozenset({"isnan", "isna", "isnull", "isfinite"})
-_NEGATED = (cst.NotEqual, cst.IsNot, cst.NotIn)
+NEGATED = (cst.NotEqual, cst.IsNot, cst.NotIn)
+"""Operators that ask for the opposite."""
 _MAX_STEPS = 4
 
 
@@ -152,7 +153,7 @@ def is_asked_beside(model: "Model", operand: cst.BaseExpression) -> bool:
     path, whole = dotted_path(operand), cast("cst.CSTNode", operand)
     joining: type[cst.BaseBooleanOp] = cst.Or
     while isinstance(parent := model.tree.parent(whole), (cst.ComparisonTarget, cst.Comparison, cst.BooleanOperation)):
-        if isinstance(parent, cst.Comparison) and isinstance(parent.comparisons[0].operator, _NEGATED):
+        if isinstance(parent, cst.Comparison) and isinstance(parent.comparisons[0].operator, NEGATED):
             joining = cst.And
         if isinstance(parent, cst.BooleanOperation) and not isinstance(parent.operator, joining):
             break
