@@ -46,10 +46,11 @@ def _is_picked_by_name(function: FunctionInfo) -> bool:
     ends = "|".join(re.escape(word) for word in (words[0], words[-1]) if len(word) >= _SHORTEST)
     if not ends:
         return False
-    pattern = re.compile(
-        rf"getattr\([^\n]*(?:[\"']_(?:{ends})[\"']|[\"'](?:{ends})_[\"']|\}}_(?:{ends})[\"'])".encode()
-    )
-    return model.project.is_written_near(Path(model.source.path), pattern)
+    # `kind + "_eval"`, `"eval_" + kind`, `f"{kind}_eval"`
+    picked = rf"getattr\([^\n]*(?:[\"'}}]_(?:{ends})[\"']|[\"'](?:{ends})_[\"'{{])"
+    if model.project is None:
+        return re.search(picked, model.source.text) is not None
+    return model.project.is_written_near(Path(model.source.path), re.compile(picked.encode()))
 
 
 def puts_module_aside(body: cst.CSTNode, frame: Frame, modules: Collection[Thing]) -> bool:
