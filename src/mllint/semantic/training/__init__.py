@@ -1,7 +1,7 @@
 """The order of a training, and what goes wrong in it.
 
-- from statements to runs: ``relevance``, ``unfolding``, ``callers``, ``unseen_callers``, ``runs``, ``paths``, ``guards``;
-  ``nearby`` for the usual case
+- from statements to runs: ``relevance``, ``unfolding``, ``callers``, ``unseen_callers``, ``runs``, ``paths``,
+  ``guards``; ``nearby`` for the usual case
 - gradients: ``zeroing``, ``gradient_rounds``, ``clipping``, ``scaling``, ``scaled_clips``, ``minimizing``
 - learning rates: ``schedulers``, ``schedules``, ``rates``
 - modes and evaluations: ``training_modes``, ``made_in_mode``, ``evaluation``, ``single_evaluations``, ``outputs``,
