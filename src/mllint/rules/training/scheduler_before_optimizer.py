@@ -44,10 +44,10 @@ for epoch in range(90):
 
 A step that is told the epoch or a metric (`scheduler.step(epoch)`), and one in a branch: unless the optimizer steps in
 the same branch, or the test is of something that stays as it is (`if scheduler is not None`). Schedulers of which it is
-not known how they are made, whose optimizer does not step in the same loop, or that are made for a resumed training
-(`last_epoch=`) or for a warm-up that begins at zero (`LambdaLR`, `LinearWarmup`, those of transformers). Loops of their
-own that only bring a scheduler to where it was. Optimizers and schedulers that are given to something that cannot be
-looked into before.
+not known how they are made, whose optimizer does not step in the same loop, that are made anew in every round, or for a
+resumed training (`last_epoch=`) or for a warm-up that begins at zero (`LambdaLR`, `LinearWarmup`, those of
+transformers). Loops of their own that only bring a scheduler to where it was. Optimizers and schedulers that are given
+to something that cannot be looked into before.
 
 ## Fix safety
 

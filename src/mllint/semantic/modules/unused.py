@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.semantic.events.places import SAME
 from mllint.semantic.modules.fresh import takes_others
 from mllint.semantic.modules.weights import has_weights
 from mllint.semantic.names.classes import Assignment, Role
@@ -153,9 +154,17 @@ def _makes_weights(place: Assignment) -> bool | None:
         return None
     if isinstance(place.node, cst.Assign) and len(place.node.targets) > 1:
         return None  # it has another name too
-    if not isinstance(place.model.value(place.value), Module) or takes_others(place.model, place.value):
+    made = place.model.value(place.value)
+    if not isinstance(made, Module) or _is_another_name(place.value) or takes_others(place.model, place.value):
         return None
     return has_weights(place.model, place.value)
+
+
+def _is_another_name(made: cst.BaseExpression) -> bool:
+    """Whether an expression gives back a module that is there already: ``self.net.to(device)``."""
+    while isinstance(made, cst.Call) and isinstance(made.func, cst.Attribute) and made.func.attr.value in SAME:
+        made = made.func.value
+    return not isinstance(made, cst.Call)
 
 
 def _is_used(definition: "ClassInfo", name: str) -> bool:

@@ -146,6 +146,8 @@ def _update_behind(occurrence: Occurrence) -> Event | None:
     if not isinstance(schedule.node, cst.Call) or schedule.node.args:
         return None  # told the epoch, or a metric, it sets the learning rate for that
     loop = schedule.loops[-1]
+    if is_made_in(loop, schedule, schedule.thing):
+        return None  # every round makes one that knows its place: it skips none
     behind = [step for step in steps_of_optimizer(run, schedule.thing) if loop in step.loops]
     if not behind or not _is_settled(schedule, behind[0], loop) or _is_chained(schedule):
         return None
