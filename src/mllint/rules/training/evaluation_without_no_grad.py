@@ -55,10 +55,11 @@ def evaluate(network: nn.Module, loader: DataLoader) -> float:
 
 Loops that are under `no_grad()` or `inference_mode()`, also in all of the functions that call them, in other files too,
 or under something that cannot be looked into. Functions that are handed on, or picked by a part of their names, where
-the loop is not part of a training in sight. Loops that put the model into a collection, for somebody else. Loops with a
-word of gradients in them (`grad`, `autograd`, `requires_grad`, hooks): attacks, saliency maps, Fisher information.
-Loops whose results go into a `backward()` later. Models whose parameters are frozen, or whose class computes gradients
-itself, such as forces. Trainings that a trainer of another framework runs.
+the loop is not part of a training in sight. Loops with a word of gradients in them (`grad`, `autograd`,
+`requires_grad`, hooks): attacks, saliency maps, Fisher information. Loops in which a library may attack the model: it
+is given the model, or makes the input out of the target, or the model is put into a collection. Loops whose results go
+into a `backward()` later. Models whose parameters are frozen, or whose class computes gradients itself, such as forces.
+Trainings that a trainer of another framework runs.
 
 ## Fix safety
 

@@ -12,7 +12,7 @@ from mllint.semantic.names.conditions import is_in_another_branch
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.names.uses import without_narrowing
 from mllint.semantic.values import Function
-from mllint.syntax.shape import dotted_path, string_literal
+from mllint.syntax.shape import dotted_path, fingerprint, string_literal
 from mllint.syntax.walk import children, subtree
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def is_relieved_of_entries(load: Load) -> bool:
         and isinstance(model.tree.parent(call), cst.Expr)
         and bool(call.args)
         and string_literal(call.args[0].value) is not None
-        and call.func.value.deep_equals(load.given)
+        and fingerprint(call.func.value) == fingerprint(load.given)
         and model.enclosing_function(call) is function
         for call in model.calls_by_word.get("pop", ())
     )
@@ -178,9 +178,9 @@ def is_one_of_parts(load: Load) -> bool:
         if (
             other is not None
             and isinstance(other.given, cst.Subscript)
-            and other.given.value.deep_equals(whole)
-            and not other.given.deep_equals(load.given)
-            and other.receiver.deep_equals(load.receiver)
+            and fingerprint(other.given.value) == fingerprint(whole)
+            and fingerprint(other.given) != fingerprint(load.given)
+            and fingerprint(other.receiver) == fingerprint(load.receiver)
             and not is_in_another_branch(model, load.call, call)
         ):
             return True

@@ -13,7 +13,7 @@ from mllint.semantic.graph.losses import loss_of
 from mllint.semantic.names.operands import operands, paths_in
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Function, Instance, Output, Tensor, Value
-from mllint.syntax.shape import dotted_path, string_literal, subscript_index
+from mllint.syntax.shape import dotted_path, fingerprint, string_literal, subscript_index
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def _is_idle_entry(accumulator: Accumulator) -> bool:
     read = (
         node
         for node in subtree(accumulator.loop.body)
-        if isinstance(node, cst.Subscript) and node is not core and node.deep_equals(core)
+        if isinstance(node, cst.Subscript) and node is not core and fingerprint(node) == fingerprint(core)
     )
     return all(any(isinstance(item, cst.FormattedString) for item in model.tree.ancestors(node)) for node in read)
 

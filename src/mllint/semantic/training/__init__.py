@@ -5,5 +5,5 @@
 - gradients: ``zeroing``, ``gradient_rounds``, ``clipping``, ``scaling``, ``scaled_clips``, ``minimizing``
 - learning rates: ``schedulers``, ``schedules``, ``rates``
 - modes and evaluations: ``training_modes``, ``made_in_mode``, ``evaluation``, ``single_evaluations``, ``outputs``,
-  ``wanted_gradients``, ``loaders``, ``data_loops``
+  ``wanted_gradients``, ``adversaries``, ``loaders``, ``data_loops``
 """

@@ -14,6 +14,7 @@ from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.graph.data_sources import hangs_on_nothing
 from mllint.semantic.modules.weights import has_weights
 from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.training.adversaries import is_held_by_another, may_be_attacked
 from mllint.semantic.training.data_loops import (
     as_bound,
     bound_by,
@@ -27,7 +28,7 @@ from mllint.semantic.training.data_loops import (
 )
 from mllint.semantic.training.loaders import EVALUATION, role_of
 from mllint.semantic.training.made_in_mode import is_switched_by_maker, switches_itself
-from mllint.semantic.training.outputs import are_detached, is_held_by_another
+from mllint.semantic.training.outputs import are_detached, comes_from
 from mllint.semantic.training.runs import LoopRun, Run
 from mllint.semantic.training.training_modes import (
     EVAL,
@@ -109,6 +110,7 @@ def _records_for_nothing(found: _Round) -> bool:
         and all(records_graph(forward) for forward in found.forwards)
         and not _is_frozen(found)
         and not _wants_gradients(found)
+        and not any(may_be_attacked(found.found.loop, forward) for forward in found.forwards)
         and not _is_used_for_backward(found.found)
     )
 
@@ -277,7 +279,7 @@ def _may_train_with(event: Event, found: _Round) -> bool:
     return any(
         event.frame is not forward.frame
         or any(item is forward.node for item in subtree(part))
-        or _comes_from(event.frame, part, forward.node, set())
+        or comes_from(event.frame, part, forward.node)
         for part in given
         if not hangs_on_nothing(event.frame.value(part))
         for forward in found.forwards
@@ -291,9 +293,7 @@ def _functions_of_losses(run: Run) -> frozenset[Thing]:
         event.frame.thing(event.node.func)
         for event in run.events
         if event.kind is Kind.UNKNOWN and isinstance(event.node, cst.Call)
-        if any(
-            item.frame is event.frame and _comes_from(item.frame, item.node, event.node, set()) for item in backwards
-        )
+        if any(item.frame is event.frame and comes_from(item.frame, item.node, event.node) for item in backwards)
     )
     return frozenset(thing for thing in made if thing is not None)
 
@@ -472,28 +472,8 @@ def _is_used_for_backward(found: LoopRun) -> bool:
     while True:
         for event in found.run.events:
             is_here = event.kind is Kind.BACKWARD and event.frame is frame
-            if is_here and _comes_from(frame, event.node, node, set()):
+            if is_here and comes_from(frame, event.node, node):
                 return True
         if frame.caller is None or frame.call is None:
             return False
         node, frame = frame.call, frame.caller
-
-
-def _comes_from(frame: Frame, expression: cst.CSTNode, source: cst.CSTNode, seen: set[Binding]) -> bool:
-    """Whether something in an expression was bound in, or by, a piece of code."""
-    for name in subtree(expression):
-        if not isinstance(name, cst.Name):
-            continue
-        for binding in frame.model.reaching(name):
-            if binding in seen:
-                continue
-            seen.add(binding)
-            holders = (binding.node, *frame.model.tree.ancestors(binding.node))
-            if any(item is source for item in holders):
-                return True
-            if binding.value is not None:
-                if any(item is source for item in subtree(binding.value)):
-                    return True
-                if _comes_from(frame, binding.value, source, seen):
-                    return True
-    return False

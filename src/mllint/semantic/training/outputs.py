@@ -1,16 +1,14 @@
 """What becomes of the output of a forward pass: whether anybody could want its graph."""
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.semantic.events.owners import run_of
-from mllint.semantic.events.steps import Event, Kind
+from mllint.semantic.events.steps import Event
+from mllint.semantic.events.things import Frame
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by, uses
-from mllint.semantic.training.training_modes import is_one
-from mllint.syntax.walk import Tree
+from mllint.syntax.walk import Tree, subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -78,17 +76,22 @@ def _end_of(tree: Tree, node: cst.CSTNode) -> tuple[cst.CSTNode, str | None]:
             return node, None
 
 
-def is_held_by_another(inside: Iterable[Event], forwards: tuple[Event, ...]) -> bool:
-    """Whether something unknown in a loop was made with a model, and may want gradients: ``Saliency(network)``."""
-    for event in inside:
-        call = event.node if event.kind is Kind.UNKNOWN else None
-        holder = call.func.value if isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute) else None
-        thing = None if holder is None else event.frame.thing(holder)
-        for root in () if thing is None else thing.roots:
-            made = root.value if isinstance(root, Binding) else None
-            if isinstance(root, Binding) and isinstance(made, cst.Call):
-                home = run_of(event.frame, root)
-                given = [home.thing(arg.value) for arg in made.args]
-                if any(is_one(item, forward.thing) for item in given for forward in forwards):
+def comes_from(frame: Frame, expression: cst.CSTNode, source: cst.CSTNode, seen: set[Binding] | None = None) -> bool:
+    """Whether something in an expression was bound in, or by, a piece of code. (``seen`` is for the search itself.)"""
+    seen = set() if seen is None else seen
+    for name in subtree(expression):
+        if not isinstance(name, cst.Name):
+            continue
+        for binding in frame.model.reaching(name):
+            if binding in seen:
+                continue
+            seen.add(binding)
+            holders = (binding.node, *frame.model.tree.ancestors(binding.node))
+            if any(item is source for item in holders):
+                return True
+            if binding.value is not None:
+                if any(item is source for item in subtree(binding.value)):
+                    return True
+                if comes_from(frame, binding.value, source, seen):
                     return True
     return False

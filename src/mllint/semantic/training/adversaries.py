@@ -1,0 +1,125 @@
+"""Attacks on a model that is evaluated: they ask for gradients of it, whoever wrote them, and so need its graph."""
+
+from collections.abc import Iterable, Iterator
+
+import libcst as cst
+
+from mllint.semantic.events.owners import run_of
+from mllint.semantic.events.steps import Event, Kind, Loop
+from mllint.semantic.events.things import Frame
+from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.training.outputs import comes_from
+from mllint.semantic.training.training_modes import is_one
+from mllint.semantic.values import Symbol
+from mllint.syntax.shape import fingerprint
+from mllint.syntax.walk import subtree
+
+_MAX_STEPS = 4
+"""Through how many names a target is followed back to the loop."""
+_HARMLESS = frozenset({"torch", "paddle", "numpy", "builtins"})
+"""Libraries whose functions compute gradients of a model only where a word of gradients says so."""
+
+
+def may_be_attacked(loop: Loop, forward: Event) -> bool:
+    """Whether something out of sight in a loop may compute gradients of the model of a forward pass there.
+
+    It is given the model; or it makes the input, and was made with the model, or is given the target that the output is
+    compared with, or options that may hold anything.
+    """
+    frame, call = forward.frame, forward.node
+    # The loop itself, or the function called in it that evaluates a batch.
+    body = loop.node if frame is loop.frame or frame.function is None else frame.function.node
+    if not isinstance(call, cst.Call):
+        return False
+    for made in _calls_out_of_sight(frame, body):
+        if made is call:
+            continue
+        if any(_is_part_of(frame, arg.value, forward) for arg in made.args):
+            return True
+        if _is_unpacked(frame, made) or not any(_is_made_of(frame, arg.value, made) for arg in call.args):
+            continue
+        # What comes first is attacked; where it is what the output is compared with, it was masked or had noise added.
+        targets = [arg.value for arg in made.args[1:] if _is_from(frame, arg.value, body)]
+        if any(_is_compared(frame, item, body, call) for item in targets) or _is_made_with(frame, made, forward):
+            return True
+        if any(arg.star for arg in made.args):
+            return True
+    return False
+
+
+def is_held_by_another(inside: Iterable[Event], forwards: tuple[Event, ...]) -> bool:
+    """Whether something unknown in a loop was made with a model, and may want gradients: ``Saliency(network)``."""
+    return any(
+        _is_made_with(event.frame, event.node, forward)
+        for event in inside
+        if event.kind is Kind.UNKNOWN and isinstance(event.node, cst.Call)
+        for forward in forwards
+    )
+
+
+def _is_made_with(frame: Frame, call: cst.Call, forward: Event) -> bool:
+    """Whether a call is one of a method of an object, or of an object, that was given the module of a forward pass."""
+    thing = frame.thing(call.func.value if isinstance(call.func, cst.Attribute) else call.func)
+    for root in () if thing is None else thing.roots:
+        made = root.value if isinstance(root, Binding) else None
+        if isinstance(root, Binding) and isinstance(made, cst.Call):
+            home = run_of(frame, root)
+            if any(is_one(home.thing(arg.value), forward.thing) for arg in made.args):
+                return True
+    return False
+
+
+def _calls_out_of_sight(frame: Frame, node: cst.CSTNode) -> Iterator[cst.Call]:
+    """The calls in a piece of code whose functions are neither in the project nor known to be harmless."""
+    for item in subtree(node):
+        if isinstance(item, cst.Call) and item.args:
+            value = frame.value(item.func)
+            if value is None or (isinstance(value, Symbol) and value.name.partition(".")[0] not in _HARMLESS):
+                yield item
+
+
+def _is_part_of(frame: Frame, node: cst.BaseExpression, forward: Event) -> bool:
+    """Whether an expression is the module of a forward pass."""
+    thing = frame.thing(node) if isinstance(node, (cst.Name, cst.Attribute)) else None
+    return thing is not None and forward.thing is not None and thing.may_be(forward.thing)
+
+
+def _is_unpacked(frame: Frame, call: cst.Call) -> bool:
+    """Whether a call gives several things: what moves or prepares a batch, and not one that attacks its input."""
+    statement = frame.model.tree.parent(call)
+    return isinstance(statement, cst.Assign) and isinstance(statement.targets[0].target, (cst.Tuple, cst.List))
+
+
+def _is_made_of(frame: Frame, node: cst.BaseExpression, call: cst.Call) -> bool:
+    return any(item is call for item in subtree(node)) or comes_from(frame, node, call)
+
+
+def _is_from(frame: Frame, node: cst.BaseExpression, body: cst.CSTNode, steps: int = _MAX_STEPS) -> bool:
+    """Whether an expression is what a loop binds, or a function is given: as it is, on a device, or in another form."""
+    inner = node
+    while isinstance(inner, (cst.Call, cst.Subscript, cst.Attribute)):
+        inner = inner.func if isinstance(inner, cst.Call) else inner.value
+    if not isinstance(inner, cst.Name) or steps == 0:
+        return False
+    for binding in frame.model.reaching(inner):
+        is_given = binding.kind is BindingKind.PARAMETER and binding.scope.node is body
+        value = binding.value if binding.kind is BindingKind.ASSIGN else None
+        if binding.node is body or is_given or (value is not None and _is_from(frame, value, body, steps - 1)):
+            return True
+    return False
+
+
+def _is_compared(frame: Frame, name: cst.BaseExpression, body: cst.CSTNode, forward: cst.Call) -> bool:
+    """Whether the output of a forward pass stands beside something in a call or a comparison."""
+    for item in subtree(body):
+        if isinstance(item, cst.Comparison):
+            parts = [item.left, *(part.comparator for part in item.comparisons)]
+        elif isinstance(item, cst.Call) and item is not forward:
+            receiver = [item.func.value] if isinstance(item.func, cst.Attribute) else []
+            parts = [*receiver, *(arg.value for arg in item.args)]
+        else:
+            continue
+        others = [part for part in parts if fingerprint(part) != fingerprint(name)]
+        if len(others) < len(parts) and any(_is_made_of(frame, part, forward) for part in others):
+            return True
+    return False
