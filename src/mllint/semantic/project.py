@@ -74,7 +74,10 @@ class Project:
         return Mentions(self.disk)
 
     def importers(self, reader: Path, word: str) -> tuple[Path, ...]:
-        """The other files that import a file, by the look of it, and have a word; none in too large a project."""
+        """The other files that import a file, or a package that does, by the look of it, and have a word.
+
+        None in too large a project.
+        """
         home = self.disk.real(str(reader))
         stem = home.parent.name if home.stem == "__init__" else home.stem
         question = ("importers", stem, word)

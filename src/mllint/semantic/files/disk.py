@@ -189,13 +189,24 @@ class Disk:
         return self._digest_of(self.files_near(Path(folder)))
 
     def importers(self, question: Question) -> tuple[Path, ...]:
-        """The files that an ``importers`` question is answered with: those that import a name and have a word."""
+        """The files that an ``importers`` question is answered with.
+
+        They import a name, or a package whose ``__init__.py`` does, and have a word.
+        """
         return tuple(map(Path, self.answer(question).split("\0")[:-1]))
 
     def _importers(self, name: str, word: str) -> str:
         encoded = word.encode()
-        paths = self._imported.get(name, ())
-        return "".join(f"{self.real(str(path))}\0" for path in paths if encoded in self.read_whole(path))
+        found: dict[Path, None] = {}
+        names = [name]
+        for each in names:
+            for path in self._imported.get(each, ()):
+                if encoded in self.read_whole(path):
+                    found[path] = None
+                # What a package imports for those who import the package.
+                if path.name == "__init__.py" and path.parent.name not in names:
+                    names.append(path.parent.name)
+        return "".join(f"{self.real(str(path))}\0" for path in found)
 
     @cached_property
     def _imported(self) -> dict[str, list[Path]]:
