@@ -328,6 +328,8 @@ class Inference:
     def _derive_returned(self, info: FunctionInfo) -> Value | None:
         if not info.is_transparent or not info.is_plain:
             return None
+        if info.owner is not None and info.is_left_open:
+            return None  # what the method gives back that is put in its place
         result: Value | None = Nothing()
         for statement in info.scope.returns:
             value = Nothing() if statement.value is None else self.value(statement.value)
