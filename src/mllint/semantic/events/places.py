@@ -37,6 +37,30 @@ def place_in_returns(function: FunctionInfo, binding: Binding) -> tuple[int, ...
     return found.pop() if len(found) == 1 else None
 
 
+def handed_back(function: FunctionInfo) -> tuple[int | None, str] | None:
+    """The parameter that a function gives back, the very object: where it is given in a call, and its name."""
+    if not function.is_transparent or not function.scope.returns:
+        return None
+    skipped = 0 if function.self_name is None else 1
+    positional = [(index - skipped, item) for index, item in enumerate(function.parameters)]
+    for position, item in (*positional, *((None, item) for item in function.node.params.kwonly_params)):
+        name = item.name.value
+        bindings = function.scope.bindings.get(name, [])
+        if bindings and place_in_returns(function, bindings[0]) == () and all(map(_stays_itself, bindings)):
+            return position, name
+    return None
+
+
+def _stays_itself(binding: Binding) -> bool:
+    """Whether a binding gives a name to what has it already: a parameter, ``net = net.to(device)``."""
+    if binding.kind is BindingKind.PARAMETER:
+        return True
+    value = binding.value
+    while isinstance(value, cst.Call) and isinstance(value.func, cst.Attribute) and value.func.attr.value in SAME:
+        value = value.func.value
+    return not binding.path and isinstance(value, cst.Name) and value.value == binding.key
+
+
 def bound_to_call(model: "Model", call: cst.Call, path: tuple[int, ...]) -> Binding | None:
     """What an assignment binds to the result of a call, or to a part of it, also to ``build().to(device)``."""
     node: cst.CSTNode = call

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge import lookup
-from mllint.semantic.events.places import SAME, bound_to_call, is_nothing, place_in_returns, target_of, unpacked
+from mllint.semantic.events.places import (
+    SAME,
+    bound_to_call,
+    handed_back,
+    is_nothing,
+    place_in_returns,
+    target_of,
+    unpacked,
+)
 from mllint.semantic.expressions.attributes import attribute
 from mllint.semantic.expressions.imports import origins
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo, is_receiver
@@ -97,10 +105,11 @@ class Frame:
     def value(self, node: cst.BaseExpression) -> Value | None:
         """What an expression is, as far as its own file or the callers tell."""
         value = self.model.value(node)
-        if value is not None and not (isinstance(value, Module) and value.is_only_some):
+        if value is not None and not (isinstance(value, Module) and value.call is None and not value.others):
             return value
         given = self._value_given(node)
-        return given if value is None or isinstance(given, Module) else value
+        # What is annotated may be known better by those who give it.
+        return given if value is None or (isinstance(given, Module) and _says_more(given, value)) else value
 
     def _value_given(self, node: cst.BaseExpression) -> Value | None:
         """What an expression is, as far as the callers tell, or those who made the object whose method runs."""
@@ -171,7 +180,12 @@ class Frame:
         wrapper = None if name is None else lookup.wrapper(name)
         if wrapper is not None and not wrapper.copies and node.args:
             return self.thing(node.args[0].value, steps - 1)
-        return None
+        called = self.model.value(node.func)
+        back = handed_back(called.definition) if isinstance(called, Function) else None
+        if back is None or has_star_arguments(node):
+            return None
+        given = argument(node, *back)
+        return None if given is None else self.thing(given.value, steps - 1)
 
     def _named(self, node: cst.Name, steps: int) -> Thing | None:
         bindings = self._bindings_of(node)
@@ -474,3 +488,8 @@ class Frame:
         if not holder.path and any(isinstance(value, (cst.List, cst.Tuple)) for value in made):
             return None  # of things that have names of their own
         return holder.part(_EVERY)
+
+
+def _says_more(given: Module, value: Value) -> bool:
+    """Whether what is given is known at least as well as what is written: its class, and the call that made it."""
+    return not isinstance(value, Module) or value.is_only_some or (given.call is not None and not given.is_only_some)

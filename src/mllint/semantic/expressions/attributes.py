@@ -11,6 +11,7 @@ from mllint.semantic.expressions.options import option
 from mllint.semantic.values import (
     Array,
     Batch,
+    Choice,
     ClassObject,
     Elements,
     File,
@@ -48,6 +49,8 @@ ENTRIES = frozenset({"keys", "values", "items"})
 """Methods of a dict of tensors that no tensor has (Paddle's ``values()`` of a sparse tensor aside)."""
 
 # Attributes of a tensor that are the same numbers without the graph, or the same tensor seen otherwise.
+_WRITING = frozenset({"update", "setdefault", "pop", "popitem", "clear"})
+"""Methods of a dict that change what is in it."""
 _TENSOR_VIEWS = frozenset({"T", "mT", "H", "mH", "real", "imag"})
 
 
@@ -176,4 +179,25 @@ def dict_value(model: "Model", value: Mapping) -> Value | None:
         result = found if position == 0 else join(result, found)
     if isinstance(result, Module):
         return Module(result.framework)
+    if isinstance(result, (ClassObject, Choice)):
+        return None if _may_be_added_to(model, value.node) else result
     return Tensor(result.framework) if isinstance(result, Tensor) and not result.or_number else None
+
+
+def _may_be_added_to(model: "Model", display: cst.Dict) -> bool:
+    """Whether more may be put into a dict than is displayed: it is kept under another name than one of its own, or the
+    file writes to it.
+    """
+    statement = model.tree.parent(display)
+    if isinstance(statement, cst.Subscript):
+        return False
+    target = statement.targets[0].target if isinstance(statement, cst.Assign) else None
+    if not isinstance(target, cst.Name):
+        return True
+    for name in model.names_by_word.get(target.value, ()):
+        holder = model.tree.parent(name)
+        if isinstance(holder, cst.Attribute) and holder.attr.value in _WRITING:
+            return True
+        if isinstance(holder, cst.Subscript) and isinstance(model.tree.parent(holder), cst.AssignTarget):
+            return True
+    return False

@@ -11,7 +11,7 @@ from mllint.knowledge.facts import PADDLE_BUILDERS
 from mllint.semantic.names.conditions import conditions
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.values import ClassObject, Function, Member, Module, Symbol, Value
-from mllint.syntax.shape import argument, constant
+from mllint.syntax.shape import argument, constant, has_star_arguments
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -39,9 +39,11 @@ def depends_on_mode(value: Value | None, *models: "Model") -> bool | None:
     if not isinstance(value, Module):
         return None
     if value.definition is not None:
-        return _class_depends(value.definition)
+        known = _class_depends(value.definition)
+        return True if known is None and _is_given_depending(value.definition, value.call, models) else known
     if value.others:
-        return _all_agree([depends_on_mode(other, *models) for other in value.others])
+        several = [depends_on_mode(other, *models) for other in value.others]
+        return True if True in several else _all_agree(several)
     if value.name is None:
         # What a function of a library builds is a whole model, what is picked by name may be any layer.
         return None if value.call is None or _is_picked(value.call, models) else True
@@ -62,6 +64,21 @@ def _container_depends(model: "Model", call: cst.Call) -> bool | None:
     """Whether one of the layers that a container is given does."""
     held = [None if arg.star else depends_on_mode(model.value(arg.value), model) for arg in call.args]
     return True if True in held else _all_agree(held)
+
+
+def _is_given_depending(definition: ClassInfo, call: cst.Call | None, models: "tuple[Model, ...]") -> bool:
+    """Whether a module is made of one that depends on the mode, and calls it: ``Captioner(encoder, decoder)``."""
+    making = None if call is None else next((model for model in models if id(call) in model.tree.parents), None)
+    constructor = definition.method("__init__")
+    if making is None or call is None or constructor is None or has_star_arguments(call):
+        return False
+    called = _called_of_what_is_given(definition) if constructor.owner is definition else frozenset()
+    given = (
+        argument(call, index - 1, item.name.value)
+        for index, item in enumerate(constructor.parameters)
+        if item.name.value in called
+    )
+    return any(arg is not None and depends_on_mode(making.value(arg.value), *models) is True for arg in given)
 
 
 def _all_agree(answers: list[bool | None]) -> bool | None:
@@ -133,29 +150,32 @@ def _made_by(current: ClassInfo | FunctionInfo) -> Iterator[_Parts]:
         yield _Parts(is_closed=False)
     for info in current.lineage:
         yield _parts(info, info.node.body, _constructing(info))
-        if _calls_what_it_is_given(info):
+        if _called_of_what_is_given(info):
             yield _Parts(is_closed=False)
     forward = current.method("forward")
     if isinstance(current.instance(), Module) and (forward is None or forward.is_left_open):
         yield _Parts(is_closed=False)  # one that derives from it makes more
 
 
-def _calls_what_it_is_given(info: ClassInfo) -> bool:
-    """Whether a class calls what its constructor is given: ``self.encoder(x)``, of ``self.encoder = encoder``."""
+def _called_of_what_is_given(info: ClassInfo) -> frozenset[str]:
+    """The parameters of its constructor that a class calls: ``self.encoder(x)``, of ``self.encoder = encoder``."""
     method = info.methods.get("__init__")
     given = set() if method is None else {item.name.value for item in method.parameters}
     kept = {
-        binding.key.partition(".")[2]
+        binding.key.partition(".")[2]: binding.value.value
         for several in (method.scope.bindings.values() if method is not None else ())
         for binding in several
         if isinstance(binding.value, cst.Name) and binding.value.value in given and binding.key.count(".") == 1
     }
-    return bool(kept) and any(
-        type(node) is cst.Call
+    if not kept:
+        return frozenset()
+    return frozenset(
+        kept[node.func.attr.value]
+        for node in subtree(info.node.body)
+        if type(node) is cst.Call
         and isinstance(node.func, cst.Attribute)
         and node.func.attr.value in kept
         and getattr(node.func.value, "value", None) == "self"
-        for node in subtree(info.node.body)
     )
 
 
