@@ -41,8 +41,8 @@ def handed_back(function: FunctionInfo) -> tuple[int | None, str] | None:
     """The parameter that a function gives back, the very object: where it is given in a call, and its name."""
     if not function.is_transparent or not function.scope.returns:
         return None
-    skipped = 0 if function.self_name is None else 1
-    positional = [(index - skipped, item) for index, item in enumerate(function.parameters)]
+    own = function.parameters if function.self_name is None else function.parameters[1:]
+    positional = list(enumerate(own))
     for position, item in (*positional, *((None, item) for item in function.node.params.kwonly_params)):
         name = item.name.value
         bindings = function.scope.bindings.get(name, [])
