@@ -132,8 +132,9 @@ def _bare_model(source: Source, project: Project | None, python_tree: ast.AST | 
     model = None if project is None else project.recall(source)
     if model is not None:
         return model
+    kept = None if project is None else project.recall_tree(source)
     try:
-        model = Model(bare_tree(source.text, python_tree), source, project)
+        model = Model(kept or bare_tree(source.text, python_tree), source, project)
     except NotBareError:
         return None
     if project is not None:

@@ -92,8 +92,12 @@ class Model:
         Raises:
             ParseError: Python can read the file, but LibCST cannot.
         """
-        is_full = hasattr(self.tree.module, "default_indent")
-        return self.tree if is_full else Tree(parse(self.source))
+        return self.tree if self.has_full_tree else Tree(parse(self.source))
+
+    @property
+    def has_full_tree(self) -> bool:
+        """Whether the nodes of the model have the whitespace between them."""
+        return hasattr(self.tree.module, "default_indent")
 
     def forget(self) -> None:
         """Drop everything that was derived, and with it every hold on the models of other files.

@@ -26,8 +26,10 @@ if TYPE_CHECKING:
 
 MAX_REMEMBERED = 50_000
 """How many answers about the text of files are remembered."""
-KEPT_CHARACTERS = 1_000_000
+KEPT_CHARACTERS = 500_000
 """How much source text the models that are kept for the next file stand for: about 80 bytes of memory a character."""
+KEPT_TREES = 2_000_000
+"""The same for files of which only the nodes are kept: about 28 bytes of memory a character."""
 MAX_TIMES = 8
 """How many times as much one file may need at once: whoever drops what is asked again and again reads without end."""
 
@@ -49,6 +51,8 @@ class Project:
         self._kept = 0
         self._models: OrderedDict[Path, Model | None] = OrderedDict()
         self._left: WeakSet[Model] = WeakSet()
+        self._trees: OrderedDict[Path, tuple[Source, Tree]] = OrderedDict()
+        self._kept_in_trees = 0
         self._written: dict[tuple[Path, bytes], bool] = {}
         self._mentioned: dict[tuple[Path, str], bool] = {}
 
@@ -127,6 +131,17 @@ class Project:
         model = self._models.get(self.disk.real(source.path))
         return model if model is not None and model.source.text == source.text else None
 
+    def recall_tree(self, source: Source) -> Tree | None:
+        """The nodes of a file that were kept when its model was not, if its text is still the same.
+
+        They are not kept any longer: who asks makes a model of them.
+        """
+        kept, tree = self._trees.pop(self.disk.real(source.path), (None, None))
+        if kept is None:
+            return None
+        self._kept_in_trees -= len(kept.text)
+        return tree if kept.text == source.text else None
+
     def keep(self, model: "Model") -> None:
         """Remember the model of a file that is about to be checked, for the files that import it."""
         for left in list(self._left):
@@ -148,7 +163,8 @@ class Project:
                 model.forget()
                 model.let_go()
         self._models.clear()
-        self._kept = 0
+        self._trees.clear()
+        self._kept = self._kept_in_trees = 0
 
     def _keep(self, path: Path, model: "Model | None", limit: int) -> None:
         self._kept -= _size(self._models.pop(path, None))
@@ -160,26 +176,39 @@ class Project:
             if oldest is not None:
                 oldest.forget()
                 self._left.add(oldest)
+                self._keep_tree(oldest)
+
+    def _keep_tree(self, model: "Model") -> None:
+        """Remember the nodes of a file of which nothing else is kept: they take a third of the memory."""
+        if model.has_full_tree:
+            return
+        self.recall_tree(model.source)
+        self._trees[self.disk.real(model.source.path)] = model.source, model.tree
+        self._kept_in_trees += _size(model)
+        while self._kept_in_trees > KEPT_TREES:
+            _, (source, _) = self._trees.popitem(last=False)
+            self._kept_in_trees -= len(source.text)
 
     def _read(self, path: Path) -> "Model | None":
-        from mllint.semantic.model import (
-            Model,
-        )  # the model knows its project and the project makes models
-
         data = self.disk.read(path)
         if data is None:
             return None
         try:
             source = Source.from_bytes(data, str(path))
-            return Model(bare_tree(source.text), source, self)
+            return self._model_over(self.recall_tree(source) or bare_tree(source.text), source)
         except DecodingError:
             return None
         except NotBareError:
             pass
         try:
-            return Model(Tree(parse(source)), source, self)
+            return self._model_over(Tree(parse(source)), source)
         except ParseError:
             return None
+
+    def _model_over(self, tree: Tree, source: Source) -> "Model":
+        from mllint.semantic.model import Model  # the model knows its project and the project makes models
+
+        return Model(tree, source, self)
 
 
 _STAR_IMPORT = re.compile(rb"import\s*\*")
