@@ -7,7 +7,6 @@ read the difference before you commit it.
 
 import ast
 import copy
-import dataclasses
 import difflib
 import io
 import re
@@ -16,6 +15,7 @@ from collections import Counter
 from functools import cache
 from itertools import cycle
 
+import msgspec
 import pytest
 from pytest_snapshot.plugin import Snapshot
 
@@ -313,7 +313,7 @@ def test_gate_and_words_hide_nothing(case: Case, monkeypatch: pytest.MonkeyPatch
     """A file that is read whatever is in it, by handlers that wait for no word, has the findings of any other run."""
     rules = [copy.copy(rule) for rule in case.rules.rules]
     for rule in rules:
-        rule.subscriptions = [dataclasses.replace(item, mentions=frozenset()) for item in rule.subscriptions]
+        rule.subscriptions = [msgspec.structs.replace(item, mentions=frozenset()) for item in rule.subscriptions]
     monkeypatch.setattr(RuleSet, "may_fire", lambda self, data: True)
     assert case.lint(rules=RuleSet(rules)).diagnostics == case.lint().diagnostics
 

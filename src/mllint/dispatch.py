@@ -5,10 +5,10 @@ text, the words its calls end in, and the shapes of its nodes, each asked once f
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import libcst as cst
+import msgspec
 
 from mllint.context import Context
 from mllint.rule import Handler, Rule, Subscription
@@ -17,8 +17,7 @@ from mllint.syntax.walk import Tree
 Visitor: TypeAlias = tuple[Rule, Handler]
 
 
-@dataclass(frozen=True, slots=True)
-class Dispatch:
+class Dispatch(msgspec.Struct, frozen=True):
     """The subscriptions of a set of rules by what they wait for."""
 
     of_nodes: tuple[tuple[type[cst.CSTNode], Rule, Subscription], ...]

@@ -11,7 +11,6 @@ its newline and the comment behind it.
 
 import enum
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import libcst as cst
@@ -32,8 +31,7 @@ class Side(enum.Enum):
     END = "end"
 
 
-@dataclass(frozen=True, slots=True)
-class NodeEdit:
+class NodeEdit(msgspec.Struct, frozen=True):
     """Replace the text from one side of a node to one side of another by ``content``."""
 
     first: cst.CSTNode
@@ -43,8 +41,7 @@ class NodeEdit:
     content: str
 
 
-@dataclass(frozen=True, slots=True)
-class NodeFix:
+class NodeFix(msgspec.Struct, frozen=True):
     """A fix in terms of nodes: title, edits, and how far it can be trusted."""
 
     message: str

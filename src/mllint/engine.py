@@ -2,7 +2,6 @@
 
 import ast
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 import libcst as cst
 import msgspec
@@ -33,8 +32,7 @@ class Targets(msgspec.Struct, frozen=True):
     paddle: tuple[int, int] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
+class _Found(msgspec.Struct, frozen=True):
     """A finding with the rule that made it and its fix, still in terms of nodes."""
 
     rule: Rule
@@ -42,8 +40,7 @@ class _Found:
     fix: NodeFix | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Failure:
+class _Failure(msgspec.Struct, frozen=True):
     """A rule that raised: at which node, and what."""
 
     rule: Rule

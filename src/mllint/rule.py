@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import libcst as cst
+import msgspec
 
 from mllint.diagnostics import Applicability, Severity
 from mllint.edits import NodeFix
@@ -18,8 +19,7 @@ if TYPE_CHECKING:
     from mllint.context import Context
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(msgspec.Struct, frozen=True):
     """What a rule found.
 
     ``node`` is the expression or statement that is wrong; the finding is reported at its first line. ``message`` and
@@ -38,8 +38,7 @@ Shape: TypeAlias = Callable[[Any], bool]
 """A test of a node by itself: what it looks like, whatever it means."""
 
 
-@dataclass(frozen=True, slots=True)
-class Subscription:
+class Subscription(msgspec.Struct, frozen=True):
     """One handler and what it visits.
 
     Exactly one of the three is set: ``node_types`` (every node of these types), ``methods`` (calls ``x.name(...)``

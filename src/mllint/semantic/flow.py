@@ -15,11 +15,11 @@ every way to it, and ``runs.py``, where rules begin to ask, knows with ``callers
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
 import libcst as cst
+import msgspec
 
 from mllint.knowledge import lookup
 from mllint.semantic.events.kinds import kind_of
@@ -73,8 +73,7 @@ _READING = frozenset({
 # -- the words of training ---------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(msgspec.Struct, frozen=True):
     """An event as it is read off a call: its kind and the expressions of the things."""
 
     kind: Kind

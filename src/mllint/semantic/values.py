@@ -3,8 +3,10 @@
 A value says only what is certain. ``None`` in a field, and ``None`` in place of a value, mean "not known".
 """
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
+
+import msgspec
+from msgspec.structs import replace
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -15,39 +17,33 @@ if TYPE_CHECKING:
 Framework = Literal["torch", "paddle"]
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(msgspec.Struct, frozen=True):
     """Base of all kinds."""
 
 
-@dataclass(frozen=True, slots=True)
-class Unfinished(Value):
+class Unfinished(Value, frozen=True):
     """A thing that is being derived from itself: it adds nothing of its own, whatever is done with it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Symbol(Value):
+class Symbol(Value, frozen=True):
     """Something imported or built in that is known by its canonical qualified name only."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Member(Value):
+class Member(Value, frozen=True):
     """Something of a library's package that is picked by name at run time: ``getattr(torch.optim, name)``."""
 
     package: str
 
 
-@dataclass(frozen=True, slots=True)
-class File(Value):
+class File(Value, frozen=True):
     """A module of the project itself."""
 
     model: "Model"
 
 
-@dataclass(frozen=True, slots=True)
-class Tensor(Value):
+class Tensor(Value, frozen=True):
     """A tensor of a framework.
 
     ``attached``: whether it hangs on an autograd graph. ``scalar``: whether it is 0-d. ``parameter``: surely a
@@ -65,8 +61,7 @@ class Tensor(Value):
     leaf: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Module(Value):
+class Module(Value, frozen=True):
     """A module or layer.
 
     ``name`` is the canonical class name of a library module, ``definition`` the class of a project module. ``call`` is
@@ -87,8 +82,7 @@ class Module(Value):
         return self.definition is None and self.name is None and self.call is None and not self.others
 
 
-@dataclass(frozen=True, slots=True)
-class Object(Value):
+class Object(Value, frozen=True):
     """An instance of a library class that is no module: optimizer, scheduler, loader, sampler, scaler, dataset...
 
     ``kind`` is the kind in the knowledge tables.
@@ -105,85 +99,73 @@ class Object(Value):
         return "torch" if root == "torch" else "paddle" if root == "paddle" else None
 
 
-@dataclass(frozen=True, slots=True)
-class Instance(Value):
+class Instance(Value, frozen=True):
     """An instance of a project class that is no module."""
 
     definition: "ClassInfo"
 
 
-@dataclass(frozen=True, slots=True)
-class ClassObject(Value):
+class ClassObject(Value, frozen=True):
     """A class of the project itself."""
 
     definition: "ClassInfo"
 
 
-@dataclass(frozen=True, slots=True)
-class Function(Value):
+class Function(Value, frozen=True):
     """A function of the project; ``receiver`` is what it is bound to."""
 
     definition: "FunctionInfo"
     receiver: Value | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Choice(Value):
+class Choice(Value, frozen=True):
     """One of several classes or functions, each of which is known: ``layer = A if small else B``."""
 
     options: tuple[Value, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Method(Value):
+class Method(Value, frozen=True):
     """A method of a library object, not yet called."""
 
     receiver: Value
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Array(Value):
+class Array(Value, frozen=True):
     """A numpy array; ``scalar``: whether it is 0-d (or a numpy scalar)."""
 
     scalar: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Number(Value):
+class Number(Value, frozen=True):
     """A Python number or bool."""
 
 
-@dataclass(frozen=True, slots=True)
-class Text(Value):
+class Text(Value, frozen=True):
     """A string; ``literal`` where it is one."""
 
     literal: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Nothing(Value):
+class Nothing(Value, frozen=True):
     """``None``."""
 
 
-@dataclass(frozen=True, slots=True)
-class Elements(Value):
+class Elements(Value, frozen=True):
     """A tuple or list whose elements are known one by one (``None`` for an unknown one)."""
 
     items: tuple[Value | None, ...]
     mutable: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Repeated(Value):
+class Repeated(Value, frozen=True):
     """An iterable all of whose elements are alike."""
 
     item: Value | None
     kind: str = "list"
 
 
-@dataclass(frozen=True, slots=True)
-class Batch(Value):
+class Batch(Value, frozen=True):
     """What a data loader yields, or a part of it.
 
     With the default collation, and for the parts that any batch is unpacked into, it is a tensor, or a list, tuple or
@@ -195,24 +177,21 @@ class Batch(Value):
     opaque: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Output(Value):
+class Output(Value, frozen=True):
     """What a module of unknown class gives or is given, or a part of it: a tensor or a structure of tensors."""
 
     framework: Framework
     attached: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class StateDict(Value):
+class StateDict(Value, frozen=True):
     """What ``state_dict()`` of ``owner`` gives."""
 
     owner: Value | None
     node: "cst.CSTNode | None" = None
 
 
-@dataclass(frozen=True, slots=True)
-class Loaded(Value):
+class Loaded(Value, frozen=True):
     """What ``load`` read from a file; ``keys`` are the string subscripts taken of it since."""
 
     framework: Framework
@@ -220,8 +199,7 @@ class Loaded(Value):
     keys: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Mapping(Value):
+class Mapping(Value, frozen=True):
     """A dict; ``node`` is its display or constructor where that is known to be the only one.
 
     ``item`` is what all of its values are, where that is declared.
@@ -231,15 +209,13 @@ class Mapping(Value):
     item: Value | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Other(Value):
+class Other(Value, frozen=True):
     """Something known to be none of the above: a size, dtype, device, generator, ...; ``kind`` says which."""
 
     kind: str
 
 
-@dataclass(frozen=True, slots=True)
-class Options(Other):
+class Options(Other, frozen=True):
     """The options of a program, as ``argparse`` parses them in the file ``model``."""
 
     model: "Model"

@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
+import msgspec
+
 from mllint.semantic.checkpoints.places import Place
 from mllint.semantic.construction.state_keys import KeySet, Rename
 from mllint.semantic.values import Module, Value
@@ -11,8 +13,7 @@ if TYPE_CHECKING:
     from mllint.semantic.checkpoints.routes import Route
 
 
-@dataclass(frozen=True, slots=True)
-class State:
+class State(msgspec.Struct, frozen=True):
     """The state dict of ``owner`` (``None``: not known of what), with what is known of its keys."""
 
     keys: KeySet
@@ -20,8 +21,7 @@ class State:
     place: Place
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(msgspec.Struct, frozen=True):
     """A dict with these string keys; ``is_open``: with others too, perhaps."""
 
     items: "dict[str, Content | None]"
@@ -29,8 +29,7 @@ class Record:
     place: Place
 
 
-@dataclass(frozen=True, slots=True)
-class Whole:
+class Whole(msgspec.Struct, frozen=True):
     """A module itself, not its state."""
 
     owner: Module
@@ -47,8 +46,7 @@ class FromFile:
     route: "Route | None" = field(default=None, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Absent:
+class Absent(msgspec.Struct, frozen=True):
     """What is found under a key that is not there."""
 
     key: str

@@ -1,10 +1,10 @@
 """Calls of ``load_state_dict`` and its kind: what they are given, and which keys they want."""
 
-from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
 import libcst as cst
+import msgspec
 
 from mllint.semantic.checkpoints.contents import Content, FromFile, State
 from mllint.semantic.checkpoints.counterparts import never_saved
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
 
-@dataclass(frozen=True, slots=True)
-class Load:
+class Load(msgspec.Struct, frozen=True):
     """A call that loads a state dict.
 
     ``receiver`` is what it is loaded into and ``value`` what that is; ``given`` the dict. ``is_strict``: keys that do

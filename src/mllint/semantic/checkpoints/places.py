@@ -1,10 +1,10 @@
 """Expressions in some file, and how messages name where they stand."""
 
-from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 import libcst as cst
+import msgspec
 
 from mllint.syntax.parse import ParseError
 from mllint.syntax.spans import RoundTripError, spans_of
@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """An expression in some file."""
 
     model: "Model"

@@ -1,9 +1,9 @@
 """What is surely wrong with a load of a state dict."""
 
-from dataclasses import dataclass
 from typing import Literal
 
 import libcst as cst
+import msgspec
 
 from mllint.knowledge import lookup
 from mllint.semantic.checkpoints.contents import Absent, Content, FromFile, Record, State, Whole, key_set
@@ -29,8 +29,7 @@ _STATEFUL = frozenset({"optimizer", "scheduler", "scaler"})
 ProblemKind = Literal["nested", "absent", "whole", "swapped", "keys", "read", "partial"]
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(msgspec.Struct, frozen=True):
     """What is surely wrong with a load.
 
     ``nested``: a checkpoint that holds the state dict (under ``names``) among other things. ``absent``: a key that

@@ -1,9 +1,9 @@
 """Through which calls a function was entered, and what its parameters stand for then."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import libcst as cst
+import msgspec
 
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Value
@@ -17,8 +17,7 @@ MAX_DEPTH = 12
 """Through how many names and calls something is followed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
+class Route(msgspec.Struct, frozen=True):
     """The call through which a function was entered, in the file of ``caller``."""
 
     caller: "Follower"

@@ -1,11 +1,11 @@
 """What a file and the files around it save, and where."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING
 
 import libcst as cst
+import msgspec
 
 from mllint.semantic.checkpoints.contents import Content, FromFile, entry, renamed
 from mllint.semantic.checkpoints.paths import Path
@@ -32,8 +32,7 @@ _SAVES = frozenset({"torch.save", "paddle.save", "paddle.framework.io.save"})
 _COPIES = frozenset({"shutil.copyfile", "shutil.copy", "shutil.copy2", "shutil.move", "os.rename", "os.replace"})
 
 
-@dataclass(frozen=True, slots=True)
-class Saved:
+class Saved(msgspec.Struct, frozen=True):
     """A call that saves, with what is known of what and where."""
 
     place: Place
@@ -41,8 +40,7 @@ class Saved:
     path: Path | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Site:
+class _Site(msgspec.Struct, frozen=True):
     """A call of ``save``; the two expressions stand in the same function."""
 
     model: "Model"

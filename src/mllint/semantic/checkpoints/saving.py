@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import libcst as cst
+import msgspec
 
 from mllint.semantic.names.definitions import FunctionInfo
 from mllint.semantic.names.scopes import Binding, BindingKind
@@ -36,16 +36,14 @@ _DICTS = frozenset({"builtins.dict", "collections.OrderedDict"})
 _MAX_DEPTH = 6
 
 
-@dataclass(frozen=True, slots=True)
-class Saved:
+class Saved(msgspec.Struct, frozen=True):
     """A call that writes a thing to a file: ``saver`` is the qualified name of the library's function."""
 
     node: cst.BaseExpression
     saver: str
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(msgspec.Struct, frozen=True):
     """A part of what is saved.
 
     ``place`` is the expression that stands for it in what is saved, ``node`` where that comes from, through names.

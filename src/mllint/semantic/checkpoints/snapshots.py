@@ -6,11 +6,12 @@ best" or "the first" state is, when somebody looks at it again, the last one.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 import libcst as cst
+import msgspec
+from msgspec.structs import replace
 
 from mllint.semantic.checkpoints.overwriting import WRITING, writes_into
 from mllint.semantic.names.scopes import Binding, BindingKind
@@ -34,8 +35,7 @@ _MAX_DEPTH = 2
 _ONLY_LOOKS = frozenset({"len", "print", "isinstance", "type", "id"})
 
 
-@dataclass(frozen=True, slots=True)
-class Alias:
+class Alias(msgspec.Struct, frozen=True):
     """Where the tensors of a state dict are put: ``call`` gives them, ``statement`` puts them there.
 
     ``holder`` is the name or dotted path that keeps them; ``is_entry``: under a key or at the end of what was there

@@ -3,11 +3,11 @@
 import itertools
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING
 
 import libcst as cst
+import msgspec
 
 from mllint.knowledge import lookup
 from mllint.semantic.checkpoints.contents import Content, FromFile, Record, State
@@ -40,8 +40,7 @@ _PREFIX_HANDLED = re.compile(
 _WRAPPERS = ("DataParallel", "DistributedDataParallel", "compile")
 
 
-@dataclass(frozen=True, slots=True)
-class WrappedSave:
+class WrappedSave(msgspec.Struct, frozen=True):
     """A call ``wrapped.state_dict()`` whose result is saved.
 
     ``wrappers`` are those that put a prefix in front of the keys, outermost first; ``is_certain``: the module surely is

@@ -1,10 +1,10 @@
 """The abstract value of an expression while a module is built; see ``parts`` for the values."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import libcst as cst
+import msgspec
 
 from mllint.semantic.construction.operators import MAX_LENGTH, binary, compared, is_same, truth
 from mllint.semantic.construction.parts import UNKNOWN, Bound, Closure, Entries, Given, Items, Part
@@ -33,8 +33,7 @@ class TooMuchError(Exception):
     """The construction takes more steps than are allowed."""
 
 
-@dataclass(eq=False, slots=True)
-class Frame:
+class Frame(msgspec.Struct, eq=False):
     """The names of one function call, comprehension, or place in a file.
 
     ``is_running``: the statements of a function are being carried out, so that a local name that has no value yet is
@@ -43,7 +42,7 @@ class Frame:
     """
 
     model: "Model"
-    names: dict[str, Any] = field(default_factory=dict)
+    names: dict[str, Any] = {}
     outer: "Frame | None" = None
     is_running: bool = False
     is_certain: bool = True

@@ -6,8 +6,9 @@ Numbers, strings, ``None`` and tuples stand for themselves. A list is ``Items``,
 
 import enum
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from mllint.semantic.construction.state_keys import KeySet
 
@@ -34,24 +35,21 @@ class Mark(enum.Enum):
 UNKNOWN = Mark.UNKNOWN
 
 
-@dataclass(eq=False, slots=True)
-class Items:
+class Items(msgspec.Struct, eq=False):
     """A list; ``is_open``: of which more or other elements may be there than are listed."""
 
-    values: list[Any] = field(default_factory=list)
+    values: list[Any] = []
     is_open: bool = False
 
 
-@dataclass(eq=False, slots=True)
-class Entries:
+class Entries(msgspec.Struct, eq=False):
     """A dict with constant keys; ``is_open``: in which other entries may be."""
 
-    values: dict[Any, Any] = field(default_factory=dict)
+    values: dict[Any, Any] = {}
     is_open: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Bound:
+class Bound(msgspec.Struct, frozen=True):
     """A method of a part, of a list or of a dict, not yet called; ``definition`` where the project defines it."""
 
     receiver: Any
@@ -59,24 +57,21 @@ class Bound:
     definition: "FunctionInfo | None" = None
 
 
-@dataclass(eq=False, slots=True)
-class Closure:
+class Closure(msgspec.Struct, eq=False):
     """A function or lambda that is defined inside another one, with the names that it sees there."""
 
     node: "cst.FunctionDef | cst.Lambda"
     frame: Any
 
 
-@dataclass(frozen=True, slots=True)
-class Partial:
+class Partial(msgspec.Struct, frozen=True):
     """``functools.partial(callee, ...)``."""
 
     callee: Any
     given: "Given"
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
+class Given(msgspec.Struct, frozen=True):
     """The arguments of a call; ``is_exact`` is false where starred ones make it unknown what else is passed."""
 
     positional: tuple[Any, ...] = ()
@@ -110,8 +105,7 @@ class Container(enum.Enum):
     MAPPING = "mapping"
 
 
-@dataclass(eq=False, slots=True)
-class Part:
+class Part(msgspec.Struct, eq=False):
     """A module or layer.
 
     ``own`` are its parameters and buffers (for a layer of a library all of its keys), ``children`` the modules in it,
@@ -121,10 +115,10 @@ class Part:
 
     definition: "ClassInfo | None" = None
     container: Container | None = None
-    own: dict[str, None] = field(default_factory=dict)
-    children: "dict[str, Part]" = field(default_factory=dict)
-    attributes: dict[str, Any] = field(default_factory=dict)
-    loose: set[str] = field(default_factory=set)
+    own: dict[str, None] = {}
+    children: "dict[str, Part]" = {}
+    attributes: dict[str, Any] = {}
+    loose: set[str] = msgspec.field(default_factory=set)
     is_open: bool = False
 
     def keys(self, depth: int = 0) -> KeySet:

@@ -1,8 +1,9 @@
 """Sets of state-dict keys of which only a part may be known, and how two of them compare."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import TypeAlias
+
+import msgspec
 
 WRAPPER_PREFIXES = ("module.", "_orig_mod.")
 """What the wrappers of torch put in front of every key."""
@@ -14,8 +15,7 @@ Rename: TypeAlias = Callable[[str], tuple[str, ...] | None]
 _PROBES = ("", *WRAPPER_PREFIXES, "a.", "backbone.layer.")
 
 
-@dataclass(frozen=True, slots=True)
-class KeySet:
+class KeySet(msgspec.Struct, frozen=True):
     """The keys of a state dict.
 
     ``certain`` are surely in it, ``optional`` may be. ``open`` are prefixes behind which there may be any key (the
@@ -130,8 +130,7 @@ def _renamed_head(prefix: str, rename: Rename) -> tuple[str, frozenset[str]]:
     return head, frozenset(avoided)
 
 
-@dataclass(frozen=True, slots=True)
-class Mismatch:
+class Mismatch(msgspec.Struct, frozen=True):
     """How the keys of a dict surely differ from those of the module that it is loaded into; the lists are sorted."""
 
     missing: tuple[str, ...]

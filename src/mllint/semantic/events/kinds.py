@@ -4,9 +4,9 @@ What the model knows of a thing decides; how it is used or named only where noth
 """
 
 import re
-from dataclasses import dataclass
 
 import libcst as cst
+import msgspec
 
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.expressions.used_as import has_cleared, used_as
@@ -25,8 +25,7 @@ _MAX_STEPS = 3
 _STATEFUL = frozenset({"optimizer", "scheduler", "scaler"})
 
 
-@dataclass(frozen=True, slots=True)
-class Called:
+class Called(msgspec.Struct, frozen=True):
     """What kind of thing an expression is: ``optimizer``, ``scheduler``, ``scaler``, ``module`` or ``other``.
 
     ``is_proven`` is false where only what is done with it, or its name, says so.

@@ -1,8 +1,7 @@
 """Whose parameters an expression gives, and what belongs together: optimizer and module, scheduler and optimizer."""
 
-from dataclasses import dataclass
-
 import libcst as cst
+import msgspec
 
 from mllint.semantic.events.places import is_nothing
 from mllint.semantic.events.things import Frame, Thing
@@ -187,8 +186,7 @@ def _modules_given(frame: Frame, binding: Binding) -> list[Thing | None]:
     return [None] if given is None else list(owners_of_parameters(made.frame, given.value))
 
 
-@dataclass(frozen=True, slots=True)
-class Made:
+class Made(msgspec.Struct, frozen=True):
     """The constructor call that made a thing, and the run in which it stands."""
 
     frame: Frame

@@ -2,10 +2,10 @@
 
 import enum
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import libcst as cst
+import msgspec
 
 from mllint.semantic.events.things import Frame, Thing
 
@@ -49,16 +49,14 @@ class Kind(enum.Enum):
     """Something that cannot be looked into, with all that it is given."""
 
 
-@dataclass(frozen=True, slots=True)
-class Around:
+class Around(msgspec.Struct, frozen=True):
     """A step that holds others, and which of its arms they stand in."""
 
     step: "Branches | Loop | Within | Attempt | Helper"
     arm: int = 0
 
 
-@dataclass(eq=False, slots=True)
-class Event:
+class Event(msgspec.Struct, eq=False):
     """Something that happens at a node.
 
     ``thing`` is what it happens to (``None``: cannot be told, or nothing in particular). ``is_proven``: the model knows
@@ -101,61 +99,55 @@ class Event:
         return loop in steps and not any(isinstance(step, (Branches, Attempt)) for step in inner)
 
 
-@dataclass(eq=False, slots=True)
-class Branches:
+class Branches(msgspec.Struct, eq=False):
     """Arms of which one runs. ``node`` is the ``if``, ``match``, conditional or ``and``/``or``."""
 
     node: cst.CSTNode
     frame: Frame
     arms: tuple["list[Step]", ...] = ()
-    facts: dict[bool, tuple[tuple[str, bool], ...]] = field(default_factory=dict)
+    facts: dict[bool, tuple[tuple[str, bool], ...]] = {}
     """What is known in the first arm, and in the others: kept here by ``guards.py``."""
 
 
-@dataclass(eq=False, slots=True)
-class Loop:
+class Loop(msgspec.Struct, eq=False):
     """``runs``: it is taken to have at least one round. ``is_endless``: only a word leaves it."""
 
     node: cst.For | cst.While | cst.CompFor
     frame: Frame
     runs: bool = True
     is_endless: bool = False
-    body: "list[Step]" = field(default_factory=list)
-    orelse: "list[Step]" = field(default_factory=list)
+    body: "list[Step]" = []
+    orelse: "list[Step]" = []
 
 
-@dataclass(eq=False, slots=True)
-class Within:
+class Within(msgspec.Struct, eq=False):
     """The body of a ``with``."""
 
     node: cst.With
     frame: Frame
-    body: "list[Step]" = field(default_factory=list)
+    body: "list[Step]" = []
 
 
-@dataclass(eq=False, slots=True)
-class Attempt:
+class Attempt(msgspec.Struct, eq=False):
     """A ``try``: the handlers begin wherever the body was interrupted."""
 
     node: cst.CSTNode
     frame: Frame
-    body: "list[Step]" = field(default_factory=list)
+    body: "list[Step]" = []
     handlers: tuple["list[Step]", ...] = ()
-    orelse: "list[Step]" = field(default_factory=list)
-    final: "list[Step]" = field(default_factory=list)
+    orelse: "list[Step]" = []
+    final: "list[Step]" = []
 
 
-@dataclass(eq=False, slots=True)
-class Helper:
+class Helper(msgspec.Struct, eq=False):
     """The body of a function of the project, at a call of it. ``frame`` is the run of that body."""
 
     node: cst.Call
     frame: Frame
-    body: "list[Step]" = field(default_factory=list)
+    body: "list[Step]" = []
 
 
-@dataclass(frozen=True, slots=True)
-class Leave:
+class Leave(msgspec.Struct, frozen=True):
     """``break``, ``continue``, ``return`` or ``raise``."""
 
     word: str

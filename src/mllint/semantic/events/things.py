@@ -5,10 +5,11 @@ that is; a thing says which one.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import libcst as cst
+import msgspec
+from msgspec.structs import replace
 
 from mllint.knowledge import lookup
 from mllint.semantic.events.places import (
@@ -35,8 +36,7 @@ _MAX_STEPS = 24
 _EVERY = "[*]"
 
 
-@dataclass(frozen=True, slots=True)
-class Thing:
+class Thing(msgspec.Struct, frozen=True):
     """One object: what some bindings bind, or an instance of a class, and the way from there (``.net``, ``[0]``).
 
     ``roots`` are all bindings that may be meant; two things with equal fields are one object. ``[*]`` stands for each
@@ -58,8 +58,7 @@ class Thing:
         return all(one == two or _EVERY in (one, two) for one, two in pairs)
 
 
-@dataclass(eq=False, slots=True)
-class Frame:
+class Frame(msgspec.Struct, eq=False):
     """One run of a body: of a function, as called from ``caller``, or of a file.
 
     ``call`` is the call in the caller's file; ``receiver`` what the method is called on. Without a caller nothing is
@@ -75,10 +74,10 @@ class Frame:
     """The run of the function around a nested one."""
     instance_of: ClassInfo | None = None
     """The class of the object whose method runs, where it is another than the one that defines the method."""
-    literals: dict[Binding, cst.BaseExpression] = field(default_factory=dict)
+    literals: dict[Binding, cst.BaseExpression] = {}
     """What the variables of loops over literals stand for in this round: ``for phase in ("train", "val")``."""
-    _things: dict[Binding, Thing | None] = field(default_factory=dict)
-    _running: list[Binding] = field(default_factory=list)
+    _things: dict[Binding, Thing | None] = {}
+    _running: list[Binding] = []
 
     @property
     def depth(self) -> int:

@@ -1,10 +1,10 @@
 """What an attribute of a value is."""
 
-from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
 import libcst as cst
+from msgspec.structs import replace
 
 from mllint.knowledge import lookup
 from mllint.semantic.expressions.options import option

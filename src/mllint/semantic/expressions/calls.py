@@ -1,10 +1,10 @@
 """What a call gives back."""
 
-from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
 import libcst as cst
+from msgspec.structs import replace
 
 from mllint.knowledge import lookup
 from mllint.knowledge.schema import Class as ClassFact

@@ -2,10 +2,10 @@
 
 import builtins
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import libcst as cst
+from msgspec.structs import replace
 
 from mllint.semantic.expressions import attributes, evidence, picked
 from mllint.semantic.expressions.annotations import annotated

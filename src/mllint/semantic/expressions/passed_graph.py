@@ -1,9 +1,9 @@
 """Whether what a function computes hangs on the graph of what one call gives it."""
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import libcst as cst
+from msgspec.structs import replace
 
 from mllint.semantic.values import Elements, Function, Module, Output, Tensor, Value
 from mllint.syntax.walk import subtree

@@ -1,9 +1,9 @@
 """What one call of a function gives back, where that depends on the options it is called with."""
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import libcst as cst
+from msgspec.structs import replace
 
 from mllint.semantic.expressions.passed_graph import with_graph_of_arguments
 from mllint.semantic.names.scopes import BindingKind

@@ -1,10 +1,10 @@
 """How tensors come from tensors: arithmetic, methods and functions; attachment to the graph and 0-d-ness."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import libcst as cst
+from msgspec.structs import replace
 
 from mllint.knowledge import lookup
 from mllint.knowledge.schema import Function as FunctionFact

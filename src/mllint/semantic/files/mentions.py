@@ -5,9 +5,10 @@ It answers one question: may some other file read an attribute that the file at 
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+
+import msgspec
 
 from mllint.semantic.files.disk import Disk
 
@@ -18,8 +19,7 @@ _CLASS = re.compile(rb"^[ \t]*class\s+(\w+)", re.MULTILINE)
 _CAPITALIZED = re.compile(rb"\b_*[A-Z]\w*")
 
 
-@dataclass(frozen=True, slots=True)
-class _Words:
+class _Words(msgspec.Struct, frozen=True):
     """What one file mentions: attributes it reads, attributes its own classes have, and capitalized words."""
 
     read: frozenset[bytes]

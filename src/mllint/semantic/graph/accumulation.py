@@ -2,11 +2,11 @@
 
 import itertools
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import libcst as cst
+import msgspec
 
 from mllint.semantic.expressions.annotations import annotated
 from mllint.semantic.expressions.hints import is_called_loss
@@ -44,8 +44,7 @@ MAX_STEPS = 40
 """How many bindings are followed from what ``backward()`` is called on to what that was computed from."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Use:
+class _Use(msgspec.Struct, frozen=True):
     """One place where the collection is read."""
 
     node: cst.BaseExpression

@@ -1,11 +1,12 @@
 """The ``backward()`` calls of a file, and the tensors whose graph they spend."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import libcst as cst
+import msgspec
+from msgspec.structs import replace
 
 from mllint.semantic.expressions.hints import is_called_loss
 from mllint.semantic.names.scopes import Binding, BindingKind
@@ -20,8 +21,7 @@ _KEYWORDS = frozenset({"retain_graph", "create_graph", "inputs"})
 _CALLS = ("backward", "manual_backward")
 
 
-@dataclass(frozen=True, slots=True)
-class Spent:
+class Spent(msgspec.Struct, frozen=True):
     """A name or dotted path that is surely attached to a graph, because ``backward()`` is called on it.
 
     ``one_element``: the call gives no gradient, so that the tensor has one element.

@@ -5,10 +5,11 @@ the project, to the expression that made the tensor anew. A gradient that arrive
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import libcst as cst
+import msgspec
+from msgspec.structs import replace
 
 from mllint.knowledge import lookup
 from mllint.semantic.expressions.hints import is_called_loss
@@ -50,8 +51,7 @@ _BEGINNINGS = frozenset({
 _LEAF_USES = frozenset({"grad", "register_hook", "retain_grad", "retain_grads", "gradient"})
 
 
-@dataclass(frozen=True, slots=True)
-class Cut:
+class Cut(msgspec.Struct, frozen=True):
     """An expression (or the statement that sets a flag) behind which no gradient gets.
 
     ``way`` is how it is written, for the message. ``needs_gradient``: the new tensor needs one itself, so that

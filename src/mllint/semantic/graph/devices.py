@@ -1,10 +1,10 @@
 """Where modules and tensors of torch are, as far as one function shows it."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import libcst as cst
+import msgspec
 
 from mllint.knowledge import lookup
 from mllint.semantic.graph.dependence import Dependence
@@ -38,8 +38,7 @@ _DATASETS = ("torchvision.datasets.", "torch.utils.data.TensorDataset")
 MAX_DEPTH = 12
 
 
-@dataclass(frozen=True, slots=True)
-class LeftBehind:
+class LeftBehind(msgspec.Struct, frozen=True):
     """A module that is on a GPU, called with a tensor on the CPU."""
 
     call: cst.Call

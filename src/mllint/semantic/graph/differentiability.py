@@ -1,10 +1,11 @@
 """Losses without a gradient: all that they are computed from comes out of choices, comparisons and steps."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import libcst as cst
+import msgspec
+from msgspec.structs import replace
 
 from mllint.knowledge import lookup
 from mllint.semantic.graph.data_sources import hangs_on_nothing, is_data, is_setting
@@ -63,8 +64,7 @@ MAX_STEPS = 300
 """How many expressions are looked at on the way back from one ``backward()``."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cut:
+class Cut(msgspec.Struct, frozen=True):
     """An operation that lets no gradient through. ``is_zero``: it does, but a gradient of zero."""
 
     node: cst.CSTNode
@@ -72,8 +72,7 @@ class Cut:
     is_zero: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(msgspec.Struct, frozen=True):
     """What a value without gradient comes from: cuts, or none of them when it is data.
 
     ``flagged``: it was made a leaf that requires a gradient.
@@ -83,8 +82,7 @@ class Origin:
     flagged: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class DeadLoss:
+class DeadLoss(msgspec.Struct, frozen=True):
     """A loss that teaches nothing: the expression that computes it, and what it comes from."""
 
     node: cst.CSTNode

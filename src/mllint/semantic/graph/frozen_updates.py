@@ -6,11 +6,11 @@ torch 2.0, and by Paddle's ``clear_grad()``.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import libcst as cst
+import msgspec
 
 from mllint.semantic.values import Function, Object, Tensor
 from mllint.syntax.shape import argument, constant, dotted_path, fingerprint, has_star_arguments, subscript_index
@@ -27,8 +27,7 @@ _ZEROING = ("zero_grad", "clear_grad", "clear_gradients")
 _INEXACT = ("add_param_group",)
 
 
-@dataclass(frozen=True, slots=True)
-class StillUpdated:
+class StillUpdated(msgspec.Struct, frozen=True):
     """A freeze in the middle of a training: the optimizer, and the calls that leave its gradients at zero."""
 
     optimizer: Object

@@ -1,10 +1,10 @@
 """Hidden states that a training loop carries, with their graph, over the ``backward()`` of each iteration."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import libcst as cst
+import msgspec
 
 from mllint.knowledge import lookup
 from mllint.semantic.graph.dependence import Dependence, hands_on
@@ -22,8 +22,7 @@ _Loop = cst.For | cst.While
 _REPORTS = frozenset({"print", "append", "info", "debug", "add_scalar", "add_histogram", "format"})
 
 
-@dataclass(frozen=True, slots=True)
-class Carried:
+class Carried(msgspec.Struct, frozen=True):
     """A hidden state that goes from one iteration to the next.
 
     ``call`` is the call of the recurrent module, ``names`` what holds the state, ``value`` what each of them is as soon

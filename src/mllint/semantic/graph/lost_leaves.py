@@ -1,9 +1,9 @@
 """Leaves that are made and used up in one expression: what is kept is computed from them and no leaf itself."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import libcst as cst
+import msgspec
 
 from mllint.knowledge import lookup
 from mllint.semantic.names.receivers import method_of_receiver
@@ -24,8 +24,7 @@ _COMPUTED = (cst.Call, cst.UnaryOperation, cst.BinaryOperation)
 _KEEPS_GRADIENT = frozenset({"retain_grad", "register_hook", "requires_grad_"})
 
 
-@dataclass(frozen=True, slots=True)
-class LostLeaf:
+class LostLeaf(msgspec.Struct, frozen=True):
     """``leaf`` is the call that makes it, ``kept`` the expression computed from it, ``by`` what computes it."""
 
     leaf: cst.Call

@@ -1,10 +1,10 @@
 """Assignments that are meant to change a parameter, and bind its name to another tensor instead."""
 
 import enum
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import libcst as cst
+import msgspec
 
 from mllint.knowledge import lookup
 from mllint.semantic.graph.leaves import FLAGS, is_parameter_of_module
@@ -40,8 +40,7 @@ class Form(enum.Enum):
     """A module does not take a tensor in the place of a parameter: it raises."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rebound:
+class Rebound(msgspec.Struct, frozen=True):
     """An assignment to the name of a parameter."""
 
     path: str

@@ -4,10 +4,10 @@ A module does not look into them. What they hold is nobody's, unless it is regis
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import libcst as cst
+import msgspec
 
 from mllint.semantic.expressions.only_read import is_only_read
 from mllint.semantic.modules.fresh import is_fresh, is_set_up_by
@@ -51,16 +51,15 @@ _MOVING = frozenset({"to", "cuda", "cpu", "half", "float"})
 _OF_MODULES = _LOOKING_AFTER | _GIVING_PARAMETERS | _MOVING | {"double", "_apply", "children", "sublayers"}
 
 
-@dataclass(slots=True)
-class Contents:
+class Contents(msgspec.Struct):
     """What a container surely holds that ought to be registered.
 
     ``is_uniform``: it holds nothing else. ``is_keyed``: it is a dict; ``has_plain_keys``: whose keys are all
     identifiers. ``is_nested``: what is held lies in a container inside it.
     """
 
-    modules: list[cst.BaseExpression] = field(default_factory=list)
-    parameters: list[cst.BaseExpression] = field(default_factory=list)
+    modules: list[cst.BaseExpression] = []
+    parameters: list[cst.BaseExpression] = []
     is_uniform: bool = True
     is_keyed: bool = False
     has_plain_keys: bool = True

@@ -1,10 +1,10 @@
 """Whether a module does something else in evaluation mode than in training mode."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import libcst as cst
+import msgspec
 
 from mllint.knowledge import lookup
 from mllint.knowledge.facts import PADDLE_BUILDERS
@@ -108,8 +108,7 @@ def _library_depends(name: str, call: cst.Call | None) -> bool | None:
     return given is None or constant(given.value) not in (0, 0.0)
 
 
-@dataclass(slots=True)
-class _Parts:
+class _Parts(msgspec.Struct):
     """What the text of a class or function says of the layers that are made there.
 
     ``depends``: one surely depends on the mode. ``is_closed``: nothing is made there that is not known. ``classes`` and
@@ -118,8 +117,8 @@ class _Parts:
 
     depends: bool = False
     is_closed: bool = True
-    classes: list[ClassInfo] = field(default_factory=list)
-    functions: list[FunctionInfo] = field(default_factory=list)
+    classes: list[ClassInfo] = []
+    functions: list[FunctionInfo] = []
 
 
 def _class_depends(definition: ClassInfo) -> bool | None:

@@ -5,12 +5,12 @@ Everything is asked through the class and its bases in the project, on every lev
 
 import enum
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
+import msgspec
 
 from mllint.knowledge import lookup
 from mllint.semantic.names.receivers import method_of_receiver
@@ -47,8 +47,7 @@ class Role(enum.Enum):
     """A tensor that is neither parameter nor buffer."""
 
 
-@dataclass(frozen=True, slots=True)
-class Assignment:
+class Assignment(msgspec.Struct, frozen=True):
     """One place that sets an attribute of the instances.
 
     ``node`` is the statement, or the call of ``setattr``, ``register_buffer`` and their like, named in ``setter``.

@@ -1,12 +1,12 @@
 """Functions and classes of the project: what they are given, what they give back, what their instances hold."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING
 
 import libcst as cst
+from msgspec.structs import replace
 
 from mllint.knowledge import lookup
 from mllint.semantic.names.scopes import Binding, BindingKind, Scope

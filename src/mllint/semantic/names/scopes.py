@@ -10,11 +10,11 @@ what was known of ``self.optimizer``.
 
 import enum
 from bisect import bisect_right
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import libcst as cst
+import msgspec
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -38,8 +38,7 @@ class BindingKind(enum.Enum):
     """Bound to something that is not followed: ``except ... as``, ``del``, a pattern, ``for`` over unknown."""
 
 
-@dataclass(eq=False, slots=True)
-class Binding:
+class Binding(msgspec.Struct, eq=False):
     """One place where a key is bound.
 
     ``node`` is the statement, parameter, import alias or definition that binds. ``value`` is the expression the value
@@ -56,8 +55,7 @@ class Binding:
     order: int = 0
 
 
-@dataclass(eq=False, slots=True)
-class Block:
+class Block(msgspec.Struct, eq=False):
     """Statements that run one after another.
 
     ``after`` are the blocks that may run just before. ``interrupted`` are blocks at any point of which control may
@@ -65,15 +63,14 @@ class Block:
     past the compound statement that ends here: the block before it, and the order numbers between which it binds.
     """
 
-    after: "list[Block]" = field(default_factory=list)
-    interrupted: "list[Block]" = field(default_factory=list)
-    bindings: dict[str, list[Binding]] = field(default_factory=dict)
+    after: "list[Block]" = []
+    interrupted: "list[Block]" = []
+    bindings: dict[str, list[Binding]] = {}
     is_live: bool = True
     around: "tuple[Block, int, int] | None" = None
 
 
-@dataclass(frozen=True, slots=True)
-class Reaching:
+class Reaching(msgspec.Struct, frozen=True):
     """The bindings of a key that reach a place.
 
     ``may_be_unbound`` is true when some path from the scope's start binds nothing (then the key is unbound there, or

@@ -1,9 +1,9 @@
 """What a statement changes in place: ``x -= 1``, ``x[0] = 1``, ``x.mul_(2)``, ``init.zeros_(x)``."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import libcst as cst
+import msgspec
 
 from mllint.knowledge import lookup
 from mllint.syntax.shape import constant, last_word
@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 _NO_WRITES = frozenset({"requires_grad_", "detach_", "share_memory_", "rename_"})
 
 
-@dataclass(frozen=True, slots=True)
-class Write:
+class Write(msgspec.Struct, frozen=True):
     """One change in place. ``how`` is how it is written: ``-=``, ``[...] =``, ``mul_()``.
 
     ``target`` is the expression that gives the tensor that is written to: ``x`` of ``x[0] = 1``, ``x[0]`` of

@@ -1,11 +1,11 @@
 """The bodies from which a function is reached: where the ways of a training begin."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import libcst as cst
+import msgspec
 
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.values import Function
@@ -19,8 +19,7 @@ _MAX_ROOTS = 12
 _MAX_FILES = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Root:
+class Root(msgspec.Struct, frozen=True):
     """A body that nobody in sight calls: a function, or (no function) a file. ``is_open``: somebody else may.
 
     ``instance_of`` is the class of the object whose method it is, where a base class of that one defines the method.
@@ -102,8 +101,7 @@ def _completing(function: FunctionInfo) -> tuple[ClassInfo, ...]:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Call:
+class _Call(msgspec.Struct, frozen=True):
     """A call, and the file in which it stands; of ``self.method()`` in a base class the class of the object."""
 
     model: "Model"

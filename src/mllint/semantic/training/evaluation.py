@@ -1,11 +1,11 @@
 """Loops that evaluate a model: what is called in them, in which mode, with or without a graph."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 import libcst as cst
+import msgspec
 
 from mllint.semantic.events.made_anew import is_made_in
 from mllint.semantic.events.steps import Event, Helper, Kind, Loop, events
@@ -64,8 +64,7 @@ _TRAINING = frozenset({
 })  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class _Round:
+class _Round(msgspec.Struct, frozen=True):
     """One time that a loop runs, and the forward passes in it of which it is the loop over the data."""
 
     found: LoopRun

@@ -1,11 +1,11 @@
 """The runs of a file: every way in which one of its events comes about."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, TypeVar
 
 import libcst as cst
+import msgspec
 
 from mllint.semantic.events.steps import Event, Loop, Step, events
 from mllint.semantic.events.things import Frame, Thing
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 ResultT = TypeVar("ResultT")
 
 
-@dataclass(eq=False, slots=True)
-class Run:
+class Run(msgspec.Struct, eq=False):
     """One way through the code, from a body that nobody in sight calls. ``is_cut``: more happens than is followed."""
 
     frame: Frame
@@ -30,7 +29,7 @@ class Run:
     is_cut: bool
     events: tuple[Event, ...]
     """All its events, in the order in which they are written."""
-    _derived: dict[object, object] = field(default_factory=dict)
+    _derived: dict[object, object] = {}
 
     def derived(self, key: object, derive: Callable[[], ResultT]) -> ResultT:
         """What a question that is asked of many events has for an answer, worked out once for the run."""
@@ -39,8 +38,7 @@ class Run:
         return self._derived[key]  # type: ignore[return-value]
 
 
-@dataclass(frozen=True, slots=True)
-class Occurrence:
+class Occurrence(msgspec.Struct, frozen=True):
     """One time that an event of a file comes about. ``is_open``: its body may have callers that are not in sight."""
 
     run: Run
@@ -48,8 +46,7 @@ class Occurrence:
     is_open: bool
 
 
-@dataclass(frozen=True, slots=True)
-class LoopRun:
+class LoopRun(msgspec.Struct, frozen=True):
     """One time that a loop of a file comes about. ``is_root``: nobody in sight calls its function."""
 
     run: Run
