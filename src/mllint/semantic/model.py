@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 
 _DEFINITIONS = frozenset({cst.FunctionDef, cst.ClassDef})
+_AROUND_STATEMENTS = frozenset({cst.Module, cst.IndentedBlock, *_DEFINITIONS})
 
 
 class Model:
@@ -160,6 +161,9 @@ class Model:
                 scope = self.scope(self.tree.module)
                 break
             kind = parent.__class__
+            if kind not in _AROUND_STATEMENTS:
+                child = parent
+                continue
             if kind is cst.Module or (kind in _DEFINITIONS and child is parent.body):  # type: ignore[attr-defined]
                 scope = self.scope(parent)
                 break

@@ -1,5 +1,6 @@
 """What a parameter is given: what the calls in the file agree on."""
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -57,12 +58,19 @@ def given_to(info: FunctionInfo, call: cst.Call, arg: cst.Arg, skipped: int) -> 
 
 def is_asked_about(model: "Model", info: FunctionInfo, parameter: cst.Param) -> bool:
     """Whether the function tests what kind of thing the parameter is."""
+    key = ("asked about", "")
+    if key not in model.remembered:
+        model.remembered[key] = set(_asked_about(model))
+    return (id(info.node), parameter.name.value) in model.remembered[key]
+
+
+def _asked_about(model: "Model") -> Iterator[tuple[int, str]]:
+    """The functions of the file (by the ``id`` of their nodes) with each name whose kind they ask about."""
     for word in _KIND_QUESTIONS:
         for call in model.calls_by_word.get(word, ()):
             asked = dotted_path(call.args[0].value) if call.args and isinstance(call.func, cst.Name) else None
-            if asked == parameter.name.value and model.enclosing_function(call) is info.node:
-                return True
-    return False
+            if asked is not None:
+                yield id(model.enclosing_function(call)), asked
 
 
 def calls_of(model: "Model", info: FunctionInfo) -> list[tuple[cst.Call, int]]:

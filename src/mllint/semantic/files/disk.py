@@ -33,7 +33,7 @@ _SKIPPED = frozenset({".git", ".hg", ".tox", ".venv", "venv", "node_modules", "_
 _IMPORTS = re.compile(
     rb"^[ \t]*(?:from[ \t]+[^\n]+?[ \t]import[ \t]*(?:\([^)]*\)|[^\n]*)|import[ \t][^\n]+)", re.MULTILINE
 )
-_WORD = re.compile(rb"[A-Za-z_]\w*")
+_WORD = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _UNREAD = "unread"
 """The content of a file that cannot be read or is too large."""
 _CHANGING = "changing"
@@ -214,9 +214,9 @@ class Disk:
         found: dict[str, list[Path]] = {}
         for path in self.files or ():
             if path.suffix == ".py":
-                imports = _IMPORTS.findall(self.read_whole(path))
-                for word in {word for text in imports for word in _WORD.findall(text)}:
-                    found.setdefault(word.decode(), []).append(path)
+                imports = b"\n".join(_IMPORTS.findall(self.read_whole(path)))
+                for word in set(_WORD.findall(imports.decode("ascii", "replace"))):
+                    found.setdefault(word, []).append(path)
         return found
 
     @cached_property

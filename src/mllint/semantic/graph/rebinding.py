@@ -23,6 +23,7 @@ _NEW_LEAVES = frozenset({*_REVIVING, "Parameter", "Variable"})
 # What makes a tensor anew, or puts it into the memory of another.
 _NEW = frozenset({*_NEW_LEAVES, "detach", "tensor", "as_tensor", "to_tensor", "out"})
 _PATHS = frozenset({cst.Name, cst.Attribute})
+_COMPUTED = frozenset({cst.BinaryOperation, cst.Call})
 # What gives no tensor and computes with none.
 _LITERALS = frozenset({
     cst.SimpleString, cst.Integer, cst.Float, cst.Dict, cst.DictComp, cst.FormattedString, cst.Lambda, cst.Set,
@@ -146,15 +147,17 @@ def _computes_with(model: "Model", statement: cst.Assign | cst.AugAssign, path: 
 
 def _arithmetic(node: cst.BaseExpression) -> cst.BinaryOperation | None:
     """The arithmetic at the bottom of a chain of calls: ``w - step`` of ``(w - step).clamp(0, 1)``."""
-    while isinstance(node, cst.Call):
+    # Nearly every assignment comes by here: see `dotted_path` for what `isinstance` costs.
+    while node.__class__ is cst.Call:
         node = _handed_on(node)
-    return node if isinstance(node, cst.BinaryOperation) else None
+    return node if node.__class__ is cst.BinaryOperation else None
 
 
 def _handed_on(call: cst.Call) -> cst.BaseExpression:
     """What a call seems to compute with: what it is a method of, or its first argument."""
-    receiver = call.func.value if isinstance(call.func, cst.Attribute) else call.func
-    if isinstance(receiver, (cst.BinaryOperation, cst.Call)) or not call.args:
+    callee = call.func
+    receiver = callee.value if callee.__class__ is cst.Attribute else callee
+    if receiver.__class__ in _COMPUTED or not call.args:
         return receiver
     return call.args[0].value
 

@@ -93,7 +93,7 @@ class FunctionInfo:
         """Whether no decorator may change what the function takes or gives."""
         return all(name in _TRANSPARENT_DECORATORS for name in self.decorators)
 
-    @property
+    @cached_property
     def is_static(self) -> bool:
         """Whether it is a ``staticmethod``."""
         return "builtins.staticmethod" in self.decorators
@@ -128,7 +128,7 @@ class FunctionInfo:
         """The parameters that can be given by position, in order, ``self`` included."""
         return (*self.node.params.posonly_params, *self.node.params.params)
 
-    @property
+    @cached_property
     def self_name(self) -> str | None:
         """The name of the receiver, for a method."""
         if self.owner is None or self.is_static or not self.parameters:
