@@ -1,22 +1,23 @@
 """Attacks on a model that is evaluated: they ask for gradients of it, whoever wrote them, and so need its graph."""
 
+import sys
 from collections.abc import Iterable, Iterator
 
 import libcst as cst
 
 from mllint.semantic.events.owners import run_of
 from mllint.semantic.events.steps import Event, Kind, Loop
-from mllint.semantic.events.things import Frame
+from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.training.outputs import comes_from
 from mllint.semantic.training.training_modes import is_one
-from mllint.semantic.values import Symbol
-from mllint.syntax.shape import fingerprint
+from mllint.semantic.values import Symbol, Value
+from mllint.syntax.shape import fingerprint, last_word
 from mllint.syntax.walk import subtree
 
 _MAX_STEPS = 4
 """Through how many names a target is followed back to the loop."""
-_HARMLESS = frozenset({"torch", "paddle", "numpy", "builtins"})
+_HARMLESS = sys.stdlib_module_names | {"torch", "paddle", "numpy"}
 """Libraries whose functions compute gradients of a model only where a word of gradients says so."""
 
 
@@ -34,7 +35,7 @@ def may_be_attacked(loop: Loop, forward: Event) -> bool:
     for made in _calls_out_of_sight(frame, body):
         if made is call:
             continue
-        if any(_is_part_of(frame, arg.value, forward) for arg in made.args):
+        if any(_is_the_module(frame.thing(arg.value), forward) for arg in made.args):
             return True
         if _is_unpacked(frame, made) or not any(_is_made_of(frame, arg.value, made) for arg in call.args):
             continue
@@ -45,6 +46,12 @@ def may_be_attacked(loop: Loop, forward: Event) -> bool:
         if any(arg.star for arg in made.args):
             return True
     return False
+
+
+def _is_the_module(thing: Thing | None, forward: Event) -> bool:
+    """Whether something is the very module of a forward pass: no part of it, as its tokenizer, nor what holds it."""
+    module = forward.thing
+    return thing is not None and module is not None and len(thing.path) == len(module.path) and thing.may_be(module)
 
 
 def is_held_by_another(inside: Iterable[Event], forwards: tuple[Event, ...]) -> bool:
@@ -72,16 +79,14 @@ def _is_made_with(frame: Frame, call: cst.Call, forward: Event) -> bool:
 def _calls_out_of_sight(frame: Frame, node: cst.CSTNode) -> Iterator[cst.Call]:
     """The calls in a piece of code whose functions are neither in the project nor known to be harmless."""
     for item in subtree(node):
-        if isinstance(item, cst.Call) and item.args:
-            value = frame.value(item.func)
-            if value is None or (isinstance(value, Symbol) and value.name.partition(".")[0] not in _HARMLESS):
-                yield item
+        if isinstance(item, cst.Call) and item.args and not _is_harmless(frame.value(item.func)):
+            yield item
 
 
-def _is_part_of(frame: Frame, node: cst.BaseExpression, forward: Event) -> bool:
-    """Whether an expression is the module of a forward pass."""
-    thing = frame.thing(node) if isinstance(node, (cst.Name, cst.Attribute)) else None
-    return thing is not None and forward.thing is not None and thing.may_be(forward.thing)
+def _is_harmless(function: Value | None) -> bool:
+    if isinstance(function, Symbol):
+        return function.name.partition(".")[0] in _HARMLESS
+    return function is not None
 
 
 def _is_unpacked(frame: Frame, call: cst.Call) -> bool:
@@ -114,7 +119,7 @@ def _is_compared(frame: Frame, name: cst.BaseExpression, body: cst.CSTNode, forw
     for item in subtree(body):
         if isinstance(item, cst.Comparison):
             parts = [item.left, *(part.comparator for part in item.comparisons)]
-        elif isinstance(item, cst.Call) and item is not forward:
+        elif isinstance(item, cst.Call) and item is not forward and not _is_text(frame, item):
             receiver = [item.func.value] if isinstance(item.func, cst.Attribute) else []
             parts = [*receiver, *(arg.value for arg in item.args)]
         else:
@@ -123,3 +128,9 @@ def _is_compared(frame: Frame, name: cst.BaseExpression, body: cst.CSTNode, forw
         if len(others) < len(parts) and any(_is_made_of(frame, part, forward) for part in others):
             return True
     return False
+
+
+def _is_text(frame: Frame, call: cst.Call) -> bool:
+    """Whether a call writes what it is given down: ``print(name, output)``, ``"{} {}".format(name, output)``."""
+    value = frame.value(call.func)
+    return last_word(call.func) == "format" or (isinstance(value, Symbol) and value.name == "builtins.print")
