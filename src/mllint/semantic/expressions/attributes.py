@@ -47,10 +47,10 @@ MODULE_SEQUENCES = frozenset({
 MODULE_DICTS = frozenset({"torch.nn.ModuleDict", "paddle.nn.LayerDict"})
 ENTRIES = frozenset({"keys", "values", "items"})
 """Methods of a dict of tensors that no tensor has (Paddle's ``values()`` of a sparse tensor aside)."""
-
-# Attributes of a tensor that are the same numbers without the graph, or the same tensor seen otherwise.
 _WRITING = frozenset({"update", "setdefault", "pop", "popitem", "clear"})
 """Methods of a dict that change what is in it."""
+
+# Attributes of a tensor that are the same numbers without the graph, or the same tensor seen otherwise.
 _TENSOR_VIEWS = frozenset({"T", "mT", "H", "mH", "real", "imag"})
 
 
