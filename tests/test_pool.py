@@ -86,6 +86,7 @@ def test_the_same_bytes_are_printed_and_written(
     assert printed[0] == printed[1] == printed[2]
 
 
+@pytest.mark.slow
 def test_processes_that_are_not_forked_do_the_same(tmp_path: Path) -> None:
     paths = make_tree(tmp_path, projects=1)
     # A lock that another thread holds would be copied locked.

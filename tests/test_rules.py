@@ -181,7 +181,7 @@ def test_fixes(case: Case, unsafe: bool, snapshot: Snapshot) -> None:
         snapshot.assert_match(changed_rows(case.data, result.data), f"{case.name}.{kind}.diff")
 
 
-@pytest.mark.parametrize(("case", "unsafe"), thinned(all_cases(), [False, True], every=4))
+@pytest.mark.parametrize(("case", "unsafe"), thinned(all_cases(), [False, True], every=8))
 def test_second_run_changes_nothing(case: Case, unsafe: bool) -> None:
     if by_trust(case, unsafe=unsafe)[0]:
         data = fixed(case, unsafe=unsafe).data

@@ -70,7 +70,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.fixture(params=[["."], ["scripts/train.py", "--no-cache"]], ids=["folder", "file"])
+@pytest.fixture(
+    params=[
+        pytest.param(["."], id="folder"),
+        pytest.param(["scripts/train.py", "--no-cache"], id="file", marks=pytest.mark.slow),
+    ]
+)
 def watched(
     folder: Path,
     request: pytest.FixtureRequest,
