@@ -11,7 +11,7 @@ from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.training.outputs import comes_from
 from mllint.semantic.training.training_modes import is_one
-from mllint.semantic.values import Symbol, Value
+from mllint.semantic.values import Function, Symbol, Value
 from mllint.syntax.shape import fingerprint, last_word
 from mllint.syntax.walk import subtree
 
@@ -71,7 +71,10 @@ def _is_made_with(frame: Frame, call: cst.Call, forward: Event) -> bool:
         made = root.value if isinstance(root, Binding) else None
         if isinstance(root, Binding) and isinstance(made, cst.Call):
             home = run_of(frame, root)
-            if any(is_one(home.thing(arg.value), forward.thing) for arg in made.args):
+            # What a function of the project gives back is not what holds all that it is given.
+            if not isinstance(home.value(made.func), Function) and any(
+                is_one(home.thing(arg.value), forward.thing) for arg in made.args
+            ):
                 return True
     return False
 
