@@ -50,3 +50,32 @@ def test_paddle_eval_records(paddle: Any) -> None:
     assert not inspect.isgeneratorfunction(evaluate)
     assert evaluate().stop_gradient
     assert not network(paddle.ones([1, 2])).stop_gradient
+
+
+def test_torch_attacks_need_the_graph(torch: Any) -> None:
+    """Why a loop in which something may attack the model is left alone: its fix would break the attack."""
+    network = torch.nn.Linear(2, 2).eval()
+
+    def attacked() -> Any:
+        images = torch.ones(1, 2, requires_grad=True)
+        (gradient,) = torch.autograd.grad(network(images).sum(), images)
+        return gradient
+
+    assert attacked().shape == (1, 2)
+    with torch.no_grad(), pytest.raises(RuntimeError, match="does not require grad"):
+        attacked()
+
+
+def test_paddle_attacks_need_the_graph(paddle: Any) -> None:
+    network = paddle.nn.Linear(2, 2)
+    network.eval()
+
+    def attacked() -> Any:
+        images = paddle.ones([1, 2])
+        images.stop_gradient = False
+        (gradient,) = paddle.grad(network(images).sum(), images)
+        return gradient
+
+    assert attacked().shape == [1, 2]
+    with paddle.no_grad(), pytest.raises(ValueError, match="does not appear in the backward graph"):
+        attacked()

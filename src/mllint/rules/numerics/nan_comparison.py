@@ -33,9 +33,8 @@ if torch.isnan(loss):
 
 `x != x`, which is a right (if terse) test for NaN. `x is np.nan` where `x` may be that very object, because it is the
 default of a parameter or of `get(key, np.nan)`, what the variable began as, or what a function of the file gives or is
-given: there the identity is the point. `isnan` beside
-the comparison, which then does no harm: `x == np.nan or np.isnan(x)`.
-Lists and dicts that are asked for `np.nan`: they find the object that was put in.
+given: there the identity is the point. Comparisons that do no harm since `isnan` stands beside them: `x == np.nan or
+np.isnan(x)`. Lists and dicts that are asked for `np.nan`: they find the object that was put in.
 
 ## Fix safety
 

@@ -166,19 +166,16 @@ def is_one_of_several(load: Load) -> bool:
 
 def is_one_of_parts(load: Load) -> bool:
     """Whether the function loads another entry of the same dict into the module as well: each is a part."""
-    match load.given:
-        case cst.Subscript(value=whole):
-            pass
-        case _:
-            return False
-    model = load.model
+    if not isinstance(load.given, cst.Subscript):
+        return False
+    model, whole = load.model, fingerprint(load.given.value)
     function = model.enclosing_function(load.call)
     for call in model.calls_by_word.get(load.method, ()):
         other = load_of(model, call) if model.enclosing_function(call) is function else None
         if (
             other is not None
             and isinstance(other.given, cst.Subscript)
-            and fingerprint(other.given.value) == fingerprint(whole)
+            and fingerprint(other.given.value) == whole
             and fingerprint(other.given) != fingerprint(load.given)
             and fingerprint(other.receiver) == fingerprint(load.receiver)
             and not is_in_another_branch(model, load.call, call)

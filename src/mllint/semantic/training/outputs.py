@@ -76,22 +76,19 @@ def _end_of(tree: Tree, node: cst.CSTNode) -> tuple[cst.CSTNode, str | None]:
             return node, None
 
 
-def comes_from(frame: Frame, expression: cst.CSTNode, source: cst.CSTNode, seen: set[Binding] | None = None) -> bool:
-    """Whether something in an expression was bound in, or by, a piece of code. (``seen`` is for the search itself.)"""
-    seen = set() if seen is None else seen
-    for name in subtree(expression):
-        if not isinstance(name, cst.Name):
-            continue
-        for binding in frame.model.reaching(name):
-            if binding in seen:
-                continue
-            seen.add(binding)
-            holders = (binding.node, *frame.model.tree.ancestors(binding.node))
-            if any(item is source for item in holders):
-                return True
-            if binding.value is not None:
-                if any(item is source for item in subtree(binding.value)):
+def comes_from(frame: Frame, expression: cst.CSTNode, source: cst.CSTNode) -> bool:
+    """Whether something in an expression was bound in, or by, a piece of code."""
+    seen: set[Binding] = set()
+    pending = [expression]
+    while pending:
+        for name in subtree(pending.pop()):
+            bindings = frame.model.reaching(name) if isinstance(name, cst.Name) else ()
+            for binding in set(bindings) - seen:
+                seen.add(binding)
+                holders = (binding.node, *frame.model.tree.ancestors(binding.node))
+                bound = () if binding.value is None else subtree(binding.value)
+                if any(item is source for item in (*holders, *bound)):
                     return True
-                if comes_from(frame, binding.value, source, seen):
-                    return True
+                if binding.value is not None:
+                    pending.append(binding.value)
     return False
