@@ -10,10 +10,11 @@ from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.graph.accumulation import MAX_STEPS, Accumulator
 from mllint.semantic.graph.additions import appended, augmented
 from mllint.semantic.graph.losses import loss_of
+from mllint.semantic.names.conditions import is_in_another_branch
 from mllint.semantic.names.operands import operands, paths_in
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Function, Instance, Output, Tensor, Value
-from mllint.syntax.shape import dotted_path, fingerprint, string_literal, subscript_index
+from mllint.syntax.shape import detaches, dotted_path, fingerprint, string_literal, subscript_index
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ def holds_graph(accumulator: Accumulator) -> bool:
         and not _adds_up_parameters(accumulator)
         and not _is_idle_entry(accumulator)
         and not _is_held_anyway(accumulator)
+        and not _is_cut_in_another_branch(accumulator)
     )
 
 
@@ -52,17 +54,34 @@ def _is_idle_entry(accumulator: Accumulator) -> bool:
 
 def _is_held_anyway(accumulator: Accumulator) -> bool:
     """Whether the loop adds the same to something that needs the graph: ``total += loss`` before one ``backward()``."""
-    model = accumulator.model
     parts = {dotted_path(path) for path in paths_in(accumulator.added)}
+    return any(
+        other.key != accumulator.key
+        and bool(parts & {dotted_path(path) for path in operands(other.added)})
+        and other.needs_graph
+        for other in _beside(accumulator)
+    )
+
+
+def _is_cut_in_another_branch(accumulator: Accumulator) -> bool:
+    """Whether another branch detaches what it adds to the same total: who does that leaves it on its graph here."""
+    return any(
+        other.key == accumulator.key
+        and detaches(other.added)
+        and is_in_another_branch(accumulator.model, accumulator.node, other.node)
+        for other in _beside(accumulator)
+    )
+
+
+def _beside(accumulator: Accumulator) -> Iterator[Accumulator]:
+    """The other additions in the same loop."""
+    model = accumulator.model
     for node in subtree(accumulator.loop.body):
         if node is accumulator.node or not isinstance(node, (cst.AugAssign, cst.Call)):
             continue
         other = augmented(model, node) if isinstance(node, cst.AugAssign) else appended(model, node)
-        if other is None or other.key == accumulator.key or other.loop is not accumulator.loop:
-            continue
-        if parts & {dotted_path(path) for path in operands(other.added)} and other.needs_graph:
-            return True
-    return False
+        if other is not None and other.loop is accumulator.loop:
+            yield other
 
 
 def _adds_without_graph(accumulator: Accumulator) -> bool:
