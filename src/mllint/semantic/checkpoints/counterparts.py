@@ -126,4 +126,4 @@ def _returned(state: "FunctionInfo") -> list[Saved]:
     values = [statement.value for statement in state.scope.returns]
     if len(values) != 1 or values[0] is None:
         return []
-    return [Saved(Place(state.model, values[0]), Tracer(state.model).content(values[0]), None)]
+    return [Saved(Place(state.model, values[0]), None, Tracer(state.model), values[0])]

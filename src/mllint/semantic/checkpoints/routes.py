@@ -33,8 +33,7 @@ class Route(msgspec.Struct, frozen=True):
         given = argument(self.call, position, name)
         if given is not None:
             return self.caller, given.value
-        every = (*definition.parameters, *definition.node.params.kwonly_params)
-        default = next((item.default for item in every if item.name.value == name), None)
+        default = next((item.default for item in definition.named_parameters if item.name.value == name), None)
         if default is None or any(arg.star for arg in self.call.args):
             return None
         return Follower(definition.model), default

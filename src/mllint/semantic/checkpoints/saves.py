@@ -1,6 +1,7 @@
 """What a file and the files around it save, and where."""
 
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING
 
@@ -32,12 +33,26 @@ _SAVES = frozenset({"torch.save", "paddle.save", "paddle.framework.io.save"})
 _COPIES = frozenset({"shutil.copyfile", "shutil.copy", "shutil.copy2", "shutil.move", "os.rename", "os.replace"})
 
 
-class Saved(msgspec.Struct, frozen=True):
-    """A call that saves, with what is known of what and where."""
+class Saved:
+    """A call that saves, with what is known of where (``path``) and what (``content``).
 
-    place: Place
-    content: Content | None
-    path: Path | None
+    What is saved is followed only when somebody asks: most files are not the one that a load reads.
+    """
+
+    def __init__(self, place: Place, path: Path | None, tracer: Tracer, what: cst.BaseExpression) -> None:
+        self.place = place
+        self.path = path
+        self._tracer = tracer
+        self._what = what
+
+    @cached_property
+    def content(self) -> Content | None:
+        """What is saved; ``None`` when that is not known."""
+        return self._tracer.content(self._what)
+
+    def copied_to(self, path: Path | None) -> "Saved":
+        """The same under another path."""
+        return Saved(self.place, path, self._tracer, self._what)
 
 
 class _Site(msgspec.Struct, frozen=True):
@@ -122,7 +137,7 @@ class Surroundings:
         for _ in range(2):
             tracers = [further for tracer in tracers for further in self._routes(tracer, site)]
         for tracer in tracers[:MAX_ROUTES]:
-            yield Saved(Place(site.model, site.call), tracer.content(site.what), tracer.path(site.where))
+            yield Saved(Place(site.model, site.call), tracer.path(site.where), tracer, site.what)
 
     def _routes(self, tracer: Tracer, site: _Site) -> list[Tracer]:
         """The same tracer entered through each call of its function; itself, where nothing depends on the call."""
@@ -133,9 +148,9 @@ class Surroundings:
             node, outermost = outermost.route.call, outermost.route.caller
             parts = [arg.value for arg in node.args]
         function = outermost.model.enclosing_function(node)
-        if function is None or not any(_needs_call(part, outermost.model) for part in parts):
+        definition = None if function is None else outermost.model.function_info(function)
+        if definition is None or not _needs_call(parts, definition):
             return [tracer]
-        definition = outermost.model.function_info(function)
         calls = list(self.calls_of(definition))[:MAX_ROUTES]
         if not calls:
             return [tracer]
@@ -164,7 +179,7 @@ class Surroundings:
                         ) is model.enclosing_function(call)
                         same = source is not None and saved.path is not None and source.is_same_as(saved.path)
                         if beside or same:
-                            yield Saved(saved.place, saved.content, target)
+                            yield saved.copied_to(target)
 
 
 def _entered(tracer: Follower, route: Route) -> Tracer:
@@ -175,17 +190,31 @@ def _entered(tracer: Follower, route: Route) -> Tracer:
     return Tracer(tracer.model, Route(outer, tracer.route.call, tracer.route.definition))
 
 
-def _needs_call(node: cst.BaseExpression, model: "Model", depth: int = 0) -> bool:
-    """Whether an expression has another value in each call of the function in which it stands."""
-    for part in subtree(node):
-        if isinstance(part, cst.Name):
+def _needs_call(parts: list[cst.BaseExpression], function: "FunctionInfo") -> bool:
+    """Whether one of some expressions in a function has another value in each call of it."""
+    names = {parameter.name.value for parameter in function.named_parameters} - {function.self_name}
+    model, pending, seen = function.model, [*parts] if names else [], set[int]()
+    while pending:
+        for part in subtree(pending.pop()):
+            if not isinstance(part, cst.Name) or _is_holder(part, model):
+                continue
             for binding in model.reaching(part):
                 if binding.kind is BindingKind.PARAMETER:
-                    if part.value not in ("self", "cls", "args", "opt", "cfg", "config"):
+                    if binding.scope.node is function.node and binding.key in names:
                         return True
-                elif binding.value is not None and depth < 4 and _needs_call(binding.value, model, depth + 1):
-                    return True
+                elif binding.value is not None and id(binding) not in seen:
+                    seen.add(id(binding))
+                    pending.append(binding.value)
     return False
+
+
+def _is_holder(name: cst.Name, model: "Model") -> bool:
+    """Whether only an attribute of a name is read, which is the same in all calls: ``args.out``."""
+    attribute = model.tree.parent(name)
+    if not isinstance(attribute, cst.Attribute) or attribute.value is not name:
+        return False
+    call = model.tree.parent(attribute)
+    return not isinstance(call, cst.Call) or call.func is not attribute
 
 
 def calls_of_function(model: "Model", word: str) -> Iterator[cst.Call]:

@@ -128,6 +128,11 @@ class FunctionInfo:
         """The parameters that can be given by position, in order, ``self`` included."""
         return (*self.node.params.posonly_params, *self.node.params.params)
 
+    @property
+    def named_parameters(self) -> tuple[cst.Param, ...]:
+        """The same and those that can be given by keyword only; none that takes several arguments."""
+        return (*self.parameters, *self.node.params.kwonly_params)
+
     @cached_property
     def self_name(self) -> str | None:
         """The name of the receiver, for a method."""

@@ -76,7 +76,7 @@ def _of_project(value: Function) -> NamedMethod | None:
 
 def _takes_nothing(info: "FunctionInfo") -> bool:
     skipped = 0 if info.is_static else 1
-    needed = [item for item in (*info.parameters[skipped:], *info.node.params.kwonly_params) if item.default is None]
+    needed = [item for item in info.named_parameters[skipped:] if item.default is None]
     return not needed
 
 

@@ -103,7 +103,7 @@ def _own_words(function: FunctionInfo) -> frozenset[str]:
     """The parameters by which an optimizer, a scheduler or a module could come in: an object may hold them all."""
     return frozenset(
         parameter.name.value
-        for parameter in (*function.parameters, *function.node.params.kwonly_params)
+        for parameter in function.named_parameters
         if may_name_thing(parameter.name.value) or parameter.name.value == function.self_name
     )
 

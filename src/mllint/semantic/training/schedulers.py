@@ -192,7 +192,7 @@ def _is_left_alone_by(callee: Function, call: cst.Call, arg: cst.Arg, framework:
     if not info.is_transparent or has_star_arguments(call):
         return False
     position = call.args.index(arg) + (0 if callee.receiver is None else 1)
-    for index, parameter in enumerate((*info.parameters, *info.node.params.kwonly_params)):
+    for index, parameter in enumerate(info.named_parameters):
         name = parameter.name.value
         if name == arg.keyword.value if arg.keyword is not None else index == position:
             (binding, *others) = info.scope.bindings.get(name, [])
