@@ -182,11 +182,11 @@ def evaluates_in_training_mode(model: "Model", node: cst.For) -> bool:
 
 
 def _may_train(found: _Round) -> bool:
-    run = found.found.run
-    return all(
-        forward.thing is not None and is_put_to_training(modes_before(run, forward.thing, forward))
-        for forward in _asking_for_mode(found)
-    ) and not _wants_gradients(found, GRADIENT_WORDS - {"volatile"})
+    # Whether the mode matters is asked later: the classes of the layers may stand in files that nobody has read yet.
+    return any(
+        forward.thing is not None and is_put_to_training(modes_before(found.found.run, forward.thing, forward))
+        for forward in found.forwards
+    )
 
 
 def is_put_to_training(modes: frozenset[str]) -> bool:
