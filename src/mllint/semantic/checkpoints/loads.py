@@ -1,5 +1,6 @@
 """Calls of ``load_state_dict`` and its kind: what they are given, and which keys they want."""
 
+from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -62,36 +63,49 @@ def load_of(model: "Model", call: cst.Call) -> Load | None:
     return Load(model, call, function.value, value, given.value, _strictness(call, function.attr.value))
 
 
-def contents(load: Load) -> list[tuple[Saved | None, Content | None]]:
+def contents(load: Load) -> Iterator[tuple[Saved | None, Content | None]]:
     """What the dict holds that is loaded: one entry for each file that it may come from."""
     content = Tracer(load.model).content(load.given)
     if not isinstance(content, FromFile):
-        return [(None, content)] if content is not None else [*never_saved(load.model, load.given, None)]
-    path = read_path(content)
-    found = [] if path is None else resolved(content, load.model.surroundings.saved, path)
-    found = found or _through_callers(load) or [*never_saved(load.model, load.given, content)]
-    if not found and content.renames:
+        yield from [(None, content)] if content is not None else never_saved(load.model, load.given, None)
+        return
+    found: tuple[Saved | None, Content | None] | None = None
+    for found in _of_file(load, content):
+        yield found
+    if found is None and content.renames:
         # Of the keys of any file it is known what was done to them.
         keys = ANYTHING
         for rename in content.renames:
             keys = keys.renamed(rename)
-        return [(None, State(keys, None, content.place))]
-    return [*found]
+        yield None, State(keys, None, content.place)
 
 
-def _through_callers(load: Load) -> list[tuple[Saved, Content | None]]:
+def _of_file(load: Load, content: FromFile) -> Iterator[tuple[Saved, Content | None]]:
+    """What the file holds that is read, as it is saved; else what the code saves that belongs to the load."""
+    path = read_path(content)
+    known = iter(()) if path is None else resolved(content, load.model.surroundings.saved, path)
+    first = next(known, None)
+    if first is None:
+        known = _through_callers(load)
+        first = next(known, None)
+    if first is None:
+        yield from never_saved(load.model, load.given, content)
+    else:
+        yield first
+        yield from known
+
+
+def _through_callers(load: Load) -> Iterator[tuple[Saved, Content | None]]:
     """The same, for a function that is told which file to read."""
     function = load.model.enclosing_function(load.call)
     if function is None:
-        return []
+        return
     definition = load.model.function_info(function)
-    found: list[tuple[Saved, Content | None]] = []
     for model, call in islice(load.model.surroundings.calls_of(definition), MAX_ROUTES):
         content = Tracer(load.model, Route(Follower(model), call, definition)).content(load.given)
         path = read_path(content) if isinstance(content, FromFile) else None
         if isinstance(content, FromFile) and path is not None:
-            found += resolved(content, load.model.surroundings.saved, path)
-    return found
+            yield from resolved(content, load.model.surroundings.saved, path)
 
 
 def wanted(load: Load) -> KeySet:

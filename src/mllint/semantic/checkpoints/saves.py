@@ -281,9 +281,8 @@ def _is_same(one: "FunctionInfo", other: "FunctionInfo") -> bool:
     return one.name == other.name and owners[0] == owners[1] and _file(one.model) == _file(other.model)
 
 
-def resolved(content: FromFile, saved: Iterable[Saved], path: Path) -> list[tuple[Saved, Content | None]]:
+def resolved(content: FromFile, saved: Iterable[Saved], path: Path) -> Iterator[tuple[Saved, Content | None]]:
     """What the files that surely are the one that was read hold where it was read."""
-    found: list[tuple[Saved, Content | None]] = []
     for item in saved:
         if item.path is None or not item.path.is_same_as(path):
             continue
@@ -292,5 +291,4 @@ def resolved(content: FromFile, saved: Iterable[Saved], path: Path) -> list[tupl
             inner = entry(inner, key)
         for rename in content.renames:
             inner = renamed(inner, rename)
-        found.append((item, inner))
-    return found
+        yield item, inner
