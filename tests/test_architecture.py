@@ -13,6 +13,9 @@ ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "mllint"
 MODULES = sorted(SOURCE.rglob("*.py"))
 
+# One process parses the modules once for all.
+pytestmark = pytest.mark.xdist_group("architecture")
+
 
 @cache
 def parsed() -> dict[str, ast.Module]:

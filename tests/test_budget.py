@@ -14,6 +14,8 @@ from mllint import engine
 from mllint._dev.scaling import make_folder, source
 from mllint.registry import all_rules, select
 from mllint.runner import Mode, Runner, Task
+from mllint.semantic.checkpoints.contents import Content
+from mllint.semantic.checkpoints.tracing import Tracer
 from mllint.semantic.expressions.inference import Inference
 from mllint.semantic.model import Model
 from mllint.semantic.project import Project
@@ -196,3 +198,29 @@ def test_files_that_cannot_have_the_name_are_not_read(tmp_path: Path, counts: di
     assert [found.code for found in result.diagnostics] == ["ML101"]
     # The file itself, bare and in full, the package, the file with a star of its own, and the one with the name.
     assert counts["trees"] == 5
+
+
+def test_only_what_goes_into_the_file_that_a_load_reads_is_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of many scripts that save beside each other one writes it; of several that do, the first that fits ends it."""
+    followed = 0
+    original = Tracer._of_display
+
+    def counted(tracer: Tracer, node: cst.Dict) -> Content | None:
+        nonlocal followed
+        followed += 1
+        return original(tracer, node)
+
+    monkeypatch.setattr(Tracer, "_of_display", counted)
+    text = (
+        "import torch\nfrom torch import nn\n\n\ndef main(args):\n    model = nn.Linear(2, args.size)\n"
+        "    state = {'model': model.state_dict(), 'args': vars(args)}\n    torch.save(state, 'WRITTEN.pt')\n"
+        "    model.load_state_dict(torch.load('READ.pt')['model'])\n"
+    )
+    for number in range(20):
+        (tmp_path / f"train{number}.py").write_text(text.replace("WRITTEN", f"last_of_{number % 10}"))
+    source = text.replace("WRITTEN", "best").replace("READ", "last_of_7").encode()
+    result = engine.lint(source, str(tmp_path / "train.py"), select(["ML4"], []), project=Project(tmp_path))
+    assert result.diagnostics == ()
+    assert followed == 1
