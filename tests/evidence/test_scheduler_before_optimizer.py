@@ -68,3 +68,44 @@ def test_paddle_told_the_epoch_skips_nothing(paddle: Any) -> None:
     scheduler = paddle.optimizer.lr.StepDecay(FIRST, 1, 0.1)
     scheduler.step(0)
     assert scheduler() == FIRST
+
+
+def test_torch_begins_with_the_factor_at_zero(torch: Any) -> None:
+    optimizer = torch.optim.SGD(torch.nn.Linear(1, 1).parameters(), lr=FIRST)
+    asked: list[int] = []
+    scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: asked.append(step) or 0.5 * 0.1**step)
+    assert asked == [0]
+    assert optimizer.param_groups[0]["lr"] == pytest.approx(0.5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        scheduler.step()
+    assert asked == [0, 1]
+    assert optimizer.param_groups[0]["lr"] == pytest.approx(0.05), "the first factor is gone, no step has used it"
+
+
+def test_torch_asks_no_multiplier_at_zero(torch: Any) -> None:
+    optimizer = torch.optim.SGD(torch.nn.Linear(1, 1).parameters(), lr=FIRST)
+    asked: list[int] = []
+    torch.optim.lr_scheduler.MultiplicativeLR(optimizer, lambda step: asked.append(step) or 0.0)
+    assert asked == []
+    assert optimizer.param_groups[0]["lr"] == FIRST
+
+
+def test_paddle_begins_with_the_factor_at_zero(paddle: Any) -> None:
+    asked: list[int] = []
+    scheduler = paddle.optimizer.lr.LambdaDecay(FIRST, lambda step: asked.append(step) or 0.5 * 0.1**step)
+    assert asked == [0]
+    assert scheduler() == pytest.approx(0.5)
+    scheduler.step()
+    assert scheduler() == pytest.approx(0.05)
+
+
+def test_paddle_asks_no_multiplier_at_zero(paddle: Any) -> None:
+    asked: list[int] = []
+    scheduler = paddle.optimizer.lr.MultiplicativeDecay(FIRST, lambda step: asked.append(step) or 0.0)
+    assert asked == []
+    assert scheduler() == FIRST
+
+
+def test_paddle_begins_a_warm_up_where_it_is_told(paddle: Any) -> None:
+    assert paddle.optimizer.lr.LinearWarmup(FIRST, 100, 0.25, FIRST)() == pytest.approx(0.25)

@@ -55,7 +55,7 @@ TRAINERS = frozenset({
 
 _HARMLESS = frozenset({
     *sys.stdlib_module_names, "PIL", "albumentations", "apex", "builtins", "comet_ml", "cv2", "einops", "h5py",
-    "imageio", "matplotlib", "mlflow", "numpy", "paddle", "pandas", "scipy", "seaborn", "skimage", "sklearn",
+    "horovod", "imageio", "matplotlib", "mlflow", "numpy", "paddle", "pandas", "scipy", "seaborn", "skimage", "sklearn",
     "tensorboard", "tensorboardX", "thop", "torch", "torchaudio", "torchinfo", "torchmetrics", "torchsummary",
     "torchtext", "torchvision", "tqdm", "visdom", "wandb", "yaml",
 })  # fmt: skip
@@ -447,7 +447,7 @@ def is_managed(frame: Frame) -> bool:
     return any(frame.model.imports(package) for package in _ENGINES)
 
 
-_ENGINES = ("accelerate", "deepspeed", "colossalai", "lightning.fabric", "lightning_fabric", "horovod")
+_ENGINES = ("accelerate", "deepspeed", "colossalai", "lightning.fabric", "lightning_fabric")
 """Packages that wrap optimizers and losses themselves, whatever the loop looks like."""
 
 

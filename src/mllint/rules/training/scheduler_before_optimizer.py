@@ -45,9 +45,10 @@ for epoch in range(90):
 A step that is told the epoch or a metric (`scheduler.step(epoch)`), and one in a branch: unless the optimizer steps in
 the same branch, or the test is of something that stays as it is (`if scheduler is not None`). Schedulers of which it is
 not known how they are made, whose optimizer does not step in the same loop, that are made anew in every round, or for a
-resumed training (`last_epoch=`) or for a warm-up that begins at zero (`LambdaLR`, `LinearWarmup`, those of
-transformers). Loops of their own that only bring a scheduler to where it was. Optimizers and schedulers that are given
-to something that cannot be looked into before.
+resumed training (`last_epoch=`) or for a warm-up that may begin at zero (`LambdaLR`, `LinearWarmup`, those of
+transformers): of `LambdaLR` the function is worked out at 0, as far as that can be told. Loops of their own that only
+bring a scheduler to where it was. Optimizers and schedulers that are given to something that cannot be looked into
+before.
 
 ## Fix safety
 
@@ -68,6 +69,7 @@ from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, delete_statement, insert_after
 from mllint.rule import Finding, Rule
 from mllint.semantic.training.schedules import steps_before_optimizer
+from mllint.syntax.shape import last_word
 
 rule = Rule(
     code="ML307",
@@ -94,6 +96,12 @@ def _fix(call: cst.Call, context: Context) -> NodeFix | None:
     loop = None if block is None else context.parent(block)
     if not isinstance(block, cst.IndentedBlock) or not isinstance(loop, (cst.For, cst.While)):
         return None
+    if (
+        isinstance(loop, cst.For)
+        and isinstance(call.func, cst.Attribute)
+        and last_word(loop.target) == last_word(call.func.value)
+    ):
+        return None  # the loop over several schedulers would have to move
     if not isinstance(line, cst.SimpleStatementLine) or len(line.body) != 1 or line is block.body[-1]:
         return None
     deleted = delete_statement(line, block.body)

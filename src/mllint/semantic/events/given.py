@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from mllint.semantic.events.things import Frame
+from mllint.semantic.events.things import Frame, Known
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by
-from mllint.syntax.shape import constant, has_star_arguments, string_literal
+from mllint.syntax.shape import constant, dotted_path, has_star_arguments, string_literal
 from mllint.syntax.walk import children
 
 _MAX_STEPS = 4
@@ -50,6 +50,7 @@ def _kept_truth(frame: Frame, name: cst.Name) -> bool | None:
 def literal_rounds(frame: Frame, node: cst.For) -> "list[Frame]":
     """The rounds of a loop over a few literals, each as a run of its own: ``for phase in ("train", "val")``.
 
+    And of one over a few things that have names: ``for net in (generator, critic)``.
     Empty for other loops, and for those that are left early.
     """
     made = node.iter
@@ -61,14 +62,15 @@ def literal_rounds(frame: Frame, node: cst.For) -> "list[Frame]":
         return []
     bound = bound_by(frame.model, node)
     rounds = [_round(element.value, bound) for element in made.elements]
-    if not all(rounds) or node.orelse is not None or _may_leave(node):
+    if not all(literals or elements for literals, elements in rounds) or node.orelse is not None or _may_leave(node):
         return []
-    return [frame.in_round(literals) for literals in rounds]
+    return [frame.in_round(*known) for known in rounds]
 
 
-def _round(element: cst.BaseExpression, bound: tuple[Binding, ...]) -> "dict[Binding, cst.BaseExpression]":
-    """The variables of a loop that stand for literals in the round of an element."""
-    literals: dict[Binding, cst.BaseExpression] = {}
+def _round(element: cst.BaseExpression, bound: tuple[Binding, ...]) -> tuple[Known, Known]:
+    """The variables of a loop that stand for literals in the round of an element, and those that stand for names."""
+    literals: Known = {}
+    elements: Known = {}
     for binding in bound:
         part: cst.BaseExpression | None = element
         if binding.path:
@@ -77,7 +79,9 @@ def _round(element: cst.BaseExpression, bound: tuple[Binding, ...]) -> "dict[Bin
             part = None if place is None or place >= len(parts) else parts[place].value
         if part is not None and (string_literal(part) is not None or isinstance(constant(part), bool)):
             literals[binding] = part
-    return literals
+        elif part is not None and dotted_path(part) is not None:
+            elements[binding] = part
+    return literals, elements
 
 
 def _may_leave(node: cst.For) -> bool:

@@ -100,3 +100,10 @@ def is_nothing(binding: Binding) -> bool:
     if isinstance(binding.value, cst.Name) and binding.value.value == "None" and binding.kind is not BindingKind.LOOP:
         return True
     return binding.kind is BindingKind.ANNOTATED and binding.value is None
+
+
+def has_named_parts(value: cst.BaseExpression | None) -> bool:
+    """Whether a list or tuple holds anything but what is made in its very display."""
+    return isinstance(value, (cst.List, cst.Tuple)) and not (
+        value.elements and all(isinstance(item.value, cst.Call) for item in value.elements)
+    )

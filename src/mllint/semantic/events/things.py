@@ -16,6 +16,7 @@ from mllint.semantic.events.places import (
     SAME,
     bound_to_call,
     handed_back,
+    has_named_parts,
     is_nothing,
     place_in_returns,
     target_of,
@@ -32,8 +33,10 @@ from mllint.syntax.shape import argument, dotted_path, fingerprint, has_star_arg
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
+Known = dict[Binding, cst.BaseExpression]
 _MAX_STEPS = 24
-_EVERY = "[*]"
+EVERY = "[*]"
+"""The step to each element of a collection."""
 
 
 class Thing(msgspec.Struct, frozen=True):
@@ -55,7 +58,7 @@ class Thing(msgspec.Struct, frozen=True):
         if not self.roots & other.roots:
             return False
         pairs = zip(self.path, other.path, strict=False)
-        return all(one == two or _EVERY in (one, two) for one, two in pairs)
+        return all(one == two or EVERY in (one, two) for one, two in pairs)
 
 
 class Frame(msgspec.Struct, eq=False):
@@ -74,8 +77,9 @@ class Frame(msgspec.Struct, eq=False):
     """The run of the function around a nested one."""
     instance_of: ClassInfo | None = None
     """The class of the object whose method runs, where it is another than the one that defines the method."""
-    literals: dict[Binding, cst.BaseExpression] = {}
-    """What the variables of loops over literals stand for in this round: ``for phase in ("train", "val")``."""
+    literals: Known = {}
+    elements: Known = {}
+    """What the variables of loops over literals, ``for phase in ("train", "val")``, or over names stand for."""
     _things: dict[Binding, Thing | None] = {}
     _running: list[Binding] = []
 
@@ -92,10 +96,10 @@ class Frame(msgspec.Struct, eq=False):
                 yield frame.function
             frame = frame.caller
 
-    def in_round(self, literals: dict[Binding, cst.BaseExpression]) -> "Frame":
-        """The same run of the body, in one round of a loop over literals."""
-        known = {**self.literals, **literals}
-        return replace(self, literals=known, _things=self._things, _running=self._running)
+    def in_round(self, literals: Known, elements: Known) -> "Frame":
+        """The same run of the body, in one round of a loop over literals, or over things with names."""
+        known, named = {**self.literals, **literals}, {**self.elements, **elements}
+        return replace(self, literals=known, elements=named, _things={} if elements else self._things)
 
     def runs(self, function: FunctionInfo) -> bool:
         """Whether the function is running already: it calls itself."""
@@ -160,7 +164,7 @@ class Frame(msgspec.Struct, eq=False):
                 if holder is None or index is None:
                     return None
                 is_every = self._runs_over_keys(index, node.value)
-                return holder.part(_EVERY if is_every else f"[{fingerprint(index)}]")
+                return holder.part(EVERY if is_every else f"[{fingerprint(index)}]")
             case cst.Call():
                 return self._called(node, steps)
             case cst.Await():
@@ -237,7 +241,8 @@ class Frame(msgspec.Struct, eq=False):
             case BindingKind.NARROWED:
                 return self._of_bindings(binding.scope.reaching(binding.key, binding.node).bindings, steps - 1)
             case BindingKind.LOOP if value is not None:
-                return self._element(value, binding.path, steps)
+                named = self.elements.get(binding)
+                return self._element(value, binding.path, steps) if named is None else self.thing(named, steps - 1)
             case BindingKind.ASSIGN | BindingKind.ANNOTATED | BindingKind.WITH if value is not None:
                 if isinstance(value, (cst.Tuple, cst.List)) and binding.path and binding.path[0] is not None:
                     parts = [element.value for element in value.elements]
@@ -484,9 +489,9 @@ class Frame(msgspec.Struct, eq=False):
         if holder is None or isinstance(collection, (cst.List, cst.Tuple)):
             return None
         made = [root.value for root in holder.roots if isinstance(root, Binding)]
-        if not holder.path and any(isinstance(value, (cst.List, cst.Tuple)) for value in made):
+        if not holder.path and any(has_named_parts(value) for value in made):
             return None  # of things that have names of their own
-        return holder.part(_EVERY)
+        return holder.part(EVERY)
 
 
 def _says_more(given: Module, value: Value) -> bool:

@@ -1,5 +1,6 @@
 """Schedulers: whose learning rate they set, and whether they step before their optimizer."""
 
+from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -7,10 +8,12 @@ import libcst as cst
 
 from mllint.knowledge import lookup
 from mllint.semantic.events.made_anew import is_made_in
-from mllint.semantic.events.owners import Made, makers_of, makings, seen_from
+from mllint.semantic.events.owners import Made, makers_of, makings, run_of, seen_from
 from mllint.semantic.events.steps import Attempt, Branches, Event, Kind, Loop
-from mllint.semantic.events.things import Frame, Thing
-from mllint.semantic.names.scopes import Binding
+from mllint.semantic.events.things import EVERY, Frame, Thing
+from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.names.uses import bound_by, uses
+from mllint.semantic.training.first_factors import begins_above_zero, is_above_zero
 from mllint.semantic.training.guards import stays
 from mllint.semantic.training.paths import Paths
 from mllint.semantic.training.runs import Occurrence, Run
@@ -39,9 +42,37 @@ def construction_of(scheduler: Thing | None) -> tuple[Binding, Object, cst.Call]
 
 def constructions_of(frame: Frame, scheduler: Thing | None) -> tuple[Made, ...]:
     """All calls by which a scheduler may be made, in this file or another; none where one of them is not known."""
-    found = [made for binding in _bindings_of(scheduler) for made in makings(frame, binding)]
+    found = _makings_of_elements(frame, scheduler)
+    found = found or [made for binding in _bindings_of(scheduler) for made in makings(frame, binding)]
     known = tuple(item for item in found if item is not None and _is_scheduler(item.frame.value(item.call)))
     return known if len(known) == len(found) else ()
+
+
+def _makings_of_elements(frame: Frame, scheduler: Thing | None) -> list[Made | None]:
+    """The calls by which each of a list of schedulers is made: in its display, or where it is appended."""
+    if scheduler is None or scheduler.path != (EVERY,):
+        return []
+    found: list[Made | None] = []
+    for root in scheduler.roots:
+        listed = root.value if isinstance(root, Binding) and root.kind is BindingKind.ASSIGN else None
+        if not isinstance(root, Binding) or not isinstance(listed, (cst.List, cst.Tuple)):
+            return [None]
+        home = run_of(frame, root)
+        made = [*(item.value for item in listed.elements), *_added(home.model, root)]
+        found += [Made(home, item) if isinstance(item, cst.Call) else None for item in made]
+    return found
+
+
+def _added(model: "Model", binding: Binding) -> Iterator[cst.BaseExpression | None]:
+    """What is appended to a list; ``None`` for what may be put into it otherwise."""
+    for node in uses(model, binding):
+        parent = model.tree.parent(node)
+        if isinstance(parent, cst.Attribute):
+            call = model.tree.parent(parent)
+            is_plain = parent.attr.value == "append" and isinstance(call, cst.Call) and len(call.args) == 1
+            yield call.args[0].value if is_plain and isinstance(call, cst.Call) else None
+        elif not isinstance(parent, (cst.For, cst.CompFor, cst.Subscript, cst.If)):
+            yield None
 
 
 def _is_scheduler(value: Value | None) -> bool:
@@ -141,11 +172,13 @@ def steps_before_optimizer(model: "Model", call: cst.Call) -> cst.CSTNode | None
 
 def _update_behind(occurrence: Occurrence) -> Event | None:
     run, schedule = occurrence.run, occurrence.event
-    if schedule.kind is not Kind.SCHEDULE or schedule.thing is None or run.is_cut or not schedule.loops:
+    if schedule.kind is not Kind.SCHEDULE or schedule.thing is None or run.is_cut:
         return None
     if not isinstance(schedule.node, cst.Call) or schedule.node.args:
         return None  # told the epoch, or a metric, it sets the learning rate for that
-    loop = schedule.loops[-1]
+    loop = _loop_around(schedule)
+    if loop is None:
+        return None
     if is_made_in(loop, schedule, schedule.thing):
         return None  # every round makes one that knows its place: it skips none
     behind = [step for step in steps_of_optimizer(run, schedule.thing) if loop in step.loops]
@@ -156,6 +189,17 @@ def _update_behind(occurrence: Occurrence) -> Event | None:
     key = ("schedule", schedule, optimizer)
     paths: Paths[str] = run.derived(key, partial(_paths, run, schedule, optimizer, loop))
     return behind[0] if paths.before(schedule) - {_PASSED, _LOADED} == {_FRESH} else None
+
+
+def _loop_around(schedule: Event) -> Loop | None:
+    """The loop in every round of which a scheduler steps: not the one over a list of schedulers that it is in."""
+    loops, node = list(schedule.loops), schedule.node
+    stepped = node.func.value if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) else None
+    if loops and isinstance(loops[-1].node, cst.For) and isinstance(stepped, cst.Name):
+        model, runs_over = schedule.frame.model, loops[-1].node
+        if any(item in bound_by(model, runs_over) for item in model.reaching(stepped)):
+            loops.pop()
+    return loops[-1] if loops else None
 
 
 def _is_settled(schedule: Event, step: Event, loop: Loop) -> bool:
@@ -208,4 +252,10 @@ def _warms_up(made: Made) -> bool:
         # A step or a beginning of its own may do anything.
         return any(name in info.methods for info in value.definition.lineage for name in ("step", "_initial_step"))
     last = value.name.rpartition(".")[2] if isinstance(value, Object) else ""
-    return last in ("LambdaLR", "LambdaDecay", "LinearWarmup", "SequentialLR") or last.endswith("_warmup")
+    if last in ("LambdaLR", "LambdaDecay"):
+        given = argument(made.call, 1, "lr_lambda")
+        return given is None or not begins_above_zero(made, given.value)
+    if last == "LinearWarmup":
+        given = argument(made.call, 2, "start_lr")
+        return given is None or not is_above_zero(made, given.value)
+    return last == "SequentialLR" or last.endswith("_warmup")
