@@ -50,3 +50,25 @@ def test_paddle_dropout_goes_on(paddle: Any) -> None:
     assert dropout.training
     with paddle.no_grad():
         assert (dropout(paddle.ones([1000])).numpy() == 0).any()
+
+
+def test_torch_loading_weights_switches_nothing(torch: Any) -> None:
+    trained = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.Dropout()).eval()
+    network = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.Dropout())
+    network.load_state_dict(trained.state_dict())
+    assert network.training
+    inputs = torch.rand(1, 64)
+    assert not torch.equal(network(inputs), network(inputs))
+    assert torch.equal(network.eval()(inputs), trained(inputs))
+
+
+def test_paddle_loading_weights_switches_nothing(paddle: Any) -> None:
+    trained = paddle.nn.Sequential(paddle.nn.Linear(64, 64), paddle.nn.Dropout())
+    trained.eval()
+    network = paddle.nn.Sequential(paddle.nn.Linear(64, 64), paddle.nn.Dropout())
+    network.set_state_dict(trained.state_dict())
+    assert network.training
+    inputs = paddle.rand([1, 64])
+    assert not paddle.equal_all(network(inputs), network(inputs))
+    network.eval()
+    assert paddle.equal_all(network(inputs), trained(inputs))

@@ -12,7 +12,9 @@ batch normalization and nothing has switched it since it was made. A method of t
 
 A forward pass under `no_grad()` that is in no loop over data evaluates, too, where what it is given is called test or
 validation data, or where the function around it is called after evaluation and the model is seen to have dropout or
-batch normalization; in a function that predicts, also with a model that is only made, and loaded, there.
+batch normalization. So does the first call of such a model that is made, gets its weights from a file
+(`load_state_dict(torch.load(path))`) and is called, where nothing in the whole run trains; also where an object keeps
+it and nothing in its file, or in those that import it, switches a mode.
 
 ## Why is this bad?
 
@@ -64,10 +66,11 @@ def train(network: nn.Module, optimizer: torch.optim.Optimizer, training: DataLo
 ## What it leaves alone
 
 Loops before which the model may be switched to evaluation mode, also by those who call the function, in other files of
-the project too; functions that nobody in the project calls. Models of which no layer is known to ask for its mode;
-where nothing at all is known of a model, its `train()` says that one does. Models that `from_pretrained` of
-transformers gave, and models that were switched to training mode right before the loop: to recompute the statistics of
-batch normalization, or to sample with dropout, is done like that. Loops that drop the output.
+the project too; functions that nobody in the project calls, but for models that are loaded there. Models of which no
+layer is known to ask for its mode; where nothing at all is known of a model, its `train()` says that one does. Models
+that `from_pretrained` of transformers gave, and models that were switched to training mode right before the loop: to
+recompute the statistics of batch normalization, or to sample with dropout, is done like that. Loops that drop the
+output, and loaded models that are given the same input in every round, or one that is made up for its shape.
 
 ## Fix safety
 
@@ -90,8 +93,10 @@ from mllint.edits import NodeFix, insert_after, insert_before
 from mllint.rule import Finding, Rule
 from mllint.semantic.training.data_loops import may_evaluate
 from mllint.semantic.training.evaluation import evaluated_module, evaluates_in_training_mode, trains_too
+from mllint.semantic.training.inferences import LOADS, inferences
 from mllint.semantic.training.single_evaluations import OFF, single_evaluations
 
+_HELP_LOADED = "call `eval()` of the model when its weights are loaded"
 _HELP = "call `eval()` of the model before it, and `train()` before the training goes on"
 
 rule = Rule(
@@ -124,6 +129,13 @@ def check_function(function: cst.FunctionDef, context: Context) -> Iterator[Find
     if function.decorators:
         for call in single_evaluations(context.model, function):
             yield Finding(call, help=_HELP)
+
+
+@rule.on_method(*LOADS)
+def check_loaded(load: cst.Call, context: Context) -> Iterator[Finding]:
+    """Report the first call of a module that is only loaded and used."""
+    for call in inferences(context.model, load):
+        yield Finding(call, help=_HELP_LOADED)
 
 
 def _fix(loop: cst.For, context: Context) -> NodeFix | None:

@@ -1,32 +1,26 @@
 """Evaluations without a loop over the data: all of it at once, or one batch, where no graph is recorded."""
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.semantic.events.steps import Event, Kind
+from mllint.semantic.events.steps import Kind
 from mllint.semantic.training.data_loops import is_named_evaluation, may_be_model, names_in
 from mllint.semantic.training.evaluation import (
-    is_over_evaluation_data,
     is_put_to_training,
     loop_over_data,
 )
-from mllint.semantic.training.made_in_mode import is_switched_by_maker, switches_itself
-from mllint.semantic.training.runs import LoopRun, Occurrence
+from mllint.semantic.training.runs import Occurrence
 from mllint.semantic.training.training_modes import (
-    FRESH,
     TRAINED,
     is_as_loaded,
-    is_made_within,
     is_trained,
     mode_matters,
     modes_before,
     records_graph,
 )
 from mllint.semantic.training.wanted_gradients import says_gradients
-from mllint.semantic.values import Module
 from mllint.syntax.shape import dotted_path
 from mllint.syntax.walk import children
 
@@ -35,7 +29,6 @@ if TYPE_CHECKING:
 
 OFF = ("no_grad", "inference_mode")
 """What switches gradients off for a block or a function, to go by the words."""
-_INFERRING = re.compile(r"(?:^|_)(?:predict|infer|inference|evaluate|validate)(?:_|$)")
 
 _OF_THEIR_OWN = frozenset({cst.For, cst.While, cst.FunctionDef, cst.ClassDef, cst.Lambda, cst.CompFor})
 
@@ -62,7 +55,7 @@ def _function_name(model: "Model", node: cst.With | cst.FunctionDef) -> str:
 
 def _may_evaluate(call: cst.Call, function: str) -> bool:
     """Whether a call in a function may be an evaluation, to go by names: where it is none, nothing is followed."""
-    return is_named_evaluation(function) or _INFERRING.search(function) is not None or _is_given_test_data(call)
+    return is_named_evaluation(function) or _is_given_test_data(call)
 
 
 def _is_given_test_data(call: cst.Call) -> bool:
@@ -102,27 +95,9 @@ def _is_in_training_mode(occurrence: Occurrence, call: cst.Call) -> bool:
     is_dropped = isinstance(forward.frame.model.tree.parent(forward.node), cst.Expr)
     if records_graph(forward) is not False or is_as_loaded(forward) or is_dropped:
         return False
-    value = forward.frame.value(call.func) if forward.node is call else None
     modes = modes_before(run, module, forward)
     function = forward.frame.function
     name = "" if function is None else function.name
-    if not modes or not is_put_to_training(modes) or not mode_matters(forward):
+    if TRAINED not in modes or not is_put_to_training(modes) or not mode_matters(forward) or loop is not None:
         return False
-    if TRAINED in modes:
-        if loop is not None:
-            return False
-        return (_is_given_test_data(call) or is_named_evaluation(name)) and is_trained(run, module)
-    if modes != {FRESH} or not isinstance(value, Module) or value.call is None:
-        return False
-    if loop is not None and is_over_evaluation_data(LoopRun(run, loop, False)):
-        return False  # the loop is what is reported
-    if _INFERRING.search(name) is None or not is_made_within(run, module) or not _is_loaded(occurrence, module):
-        return False
-    return not is_switched_by_maker(module) and (value.definition is None or not switches_itself(value.definition))
-
-
-def _is_loaded(occurrence: Occurrence, module: object) -> bool:
-    """Whether weights are loaded into a module before it is called: it is not evaluated for its shapes."""
-    events = occurrence.run.events
-    earlier: tuple[Event, ...] = events[: events.index(occurrence.event)]
-    return any(event.kind is Kind.LOAD and event.thing is not None and event.thing == module for event in earlier)
+    return (_is_given_test_data(call) or is_named_evaluation(name)) and is_trained(run, module)

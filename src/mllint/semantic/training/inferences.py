@@ -1,0 +1,203 @@
+"""Inference with weights from a file: models that are made, loaded and called, and that nobody puts to evaluation mode.
+
+Where nothing in the whole run computes gradients, or has an optimizer, a model that is loaded is there to be used.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.semantic.events.places import is_nothing
+from mllint.semantic.events.steps import Event, Kind
+from mllint.semantic.events.things import Thing
+from mllint.semantic.files.testing import is_test_code
+from mllint.semantic.names.definitions import ClassInfo
+from mllint.semantic.names.scopes import Binding
+from mllint.semantic.training.data_loops import names_in
+from mllint.semantic.training.evaluation import evaluates_in_training_mode, loop_over_data
+from mllint.semantic.training.made_in_mode import is_switched_by_maker, switches_itself
+from mllint.semantic.training.runs import Occurrence, Run
+from mllint.semantic.training.training_modes import (
+    FRESH,
+    is_as_loaded,
+    is_made_within,
+    mode_matters,
+    modes_before,
+    records_graph,
+)
+from mllint.semantic.training.wanted_gradients import GRADIENT_WORDS, says_gradients
+from mllint.semantic.values import Instance, Loaded, Module
+from mllint.syntax.shape import dotted_path
+from mllint.syntax.walk import subtree
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+LOADS = ("load_state_dict", "set_state_dict", "set_dict")
+"""The methods that load weights into a module."""
+_TRAINING = frozenset({
+    Kind.BACKWARD, Kind.STEP, Kind.MINIMIZE, Kind.ZERO, Kind.WRITE_GRADIENT, Kind.CLIP, Kind.SCALE, Kind.UNSCALE,
+    Kind.SCHEDULE,
+})  # fmt: skip
+_BINDING = frozenset({cst.AssignTarget, cst.AnnAssign, cst.AugAssign, cst.For, cst.CompFor})
+_SWITCHING = ("eval", "train", "backward", "minimize")
+_MADE_UP = ("rand", "zeros", "ones", "empty", "full")
+
+
+def inferences(model: "Model", load: cst.Call) -> Iterator[cst.Call]:
+    """The first forward pass, in the file, of each module that a call loads weights into, which infers in training
+    mode.
+    """
+    if is_test_code(model):
+        return
+    found: dict[int, cst.Call] = {}
+    kept: dict[Thing, None] = {}
+    for occurrence in model.runs.at(load):
+        run, loaded = occurrence.run, occurrence.event
+        if loaded.kind is not Kind.LOAD or loaded.thing is None or not _is_from_file(loaded):
+            continue
+        later = run.events[run.events.index(loaded) + 1 :]
+        forward = next((item for item in later if item.kind is Kind.FORWARD and item.thing == loaded.thing), None)
+        node = None if forward is None else model.runs.node_here(forward)
+        if forward is None:
+            kept[loaded.thing] = None
+        elif isinstance(node, cst.Call) and loaded is _load_before(run, forward):
+            found[id(node)] = node
+    for node in found.values():
+        occurrences = model.runs.at(node)
+        if occurrences and all(infers_in_training_mode(item) for item in occurrences):
+            yield node
+    for thing in kept:
+        node = next(_calls_of_kept(model, thing), None)
+        if node is not None and not found:
+            yield node
+
+
+def _calls_of_kept(model: "Model", thing: Thing) -> Iterator[cst.Call]:
+    """The calls of a module that a file, or an object, keeps to infer with: in bodies that nobody in sight calls."""
+    name = _kept_as(model, thing)
+    if name is None or not _is_never_switched(model, name):
+        return
+    word = thing.path[0].removeprefix(".") if thing.path else name
+    for node in model.calls_by_word.get(word, ()):
+        occurrences = model.runs.at(node)
+        if occurrences and all(_is(item.event.thing, thing) and _is_left_to_infer(item) for item in occurrences):
+            yield node
+
+
+def _is(thing: Thing | None, kept: Thing) -> bool:
+    """Whether a thing is what a file or an object keeps, also where the object has a name."""
+    if thing is None or thing == kept or thing.path != kept.path:
+        return thing == kept
+    made = [root.scope.model.binding_value(root) for root in thing.roots if isinstance(root, Binding)]
+    classes = [value.definition for value in made if isinstance(value, Instance)]
+    return len(classes) == len(thing.roots) and all(kept.roots & set(info.lineage) for info in classes)
+
+
+def _kept_as(model: "Model", thing: Thing) -> str | None:
+    """The name, of the file or of its class, by which others get at a module; of an attribute that is bound once."""
+    root = next(iter(thing.roots))
+    if len(thing.roots) != 1 or len(thing.path) != isinstance(root, ClassInfo):
+        return None
+    if isinstance(root, Binding):
+        return root.key if root.scope.parent is None and root.scope.model is model else None
+    bound = [item for item in root.assignments(thing.path[0].removeprefix(".")) if not is_nothing(item)]
+    return root.name if len(bound) == 1 and root.model is model else None
+
+
+def _is_never_switched(model: "Model", name: str) -> bool:
+    """Whether neither a file nor those that import a name of it switch any module's mode, or compute gradients."""
+    others: list[Model | None] = []
+    if model.project is not None:
+        others += [model.neighbour(path) for path in model.project.importers(Path(model.source.path), name)]
+    if any(word in model.names_by_word for word in GRADIENT_WORDS):
+        return False
+    return all(
+        item is not None and not any(word in item.calls_by_word for word in _SWITCHING) for item in (model, *others)
+    )
+
+
+def _is_left_to_infer(occurrence: Occurrence) -> bool:
+    run, forward = occurrence.run, occurrence.event
+    if forward.kind is not Kind.FORWARD or forward.thing is None or run.is_cut:
+        return False
+    return modes_before(run, forward.thing, forward) == {FRESH} and _is_only_used(run, forward)
+
+
+def infers_in_training_mode(occurrence: Occurrence) -> bool:
+    """Whether a forward pass is of a module that has its weights from a file, in a run that trains nothing at all."""
+    run, forward = occurrence.run, occurrence.event
+    module = forward.thing
+    if forward.kind is not Kind.FORWARD or module is None or run.is_cut or _load_before(run, forward) is None:
+        return False
+    if modes_before(run, module, forward) != {FRESH} or not is_made_within(run, Thing(module.roots)):
+        return False
+    return _is_only_used(run, forward) and not _wants_gradients(run, forward)
+
+
+def _is_only_used(run: Run, forward: Event) -> bool:
+    """Whether the output of a forward pass may differ with the mode, and nothing in its run trains, or samples."""
+    module, node = forward.thing, forward.node
+    if module is None or not isinstance(node, cst.Call) or any(event.kind in _TRAINING for event in run.events):
+        return False
+    value = forward.frame.value(node.func)
+    if not isinstance(value, Module) or is_as_loaded(forward) or mode_matters(forward) is not True:
+        return False
+    if is_switched_by_maker(module) or (value.definition is not None and switches_itself(value.definition)):
+        return False
+    if isinstance(forward.frame.model.tree.parent(node), cst.Expr) or _is_sampled(forward) or _is_made_up(forward):
+        return False
+    loop = loop_over_data(forward)
+    if loop is None or not isinstance(loop.node, cst.For):
+        return True
+    return not evaluates_in_training_mode(loop.frame.model, loop.node)  # the loop is what is reported
+
+
+def _load_before(run: Run, forward: Event) -> Event | None:
+    """The first event before a forward pass that loads weights from a file into its module."""
+    earlier = run.events[: run.events.index(forward)]
+    return next((item for item in earlier if item.thing == forward.thing and _is_from_file(item)), None)
+
+
+def _is_from_file(load: Event) -> bool:
+    """Whether an event loads what was read from a file."""
+    call = load.node
+    given = call.args[0].value if load.kind is Kind.LOAD and isinstance(call, cst.Call) and call.args else None
+    return given is not None and isinstance(load.frame.value(given), Loaded)
+
+
+def _wants_gradients(run: Run, forward: Event) -> bool:
+    """Whether something may be done with the gradients of a forward pass."""
+    function = forward.frame.function
+    if records_graph(forward) is False:
+        return function is not None and says_gradients(function.node.body, GRADIENT_WORDS - {"set_grad_enabled"})
+    if run.frame.function is not None:
+        return True  # who calls it may train
+    running = {item for event in run.events for item in event.frame.running()}
+    own = (item for item in run.frame.model.tree.module.body if not isinstance(item, (cst.FunctionDef, cst.ClassDef)))
+    return any(map(says_gradients, own)) or any(says_gradients(item.node.body) for item in running)
+
+
+def _is_sampled(forward: Event) -> bool:
+    """Whether the same input is given in every round of a loop: dropout is left on to draw samples."""
+    assert isinstance(forward.node, cst.Call)
+    for loop in forward.loops:
+        if isinstance(loop.node, cst.While) or loop.frame is not forward.frame:
+            continue
+        bound = (getattr(item, "target", None) for item in subtree(loop.node) if type(item) in _BINDING)
+        changing = set[str]().union(*(names_in(target) for target in bound if target is not None))
+        if not any(changing & names_in(arg.value) for arg in forward.node.args):
+            return True
+    return False
+
+
+def _is_made_up(forward: Event) -> bool:
+    """Whether the input is noise, or stands for any: only the shape of the output is asked for."""
+    assert isinstance(forward.node, cst.Call)
+    model, pending = forward.frame.model, [arg.value for arg in forward.node.args]
+    for name in [item for arg in pending for item in subtree(arg) if isinstance(item, cst.Name)]:
+        pending += [item.value for item in model.reaching(name) if item.value is not None]
+    called = [dotted_path(item.func) or "" for part in pending for item in subtree(part) if isinstance(item, cst.Call)]
+    return any(path.rpartition(".")[2].startswith(_MADE_UP) for path in called)
