@@ -334,3 +334,8 @@ def more_exact(declared: Value, passed: Value | None) -> Value:
         case Module(name=None, definition=None), Module() if declared.framework == passed.framework:
             return passed
     return declared
+
+
+def says_more(given: Module, value: Value) -> bool:
+    """Whether what is given is known at least as well as what is written: its class, and the call that made it."""
+    return not isinstance(value, Module) or value.is_only_some or (given.call is not None and not given.is_only_some)

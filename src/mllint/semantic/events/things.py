@@ -26,7 +26,7 @@ from mllint.semantic.expressions.attributes import attribute
 from mllint.semantic.expressions.imports import origins
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo, is_receiver
 from mllint.semantic.names.scopes import Binding, BindingKind, Scope
-from mllint.semantic.values import ClassObject, Function, Instance, Module, Value
+from mllint.semantic.values import ClassObject, Function, Instance, Module, Value, says_more
 from mllint.syntax.iteration import sources
 from mllint.syntax.shape import argument, dotted_path, fingerprint, has_star_arguments, subscript_index
 
@@ -112,7 +112,7 @@ class Frame(msgspec.Struct, eq=False):
             return value
         given = self._value_given(node)
         # What is annotated may be known better by those who give it.
-        return given if value is None or (isinstance(given, Module) and _says_more(given, value)) else value
+        return given if value is None or (isinstance(given, Module) and says_more(given, value)) else value
 
     def _value_given(self, node: cst.BaseExpression) -> Value | None:
         """What an expression is, as far as the callers tell, or those who made the object whose method runs."""
@@ -137,7 +137,9 @@ class Frame(msgspec.Struct, eq=False):
         return self.given(bindings[0]) if len(bindings) == 1 else None
 
     def given(self, binding: Binding) -> "tuple[Frame, cst.BaseExpression] | None":
-        """What the caller gives for a parameter, and the run in which that is written; ``None``: not known."""
+        """What the caller gives for a parameter, or a loop over names for its variable, and the run of it, if known."""
+        if binding in self.elements:
+            return self, self.elements[binding]
         function, call, caller = self.function, self.call, self.caller
         if function is None or call is None or caller is None or has_star_arguments(call):
             return None
@@ -240,9 +242,10 @@ class Frame(msgspec.Struct, eq=False):
                 return self._of_parameter(binding, steps)
             case BindingKind.NARROWED:
                 return self._of_bindings(binding.scope.reaching(binding.key, binding.node).bindings, steps - 1)
+            case BindingKind.LOOP if binding in self.elements:
+                return self.thing(self.elements[binding], steps - 1)
             case BindingKind.LOOP if value is not None:
-                named = self.elements.get(binding)
-                return self._element(value, binding.path, steps) if named is None else self.thing(named, steps - 1)
+                return self._element(value, binding.path, steps)
             case BindingKind.ASSIGN | BindingKind.ANNOTATED | BindingKind.WITH if value is not None:
                 if isinstance(value, (cst.Tuple, cst.List)) and binding.path and binding.path[0] is not None:
                     parts = [element.value for element in value.elements]
@@ -492,8 +495,3 @@ class Frame(msgspec.Struct, eq=False):
         if not holder.path and any(has_named_parts(value) for value in made):
             return None  # of things that have names of their own
         return holder.part(EVERY)
-
-
-def _says_more(given: Module, value: Value) -> bool:
-    """Whether what is given is known at least as well as what is written: its class, and the call that made it."""
-    return not isinstance(value, Module) or value.is_only_some or (given.call is not None and not given.is_only_some)

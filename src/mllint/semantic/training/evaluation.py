@@ -149,7 +149,7 @@ def _is_called_evaluation(found: LoopRun) -> bool:
     assert isinstance(node, cst.For)
     iterable = as_bound(frame.model, node.iter)
     # A batch is no data set.
-    given = (part for part in _as_given(frame, iterable, found.run.frame) if not is_next(part))
+    given = (part for part in as_given(frame, iterable, found.run.frame) if not is_next(part))
     parts = (node.iter, iterable, *given)
     names = [item for part in parts for item in subtree(part) if isinstance(item, cst.Name)]
     words = (*(name.value for name in names), *(word for name in names for word in _literal_words(frame, name)))
@@ -401,17 +401,17 @@ def _feeds(frame: Frame, node: cst.For, forward: Event) -> bool:
     """Whether what a loop binds, or takes from an iterator, is what a forward pass is given."""
     if not isinstance(forward.node, cst.Call):
         return False
-    called = (dotted_path(part) or "" for part in _as_given(forward.frame, forward.node.func, frame))
+    called = (dotted_path(part) or "" for part in as_given(forward.frame, forward.node.func, frame))
     if any(path.partition(".")[0] in names_in(node.target) for path in called):
         return False  # a loop over modules
-    given = [part for arg in forward.node.args for part in _as_given(forward.frame, arg.value, frame)]
+    given = [part for arg in forward.node.args for part in as_given(forward.frame, arg.value, frame)]
     if is_piecewise(node) and frame.function is not None and frame.function.name == "forward":
         return False  # parts of one batch
     bound = bound_by(node)
     return any(bound & names_in(part) or is_next(part) or is_fed_piece(node, part) for part in given)
 
 
-def _as_given(frame: Frame, expression: cst.BaseExpression, outer: Frame) -> Iterator[cst.BaseExpression]:
+def as_given(frame: Frame, expression: cst.BaseExpression, outer: Frame) -> Iterator[cst.BaseExpression]:
     """What an expression is made of in the body of an outer run, from which functions of the project lead to it."""
     reached = [(frame, expression)]
     seen: set[tuple[int, Binding]] = set()

@@ -3,6 +3,7 @@
 Where nothing in the whole run computes gradients, or has an optimizer, a model that is loaded is there to be used.
 """
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +17,7 @@ from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.names.definitions import ClassInfo
 from mllint.semantic.names.scopes import Binding
 from mllint.semantic.training.data_loops import names_in
-from mllint.semantic.training.evaluation import evaluates_in_training_mode, loop_over_data
+from mllint.semantic.training.evaluation import as_given, evaluates_in_training_mode, loop_over_data
 from mllint.semantic.training.made_in_mode import is_switched_by_maker, switches_itself
 from mllint.semantic.training.runs import Occurrence, Run
 from mllint.semantic.training.training_modes import (
@@ -61,9 +62,9 @@ def inferences(model: "Model", load: cst.Call) -> Iterator[cst.Call]:
         later = run.events[run.events.index(loaded) + 1 :]
         forward = next((item for item in later if item.kind is Kind.FORWARD and item.thing == loaded.thing), None)
         node = None if forward is None else model.runs.node_here(forward)
-        if forward is None:
+        if forward is None and _is_at_the_beginning(run):
             kept[loaded.thing] = None
-        elif isinstance(node, cst.Call) and loaded is _load_before(run, forward):
+        elif forward is not None and isinstance(node, cst.Call) and loaded is _load_before(run, forward):
             found[id(node)] = node
     for node in found.values():
         occurrences = model.runs.at(node)
@@ -73,6 +74,14 @@ def inferences(model: "Model", load: cst.Call) -> Iterator[cst.Call]:
         node = next(_calls_of_kept(model, thing), None)
         if node is not None and not found:
             yield node
+
+
+def _is_at_the_beginning(run: Run) -> bool:
+    """Whether a run is one of a file, or of the constructor of an object that is no module itself."""
+    function = run.frame.function
+    if function is None or function.owner is None or function.name != "__init__":
+        return function is None
+    return function.owner.library_bases in ((), ("builtins.object",)) and not function.owner.has_unknown_base
 
 
 def _calls_of_kept(model: "Model", thing: Thing) -> Iterator[cst.Call]:
@@ -149,6 +158,9 @@ def _is_only_used(run: Run, forward: Event) -> bool:
         return False
     if isinstance(forward.frame.model.tree.parent(node), cst.Expr) or _is_sampled(forward) or _is_made_up(forward):
         return False
+    called = re.escape(dotted_path(node.func) or "")
+    if re.search(rf"#[^\n]*\b{called}\.eval\(", forward.frame.model.source.text):
+        return False  # who took the switch out wants training mode
     loop = loop_over_data(forward)
     if loop is None or not isinstance(loop.node, cst.For):
         return True
@@ -184,11 +196,12 @@ def _is_sampled(forward: Event) -> bool:
     """Whether the same input is given in every round of a loop: dropout is left on to draw samples."""
     assert isinstance(forward.node, cst.Call)
     for loop in forward.loops:
-        if isinstance(loop.node, cst.While) or loop.frame is not forward.frame:
+        if isinstance(loop.node, cst.While):
             continue
         bound = (getattr(item, "target", None) for item in subtree(loop.node) if type(item) in _BINDING)
         changing = set[str]().union(*(names_in(target) for target in bound if target is not None))
-        if not any(changing & names_in(arg.value) for arg in forward.node.args):
+        given = (part for arg in forward.node.args for part in as_given(forward.frame, arg.value, loop.frame))
+        if not any(changing & names_in(part) for part in given):
             return True
     return False
 

@@ -12,7 +12,7 @@ from mllint.semantic.events.owners import Made, makers_of, makings, run_of, seen
 from mllint.semantic.events.steps import Attempt, Branches, Event, Kind, Loop
 from mllint.semantic.events.things import EVERY, Frame, Thing
 from mllint.semantic.names.scopes import Binding, BindingKind
-from mllint.semantic.names.uses import bound_by, uses
+from mllint.semantic.names.uses import uses
 from mllint.semantic.training.first_factors import begins_above_zero, is_above_zero
 from mllint.semantic.training.guards import stays
 from mllint.semantic.training.paths import Paths
@@ -193,11 +193,12 @@ def _update_behind(occurrence: Occurrence) -> Event | None:
 
 def _loop_around(schedule: Event) -> Loop | None:
     """The loop in every round of which a scheduler steps: not the one over a list of schedulers that it is in."""
-    loops, node = list(schedule.loops), schedule.node
-    stepped = node.func.value if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) else None
-    if loops and isinstance(loops[-1].node, cst.For) and isinstance(stepped, cst.Name):
-        model, runs_over = schedule.frame.model, loops[-1].node
-        if any(item in bound_by(model, runs_over) for item in model.reaching(stepped)):
+    loops, scheduler = list(schedule.loops), schedule.thing
+    if loops and scheduler is not None and scheduler.path[-1:] == (EVERY,):
+        inner = loops[-1]
+        if isinstance(inner.node, cst.For) and inner.frame.thing(inner.node.iter) == Thing(
+            scheduler.roots, scheduler.path[:-1]
+        ):
             loops.pop()
     return loops[-1] if loops else None
 
