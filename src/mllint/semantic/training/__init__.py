@@ -4,6 +4,6 @@
   ``guards``; ``nearby`` for the usual case
 - gradients: ``zeroing``, ``gradient_rounds``, ``clipping``, ``scaling``, ``scaled_clips``, ``minimizing``
 - learning rates: ``schedulers``, ``schedules``, ``first_factors``, ``rates``
-- modes and evaluations: ``training_modes``, ``made_in_mode``, ``evaluation``, ``single_evaluations``, ``outputs``,
-  ``wanted_gradients``, ``adversaries``, ``loaders``, ``data_loops``
+- modes and evaluations: ``training_modes``, ``made_in_mode``, ``evaluation``, ``single_evaluations``, ``inferences``,
+  ``outputs``, ``wanted_gradients``, ``adversaries``, ``loaders``, ``data_loops``
 """
