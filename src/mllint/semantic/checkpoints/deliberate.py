@@ -12,7 +12,7 @@ from mllint.semantic.names.conditions import is_in_another_branch
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.names.uses import without_narrowing
 from mllint.semantic.values import Function
-from mllint.syntax.shape import dotted_path, fingerprint, string_literal
+from mllint.syntax.shape import dotted_path, fingerprint, string_literal, subscript_index
 from mllint.syntax.walk import children, subtree
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def is_download(load: Load) -> bool:
 
     So is one whose name tells its hash: ``resnet50-19c8e357.pth``.
     """
-    parts = list(_parts(load))
+    parts = list(parts_of(load))
     if any(_PUBLISHED.search(part.value) for part in parts if isinstance(part, cst.SimpleString)):
         return True
     calls = [part for part in parts if isinstance(part, cst.Call)]
@@ -42,7 +42,7 @@ def is_download(load: Load) -> bool:
     )
 
 
-def _parts(load: Load) -> Iterator[cst.CSTNode]:
+def parts_of(load: Load) -> Iterator[cst.CSTNode]:
     """What the dict is made of, behind the names that lead to it."""
     pending: list[cst.CSTNode] = [load.given]
     for _ in range(MAX_PARTS):
@@ -74,7 +74,7 @@ def is_given_by_object(load: Load) -> bool:
     calls = [value for value in bound if isinstance(value, cst.Call) and isinstance(value.func, cst.Attribute)]
     if len(calls) < len(bound) or any(load.model.value(call.func) is not None for call in calls):
         return False
-    made = (part for part in _parts(load) if isinstance(part, cst.Call))
+    made = (part for part in parts_of(load) if isinstance(part, cst.Call))
     return not any(load.model.qualified_name(call.func) in _READING for call in made)
 
 
@@ -119,7 +119,7 @@ def is_made_of_module(load: Load) -> bool:
     """Whether the dict was made by something that was given the module itself: it has seen which keys there are."""
     receiver = dotted_path(load.receiver)
     return receiver is not None and any(
-        dotted_path(arg.value) == receiver for part in _parts(load) if isinstance(part, cst.Call) for arg in part.args
+        dotted_path(arg.value) == receiver for part in parts_of(load) if isinstance(part, cst.Call) for arg in part.args
     )
 
 
@@ -135,17 +135,41 @@ def is_shown_both(load: Load) -> bool:
 
 
 def is_relieved_of_entries(load: Load) -> bool:
-    """Whether entries were taken out of the dict by name before: who does that knows what will be missing."""
+    """Whether entries were taken out of the dict by name before: who does that knows what will be missing.
+
+    That is ``state.pop("head")``, ``del state["head"]``, also of what the dict was called before, or in a loop over
+    names that are written there.
+    """
     model = load.model
     function = model.enclosing_function(load.call)
-    return any(
-        isinstance(call.func, cst.Attribute)
-        and isinstance(model.tree.parent(call), cst.Expr)
-        and bool(call.args)
-        and string_literal(call.args[0].value) is not None
-        and fingerprint(call.func.value) == fingerprint(load.given)
-        and model.enclosing_function(call) is function
-        for call in model.calls_by_word.get("pop", ())
+    names = {fingerprint(node) for node in (load.given, *_bound(load.given, model))}
+    for call in model.calls_by_word.get("pop", ()):
+        is_statement = isinstance(call.func, cst.Attribute) and isinstance(model.tree.parent(call), cst.Expr)
+        if not is_statement or not call.args or model.enclosing_function(call) is not function:
+            continue
+        assert isinstance(call.func, cst.Attribute)
+        if fingerprint(call.func.value) in names and _is_written_there(call.args[0].value, model):
+            return True
+    for statement in model.tree.by_type.get(cst.Del, ()):
+        item = statement.target
+        if not isinstance(item, cst.Subscript) or model.enclosing_function(statement) is not function:
+            continue
+        key = subscript_index(item)
+        if key is not None and fingerprint(item.value) in names and _is_written_there(key, model):
+            return True
+    return False
+
+
+def _is_written_there(key: cst.BaseExpression, model: "Model") -> bool:
+    """Whether a key is a string in the code, alone or one of those that a loop goes through."""
+    if isinstance(key, cst.FormattedString) or string_literal(key) is not None:
+        return True
+    bindings = model.reaching(key) if isinstance(key, cst.Name) else ()
+    return bool(bindings) and all(
+        binding.kind is BindingKind.LOOP
+        and isinstance(binding.value, (cst.List, cst.Tuple, cst.Set))
+        and all(string_literal(element.value) is not None for element in binding.value.elements)
+        for binding in bindings
     )
 
 

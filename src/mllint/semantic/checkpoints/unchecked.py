@@ -20,6 +20,7 @@ from mllint.semantic.checkpoints.deliberate import (
 from mllint.semantic.checkpoints.handling import MAX_NAMES, uses
 from mllint.semantic.checkpoints.loads import Load
 from mllint.semantic.checkpoints.problems import problem_of
+from mllint.semantic.checkpoints.starts import is_put_below, is_start
 from mllint.semantic.checkpoints.tracing import Tracer
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Function, Module, Object, Value
@@ -47,7 +48,7 @@ def is_unchecked(load: Load) -> bool:
         return False  # what surely does not fit is more than unchecked
     if _is_second_try(load) or _compares_keys(load) or _selects_entries(load.given, load.model):
         return False
-    if is_relieved_of_entries(load) or is_written_out(load):
+    if is_relieved_of_entries(load) or is_written_out(load) or is_put_below(content):
         return False
     if content is None and isinstance(load.given, cst.Attribute):
         return False  # a part that somebody has put aside
@@ -55,6 +56,7 @@ def is_unchecked(load: Load) -> bool:
         return False
     if (
         is_download(load)
+        or is_start(load)
         or is_handed_in(load)
         or is_strict_otherwise(load)
         or is_shown_both(load)

@@ -1,0 +1,88 @@
+"""Loads from which a training starts: a file of another training goes into what is just being built, or into a part."""
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.semantic.checkpoints.contents import FromFile
+from mllint.semantic.checkpoints.deliberate import parts_of
+from mllint.semantic.construction.state_keys import WRAPPER_PREFIXES
+from mllint.semantic.names.classes import Role
+from mllint.semantic.names.receivers import method_of_receiver
+from mllint.semantic.names.scopes import BindingKind
+from mllint.semantic.values import Module
+from mllint.syntax.shape import dotted_path
+
+if TYPE_CHECKING:
+    from mllint.semantic.checkpoints.contents import Content
+    from mllint.semantic.checkpoints.loads import Load
+    from mllint.semantic.names.definitions import ClassInfo
+
+_PROBE = "layer1.0.conv.weight"
+
+
+def is_start(load: "Load") -> bool:
+    """Whether a module takes over what fits of another network, as a backbone does of a classifier.
+
+    A module that loads into itself where it is made, or into a part of its own beside others; and where the words say
+    that the file is of another training, also a function that builds a module and gives it back, or a part of any
+    module.
+    """
+    holder = load.receiver
+    while isinstance(holder, cst.Attribute):
+        holder = holder.value
+    method = method_of_receiver(load.model, holder)
+    owner = None if method is None else method.owner
+    if method is not None:
+        if owner is None or not isinstance(owner.instance(), Module):
+            return False  # a trainer: what it holds is a whole model
+        is_made = method in owner.members.reachable("__init__") - owner.members.reachable("forward")
+        if is_made and (holder is load.receiver or _has_other_parts(owner, load.receiver)):
+            return True
+    if not _says_pretrained(load):
+        return False
+    return method is not None or holder is not load.receiver or _is_built_here(load)
+
+
+def is_put_below(content: "Content | None") -> bool:
+    """Whether every key was put behind the name of a part: ``state["backbone." + key] = value``. The rest is absent."""
+    if not isinstance(content, FromFile) or not content.renames:
+        return False
+    keys: tuple[str, ...] = (_PROBE,)
+    for rename in content.renames:
+        made = [rename(key) for key in keys]
+        keys = tuple(key for several in made for key in several or ())
+    return any(key != _PROBE and key.endswith(_PROBE) and not key.startswith(WRAPPER_PREFIXES) for key in keys)
+
+
+def _has_other_parts(owner: "ClassInfo", part: cst.BaseExpression) -> bool:
+    """Whether a constructor makes other modules beside a part: that the part is all there is, nobody can tell then."""
+    constructor = owner.method("__init__")
+    name = (dotted_path(part) or "").split(".")[1:2]
+    own = () if constructor is None else constructor.scope.bindings
+    others = (key.split(".")[1] for key in own if key.partition(".")[0] == constructor.self_name and "." in key)
+    return any(
+        assignment.role in (Role.SUBMODULE, Role.PARAMETER)
+        for other in dict.fromkeys(others)
+        if [other] != name
+        for assignment in owner.members.assignments(other)
+    )
+
+
+def _says_pretrained(load: "Load") -> bool:
+    """Whether the words of the file's path, or of the function around the load, say that it is of another training."""
+    function = load.model.enclosing_function(load.call)
+    words = [] if function is None else [function.name.value]
+    words += [part.value for part in parts_of(load) if isinstance(part, (cst.Name, cst.SimpleString))]
+    return any("pretrain" in word.lower() for word in words)
+
+
+def _is_built_here(load: "Load") -> bool:
+    """Whether the function around a load makes the module and gives it back."""
+    function = load.model.enclosing_function(load.call)
+    if function is None or not isinstance(load.value, Module) or not isinstance(load.receiver, cst.Name):
+        return False
+    scope = load.model.function_info(function).scope
+    is_made = any(binding.kind is BindingKind.ASSIGN for binding in scope.bindings.get(load.receiver.value, ()))
+    returned = (item.value for item in scope.returns if item.value is not None)
+    return is_made and any(dotted_path(value) == load.receiver.value for value in returned)
