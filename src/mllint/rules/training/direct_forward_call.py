@@ -41,8 +41,9 @@ class Model(nn.Module):
 
 ## What it leaves alone
 
-`super().forward(x)`, `Base.forward(self, x)` and `self.forward(x)`; a module that is made for this one call, on which
-nobody can have put a hook (`nn.CosineSimilarity().forward(x, y)`); modules made by `torch.jit`; classes with a
+`super().forward(x)`, `Base.forward(self, x)` and `self.forward(x)`; a module on which nobody can have put a hook, since
+it is made for this one call (`nn.CosineSimilarity().forward(x, y)`) or nothing else is done with it where it is made
+(`criterion = nn.MSELoss()`, `loss = criterion.forward(x, y)`); modules made by `torch.jit`; classes with a
 `__call__` of their own, or with a base that is not known; tests, which may be about the method itself; the module
 inside a wrapper, whose `forward` is called to get around the wrapper; and files that replace somebody's `forward`,
 where the old one is called on purpose. What is only known to be some module, by the way it is used, is left alone too,
@@ -71,6 +72,7 @@ from mllint.semantic.events.steps import Kind
 from mllint.semantic.files.testing import is_in_a_test, is_test_code
 from mllint.semantic.names.classes import PLAIN_BASES
 from mllint.semantic.names.receivers import method_of_receiver
+from mllint.semantic.names.uses import uses
 from mllint.semantic.values import Module, Value
 from mllint.syntax.shape import dotted_path
 
@@ -87,6 +89,8 @@ rule = Rule(
 _NOT_CALLABLE = frozenset({"ModuleList", "ModuleDict", "ParameterList", "ParameterDict", "LayerList", "LayerDict"})
 _OF_ANY_CLASS = PLAIN_BASES | {None}
 _LONGEST_NAME = 30
+# With a module of which nothing else is asked nobody trains, and nobody has got hold of it.
+_ONLY_RUN = frozenset({"forward", "to", "cuda", "cpu", "half", "float", "double", "eval", "train"})
 
 
 @rule.on_method("forward")
@@ -98,7 +102,7 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     if _is_own(receiver, context):
         return
     value = context.value(receiver)
-    if isinstance(value, Module) and value.call is receiver:
+    if isinstance(value, Module) and (value.call is receiver or _is_only_run(receiver, value, context)):
         return  # made for this one call: nobody has put a hook on it
     is_given = value is None or (isinstance(value, Module) and value.is_only_some)
     if not (_is_given_plain_module(call, context) if is_given else _is_plain_module(receiver, value)):
@@ -120,6 +124,23 @@ def _is_own(receiver: cst.BaseExpression, context: Context) -> bool:
     if isinstance(receiver, cst.Call):
         return isinstance(receiver.func, cst.Name) and receiver.func.value == "super"
     return method_of_receiver(context.model, receiver) is not None
+
+
+def _is_only_run(receiver: cst.BaseExpression, value: Module, context: Context) -> bool:
+    """Whether a module is made right there, and nothing is done with it but to move it and to call ``forward``."""
+    bindings = context.bindings(receiver) if isinstance(receiver, cst.Name) else ()
+    if len(bindings) != 1 or value.call is None:
+        return False
+    made = bindings[0].value
+    while isinstance(made, cst.Call) and made is not value.call and isinstance(made.func, cst.Attribute):
+        made = made.func.value  # `Net().cuda()`
+    if made is not value.call:
+        return False
+    for use in uses(context.model, bindings[0]):
+        attribute = context.parent(use)
+        if not isinstance(attribute, cst.Attribute) or attribute.attr.value not in _ONLY_RUN:
+            return False
+    return True
 
 
 def _is_given_plain_module(call: cst.Call, context: Context) -> bool:
