@@ -60,7 +60,7 @@ def left_behind(model: "Model", move: cst.Call) -> Iterator[LeftBehind]:
         module = model.value(call.func)
         if not isinstance(module, Module) or not _minds_where_inputs_are(model, module):
             continue
-        if _moves_of(model, path, call) != [move] or _in_device_context(model, call):
+        if moves_of(model, path, call) != [move] or _in_device_context(model, call):
             continue
         for position, arg in enumerate(call.args):
             value = model.value(arg.value)
@@ -121,7 +121,7 @@ def _outer(model: "Model", node: cst.Name) -> tuple[Binding, ...]:
     return () if is_own or len(bindings) != 1 else tuple(bindings)
 
 
-def _moves_of(model: "Model", path: str, call: cst.Call) -> list[cst.Call]:
+def moves_of(model: "Model", path: str, call: cst.Call) -> list[cst.Call]:
     """The calls in the same function that put the module somewhere."""
     scope = model.scope_of(call)
     found = []
@@ -211,6 +211,11 @@ def _reaches_weights(module: Module, position: int, arg: cst.Arg) -> bool:
 def _has_weights(name: str | None) -> bool:
     state = None if name is None else lookup.layer_state(name)
     return state is not None and bool(state.keys) and not state.sized
+
+
+def computes_where_it_is(module: Module) -> bool:
+    """Whether the outputs of a module are where it was moved: not so of a loss, which has nothing that moves."""
+    return module.definition is not None or module.name is None or _has_weights(module.name)
 
 
 def _takes_inputs_as_they_come(definition: ClassInfo) -> bool:

@@ -7,6 +7,7 @@ import libcst as cst
 
 from mllint.semantic.files.testing import context_name, is_in_a_test
 from mllint.semantic.graph.additions import augmented
+from mllint.semantic.graph.devices import computes_where_it_is, moves_of
 from mllint.semantic.graph.leaves import is_leaf
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import without_narrowing
@@ -22,7 +23,7 @@ from mllint.semantic.values import (
     Tensor,
     Text,
 )
-from mllint.syntax.shape import dotted_path
+from mllint.syntax.shape import dotted_path, fingerprint
 from mllint.syntax.walk import children, subtree
 
 if TYPE_CHECKING:
@@ -87,14 +88,30 @@ def _reads_clock(model: "Model", line: cst.CSTNode) -> bool:
 
 def _is_tried_out(model: "Model", statement: cst.BaseSmallStatement, body: cst.BaseSuite) -> bool:
     """Whether nothing in the rest of a ``try`` body reads what a statement of it is about: its error is the point."""
-    line = model.tree.parent(statement)
-    position = next((index for index, item in enumerate(body.body) if item is line), None)
-    if position is None:
+    rest = _behind(model, statement, body)
+    if rest is None:
         return False
     about = {name.value for name in _names_in(statement) if not isinstance(model.value(name), Symbol)}
     # `thing.eval` and below it `thing.train`: both are tried.
-    rest = [item for item in body.body[position + 1 :] if not _is_only_named(item)]
-    return not any(name.value in about for item in rest for name in _names_in(item))
+    return not any(name.value in about for item in rest if not _is_only_named(item) for name in _names_in(item))
+
+
+def _behind(model: "Model", statement: cst.BaseSmallStatement, body: cst.BaseSuite) -> list[cst.CSTNode] | None:
+    """The lines of a ``try`` body behind one of its statements, in a test also behind the ``if`` around that."""
+    found: list[cst.CSTNode] = []
+    child: cst.CSTNode = statement
+    for ancestor in model.tree.ancestors(statement):
+        if isinstance(ancestor, cst.BaseSuite):
+            position = next((index for index, item in enumerate(ancestor.body) if item is child), None)
+            if position is None:
+                return None
+            found += ancestor.body[position + 1 :]
+            if ancestor is body:
+                return found
+            if not is_in_a_test(model, statement):
+                return None
+        child = ancestor
+    return None
 
 
 def _is_only_named(line: cst.CSTNode) -> bool:
@@ -269,16 +286,35 @@ def _is_within(model: "Model", node: cst.CSTNode, holder: cst.CSTNode) -> bool:
 
 
 def is_made_there(model: "Model", call: cst.Call) -> bool:
-    """Whether ``x.to(device)`` moves what was made on that very device: ``x = zeros(3, device=device)``."""
-    if not isinstance(call.func, cst.Attribute) or call.func.attr.value != "to" or len(call.args) != 1:
+    """Whether ``x.to(device)`` moves what was made on that very device.
+
+    ``x = zeros(3, device=device)``, or ``x = network(y)`` behind ``network.to(device)``.
+    """
+    if not isinstance(call.func, cst.Attribute) or call.func.attr.value not in ("to", "cuda") or len(call.args) > 1:
         return False
-    device = dotted_path(call.args[0].value)
     bound = [binding.value for binding in model.reaching(call.func.value) if not binding.path]
-    return (
-        device is not None
-        and bool(bound)
-        and all(value is not None and any(_is_given_device(part, device) for part in subtree(value)) for value in bound)
-    )
+    return bool(bound) and all(value is not None and _is_computed_there(model, value, call) for value in bound)
+
+
+def _is_computed_there(model: "Model", value: cst.BaseExpression, move: cst.Call) -> bool:
+    device = dotted_path(move.args[0].value) if move.args else None
+    if device is not None and any(_is_given_device(part, device) for part in subtree(value)):
+        return True
+    path = dotted_path(value.func) if isinstance(value, cst.Call) else None
+    if path is None or not isinstance(value, cst.Call):
+        return False
+    module = model.value(value.func)
+    if not isinstance(module, Module) or not computes_where_it_is(module):
+        return False
+    moves = moves_of(model, path, value)
+    return bool(moves) and all(_names_same_place(other, move) for other in moves)
+
+
+def _names_same_place(one: cst.Call, other: cst.Call) -> bool:
+    assert isinstance(one.func, cst.Attribute)
+    assert isinstance(other.func, cst.Attribute)
+    texts = [[fingerprint(arg.value) for arg in call.args] for call in (one, other)]
+    return one.func.attr.value == other.func.attr.value and texts[0] == texts[1]
 
 
 def _is_given_device(node: cst.CSTNode, device: str) -> bool:
