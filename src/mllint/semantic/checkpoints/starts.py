@@ -59,8 +59,10 @@ def _has_other_parts(owner: "ClassInfo", part: cst.BaseExpression) -> bool:
     """Whether a constructor makes other modules beside a part: that the part is all there is, nobody can tell then."""
     constructor = owner.method("__init__")
     name = (dotted_path(part) or "").split(".")[1:2]
-    own = () if constructor is None else constructor.scope.bindings
-    others = (key.split(".")[1] for key in own if key.partition(".")[0] == constructor.self_name and "." in key)
+    if constructor is None:
+        return False
+    prefix = f"{constructor.self_name}."
+    others = (key.split(".")[1] for key in constructor.scope.bindings if key.startswith(prefix))
     return any(
         assignment.role in (Role.SUBMODULE, Role.PARAMETER)
         for other in dict.fromkeys(others)
