@@ -31,7 +31,8 @@ with torch.no_grad():
 Functions that act at once, though they can be entered too: `torch.set_grad_enabled(False)`,
 `torch.autograd.set_detect_anomaly(True)`, `torch.set_default_device("cuda")`. Managers that are entered by other means:
 `stack.enter_context(torch.no_grad())`, `torch.no_grad().__enter__()`. A `torch.device(name)` that is made to see
-whether it raises.
+whether it raises. Profilers that are switched off (`torch.autograd.profiler.emit_nvtx(enabled=False)`), as guides on
+speed advise.
 
 ## Fix safety
 
@@ -53,7 +54,7 @@ from mllint.knowledge import contexts
 from mllint.rule import Finding, Rule
 from mllint.semantic.graph.placement import wants_no_result
 from mllint.semantic.values import Module
-from mllint.syntax.shape import constant, dotted_path, is_call
+from mllint.syntax.shape import argument, constant, dotted_path, is_call
 
 rule = Rule(
     code="ML205",
@@ -105,6 +106,9 @@ def _manager(call: cst.Call, context: Context) -> str | None:
     name = context.library_name(call.func)
     if name is None or not contexts.is_context_manager(name):
         return None
+    is_on = argument(call, None, "enabled")
+    if is_on is not None and constant(is_on.value) is False and "profiler" in name:
+        return None  # to switch it off, which it is: guides on speed say so
     # A device that is made of a name from elsewhere may be a check of that name.
     is_check = name == "torch.device" and (not call.args or not isinstance(constant(call.args[0].value), (str, int)))
     return None if is_check else name

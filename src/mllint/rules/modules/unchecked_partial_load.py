@@ -48,8 +48,9 @@ those with a comment that speaks of it (`# the head is missing on purpose`), on 
 part.
 
 Loads from which a training starts, as a backbone takes over what fits of a classifier: of a module into itself where
-it is made, or into a part of its own beside others; and of a file that by its words is `pretrained`, into a part of a
-module, or in a function that builds the module and gives it back.
+it is made, or into a part of its own beside others; and of a file that by the words of its path is `pretrained`
+(in paddle, where nothing says `strict=False`, only into a part of a module, or in a function that builds the module and
+gives it back).
 
 ## Fix safety
 

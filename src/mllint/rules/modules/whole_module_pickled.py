@@ -34,7 +34,8 @@ torch.save(model.state_dict(), "model.pt")
 Modules that are scripted, traced, exported or quantized, whose code belongs to them. What is written into memory
 (`io.BytesIO`), to be read at once. Files that read with `weights_only=False` or allow classes by `add_safe_globals`:
 whole modules are meant there. Copies that are made for the checkpoint, `{"model": deepcopy(model).half()}`. A branch
-beside one that saves a `state_dict()`: there somebody chooses. What is not surely a module.
+beside one that saves a `state_dict()`: there somebody chooses. Modules into which the same function has put other parts (`setattr(net, name, layer)`,
+`add_module`), as to prune them: no class builds them so. What is not surely a module.
 
 ## Fix safety
 
@@ -58,6 +59,7 @@ from mllint.knowledge import lookup
 from mllint.rule import Finding, Rule
 from mllint.semantic.checkpoints import saving
 from mllint.semantic.names.conditions import is_in_another_branch
+from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.values import Loaded, Module, Object
 from mllint.syntax.shape import argument, constant, dotted_path
 
@@ -75,6 +77,7 @@ _KINDS = frozenset({"optimizer", "scheduler", "scaler"})
 _SAVERS = frozenset({"torch.save", "paddle.save"})
 # Parts of the names of functions that give modules which carry their own code.
 _SELF_CONTAINED = ("jit", "quantiz", "export", "fx.", "onnx", "trace")
+_REBUILDING = ("add_module", "register_module", "add_sublayer", "setattr")
 _ALLOWING = ("add_safe_globals", "safe_globals")
 
 
@@ -93,7 +96,7 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
         assert isinstance(value, (Module, Object))
         is_copy = bool(part.keys) and _is_copied(part.place, context)
         is_choice = value.framework != "paddle" and _is_chosen(call, context)
-        if not (_is_deliberate(context) or is_copy or is_choice):
+        if not (_is_deliberate(context) or is_copy or is_choice or _is_rebuilt(call, context)):
             yield _finding(part.place, value)
 
 
@@ -139,6 +142,25 @@ def _is_chosen(call: cst.Call, context: Context) -> bool:
         and any(isinstance(item, cst.Call) and saving.saved(model, item) for item in model.tree.ancestors(inner))
         for inner in model.calls_by_word.get("state_dict", ())
     )
+
+
+def _is_rebuilt(call: cst.Call, context: Context) -> bool:
+    """Whether the function puts other layers into modules before: no class builds what is saved."""
+    model = context.model
+    function = model.enclosing_function(call)
+    return function is not None and any(
+        model.enclosing_function(change) is function and method_of_receiver(model, owner) is None
+        for word in _REBUILDING
+        for change in model.calls_by_word.get(word, ())
+        if (owner := _owner(change)) is not None
+    )
+
+
+def _owner(change: cst.Call) -> cst.BaseExpression | None:
+    """Of what a call sets a part: ``net`` of ``setattr(net, name, layer)`` and ``net.add_module(name, layer)``."""
+    if isinstance(change.func, cst.Attribute):
+        return change.func.value
+    return change.args[0].value if len(change.args) == 3 else None
 
 
 def _is_copied(node: cst.BaseExpression, context: Context) -> bool:

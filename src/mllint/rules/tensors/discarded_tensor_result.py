@@ -34,7 +34,7 @@ Modules, optimizers, and everything that is not known to be a tensor, unless the
 `inplace=True`. `x.to(device)` where `x` was made on that `device`, or by a module that was moved there. Tensors that
 are made in the same statement (`torch.zeros(1).cuda()` starts CUDA). Statements that are timed, between two readings of
 the clock, or there to raise: under `pytest.raises`, alone in a `try`, in a test also in an `if` there, a module that a
-test compiles with `torch.jit.script`, a function that is the last a test calls.
+test compiles with `torch.jit.script`, a function that is the last a test calls, a call that is written once more below, where its result is used.
 
 A thing that is a tensor on one of the ways that lead to the statement is reported, unless on another it is known to be
 something that such a method changes: a module, for `sort()` a list. (An `embedding: Tensor | None = None` that was made
@@ -46,7 +46,8 @@ On Paddle before 3.0 `x.to(...)` changes the tensor itself, so it is left alone 
 
 Safe for a plain name of this function or module that is not the variable of a loop over a list (there the assignment
 would be lost too), and for an attribute that is surely a plain tensor: a tensor cannot be assigned to a registered
-parameter. Unsafe for `detach()`, because code below may rely on the graph that is still there, for a thing that is
+parameter. Unsafe for `detach()`, because code below may rely on the graph that is still there, for another shape (`unsqueeze()`, `permute()`), because
+the code below has run with the one there is, for a thing that is
 a tensor on one of several ways only, for a leaf that needs a gradient (the name would be bound to another tensor, which
 no optimizer knows), and where gradients are switched off but the tensor has a graph. No fix is offered where nothing
 reads the name below: the caller's tensor was to be changed, and another name for it changes nothing.
@@ -92,6 +93,12 @@ _EFFECTS = frozenset({
 _MAKERS = frozenset({"torch.tensor", "torch.as_tensor", "torch.from_numpy", "paddle.to_tensor"})
 # What functions of tensors call their first argument.
 _INPUTS = frozenset({"input", "x", "self", "tensors", "A", "condition"})
+# What stands below has worked with the shape that was there; with another it may still run, and broadcast.
+_RESHAPING = frozenset({
+    "view", "reshape", "squeeze", "unsqueeze", "permute", "transpose", "t", "flatten", "unflatten", "expand", "repeat",
+    "tile", "broadcast_to", "swapaxes", "swapdims", "movedim", "moveaxis", "repeat_interleave", "view_as", "reshape_as",
+    "expand_as", "sum_to_size",
+})  # fmt: skip
 _QUESTIONS = frozenset({"eq", "ne", "gt", "lt", "ge", "le", "isnan", "isinf", "isfinite", "logical_not"})
 
 
@@ -108,6 +115,8 @@ def check(statement: cst.Expr, context: Context) -> Iterator[Finding]:
     """Report the calls whose results a statement throws away."""
     for call in discarded_calls(statement.value):
         lost = _method(call, context)
+        if lost is not None and context.is_computed_again(statement):
+            continue
         if lost is None and not ends_a_test(context.model, statement):
             lost = _function(call, context) or _layer(call, context)
         if lost is not None and not context.wants_no_result(statement):
@@ -138,7 +147,7 @@ def _method(call: cst.Call, context: Context) -> _Lost | None:
     ):
         return None
     returns = {fact.returns for fact in facts if fact is not None}
-    is_safe = is_sure and not detaches(call) and "scalar" not in returns
+    is_safe = is_sure and not detaches(call) and "scalar" not in returns and name not in _RESHAPING
     trust = Applicability.SAFE if is_safe else Applicability.UNSAFE
     meant = "tensors" not in returns and name not in _QUESTIONS and not name.startswith("new")
     return _Lost(root, f"{name}()", trust if meant else None)

@@ -12,13 +12,19 @@ from mllint.semantic.values import Module, Value
 if TYPE_CHECKING:
     from mllint.semantic.checkpoints.routes import Route
 
+_PROBE = "module.layer.0.weight"
+
 
 class State(msgspec.Struct, frozen=True):
-    """The state dict of ``owner`` (``None``: not known of what), with what is known of its keys."""
+    """The state dict of ``owner`` (``None``: not known of what), with what is known of its keys.
+
+    ``is_unclear``: something was done to its keys that cannot be followed.
+    """
 
     keys: KeySet
     owner: Value | None
     place: Place
+    is_unclear: bool = False
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -76,7 +82,8 @@ def renamed(content: "Content | None", rename: Rename) -> "Content | None":
     """The content with every key put through a function."""
     match content:
         case State():
-            return State(content.keys.renamed(rename), content.owner, content.place)
+            is_unclear = content.is_unclear or rename(_PROBE) is None
+            return State(content.keys.renamed(rename), content.owner, content.place, is_unclear)
         case Record():
             return State(key_set(content).renamed(rename), None, content.place)
         case FromFile() if not _keeps_keys(rename):
@@ -86,7 +93,7 @@ def renamed(content: "Content | None", rename: Rename) -> "Content | None":
 
 def _keeps_keys(rename: Rename) -> bool:
     """Whether a function leaves keys as they are, by all that can be told of a dict that is not known."""
-    return all(rename(key) == (key,) for key in ("module.layer.0.weight", "_orig_mod.fc.bias", "conv1.weight", "fc"))
+    return all(rename(key) == (key,) for key in (_PROBE, "_orig_mod.fc.bias", "conv1.weight", "fc"))
 
 
 def key_set(record: Record) -> KeySet:

@@ -12,7 +12,7 @@ from mllint.semantic.names.conditions import is_in_another_branch
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.names.uses import without_narrowing
 from mllint.semantic.values import Function
-from mllint.syntax.shape import dotted_path, fingerprint, string_literal, subscript_index
+from mllint.syntax.shape import dotted_path, fingerprint, last_word, string_literal, subscript_index
 from mllint.syntax.walk import children, subtree
 
 if TYPE_CHECKING:
@@ -219,7 +219,7 @@ def _is_handed_in(node: cst.BaseExpression, model: "Model", depth: int) -> bool:
             return _is_handed_in(node.value, model, depth)
         case cst.Call(func=cst.Attribute(value=holder, attr=cst.Name(value="get" | "pop" | "copy"))):
             return _is_handed_in(holder, model, depth)
-        case cst.Call(func=cst.Name(value="copy" | "deepcopy"), args=[cst.Arg(value=original), *_]):
+        case cst.Call(args=[cst.Arg(value=original), *_]) if last_word(node.func) in ("copy", "deepcopy"):
             return _is_handed_in(original, model, depth)
         case cst.Name() if depth <= MAX_NAMES:
             bindings = without_narrowing(model.reaching(node))

@@ -6,12 +6,14 @@ import libcst as cst
 
 from mllint.semantic.checkpoints.contents import FromFile
 from mllint.semantic.checkpoints.deliberate import parts_of
+from mllint.semantic.checkpoints.handling import names_behind
 from mllint.semantic.construction.state_keys import WRAPPER_PREFIXES
 from mllint.semantic.names.classes import Role
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Module
 from mllint.syntax.shape import dotted_path
+from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.checkpoints.contents import Content
@@ -25,8 +27,8 @@ def is_start(load: "Load") -> bool:
     """Whether a module takes over what fits of another network, as a backbone does of a classifier.
 
     A module that loads into itself where it is made, or into a part of its own beside others; and where the words say
-    that the file is of another training, also a function that builds a module and gives it back, or a part of any
-    module.
+    that the file is of another training, any. Paddle asks for no ``strict=False``, which says that something will not
+    fit: there only a part of a module, or one that a function builds and gives back.
     """
     holder = load.receiver
     while isinstance(holder, cst.Attribute):
@@ -35,13 +37,15 @@ def is_start(load: "Load") -> bool:
     owner = None if method is None else method.owner
     if method is not None:
         if owner is None or not isinstance(owner.instance(), Module):
-            return False  # a trainer: what it holds is a whole model
+            # What a trainer holds is a whole model.
+            return load.method == "load_state_dict" and _says_pretrained(load)
         is_made = method in owner.members.reachable("__init__") - owner.members.reachable("forward")
         if is_made and (holder is load.receiver or _has_other_parts(owner, load.receiver)):
             return True
     if not _says_pretrained(load):
         return False
-    return method is not None or holder is not load.receiver or _is_built_here(load)
+    is_said = load.method == "load_state_dict"
+    return is_said or method is not None or holder is not load.receiver or _is_built_here(load)
 
 
 def is_put_below(content: "Content | None") -> bool:
@@ -76,7 +80,10 @@ def _says_pretrained(load: "Load") -> bool:
     function = load.model.enclosing_function(load.call)
     words = [] if function is None else [function.name.value]
     words += [part.value for part in parts_of(load) if isinstance(part, (cst.Name, cst.SimpleString))]
-    return any("pretrain" in word.lower() for word in words)
+    # What the dict itself is called says less.
+    behind = [part for name in names_behind(load.given, load.model) for part in subtree(name)]
+    held = {part.value for part in behind if isinstance(part, cst.Name)}
+    return any("pretrain" in word.lower() for word in words if word not in held)
 
 
 def _is_built_here(load: "Load") -> bool:

@@ -209,6 +209,9 @@ def _is_written_under_condition(use: cst.BaseExpression, model: "Model") -> bool
     item = model.tree.parent(use)
     if not isinstance(item, cst.Subscript) or item.value is not use:
         return False
+    above = model.tree.parent(item)
+    if isinstance(above, cst.Subscript) and above.value is item:
+        item = above  # a dict in the dict: `checkpoint["model"][k] = v`
     if not isinstance(model.tree.parent(item), (cst.AssignTarget, cst.Del)):
         return False
     is_conditional = False

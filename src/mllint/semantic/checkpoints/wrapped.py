@@ -91,8 +91,8 @@ def _states(content: Content | None) -> Iterator[tuple[str | None, State]]:
 
 
 def _is_unchanged(state: State) -> bool:
-    """Whether some key may still begin with a wrapper's prefix: nothing has taken it off on the way to the file."""
-    return any(state.keys.may_begin_with(prefix) for prefix in WRAPPER_PREFIXES)
+    """Whether some key still begins with a wrapper's prefix, as it seems: nothing has taken it off on the way."""
+    return not state.is_unclear and any(state.keys.may_begin_with(prefix) for prefix in WRAPPER_PREFIXES)
 
 
 def prefix_of(wrappers: tuple[str, ...]) -> str:

@@ -23,7 +23,7 @@ from mllint.semantic.values import (
     Tensor,
     Text,
 )
-from mllint.syntax.shape import dotted_path, fingerprint
+from mllint.syntax.shape import dotted_path, fingerprint, last_word
 from mllint.syntax.walk import children, subtree
 
 if TYPE_CHECKING:
@@ -59,6 +59,25 @@ def wants_no_result(model: "Model", statement: cst.BaseSmallStatement) -> bool:
             return False
         child = ancestor
     return _ends_a_cell(model, line)
+
+
+def is_computed_again(model: "Model", statement: cst.BaseSmallStatement) -> bool:
+    """Whether the same call is given to something further below: the statement was left over by whoever looked at it."""
+    call = statement.value if isinstance(statement, cst.Expr) else None
+    scope, place = model.scope_of(statement), model.scope_of(statement).place_of(statement)
+    if not isinstance(call, cst.Call) or place is None:
+        return False
+    text = fingerprint(call)
+    for other in model.calls_by_word.get(last_word(call.func) or "", ()):
+        if other is call or model.scope_of(other) is not scope or not isinstance(model.tree.parent(other), cst.Arg):
+            continue
+        there = scope.place_of(other)
+        if there is not None and there[1] > place[1] and fingerprint(other) == text:
+            return all(
+                model.reaching(one) == model.reaching(two)
+                for one, two in zip(*map(_names_in, (call, other)), strict=True)
+            )
+    return False
 
 
 def _is_timed(model: "Model", line: cst.CSTNode | None) -> bool:

@@ -1,14 +1,18 @@
 """Whether what makes a module may switch its mode: its constructor, or a function of the project."""
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from mllint.semantic.events.things import Thing
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.names.scopes import Binding
-from mllint.semantic.values import Function, Instance, Module
+from mllint.semantic.values import Choice, Function, Instance, Module, Value
 from mllint.syntax.walk import subtree
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
 
 _MAX_MAKERS = 30
 """How many functions are looked at, at most, to tell whether one that makes a module switches its mode."""
@@ -28,8 +32,14 @@ def is_switched_by_maker(module: Thing) -> bool:
     if any(holder is not None and switches_itself(holder) for holder in holders):
         return True
     made = [(root.scope.model, root.value) for root in module.roots if isinstance(root, Binding)]
-    makers = [model.value(value.func) for model, value in made if isinstance(value, cst.Call)]
+    makers = [maker for model, value in made if isinstance(value, cst.Call) for maker in _called(model, value.func)]
     return _may_switch([maker.definition for maker in makers if isinstance(maker, Function)])
+
+
+def _called(model: "Model", node: cst.BaseExpression) -> tuple[Value | None, ...]:
+    """What is called: each of several functions of one name, where a condition picks one."""
+    value = model.value(node)
+    return value.options if isinstance(value, Choice) else (value,)
 
 
 def _class_of(root: object) -> ClassInfo | None:
