@@ -34,8 +34,8 @@ torch.save(model.state_dict(), "model.pt")
 Modules that are scripted, traced, exported or quantized, whose code belongs to them. What is written into memory
 (`io.BytesIO`), to be read at once. Files that read with `weights_only=False` or allow classes by `add_safe_globals`:
 whole modules are meant there. Copies that are made for the checkpoint, `{"model": deepcopy(model).half()}`. A branch
-beside one that saves a `state_dict()`: there somebody chooses. Modules into which the same function has put other parts (`setattr(net, name, layer)`,
-`add_module`), as to prune them: no class builds them so. What is not surely a module.
+beside one that saves a `state_dict()`: there somebody chooses. Modules into which the same function has put other parts
+(`setattr(net, name, layer)`, `add_module`), as to prune them: no class builds them so. What is not surely a module.
 
 ## Fix safety
 

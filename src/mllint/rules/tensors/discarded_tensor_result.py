@@ -34,7 +34,8 @@ Modules, optimizers, and everything that is not known to be a tensor, unless the
 `inplace=True`. `x.to(device)` where `x` was made on that `device`, or by a module that was moved there. Tensors that
 are made in the same statement (`torch.zeros(1).cuda()` starts CUDA). Statements that are timed, between two readings of
 the clock, or there to raise: under `pytest.raises`, alone in a `try`, in a test also in an `if` there, a module that a
-test compiles with `torch.jit.script`, a function that is the last a test calls, a call that is written once more below, where its result is used.
+test compiles with `torch.jit.script`, a function that is the last a test calls, a call that is written once more below,
+where its result is used.
 
 A thing that is a tensor on one of the ways that lead to the statement is reported, unless on another it is known to be
 something that such a method changes: a module, for `sort()` a list. (An `embedding: Tensor | None = None` that was made
@@ -46,11 +47,11 @@ On Paddle before 3.0 `x.to(...)` changes the tensor itself, so it is left alone 
 
 Safe for a plain name of this function or module that is not the variable of a loop over a list (there the assignment
 would be lost too), and for an attribute that is surely a plain tensor: a tensor cannot be assigned to a registered
-parameter. Unsafe for `detach()`, because code below may rely on the graph that is still there, for another shape (`unsqueeze()`, `permute()`), because
-the code below has run with the one there is, for a thing that is
-a tensor on one of several ways only, for a leaf that needs a gradient (the name would be bound to another tensor, which
-no optimizer knows), and where gradients are switched off but the tensor has a graph. No fix is offered where nothing
-reads the name below: the caller's tensor was to be changed, and another name for it changes nothing.
+parameter. Unsafe for `detach()`, because code below may rely on the graph that is still there, for another shape
+(`unsqueeze()`, `permute()`), because the code below has run with the one there is, for a thing that is a tensor on one
+of several ways only, for a leaf that needs a gradient (the name would be bound to another tensor, which no optimizer
+knows), and where gradients are switched off but the tensor has a graph. No fix is offered where nothing reads the name
+below: the caller's tensor was to be changed, and another name for it changes nothing.
 
 ## References
 

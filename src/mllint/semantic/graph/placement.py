@@ -62,7 +62,7 @@ def wants_no_result(model: "Model", statement: cst.BaseSmallStatement) -> bool:
 
 
 def is_computed_again(model: "Model", statement: cst.BaseSmallStatement) -> bool:
-    """Whether the same call is given to something further below: the statement was left over by whoever looked at it."""
+    """Whether the same call is given to something further below: the statement was left over."""
     call = statement.value if isinstance(statement, cst.Expr) else None
     scope, place = model.scope_of(statement), model.scope_of(statement).place_of(statement)
     if not isinstance(call, cst.Call) or place is None:
