@@ -157,9 +157,9 @@ class Context:
         """Whether an expression stands there for its error, for the time it takes, or to be shown in a notebook."""
         return placement.wants_no_result(self.model, statement)
 
-    def is_computed_again(self, statement: cst.BaseSmallStatement) -> bool:
-        """Whether the same call stands further below, where its result is used: the statement is left over."""
-        return placement.is_computed_again(self.model, statement)
+    def is_computed_again(self, call: cst.Call) -> bool:
+        """Whether the same call stands further below, where its result is used: this one is left over."""
+        return placement.is_computed_again(self.model, call)
 
     def wants_number(self, node: cst.BaseExpression) -> bool:
         """Whether the place of an expression asks for a number: it is printed, formatted, logged or added up."""

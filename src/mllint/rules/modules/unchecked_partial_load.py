@@ -18,7 +18,7 @@ import torch
 from torch import nn
 
 model = nn.Linear(8, 2)
-model.load_state_dict(torch.load("pretrained.pt"), strict=False)
+model.load_state_dict(torch.load("network.pt"), strict=False)
 ```
 
 ## Use instead
@@ -28,7 +28,7 @@ import torch
 from torch import nn
 
 model = nn.Linear(8, 2)
-result = model.load_state_dict(torch.load("pretrained.pt"), strict=False)
+result = model.load_state_dict(torch.load("network.pt"), strict=False)
 if result.missing_keys or result.unexpected_keys:
     raise ValueError(f"the file does not fit: {result}")
 ```

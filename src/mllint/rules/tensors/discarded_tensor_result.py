@@ -71,7 +71,7 @@ from mllint.edits import NodeFix, assign_result
 from mllint.knowledge import lookup
 from mllint.rule import Finding, Rule
 from mllint.semantic.expressions.hints import may_name_layer
-from mllint.semantic.expressions.new_results import NEW, gives_new, gives_new_on_some_way, gives_new_shape
+from mllint.semantic.expressions.new_results import NEW, RESHAPING, gives_new, gives_new_on_some_way, gives_new_shape
 from mllint.semantic.files.testing import ends_a_test
 from mllint.semantic.values import Batch, Elements, Module, Output, Tensor
 from mllint.syntax.shape import detaches, discarded_calls, may_discard, writes_elsewhere
@@ -94,12 +94,6 @@ _EFFECTS = frozenset({
 _MAKERS = frozenset({"torch.tensor", "torch.as_tensor", "torch.from_numpy", "paddle.to_tensor"})
 # What functions of tensors call their first argument.
 _INPUTS = frozenset({"input", "x", "self", "tensors", "A", "condition"})
-# What stands below has worked with the shape that was there; with another it may still run, and broadcast.
-_RESHAPING = frozenset({
-    "view", "reshape", "squeeze", "unsqueeze", "permute", "transpose", "t", "flatten", "unflatten", "expand", "repeat",
-    "tile", "broadcast_to", "swapaxes", "swapdims", "movedim", "moveaxis", "repeat_interleave", "view_as", "reshape_as",
-    "expand_as", "sum_to_size",
-})  # fmt: skip
 _QUESTIONS = frozenset({"eq", "ne", "gt", "lt", "ge", "le", "isnan", "isinf", "isfinite", "logical_not"})
 
 
@@ -116,8 +110,6 @@ def check(statement: cst.Expr, context: Context) -> Iterator[Finding]:
     """Report the calls whose results a statement throws away."""
     for call in discarded_calls(statement.value):
         lost = _method(call, context)
-        if lost is not None and context.is_computed_again(statement):
-            continue
         if lost is None and not ends_a_test(context.model, statement):
             lost = _function(call, context) or _layer(call, context)
         if lost is not None and not context.wants_no_result(statement):
@@ -137,7 +129,7 @@ def _method(call: cst.Call, context: Context) -> _Lost | None:
         return _function(receiver, context)  # nn.DataParallel(model).cuda()
     if root is None:
         return None
-    if context.is_made_there(call):
+    if context.is_made_there(call) or context.is_computed_again(call):
         return None
     value = context.value(receiver)
     is_sure = gives_new(context.model, value, name, context.paddle_version)
@@ -148,7 +140,7 @@ def _method(call: cst.Call, context: Context) -> _Lost | None:
     ):
         return None
     returns = {fact.returns for fact in facts if fact is not None}
-    is_safe = is_sure and not detaches(call) and "scalar" not in returns and name not in _RESHAPING
+    is_safe = is_sure and not detaches(call) and "scalar" not in returns and name not in RESHAPING
     trust = Applicability.SAFE if is_safe else Applicability.UNSAFE
     meant = "tensors" not in returns and name not in _QUESTIONS and not name.startswith("new")
     return _Lost(root, f"{name}()", trust if meant else None)

@@ -15,6 +15,7 @@
 ``problems``       what is surely wrong with a load
 ``wording``        the same in the words of a message
 ``deliberate``     loads that skip what does not match, on purpose
+``starts``         loads of which a training starts: what fits of another network
 ``unchecked``      loads that skip what does not match, unseen
 ``wrapped``        state dicts of wrapped modules that are saved
 ``saving``         what is written to files, by whichever function

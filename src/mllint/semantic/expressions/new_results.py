@@ -31,6 +31,12 @@ NEW = ("tensor", "scalar", "tensors")
 
 # Methods that tensors have as well, but work in place: of numpy arrays, and of lists, sets and dicts.
 _CHANGING_ARRAYS = frozenset({"sort", "fill", "resize", "put", "partition"})
+RESHAPING = frozenset({
+    "view", "reshape", "squeeze", "unsqueeze", "permute", "transpose", "t", "flatten", "unflatten", "expand", "repeat",
+    "tile", "broadcast_to", "swapaxes", "swapdims", "movedim", "moveaxis", "repeat_interleave", "view_as", "reshape_as",
+    "expand_as", "sum_to_size",
+})  # fmt: skip
+"""Methods that give another shape. What stands below has run with the one there was; with another it may broadcast."""
 _SHAPING = frozenset({"view", "reshape", "expand", "repeat", "tile", "broadcast_to"})
 _CHANGING_CONTAINERS = frozenset({name for kind in (list, dict, set) for name in dir(kind)})
 

@@ -61,11 +61,11 @@ def wants_no_result(model: "Model", statement: cst.BaseSmallStatement) -> bool:
     return _ends_a_cell(model, line)
 
 
-def is_computed_again(model: "Model", statement: cst.BaseSmallStatement) -> bool:
-    """Whether the same call is given to something further below: the statement was left over."""
-    call = statement.value if isinstance(statement, cst.Expr) else None
-    scope, place = model.scope_of(statement), model.scope_of(statement).place_of(statement)
-    if not isinstance(call, cst.Call) or place is None:
+def is_computed_again(model: "Model", call: cst.Call) -> bool:
+    """Whether the same call is given to something further below: this one was left over."""
+    scope = model.scope_of(call)
+    place = scope.place_of(call)
+    if place is None:
         return False
     text = fingerprint(call)
     for other in model.calls_by_word.get(last_word(call.func) or "", ()):
