@@ -14,7 +14,7 @@ every way to it, and ``runs.py``, where rules begin to ask, knows with ``callers
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -246,19 +246,32 @@ def _on_gradient(kind: Kind) -> Reader:
     """A method of a gradient: ``parameter.grad.zero_()``, ``parameter.grad.data.clamp_(-1, 1)``."""
 
     def reader(frame: Frame, call: cst.Call) -> Seen | None:
-        receiver = _receiver(call)
-        while isinstance(receiver, cst.Attribute) and receiver.attr.value == "data":
-            receiver = receiver.value
-        if isinstance(receiver, cst.Attribute) and receiver.attr.value in ("grad", "_grad"):
-            return Seen(kind, owner_of_parameters(frame, receiver.value))
-        return None
+        holder = _holder_of_gradient(call)
+        return None if holder is None else Seen(kind, owner_of_parameters(frame, holder))
 
     return reader
+
+
+def _holder_of_gradient(call: cst.Call) -> cst.BaseExpression | None:
+    """The parameter of whose gradient a method is called; ``None`` where it is called of anything else."""
+    receiver = _receiver(call)
+    while isinstance(receiver, cst.Attribute) and receiver.attr.value == "data":
+        receiver = receiver.value
+    is_gradient = isinstance(receiver, cst.Attribute) and receiver.attr.value in ("grad", "_grad")
+    return receiver.value if is_gradient and isinstance(receiver, cst.Attribute) else None
 
 
 _CLIPPING = ("clip_grad_norm_", "clip_grad_value_", "clip_grad_norm", "clip_grads_with_norm_")
 CLIPPING_WORDS = (*_CLIPPING, "clamp_", "clip_")
 """What a call that clips gradients can be spelled as."""
+
+
+def clips(model: "Model") -> Iterator[cst.Call]:
+    """The calls in a file that may clip gradients, to go by the text: no run need be followed for the others."""
+    for word in CLIPPING_WORDS:
+        for call in model.calls_by_word.get(word, ()):
+            if word in _CLIPPING or _holder_of_gradient(call) is not None:
+                yield call
 
 
 def _clip(frame: Frame, call: cst.Call) -> Seen | None:

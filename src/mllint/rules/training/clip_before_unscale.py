@@ -85,7 +85,7 @@ from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, insert_before
 from mllint.rule import Finding, Rule
 from mllint.semantic.events.steps import Event
-from mllint.semantic.flow import CLIPPING_WORDS
+from mllint.semantic.flow import clips
 from mllint.semantic.training.scaled_clips import can_be_unscaled_at, step_after_scaled_clip
 
 rule = Rule(
@@ -101,16 +101,15 @@ rule = Rule(
 @rule.on(cst.Module, mentions=("scaler", "Scaler"))
 def check(module: cst.Module, context: Context) -> Iterator[Finding]:
     """Report the calls that clip."""
-    for word in CLIPPING_WORDS:
-        for call in context.model.calls_by_word.get(word, ()):
-            step = step_after_scaled_clip(context.model, call)
-            if step is not None:
-                text = _unscaling(call, step, context)
-                yield Finding(
-                    call,
-                    help=None if text is None else f"write `{text}` before the gradients are clipped",
-                    fix=partial(_fix, call, step, text, context),
-                )
+    for call in clips(context.model):
+        step = step_after_scaled_clip(context.model, call)
+        if step is not None:
+            text = _unscaling(call, step, context)
+            yield Finding(
+                call,
+                help=None if text is None else f"write `{text}` before the gradients are clipped",
+                fix=partial(_fix, call, step, text, context),
+            )
 
 
 def _unscaling(clip: cst.Call, step: Event, context: Context) -> str | None:

@@ -74,7 +74,7 @@ from mllint.edits import NodeFix, delete_statement, insert_after, insert_before
 from mllint.rule import Finding, Rule
 from mllint.semantic.events.participants import goes_through_scaler
 from mllint.semantic.events.steps import Event
-from mllint.semantic.flow import CLIPPING_WORDS
+from mllint.semantic.flow import CLIPPING_WORDS, clips
 from mllint.semantic.training.clipping import When, misplaced_clip
 
 rule = Rule(
@@ -95,12 +95,11 @@ _MESSAGES: dict[When, str] = {
 @rule.on(cst.Module, mentions=CLIPPING_WORDS)
 def check(module: cst.Module, context: Context) -> Iterator[Finding]:
     """Report the calls that clip."""
-    for word in CLIPPING_WORDS:
-        for call in context.model.calls_by_word.get(word, ()):
-            misplaced = misplaced_clip(context.model, call)
-            if misplaced is not None:
-                when, event = misplaced
-                yield Finding(call, _MESSAGES[when], fix=partial(_fix, call, when, event, context))
+    for call in clips(context.model):
+        misplaced = misplaced_clip(context.model, call)
+        if misplaced is not None:
+            when, event = misplaced
+            yield Finding(call, _MESSAGES[when], fix=partial(_fix, call, when, event, context))
 
 
 def _fix(clip: cst.Call, when: When, event: Event, context: Context) -> NodeFix | None:
