@@ -18,7 +18,7 @@ from mllint.syntax.bare import NotBareError, bare_tree
 from mllint.syntax.parse import parse
 from mllint.syntax.shape import fingerprint
 from mllint.syntax.source import Source
-from mllint.syntax.walk import Tree, children
+from mllint.syntax.walk import Tree, children, subtree
 
 # Of these the two parsers make different numbers: adjacent strings are one, `else: if` is `elif`, a body on one line
 # or behind a semicolon looks like every other, and a bare `*` among parameters leaves no trace.
@@ -49,6 +49,14 @@ def test_both_parsers_make_the_same_nodes(path: Path) -> None:
     bare = bare_tree(text)
     assert bare.node_count > 20
     assert shape_of(bare) == shape_of(Tree(parse(Source(text, path.name))))
+
+
+def test_calls_are_found_wherever_they_stand() -> None:
+    tree = bare_tree(ONE_OF_EACH)
+    for node in subtree(tree.module):
+        calls = [item for item in subtree(node) if isinstance(item, cst.Call)]
+        assert list(map(id, tree.calls_in(node))) == list(map(id, calls))
+        assert tree.holds_call(node) == bool(calls)
 
 
 def test_types_and_parents_are_those_that_the_walk_finds() -> None:

@@ -176,6 +176,32 @@ class Tree:
                 found.setdefault(callee.value, []).append(call)
         return found
 
+    @cached_property
+    def _holding_calls(self) -> set[int]:
+        """The ids of the calls of the file, and of everything that one stands in."""
+        found: set[int] = set()
+        parents = self.parents
+        for call in self.by_type.get(cst.Call, ()):
+            node = call
+            while node is not None and id(node) not in found:
+                found.add(id(node))
+                node = parents.get(id(node))
+        return found
+
+    def holds_call(self, node: cst.CSTNode) -> bool:
+        """Whether a node of this tree is a call, or one stands in it."""
+        return id(node) in self._holding_calls
+
+    def calls_in(self, node: cst.CSTNode) -> Iterator[cst.Call]:
+        """The calls in a node of this tree, itself included, in document order."""
+        holding, pending = self._holding_calls, [node]
+        while pending:
+            current = pending.pop()
+            if id(current) in holding:
+                if current.__class__ is cst.Call:
+                    yield current
+                pending += reversed(children(current))
+
     def of_shape(self, node_type: type[cst.CSTNode], shape: Callable[[Any], bool] | None) -> list[Any]:
         """The nodes of a type of which a test of the node alone holds, in document order."""
         if shape is None:

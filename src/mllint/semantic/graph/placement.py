@@ -101,8 +101,7 @@ def _is_only_expressions(line: cst.CSTNode) -> bool:
 def _reads_clock(model: "Model", line: cst.CSTNode) -> bool:
     if not isinstance(line, cst.SimpleStatementLine):
         return False
-    calls = (node for node in subtree(line) if isinstance(node, cst.Call))
-    return any((model.qualified_name(call.func) or "").startswith(_CLOCKS) for call in calls)
+    return any((model.qualified_name(call.func) or "").startswith(_CLOCKS) for call in model.tree.calls_in(line))
 
 
 def _is_tried_out(model: "Model", statement: cst.BaseSmallStatement, body: cst.BaseSuite) -> bool:

@@ -169,12 +169,11 @@ def _called_of_what_is_given(info: ClassInfo) -> frozenset[str]:
     if not kept:
         return frozenset()
     return frozenset(
-        kept[node.func.attr.value]
-        for node in subtree(info.node.body)
-        if type(node) is cst.Call
-        and isinstance(node.func, cst.Attribute)
-        and node.func.attr.value in kept
-        and getattr(node.func.value, "value", None) == "self"
+        kept[call.func.attr.value]
+        for call in info.model.tree.calls_in(info.node.body)
+        if isinstance(call.func, cst.Attribute)
+        and call.func.attr.value in kept
+        and getattr(call.func.value, "value", None) == "self"
     )
 
 
@@ -231,8 +230,8 @@ def _constructing(info: ClassInfo) -> frozenset[str]:
     pending = ["__init__"]
     while pending:
         method = info.methods.get(pending.pop())
-        for node in subtree(method.node.body) if method is not None else ():
-            called = info.model.value(node.func) if isinstance(node, cst.Call) else None
+        for call in info.model.tree.calls_in(method.node.body) if method is not None else ():
+            called = info.model.value(call.func)
             if isinstance(called, Function) and _is_own(called, info) and called.definition.name not in names:
                 names.add(called.definition.name)
                 pending.append(called.definition.name)

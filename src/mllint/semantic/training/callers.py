@@ -9,7 +9,6 @@ import msgspec
 
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.values import Function
-from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -82,10 +81,9 @@ def _completing(function: FunctionInfo) -> tuple[ClassInfo, ...]:
     if owner is None or own is None or not function.model.tree.by_type.get(cst.ClassDef):
         return ()
     called = {
-        node.func.attr.value
-        for node in subtree(function.node.body)
-        if type(node) is cst.Call and isinstance(node.func, cst.Attribute)
-        if getattr(node.func.value, "value", None) == own
+        call.func.attr.value
+        for call in function.model.tree.calls_in(function.node.body)
+        if isinstance(call.func, cst.Attribute) and getattr(call.func.value, "value", None) == own
     }
     missing = {name for name in called if owner.method(name) is None}
     if not missing:

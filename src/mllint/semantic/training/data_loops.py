@@ -61,7 +61,7 @@ def _may_evaluate(model: "Model", node: cst.For) -> bool:
         return True
     # What a loader gives may also reach the model through an object that keeps it.
     return (is_spelled_as_loader(model, node.iter) or is_loader(model.value(node.iter))) and any(
-        may_be_model(model, item.func) for item in subtree(node.body) if type(item) is cst.Call
+        may_be_model(model, call.func) for call in model.tree.calls_in(node.body)
     )
 
 
@@ -74,9 +74,7 @@ def _fed(model: "Model", node: cst.For) -> Iterator[cst.Call]:
     if _counts(node.iter):
         counted, pending = _pieces(node)
         yield from (
-            item
-            for item in subtree(node.body)
-            if type(item) is cst.Call and any(_is_piece(arg.value, counted) for arg in item.args)
+            call for call in model.tree.calls_in(node.body) if any(_is_piece(arg.value, counted) for arg in call.args)
         )
     else:
         pending = names_in(node.target)
@@ -87,7 +85,7 @@ def _fed(model: "Model", node: cst.For) -> Iterator[cst.Call]:
             elif type(parent) is cst.Assign:
                 pending |= {name for target in parent.targets for name in names_in(target.target)}
     if "iter" in model.calls_by_word:
-        calls = (item for item in subtree(node.body) if type(item) is cst.Call)
+        calls = model.tree.calls_in(node.body)
         yield from (call for call in calls if any(_is_iterator(model, part) for part in _given_to(call)))
     seen: set[str] = set()
     while pending:

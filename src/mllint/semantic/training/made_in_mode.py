@@ -1,6 +1,5 @@
 """Whether what makes a module may switch its mode: its constructor, or a function of the project."""
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -58,13 +57,10 @@ def _may_switch(pending: list[FunctionInfo]) -> bool:
         if len(seen) == _MAX_MAKERS or _switches(function):
             return True
         seen.append(function)
-        called = (function.model.value(call.func) for call in _calls_in(function))
+        calls = function.model.tree.calls_in(function.node.body)
+        called = (function.model.value(call.func) for call in calls)
         pending += [value.definition for value in called if isinstance(value, Function)]
     return False
-
-
-def _calls_in(function: FunctionInfo) -> Iterator[cst.Call]:
-    return (item for item in subtree(function.node.body) if isinstance(item, cst.Call))
 
 
 def _switches(function: FunctionInfo) -> bool:

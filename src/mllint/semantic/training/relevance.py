@@ -30,10 +30,9 @@ def matters(function: FunctionInfo) -> bool:
 def calls_what_matters(function: FunctionInfo, instance_of: ClassInfo) -> bool:
     """Whether a method of a base class calls one that matters in the class of the object."""
     names = {
-        node.func.attr.value
-        for node in subtree(function.node.body)
-        if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute)
-        if getattr(node.func.value, "value", None) == function.self_name
+        call.func.attr.value
+        for call in function.model.tree.calls_in(function.node.body)
+        if isinstance(call.func, cst.Attribute) and getattr(call.func.value, "value", None) == function.self_name
     }
     methods = [instance_of.method(name) for name in sorted(names)]
     return any(method is not None and method is not function and matters(method) for method in methods)
@@ -110,9 +109,9 @@ def _own_words(function: FunctionInfo) -> frozenset[str]:
 
 def _called(function: FunctionInfo) -> Iterable[Function]:
     """The functions of the project that a function calls."""
-    for node in subtree(function.node.body):
-        if type(node) is cst.Call and not flow.is_about_data(function.model, node):
-            value = function.model.value(node.func)
+    for call in function.model.tree.calls_in(function.node.body):
+        if not flow.is_about_data(function.model, call):
+            value = function.model.value(call.func)
             if isinstance(value, Function):
                 yield value
 
@@ -134,14 +133,15 @@ def _calls_parts(method: FunctionInfo) -> bool:
     known = method.model.runs.passes
     if id(method.node) not in known:
         known[id(method.node)] = False  # until it is known: a method may call itself
-        known[id(method.node)] = any(_is_part_called(method, node) for node in subtree(method.node.body))
+        calls = method.model.tree.calls_in(method.node.body)
+        known[id(method.node)] = any(_is_part_called(method, call) for call in calls)
     return known[id(method.node)]
 
 
-def _is_part_called(method: FunctionInfo, node: cst.CSTNode) -> bool:
-    if type(node) is not cst.Call or flow.is_about_data(method.model, node):
+def _is_part_called(method: FunctionInfo, call: cst.Call) -> bool:
+    if flow.is_about_data(method.model, call):
         return False
-    value = method.model.value(node.func)
+    value = method.model.value(call.func)
     if isinstance(value, Function) and isinstance(value.receiver, Module):
         return value.definition.owner is not None and _calls_parts(value.definition)
     return isinstance(value, Module)

@@ -149,6 +149,8 @@ class _Unfolding:
 
     def _expression(self, node: cst.CSTNode, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
         """The events in an expression: what is evaluated first comes first."""
+        if not frame.model.tree.holds_call(node):
+            return []
         # A table, since a pattern that does not match costs a call into `abc`, and every expression comes by here.
         unfold_it = _EXPRESSIONS.get(type(node))
         if unfold_it is not None:

@@ -43,9 +43,7 @@ def computes_gradients(forward: Event) -> bool:
     """Whether the class of the module that is called asks for gradients itself: forces are those of an energy."""
     definition = _class_called(forward)
     classes = () if definition is None else definition.lineage
-    return any(
-        isinstance(part, cst.Call) and last_word(part.func) == "grad" for info in classes for part in subtree(info.node)
-    )
+    return any(last_word(call.func) == "grad" for info in classes for call in info.model.tree.calls_in(info.node))
 
 
 def may_compute_gradients(forward: Event) -> bool:
@@ -76,7 +74,7 @@ def wants_no_gradients(model: "Model", function: cst.FunctionDef) -> bool:
 
 def _called_functions(model: "Model", function: cst.FunctionDef) -> tuple[FunctionInfo, ...] | None:
     """The functions of the project that a function calls; ``None`` where one of them is there to be overridden."""
-    values = (model.value(part.func) for part in subtree(function.body) if isinstance(part, cst.Call))
+    values = (model.value(call.func) for call in model.tree.calls_in(function.body))
     called = tuple(value.definition for value in values if isinstance(value, Function))
     if any(info.is_left_open and not _acts(info) for info in called):
         return None
