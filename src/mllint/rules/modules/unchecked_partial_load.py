@@ -18,7 +18,7 @@ import torch
 from torch import nn
 
 model = nn.Linear(8, 2)
-model.load_state_dict(torch.load("network.pt"), strict=False)
+model.load_state_dict(torch.load("pretrained.pt"), strict=False)
 ```
 
 ## Use instead
@@ -28,7 +28,7 @@ import torch
 from torch import nn
 
 model = nn.Linear(8, 2)
-result = model.load_state_dict(torch.load("network.pt"), strict=False)
+result = model.load_state_dict(torch.load("pretrained.pt"), strict=False)
 if result.missing_keys or result.unexpected_keys:
     raise ValueError(f"the file does not fit: {result}")
 ```
@@ -48,9 +48,8 @@ those with a comment that speaks of it (`# the head is missing on purpose`), on 
 part.
 
 Loads from which a training starts, as a backbone takes over what fits of a classifier: of a module into itself where
-it is made, or into a part of its own beside others; and of a file that by the words of its path is `pretrained`
-(in paddle, where nothing says `strict=False`, only into a part of a module, or in a function that builds the module and
-gives it back).
+it is made, or into a part of its own beside others; and of a file that by the words of its path is `pretrained`, of a
+module into itself, into a part of any, or in a function that builds the module and gives it back.
 
 ## Fix safety
 

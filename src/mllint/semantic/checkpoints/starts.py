@@ -26,26 +26,26 @@ _PROBE = "layer1.0.conv.weight"
 def is_start(load: "Load") -> bool:
     """Whether a module takes over what fits of another network, as a backbone does of a classifier.
 
-    A module that loads into itself where it is made, or into a part of its own beside others; and where the words say
-    that the file is of another training, any. Paddle asks for no ``strict=False``, which says that something will not
-    fit: there only a part of a module, or one that a function builds and gives back.
+    A module that loads into itself where it is made, or into a part of its own beside others. Where the words say that
+    the file is of another training, also a module that loads into itself later, a part of any module, and one that a
+    function builds and gives back. The whole model of a training is none: whether its file was read shows nowhere else.
     """
     holder = load.receiver
     while isinstance(holder, cst.Attribute):
         holder = holder.value
     method = method_of_receiver(load.model, holder)
     owner = None if method is None else method.owner
-    if method is not None:
-        if owner is None or not isinstance(owner.instance(), Module):
-            # What a trainer holds is a whole model.
-            return load.method == "load_state_dict" and _says_pretrained(load)
+    steps = (dotted_path(load.receiver) or "").count(".")
+    if method is None:
+        is_one = steps > 0 or _is_built_here(load)
+    elif owner is None or not isinstance(owner.instance(), Module):
+        is_one = steps > 1  # what a trainer holds is a whole model
+    else:
         is_made = method in owner.members.reachable("__init__") - owner.members.reachable("forward")
-        if is_made and (holder is load.receiver or _has_other_parts(owner, load.receiver)):
+        if is_made and (steps == 0 or _has_other_parts(owner, load.receiver)):
             return True
-    if not _says_pretrained(load):
-        return False
-    is_said = load.method == "load_state_dict"
-    return is_said or method is not None or holder is not load.receiver or _is_built_here(load)
+        is_one = True
+    return is_one and _says_pretrained(load)
 
 
 def is_put_below(content: "Content | None") -> bool:
