@@ -22,6 +22,7 @@ import libcst as cst
 import msgspec
 
 from mllint.knowledge import lookup
+from mllint.semantic.events.given import truth
 from mllint.semantic.events.kinds import kind_of
 from mllint.semantic.events.owners import owner_of_parameters
 from mllint.semantic.events.steps import Kind
@@ -159,7 +160,8 @@ def read_statement(frame: Frame, statement: cst.CSTNode) -> Seen | None:
     if kind is cst.Assign and name in ("requires_grad", "stop_gradient", "trainable"):
         if isinstance(frame.value(target.value), Module):
             return None  # an attribute that no parameter of the module asks for
-        return Seen(Kind.FREEZE, owner_of_parameters(frame, target.value))
+        thaws = constant(statement.value) is (name != "stop_gradient")  # type: ignore[attr-defined]
+        return Seen(Kind.THAW if thaws else Kind.FREEZE, owner_of_parameters(frame, target.value))
     if kind is cst.Assign and name == "training":
         return Seen(Kind.SET_MODE, frame.thing(target.value))
     return None
@@ -324,7 +326,7 @@ def _mode(word: str) -> Reader:
         if given is not None:
             if given.keyword is not None and given.keyword.value != "mode":
                 return None
-            mode = constant(given.value)
+            mode = truth(frame, given.value)
             kind = Kind.TRAIN if mode is True else Kind.EVAL if mode is False else Kind.SET_MODE
         return Seen(kind, frame.thing(receiver), is_proven=isinstance(value, Module))
 
@@ -346,7 +348,8 @@ def _freeze(frame: Frame, call: cst.Call) -> Seen | None:
     made = receiver.func if isinstance(receiver, cst.Call) else None
     if isinstance(made, cst.Attribute) and made.attr.value in ("detach", "clone"):
         return None  # of a tensor
-    return None if receiver is None else Seen(Kind.FREEZE, frame.thing(receiver))
+    thaws = not call.args or constant(call.args[0].value) is True
+    return None if receiver is None else Seen(Kind.THAW if thaws else Kind.FREEZE, frame.thing(receiver))
 
 
 def _load(frame: Frame, call: cst.Call) -> Seen | None:

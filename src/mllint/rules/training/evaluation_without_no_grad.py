@@ -9,8 +9,9 @@ dataset of the loader was made for evaluation (`train=False`, `split="test"`); t
 data, or the function around the loop an evaluation, and the same model is trained in another loop; every output of the
 model is detached, or made a number, wherever the code reads it. A name alone is never enough. Of a function for both,
 `run(loader, train=False)`, the branches count that its caller chooses, and a loop over a few literals, `for phase in
-("train", "val")`, counts round by round. Data may also be taken in slices: `network(inputs[start:end])`. A method of
-the model that calls layers, `network.encode(x)`, is a forward pass as well.
+("train", "val")`, counts round by round. Data may also be taken in slices, `network(inputs[start:end])`, or one by
+one, `network(inputs[i])` in a loop over `range(len(inputs))`. A method of the model that calls layers,
+`network.encode(x)`, is a forward pass as well.
 
 ## Why is this bad?
 

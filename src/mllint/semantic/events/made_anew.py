@@ -17,3 +17,14 @@ def is_made_in(loop: Loop, event: Event, thing: Thing) -> bool:
         for item in root.scope.model.tree.ancestors(root.node)
         for holder in inside
     )
+
+
+def makes_anew(loop: Loop, thing: Thing) -> bool:
+    """Whether every round of a loop binds a thing to something new in its own body."""
+    return bool(thing.roots) and all(
+        isinstance(root, Binding)
+        and root.kind is BindingKind.ASSIGN
+        and root.scope.model is loop.frame.model
+        and any(item is loop.node for item in root.scope.model.tree.ancestors(root.node))
+        for root in thing.roots
+    )

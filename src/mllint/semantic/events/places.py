@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.knowledge import lookup
 from mllint.semantic.names.definitions import FunctionInfo
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by
@@ -59,6 +60,20 @@ def _stays_itself(binding: Binding) -> bool:
     while isinstance(value, cst.Call) and isinstance(value.func, cst.Attribute) and value.func.attr.value in SAME:
         value = value.func.value
     return not binding.path and isinstance(value, cst.Name) and value.value == binding.key
+
+
+def handed_through(model: "Model", node: cst.BaseExpression) -> cst.BaseExpression:
+    """What moves and wrappers hand through: ``net`` of ``DataParallel(net.cuda())``."""
+    while isinstance(node, cst.Call):
+        name = model.qualified_name(node.func)
+        wrapper = None if name is None else lookup.wrapper(name)
+        if isinstance(node.func, cst.Attribute) and node.func.attr.value in SAME:
+            node = node.func.value
+        elif wrapper is not None and not wrapper.copies and node.args:
+            node = node.args[0].value
+        else:
+            break
+    return node
 
 
 def bound_to_call(model: "Model", call: cst.Call, path: tuple[int, ...]) -> Binding | None:

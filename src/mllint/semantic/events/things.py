@@ -16,6 +16,7 @@ from mllint.semantic.events.places import (
     SAME,
     bound_to_call,
     handed_back,
+    handed_through,
     has_named_parts,
     is_nothing,
     place_in_returns,
@@ -283,10 +284,11 @@ class Frame(msgspec.Struct, eq=False):
             return None
         prefix = f"{function.self_name}."
         for key, bindings in scope.bindings.items():
-            value = None if len(bindings) != 1 else unpacked(bindings[0])
-            if not key.startswith(prefix) or not isinstance(value, cst.Name):
+            bound = None if len(bindings) != 1 or not key.startswith(prefix) else unpacked(bindings[0])
+            value = None if bound is None else handed_through(self.model, bound)
+            if not isinstance(value, cst.Name) or value.value != binding.key:
                 continue
-            if value.value == binding.key and scope.reaching(binding.key, value).bindings == (binding,):
+            if scope.reaching(binding.key, value).bindings == (binding,):
                 holder = frame.receiver or Thing(frozenset({function.owner}))
                 return holder.part(key.removeprefix(function.self_name))
         return None
@@ -393,16 +395,8 @@ class Frame(msgspec.Struct, eq=False):
     @staticmethod
     def _is_handed_on(binding: Binding) -> bool:
         """Whether an attribute is bound to what it is already: ``self.net = self.net.to(device)``, in a wrapper too."""
-        model, node = binding.scope.model, None if binding.path else binding.value
-        while isinstance(node, cst.Call):
-            name = model.qualified_name(node.func)
-            wrapper = None if name is None else lookup.wrapper(name)
-            if isinstance(node.func, cst.Attribute) and node.func.attr.value in SAME:
-                node = node.func.value
-            elif wrapper is not None and not wrapper.copies and node.args:
-                node = node.args[0].value
-            else:
-                return False
+        value = None if binding.path else binding.value
+        node = None if value is None else handed_through(binding.scope.model, value)
         return node is not None and dotted_path(node) == binding.key
 
     def _of_base(self, holder: Thing) -> "Frame | None":

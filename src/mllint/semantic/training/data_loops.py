@@ -74,7 +74,9 @@ def _fed(model: "Model", node: cst.For) -> Iterator[cst.Call]:
     if _counts(node.iter):
         counted, pending = _pieces(node)
         yield from (
-            call for call in model.tree.calls_in(node.body) if any(_is_piece(arg.value, counted) for arg in call.args)
+            call
+            for call in model.tree.calls_in(node.body)
+            if any(is_fed_piece(node, arg.value, counted) for arg in call.args)
         )
     else:
         pending = names_in(node.target)
@@ -194,9 +196,13 @@ def is_piecewise(node: cst.For) -> bool:
     return _counts(node.iter)
 
 
-def is_fed_piece(node: cst.For, part: cst.BaseExpression) -> bool:
-    """Whether a loop that counts takes the data piece by piece: ``inputs[start : start + size]``."""
-    return _counts(node.iter) and _is_piece(part, _pieces(node)[0])
+def is_fed_piece(node: cst.For, part: cst.BaseExpression, counted: set[str] | None = None) -> bool:
+    """Whether a loop that counts takes the data piece by piece, ``inputs[start : start + size]``, or all of it one by
+    one: ``inputs[i]`` in a loop over ``range(len(inputs))``.
+    """
+    if not _counts(node.iter):
+        return False
+    return _is_piece(part, _pieces(node)[0] if counted is None else counted) or _is_element(part, node)
 
 
 def _pieces(node: cst.For) -> tuple[set[str], set[str]]:
@@ -205,7 +211,7 @@ def _pieces(node: cst.For) -> tuple[set[str], set[str]]:
     for statement in subtree(node.body):
         if type(statement) is cst.Assign:
             bound = {name for target in statement.targets for name in names_in(target.target)}
-            if _is_piece(statement.value, counted):
+            if _is_piece(statement.value, counted) or _is_element(statement.value, node):
                 pieces |= bound
             elif counted & names_in(statement.value) and _is_arithmetic(statement.value):
                 counted |= bound
@@ -217,6 +223,43 @@ def _is_piece(node: cst.BaseExpression, counted: set[str]) -> bool:
     return any(
         type(item) is cst.Subscript and _is_slice_of_rows(item.slice[0].slice, counted) for item in subtree(node)
     )
+
+
+def _is_element(node: cst.BaseExpression, loop: cst.For) -> bool:
+    """Whether an expression has ``inputs[i]``, in a loop over the numbers of all its elements.
+
+    One step of a sequence is no data of its own: what is made of it goes into the next one, ``x = net(inputs[i] + x)``.
+    """
+    whole = _counted_whole(loop.iter)
+    if whole is None or not isinstance(loop.target, cst.Name) or not _has_element(node, loop.target, whole):
+        return False
+    return not any(
+        type(item) is cst.Assign
+        and _has_element(item.value, loop.target, whole)
+        and any(names_in(target.target) & names_in(item.value) for target in item.targets)
+        for item in subtree(loop.body)
+    )
+
+
+def _has_element(node: cst.BaseExpression, number: cst.Name, whole: str) -> bool:
+    return any(
+        type(item) is cst.Subscript
+        and isinstance(index := item.slice[0].slice, cst.Index)
+        and isinstance(index.value, cst.Name)
+        and index.value.value == number.value
+        and dotted_path(item.value) == whole
+        for item in subtree(node)
+    )
+
+
+def _counted_whole(iterable: cst.BaseExpression) -> str | None:
+    """What a loop counts the elements of: ``inputs`` of ``range(len(inputs))``."""
+    behind = run_over(iterable)
+    if not isinstance(behind, cst.Call) or len(behind.args) != 1:
+        return None
+    length = behind.args[0].value
+    is_length = isinstance(length, cst.Call) and dotted_path(length.func) == "len" and len(length.args) == 1
+    return dotted_path(length.args[0].value) if is_length else None  # type: ignore[attr-defined]
 
 
 def _is_slice_of_rows(index: cst.BaseSlice, counted: set[str]) -> bool:

@@ -28,7 +28,7 @@ from mllint.semantic.training.data_loops import (
 )
 from mllint.semantic.training.loaders import EVALUATION, role_of
 from mllint.semantic.training.made_in_mode import is_switched_by_maker, switches_itself
-from mllint.semantic.training.outputs import are_detached, comes_from
+from mllint.semantic.training.outputs import are_detached, comes_from, may_reach
 from mllint.semantic.training.runs import LoopRun, Run
 from mllint.semantic.training.training_modes import (
     EVAL,
@@ -61,6 +61,7 @@ if TYPE_CHECKING:
 
 _TRAINING = frozenset({
     Kind.BACKWARD, Kind.STEP, Kind.MINIMIZE, Kind.WRITE_GRADIENT, Kind.CLIP, Kind.SCALE, Kind.UNSCALE, Kind.FREEZE,
+    Kind.THAW,
 })  # fmt: skip
 
 
@@ -276,9 +277,7 @@ def _may_train_with(event: Event, found: _Round) -> bool:
     receiver = [call.func.value] if isinstance(call.func, cst.Attribute) else []
     given = [*receiver, *(arg.value for arg in call.args)]
     return any(
-        event.frame is not forward.frame
-        or any(item is forward.node for item in subtree(part))
-        or comes_from(event.frame, part, forward.node)
+        may_reach(event.frame, part, forward)
         for part in given
         if not hangs_on_nothing(event.frame.value(part))
         for forward in found.forwards
@@ -344,6 +343,7 @@ def _all_rounds(
 
 
 def _rounds(model: "Model", found: tuple[LoopRun, ...]) -> Iterator[_Round]:
+    trains = any(event.kind in _TRAINING for item in found for event in events(item.loop.body))
     for item in found:
         inside = list(events(item.loop.body))
         if any(event.kind in _TRAINING for event in inside) or not isinstance(item.loop.node, cst.For):
@@ -360,18 +360,19 @@ def _rounds(model: "Model", found: tuple[LoopRun, ...]) -> Iterator[_Round]:
         )
         found_round = _Round(item, tuple(event for event in forwards if not _is_part_of_another(event, forwards)))
         clears = any(event.kind is Kind.ZERO for event in inside)
-        if found_round.forwards and not (clears and _may_train_unseen(found_round)):
+        if found_round.forwards and not (clears and _may_train_unseen(found_round, trains=trains)):
             yield found_round
 
 
-def _may_train_unseen(found: _Round) -> bool:
+def _may_train_unseen(found: _Round, *, trains: bool) -> bool:
     """Whether gradients that are cleared in a loop may be computed there, by something that cannot be looked into.
 
-    They are not where nothing records a graph, or where the loop is the phase of one that trains in another.
+    They are not where nothing records a graph, or where the loop is the phase of one that trains in another: in
+    another round over literals, or (``trains``) in another run, as its caller chooses.
     """
     if all(records_graph(forward) is False for forward in found.forwards):
         return False
-    return not found.found.loop.frame.literals or _hands_on(found)
+    return not (found.found.loop.frame.literals or trains) or _hands_on(found)
 
 
 def _is_part_of_another(forward: Event, forwards: tuple[Event, ...]) -> bool:

@@ -1,5 +1,6 @@
 """What becomes of the output of a forward pass: whether anybody could want its graph."""
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -8,7 +9,7 @@ from mllint.semantic.events.steps import Event
 from mllint.semantic.events.things import Frame
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by, uses
-from mllint.syntax.walk import Tree, subtree
+from mllint.syntax.walk import Tree, children, subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -92,3 +93,54 @@ def comes_from(frame: Frame, expression: cst.CSTNode, source: cst.CSTNode) -> bo
                 if binding.value is not None:
                     pending.append(binding.value)
     return False
+
+
+def may_reach(frame: Frame, expression: cst.BaseExpression, forward: Event) -> bool:
+    """Whether an expression in some run may hold what a forward pass gives, handed on by those that called it.
+
+    A number that is taken of it holds nothing: ``log(loss.item())``.
+    """
+    places = dict(_places(forward))
+    seen: set[tuple[int, Binding]] = set()
+    pending: list[tuple[Frame, cst.CSTNode]] = [(frame, expression)]
+    while pending:
+        inner, part = pending.pop()
+        source = places.get(id(inner))
+        if source is not None:
+            if any(item is source for item in subtree(part)) or comes_from(inner, part, source):
+                return True
+            continue
+        for name in _uncut_names(part):
+            for binding in inner.model.reaching(name):
+                if (id(inner), binding) in seen:
+                    continue
+                seen.add((id(inner), binding))
+                given = inner.given(binding)
+                if given is None and binding.kind is BindingKind.PARAMETER:
+                    return True  # by whomever
+                if given is not None or binding.value is not None:
+                    pending.append(given or (inner, binding.value))  # type: ignore[arg-type]
+    return False
+
+
+def _places(forward: Event) -> Iterator[tuple[int, cst.CSTNode]]:
+    """Where a forward pass happens: in its own run, and in each of those that led to it, as the call that did."""
+    frame: Frame = forward.frame
+    node: cst.CSTNode = forward.node
+    while True:
+        yield id(frame), node
+        if frame.caller is None or frame.call is None:
+            return
+        node, frame = frame.call, frame.caller
+
+
+def _uncut_names(node: cst.CSTNode) -> Iterator[cst.Name]:
+    """The names in an expression but for those of which only a number, or a copy without a graph, is taken."""
+    pending = [node]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, cst.Call) and isinstance(item.func, cst.Attribute) and item.func.attr.value in _CUTTING:
+            continue
+        if isinstance(item, cst.Name):
+            yield item
+        pending += [item.value] if isinstance(item, cst.Attribute) else children(item)

@@ -33,8 +33,17 @@ class _Ends(Generic[StateT]):
 class Paths(Generic[StateT]):
     """The states in which a run may be at each event."""
 
-    def __init__(self, steps: Iterable[Step], start: StateT, advance: Callable[[StateT, Event], StateT]) -> None:
+    def __init__(
+        self,
+        steps: Iterable[Step],
+        start: StateT,
+        advance: Callable[[StateT, Event], StateT],
+        restarts: Callable[[Loop], bool] = lambda _: False,
+    ) -> None:
+        """``restarts`` says of which loops every round begins as the run does, whatever happened in the last one."""
         self._advance = advance
+        self._start = start
+        self._restarts = restarts
         self._at: dict[Event, set[StateT]] = {}
         self._passed: list[set[StateT]] = []
         """For each ``try`` that is being followed, every state in which it has been."""
@@ -79,11 +88,12 @@ class Paths(Generic[StateT]):
                 return self._attempt(step, states)
 
     def _loop(self, loop: Loop, states: frozenset[StateT]) -> _Ends[StateT]:
-        entering, nothing = states, frozenset[StateT]()
+        restarts, nothing = self._restarts(loop), frozenset[StateT]()
+        entering = frozenset({self._start}) if restarts else states
         for _ in range(_MAX_ROUNDS):
             body = self._sequence(loop.body, entering)
             round_end = body.next | body.left.get("continue", nothing)
-            if round_end <= entering:
+            if restarts or round_end <= entering:
                 break
             entering |= round_end
         # A loop over data is taken to run: that there may be none says nothing about what it does.

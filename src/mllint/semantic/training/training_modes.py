@@ -5,7 +5,7 @@ from functools import partial
 import libcst as cst
 
 from mllint.semantic.events.given import truth
-from mllint.semantic.events.made_anew import is_made_in
+from mllint.semantic.events.made_anew import is_made_in, makes_anew
 from mllint.semantic.events.owners import makers_of, modules_of_optimizer
 from mllint.semantic.events.steps import Event, Helper, Kind, Loop, events
 from mllint.semantic.events.things import Frame, Thing
@@ -61,7 +61,7 @@ def _paths(run: Run, module: Thing) -> Paths[str]:
             return TRAINED
         return state
 
-    return Paths(run.steps, FRESH, advance)
+    return Paths(run.steps, FRESH, advance, partial(makes_anew, thing=module))
 
 
 def is_call_of(event: Event, module: Thing) -> bool:

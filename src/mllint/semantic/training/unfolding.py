@@ -168,6 +168,10 @@ class _Unfolding:
         return [*steps, *self._call(node, frame, around)]
 
     def _conditional(self, node: cst.IfExp, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
+        chosen = truth(frame, node.test)
+        if chosen is not None:
+            steps = self._expression(node.test, frame, around)
+            return [*steps, *self._expression(node.body if chosen else node.orelse, frame, around)]
         branches = Branches(node, frame)
         branches.arms = (
             self._expression(node.body, frame, (*around, Around(branches, 0))),
