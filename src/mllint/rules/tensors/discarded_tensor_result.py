@@ -31,11 +31,11 @@ images = images.to("cuda")
 
 Modules, optimizers, and everything that is not known to be a tensor, unless the method exists on tensors alone
 (`masked_fill`, `unsqueeze`), or it is given another shape by its own (`x.view(x.shape[0], -1)`). Calls with `out=` or
-`inplace=True`. `x.to(device)` where `x` was made on that `device`, or by a module that was moved there. Tensors that
-are made in the same statement (`torch.zeros(1).cuda()` starts CUDA). Statements that are timed, between two readings of
-the clock, or there to raise: under `pytest.raises`, alone in a `try`, in a test also in an `if` there, a module that a
-test compiles with `torch.jit.script`, a function that is the last a test calls, a call that is written once more below,
-where its result is used.
+`inplace=True`. `x.to(device)` where `x` was made on that `device`, is there by `x = x.to(device)`, or was made by a
+module that was moved there. Tensors that are made in the same statement (`torch.zeros(1).cuda()` starts CUDA).
+Statements that are timed, between two readings of the clock, or there to raise: under `pytest.raises`, alone in a
+`try`, in a test also in an `if` there, a module that a test compiles with `torch.jit.script`, a function that is the
+last a test calls, a call that is written once more below, where its result is used.
 
 A thing that is a tensor on one of the ways that lead to the statement is reported, unless on another it is known to be
 something that such a method changes: a module, for `sort()` a list. (An `embedding: Tensor | None = None` that was made

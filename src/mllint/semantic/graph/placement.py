@@ -306,7 +306,7 @@ def _is_within(model: "Model", node: cst.CSTNode, holder: cst.CSTNode) -> bool:
 def is_made_there(model: "Model", call: cst.Call) -> bool:
     """Whether ``x.to(device)`` moves what was made on that very device.
 
-    ``x = zeros(3, device=device)``, or ``x = network(y)`` behind ``network.to(device)``.
+    ``x = zeros(3, device=device)``, ``x = x.to(device)``, or ``x = network(y)`` behind ``network.to(device)``.
     """
     if not isinstance(call.func, cst.Attribute) or call.func.attr.value not in ("to", "cuda") or len(call.args) > 1:
         return False
@@ -317,6 +317,8 @@ def is_made_there(model: "Model", call: cst.Call) -> bool:
 def _is_computed_there(model: "Model", value: cst.BaseExpression, move: cst.Call) -> bool:
     device = dotted_path(move.args[0].value) if move.args else None
     if device is not None and any(_is_given_device(part, device) for part in subtree(value)):
+        return True
+    if isinstance(value, cst.Call) and isinstance(value.func, cst.Attribute) and _names_same_place(value, move):
         return True
     path = dotted_path(value.func) if isinstance(value, cst.Call) else None
     if path is None or not isinstance(value, cst.Call):
