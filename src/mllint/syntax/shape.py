@@ -140,6 +140,12 @@ def is_call(statement: cst.Expr) -> bool:
     return statement.value.__class__ is cst.Call
 
 
+def gives_to_method(statement: cst.Expr) -> bool:
+    """Whether a statement calls a method and gives it something: ``meter.update(loss)``."""
+    call = statement.value
+    return call.__class__ is cst.Call and call.func.__class__ is cst.Attribute and bool(call.args)
+
+
 def may_discard(statement: cst.Expr) -> bool:
     """Whether ``discarded_calls`` of the statement's expression may give any."""
     return statement.value.__class__ in _MAY_DISCARD

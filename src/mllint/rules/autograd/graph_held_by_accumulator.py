@@ -85,7 +85,7 @@ from mllint.semantic.graph.additions import appended, augmented
 from mllint.semantic.graph.held_graphs import holds_graph, is_second_hand, spent_entry
 from mllint.semantic.graph.meters import fed
 from mllint.semantic.values import Tensor
-from mllint.syntax.shape import adds
+from mllint.syntax.shape import adds, gives_to_method
 
 rule = Rule(
     code="ML201",
@@ -113,12 +113,27 @@ def check_list(call: cst.Call, context: Context) -> Iterator[Finding]:
         yield from _finding(call, accumulator, context)
 
 
-@rule.on_method("update", "add", "push", "record", "accumulate", "log", "put")
-def check_meter(call: cst.Call, context: Context) -> Iterator[Finding]:
+@rule.on(cst.Expr, shape=gives_to_method)
+def check_meter(statement: cst.Expr, context: Context) -> Iterator[Finding]:
     """Report ``meter.update(loss)`` where the project's own class adds up what it is given."""
-    meter = fed(context.model, call)
-    if meter is not None:
-        yield from _finding(call, meter, context)
+    call = statement.value
+    meters = fed(context.model, call) if isinstance(call, cst.Call) else ()
+    found = [finding for meter in meters for finding in _finding(call, meter, context)]
+    if len(found) > 1 and all(finding.fix is not None for finding in found):
+        yield _together(found)
+    else:
+        yield from found[:1]
+
+
+def _together(found: list[Finding]) -> Finding:
+    """One finding for all that a statement gives to a meter: what mends one alone would leave the others."""
+    first = found[0]
+    fixes = [fix for finding in found if finding.fix is not None and (fix := finding.fix()) is not None]
+    helps = [str(finding.help) for finding in found]
+    text = " and ".join((helps[0], *(item.removeprefix("write ") for item in helps[1:])))
+    trust = max((fix.applicability for fix in fixes), key=lambda item: item is Applicability.UNSAFE)
+    fix = NodeFix(fixes[0].message, tuple(edit for item in fixes for edit in item.edits), trust)
+    return Finding(first.node, first.message, text, fix=lambda: fix)
 
 
 def _finding(node: cst.CSTNode, accumulator: Accumulator, context: Context) -> Iterator[Finding]:

@@ -1,5 +1,6 @@
 """Objects of the project that add up what a method of theirs is given: meters, histories, loggers."""
 
+from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -46,21 +47,20 @@ class Meter(Accumulator):
         )
 
 
-def fed(model: "Model", call: cst.Call) -> Meter | None:
-    """The accumulation that the statement ``meter.update(x)`` in a loop is; ``None`` for every other call."""
+def fed(model: "Model", call: cst.Call) -> Iterator[Meter]:
+    """The accumulations that the statement ``meter.update(x)`` in a loop may be: one for each thing that it gives."""
     if not isinstance(call.func, cst.Attribute) or has_star_arguments(call):
-        return None
+        return
     loop = _loop(model, call)
     callee = model.value(call.func) if loop is not None and dotted_path(call.func.value) is not None else None
     if loop is None or not isinstance(callee, Function) or not isinstance(callee.receiver, Instance):
-        return None
+        return
     info = callee.definition
     for position, parameter in enumerate(info.parameters[1:]):
         given = argument(call, position, parameter.name.value)
         total = None if given is None else _total(info, parameter.name.value)
         if given is not None and total is not None:
-            return Meter(model, call, call.func.value, given.value, loop, (callee.receiver.definition, total))
-    return None
+            yield Meter(model, call, call.func.value, given.value, loop, (callee.receiver.definition, total))
 
 
 def _loop(model: "Model", call: cst.Call) -> cst.For | cst.While | None:
@@ -105,6 +105,8 @@ def _is_in(model: "Model", call: cst.Call, owner: "ClassInfo") -> bool:
 
 
 def _is_parameter(model: "Model", node: cst.BaseExpression, parameter: str) -> bool:
-    """Whether a name stands for what the parameter was given, and nothing else."""
+    """Whether a name, or an attribute that the method has just set, stands for what the parameter was given."""
     bindings = model.reaching(node)
+    if len(bindings) == 1 and bindings[0].kind is BindingKind.ASSIGN and isinstance(bindings[0].value, cst.Name):
+        return not bindings[0].path and _is_parameter(model, bindings[0].value, parameter)
     return dotted_path(node) == parameter and [item.kind for item in bindings] == [BindingKind.PARAMETER]
