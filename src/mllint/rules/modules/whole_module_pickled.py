@@ -39,7 +39,9 @@ beside one that saves a `state_dict()`: there somebody chooses. Modules into whi
 
 ## Fix safety
 
-Unsafe: `.state_dict()` is added. The code that reads the file has to make the module and load the state into it.
+Unsafe: `.state_dict()` is added. The code that reads the file has to make the module and load the state into it. No fix
+is offered where the same file reads a module back under that name, nor for one of several things that a function of the
+project saves.
 
 ## References
 
@@ -58,6 +60,7 @@ from mllint.edits import NodeFix, append_trailer
 from mllint.knowledge import lookup
 from mllint.rule import Finding, Rule
 from mllint.semantic.checkpoints import saving
+from mllint.semantic.checkpoints.loads import is_read_back
 from mllint.semantic.names.conditions import is_in_another_branch
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.values import Loaded, Module, Object
@@ -97,7 +100,8 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
         is_copy = bool(part.keys) and _is_copied(part.place, context)
         is_choice = value.framework != "paddle" and _is_chosen(call, context)
         if not (_is_deliberate(context) or is_copy or is_choice or _is_rebuilt(call, context)):
-            yield _finding(part.place, value)
+            is_mendable = saving.saves_one(context.model, call) and not is_read_back(context.model, part.place)
+            yield _finding(part.place, value, is_mendable=is_mendable)
 
 
 def _or_loaded(node: cst.BaseExpression, context: Context) -> Module | None:
@@ -174,7 +178,7 @@ def _is_copied(node: cst.BaseExpression, context: Context) -> bool:
     return False
 
 
-def _finding(node: cst.BaseExpression, value: Module | Object) -> Finding:
+def _finding(node: cst.BaseExpression, value: Module | Object, *, is_mendable: bool) -> Finding:
     path = dotted_path(node)
     shown = path if path is not None and len(path) <= _LONGEST_NAME else None
     kind = "module" if isinstance(value, Module) else value.kind
@@ -189,5 +193,7 @@ def _finding(node: cst.BaseExpression, value: Module | Object) -> Finding:
         node,
         message,
         f"save `{path or kind}{trailer}`",
-        fix=lambda: NodeFix("save the state", append_trailer(node, trailer), Applicability.UNSAFE),
+        fix=(lambda: NodeFix("save the state", append_trailer(node, trailer), Applicability.UNSAFE))
+        if is_mendable
+        else None,
     )

@@ -72,6 +72,7 @@ from mllint.rule import Finding, Rule
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.flow import optimizer_of
 from mllint.semantic.training.zeroing import accumulates_without_end
+from mllint.semantic.values import Object
 
 _FURTHER_OUT = "the gradients are cleared outside of the loop: every step uses the sum of its rounds"
 
@@ -92,7 +93,9 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     if clearing is None or is_test_code(context.model):
         return
     optimizer = optimizer_of(context.model, call)
-    method = "clear_grad" if context.model.framework == "paddle" else "zero_grad"
+    method = "zero_grad"
+    if context.model.framework == "paddle":
+        method = "clear_gradients" if _is_of_fluid(optimizer, context) else "clear_grad"
     text = None if optimizer is None else f"{context.text(optimizer)}.{method}()"
     yield Finding(
         call,
@@ -100,6 +103,14 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
         help=None if text is None else f"write `{text}` before `backward()`, in every round",
         fix=lambda: _fix(call, text, context),
     )
+
+
+def _is_of_fluid(optimizer: cst.BaseExpression | None, context: Context) -> bool:
+    """Whether an optimizer is one of before Paddle 2.0, whose method has another name."""
+    value = None if optimizer is None else context.value(optimizer)
+    made = value.call if isinstance(value, Object) else None
+    name = None if made is None else context.qualified_name(made.func)
+    return "fluid" in name if name is not None else "fluid" in context.model.names_by_word
 
 
 def _fix(call: cst.Call, text: str | None, context: Context) -> NodeFix | None:

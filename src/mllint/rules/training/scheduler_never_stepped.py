@@ -66,6 +66,7 @@ import libcst as cst
 from mllint.context import Context
 from mllint.rule import Finding, Rule
 from mllint.semantic.training.schedulers import never_stepped
+from mllint.syntax.shape import last_word
 
 rule = Rule(
     code="ML309",
@@ -75,6 +76,8 @@ rule = Rule(
     since="0.1.0",
 )
 
+_OF_METRICS = ("ReduceLROnPlateau", "ReduceOnPlateau")
+"""Schedulers whose step is told how good the model is: in PyTorch, and in Paddle."""
 _LONGEST_NAME = 30
 # What the name of every scheduler, or of the module that it is imported from, has in it.
 _WORDS = ("schedule", "optimizer.lr", "SWALR", "Decay", "CyclicLR", "OneCycleLR", "LinearLR", "Warm", "ReduceOnPlateau")
@@ -90,5 +93,7 @@ def check(module: cst.Module, context: Context) -> Iterator[Finding]:
             yield Finding(
                 found.call,
                 f"`{found.key}` is never stepped: it changes no learning rate",
-                f"call `{found.key}.step()`, after the optimizer's",
+                f"call `{found.key}.step(metric)` after every evaluation"
+                if last_word(found.call.func) in _OF_METRICS
+                else f"call `{found.key}.step()`, after the optimizer's",
             )

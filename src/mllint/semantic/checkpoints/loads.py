@@ -15,7 +15,7 @@ from mllint.semantic.checkpoints.tracing import LOADING_METHODS, Tracer, read_pa
 from mllint.semantic.construction.state_keys import KeySet
 from mllint.semantic.modules.module_keys import ANYTHING, module_keys
 from mllint.semantic.values import ClassObject, File, Framework, Function, Instance, Module, Object, Symbol, Value
-from mllint.syntax.shape import argument, constant, dotted_path
+from mllint.syntax.shape import argument, constant, dotted_path, last_word
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -132,3 +132,22 @@ def _strictness(call: cst.Call, method: str) -> bool | None:
 
 def _is_super(node: cst.BaseExpression) -> bool:
     return isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.func.value == "super"
+
+
+def is_read_back(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether the file gives the name of something to what it reads: ``model = torch.load(path)``.
+
+    Not where the state is loaded at once, ``load_state_dict(torch.load(path))``, or a part is taken.
+    """
+    name = last_word(node)
+    for call in model.calls_by_word.get("load", ()):
+        parent = model.tree.parent(call)
+        if isinstance(parent, (cst.Arg, cst.Subscript)) or model.qualified_name(call.func) not in (
+            "torch.load",
+            "paddle.load",
+        ):
+            continue
+        assigned = next((item for item in model.tree.ancestors(call) if isinstance(item, cst.Assign)), None)
+        if assigned is not None and any(last_word(target.target) == name for target in assigned.targets):
+            return True
+    return False

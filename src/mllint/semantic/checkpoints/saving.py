@@ -13,6 +13,7 @@ from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import uses
 from mllint.semantic.values import Function, Symbol
 from mllint.syntax.shape import argument, has_star_arguments, last_word, string_literal, subscript_index
+from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -161,3 +162,12 @@ def _items_set(model: "Model", binding: Binding) -> Iterator[tuple[str | None, c
         statement = None if target is None else model.tree.parent(target)
         if isinstance(target, cst.AssignTarget) and isinstance(statement, cst.Assign):
             yield string_literal(subscript_index(item)), statement.value
+
+
+def saves_one(model: "Model", call: cst.Call) -> bool:
+    """Whether a call saves, or calls a function of the project that saves one thing only."""
+    called = model.value(call.func)
+    if not isinstance(called, Function):
+        return True
+    inside = (item for item in subtree(called.definition.node.body) if isinstance(item, cst.Call))
+    return sum(called.definition.model.qualified_name(item.func) in _SAVERS for item in inside) == 1
