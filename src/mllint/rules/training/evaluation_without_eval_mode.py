@@ -93,8 +93,13 @@ from mllint.edits import NodeFix, insert_after, insert_before
 from mllint.rule import Finding, Rule
 from mllint.semantic.training.data_loops import may_evaluate
 from mllint.semantic.training.evaluation import evaluated_module, evaluates_in_training_mode, trains_too
-from mllint.semantic.training.inferences import LOADS, inferences
-from mllint.semantic.training.single_evaluations import OFF, single_evaluations
+from mllint.semantic.training.inferences import LOADS, inferences, inferences_elsewhere_loaded
+from mllint.semantic.training.single_evaluations import (
+    OFF,
+    evaluations_with_graph,
+    single_evaluations,
+    switches_gradients_off,
+)
 
 _HELP_LOADED = "call `eval()` of the model when its weights are loaded"
 _HELP = "call `eval()` of the model before it, and `train()` before the training goes on"
@@ -116,19 +121,22 @@ def check(loop: cst.For, context: Context) -> Iterator[Finding]:
         yield Finding(loop, fix=lambda: _fix(loop, context))
 
 
-@rule.on(cst.With, mentions=OFF)
-def check_block(block: cst.With, context: Context) -> Iterator[Finding]:
-    """Report the forward passes of all the data at once."""
+@rule.on(cst.With, cst.FunctionDef, mentions=OFF)
+def check_block(block: cst.With | cst.FunctionDef, context: Context) -> Iterator[Finding]:
+    """Report the forward passes of all the data at once, in a block or a function without gradients."""
+    if not switches_gradients_off(block):
+        return
     for call in single_evaluations(context.model, block):
         yield Finding(call, help=_HELP)
+    for call in inferences_elsewhere_loaded(context.model, block.body):
+        yield Finding(call, help=_HELP_LOADED)
 
 
-@rule.on(cst.FunctionDef, mentions=OFF)
-def check_function(function: cst.FunctionDef, context: Context) -> Iterator[Finding]:
-    """Report those in a function that is decorated."""
-    if function.decorators:
-        for call in single_evaluations(context.model, function):
-            yield Finding(call, help=_HELP)
+@rule.on(cst.FunctionDef)
+def check_evaluation(function: cst.FunctionDef, context: Context) -> Iterator[Finding]:
+    """Report those in a function that is called an evaluation."""
+    for call in evaluations_with_graph(context.model, function):
+        yield Finding(call, help=_HELP)
 
 
 @rule.on_method(*LOADS)

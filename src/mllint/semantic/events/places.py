@@ -30,12 +30,19 @@ def place_in_returns(function: FunctionInfo, binding: Binding) -> tuple[int, ...
         if value is None or (isinstance(value, cst.Name) and value.value == "None"):
             continue
         parts = value.elements if isinstance(value, cst.Tuple) else ()
-        places = [((), value), *(((index,), part.value) for index, part in enumerate(parts))]
+        places = [((), as_itself(value)), *(((index,), as_itself(part.value)) for index, part in enumerate(parts))]
         here = [path for path, node in places if isinstance(node, cst.Name) and node.value == binding.key]
         if len(here) != 1:
             return None
         found.add(here[0])
     return found.pop() if len(found) == 1 else None
+
+
+def as_itself(node: cst.BaseExpression) -> cst.BaseExpression:
+    """What methods that give the very object are called on: ``net`` of ``net.to(device)``."""
+    while isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value in SAME:
+        node = node.func.value
+    return node
 
 
 def handed_back(function: FunctionInfo) -> tuple[int | None, str] | None:
@@ -56,9 +63,7 @@ def _stays_itself(binding: Binding) -> bool:
     """Whether a binding gives a name to what has it already: a parameter, ``net = net.to(device)``."""
     if binding.kind is BindingKind.PARAMETER:
         return True
-    value = binding.value
-    while isinstance(value, cst.Call) and isinstance(value.func, cst.Attribute) and value.func.attr.value in SAME:
-        value = value.func.value
+    value = None if binding.value is None else as_itself(binding.value)
     return not binding.path and isinstance(value, cst.Name) and value.value == binding.key
 
 

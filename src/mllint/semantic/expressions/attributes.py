@@ -136,7 +136,10 @@ def _of_module(value: Module, name: str) -> Value | None:
         if any(True for _ in value.definition.assignments(name)):
             return None
     if value.others:
-        return reduce(join, (_of_module(other, name) for other in value.others))
+        found_of_each = [_of_module(other, name) for other in value.others]
+        if all(isinstance(found, Method) for found in found_of_each):
+            return Method(value, name)  # of the library's class: each has the same
+        return reduce(join, found_of_each)
     if value.name is not None and name in ("weight", "bias"):
         leaf = value.call is not None and not any(
             arg.keyword is not None and arg.keyword.value.endswith("_attr") for arg in value.call.args

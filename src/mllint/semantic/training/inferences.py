@@ -16,7 +16,7 @@ from mllint.semantic.events.things import Thing
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.names.definitions import ClassInfo
 from mllint.semantic.names.scopes import Binding
-from mllint.semantic.training.data_loops import names_in
+from mllint.semantic.training.data_loops import may_be_model, names_in
 from mllint.semantic.training.evaluation import as_given, evaluates_in_training_mode, loop_over_data
 from mllint.semantic.training.made_in_mode import is_switched_by_maker, switches_itself
 from mllint.semantic.training.runs import Occurrence, Run
@@ -43,6 +43,7 @@ _TRAINING = frozenset({
     Kind.SCHEDULE,
 })  # fmt: skip
 _BINDING = frozenset({cst.AssignTarget, cst.AnnAssign, cst.AugAssign, cst.For, cst.CompFor})
+_WORDS = GRADIENT_WORDS - {"volatile"}
 _SWITCHING = ("eval", "train", "backward", "minimize")
 _MADE_UP = ("rand", "zeros", "ones", "empty", "full")
 
@@ -74,6 +75,24 @@ def inferences(model: "Model", load: cst.Call) -> Iterator[cst.Call]:
         node = next(_calls_of_kept(model, thing), None)
         if node is not None and not found:
             yield node
+
+
+def inferences_elsewhere_loaded(model: "Model", body: cst.CSTNode) -> Iterator[cst.Call]:
+    """The first forward pass, in some code, of each module that infers in training mode, loaded in another file."""
+    if is_test_code(model):
+        return
+    found: set[Thing] = set()
+    for call in (item for item in subtree(body) if isinstance(item, cst.Call) and may_be_model(model, item.func)):
+        occurrences = model.runs.at(call)
+        things = {item.event.thing for item in occurrences}
+        if len(things) == 1 and not things & found and all(_is_loaded_elsewhere(item, model) for item in occurrences):
+            found |= {thing for thing in things if thing is not None}
+            yield call
+
+
+def _is_loaded_elsewhere(occurrence: Occurrence, model: "Model") -> bool:
+    load = _load_before(occurrence.run, occurrence.event)
+    return load is not None and load.frame.model is not model and infers_in_training_mode(occurrence)
 
 
 def _is_at_the_beginning(run: Run) -> bool:
@@ -121,7 +140,7 @@ def _is_never_switched(model: "Model", name: str) -> bool:
     others: list[Model | None] = []
     if model.project is not None:
         others += [model.neighbour(path) for path in model.project.importers(Path(model.source.path), name)]
-    if any(word in model.names_by_word for word in GRADIENT_WORDS):
+    if any(word in model.names_by_word for word in _WORDS):
         return False
     return all(
         item is not None and not any(word in item.calls_by_word for word in _SWITCHING) for item in (model, *others)
@@ -184,12 +203,12 @@ def _wants_gradients(run: Run, forward: Event) -> bool:
     """Whether something may be done with the gradients of a forward pass."""
     function = forward.frame.function
     if records_graph(forward) is False:
-        return function is not None and says_gradients(function.node.body, GRADIENT_WORDS - {"set_grad_enabled"})
+        return function is not None and says_gradients(function.node.body, _WORDS - {"set_grad_enabled"})
     if run.frame.function is not None:
         return True  # who calls it may train
     running = {item for event in run.events for item in event.frame.running()}
     own = (item for item in run.frame.model.tree.module.body if not isinstance(item, (cst.FunctionDef, cst.ClassDef)))
-    return any(map(says_gradients, own)) or any(says_gradients(item.node.body) for item in running)
+    return any(says_gradients(item, _WORDS) for item in (*own, *(item.node.body for item in running)))
 
 
 def _is_sampled(forward: Event) -> bool:

@@ -5,13 +5,14 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.semantic.events.steps import Kind
-from mllint.semantic.training.data_loops import is_named_evaluation, may_be_model, names_in
+from mllint.semantic.events.steps import Event, Kind
+from mllint.semantic.training.data_loops import bound_by, is_named_evaluation, may_be_model, names_in
 from mllint.semantic.training.evaluation import (
+    as_given,
     is_put_to_training,
     loop_over_data,
 )
-from mllint.semantic.training.runs import Occurrence
+from mllint.semantic.training.runs import Occurrence, Run
 from mllint.semantic.training.training_modes import (
     TRAINED,
     is_as_loaded,
@@ -19,6 +20,7 @@ from mllint.semantic.training.training_modes import (
     mode_matters,
     modes_before,
     records_graph,
+    training_forwards,
 )
 from mllint.semantic.training.wanted_gradients import says_gradients
 from mllint.syntax.shape import dotted_path
@@ -35,8 +37,6 @@ _OF_THEIR_OWN = frozenset({cst.For, cst.While, cst.FunctionDef, cst.ClassDef, cs
 
 def single_evaluations(model: "Model", node: cst.With | cst.FunctionDef) -> Iterator[cst.Call]:
     """The forward passes right in a block without gradients that surely evaluate a model in training mode."""
-    if not _is_without_gradients(node):
-        return
     name = _function_name(model, node)
     calls = [call for call in _calls_in(node) if _may_evaluate(call, name)]
     if not calls or says_gradients(node.body):
@@ -45,6 +45,36 @@ def single_evaluations(model: "Model", node: cst.With | cst.FunctionDef) -> Iter
         occurrences = model.runs.at(call) if may_be_model(model, call.func) else ()
         if occurrences and all(_is_in_training_mode(item, call) for item in occurrences):
             yield call
+
+
+def evaluations_with_graph(model: "Model", function: cst.FunctionDef) -> Iterator[cst.Call]:
+    """The forward passes right in a function called an evaluation that records a graph, but trains nothing with it."""
+    name = function.name.value
+    if not is_named_evaluation(name) or name.startswith("test_") or says_gradients(function.body):
+        return
+    for call in _calls_in(function):
+        occurrences = model.runs.at(call) if may_be_model(model, call.func) else ()
+        if occurrences and all(_is_kept_from_training(item) for item in occurrences):
+            yield call
+
+
+def _is_kept_from_training(occurrence: Occurrence) -> bool:
+    run, forward = occurrence.run, occurrence.event
+    if forward in training_forwards(run) or forward.frame.caller is None or not forward.loops:
+        return False
+    return _is_of_trained(run, forward)
+
+
+def _is_given_round(forward: Event) -> bool:
+    """Whether a forward pass is given what a loop around it runs over: a batch."""
+    args = forward.node.args if isinstance(forward.node, cst.Call) else ()
+    return any(
+        bound_by(loop.node) & names_in(part)
+        for loop in forward.loops
+        if isinstance(loop.node, cst.For)
+        for arg in args
+        for part in as_given(forward.frame, arg.value, loop.frame)
+    )
 
 
 def _function_name(model: "Model", node: cst.With | cst.FunctionDef) -> str:
@@ -62,7 +92,7 @@ def _is_given_test_data(call: cst.Call) -> bool:
     return any(is_named_evaluation(name) for arg in call.args for name in names_in(arg))
 
 
-def _is_without_gradients(node: cst.With | cst.FunctionDef) -> bool:
+def switches_gradients_off(node: cst.With | cst.FunctionDef) -> bool:
     """Whether a block is one of ``with no_grad():``, or a function is decorated so, to go by the words."""
     makers: list[cst.BaseExpression]
     if isinstance(node, cst.With):
@@ -79,7 +109,7 @@ def _calls_in(node: cst.With | cst.FunctionDef) -> Iterator[cst.Call]:
     while pending:
         item = pending.pop(0)
         kind = type(item)
-        if kind in _OF_THEIR_OWN or (kind is cst.With and _is_without_gradients(item)):  # type: ignore[arg-type]
+        if kind in _OF_THEIR_OWN or (kind is cst.With and switches_gradients_off(item)):  # type: ignore[arg-type]
             continue
         if kind is cst.Call:
             yield item  # type: ignore[misc]
@@ -88,16 +118,18 @@ def _calls_in(node: cst.With | cst.FunctionDef) -> Iterator[cst.Call]:
 
 def _is_in_training_mode(occurrence: Occurrence, call: cst.Call) -> bool:
     run, forward = occurrence.run, occurrence.event
-    module = forward.thing
-    loop = loop_over_data(forward)
-    if forward.kind is not Kind.FORWARD or module is None or run.is_cut or (loop and loop.frame is forward.frame):
+    name = "" if forward.frame.function is None else forward.frame.function.name
+    is_evaluation = _is_given_test_data(call) or is_named_evaluation(name)
+    return is_evaluation and records_graph(forward) is False and _is_of_trained(run, forward)
+
+
+def _is_of_trained(run: Run, forward: Event) -> bool:
+    """Whether the output is wanted of a model that is in the training mode of its own training."""
+    module, loop = forward.thing, loop_over_data(forward)
+    if forward.kind is not Kind.FORWARD or module is None or run.is_cut or is_as_loaded(forward):
         return False
-    is_dropped = isinstance(forward.frame.model.tree.parent(forward.node), cst.Expr)
-    if records_graph(forward) is not False or is_as_loaded(forward) or is_dropped:
+    is_over_data = (loop is not None and loop.frame is forward.frame) or _is_given_round(forward)
+    if is_over_data or isinstance(forward.frame.model.tree.parent(forward.node), cst.Expr):
         return False
     modes = modes_before(run, module, forward)
-    function = forward.frame.function
-    name = "" if function is None else function.name
-    if TRAINED not in modes or not is_put_to_training(modes) or not mode_matters(forward) or loop is not None:
-        return False
-    return (_is_given_test_data(call) or is_named_evaluation(name)) and is_trained(run, module)
+    return TRAINED in modes and is_put_to_training(modes) and bool(mode_matters(forward)) and is_trained(run, module)
