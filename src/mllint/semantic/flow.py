@@ -24,7 +24,7 @@ import msgspec
 from mllint.knowledge import lookup
 from mllint.semantic.events.given import truth
 from mllint.semantic.events.kinds import kind_of
-from mllint.semantic.events.owners import owner_of_parameters
+from mllint.semantic.events.owners import makers_of, owner_of_parameters
 from mllint.semantic.events.steps import Kind
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.names.scopes import BindingKind
@@ -61,6 +61,9 @@ _HARMLESS = frozenset({
     "torchtext", "torchvision", "tqdm", "visdom", "wandb", "yaml",
 })  # fmt: skip
 """Packages whose functions do nothing to an optimizer, a scheduler or the mode of a module that they are given."""
+
+_HOLDING = frozenset({*sys.stdlib_module_names, "apex", "builtins", "paddle", "torch"})
+"""Those of them whose objects may train, or hold what does: optimizers, partial functions, threads."""
 
 _READING = frozenset({
     "parameters", "named_parameters", "trainable_parameters", "modules", "named_modules", "children",
@@ -419,7 +422,24 @@ def does_nothing(frame: Frame, call: cst.Call, value: Value | None) -> bool:
     if call.func.attr.value in _READING:
         return True
     receiver = frame.value(call.func.value)
-    return receiver is not None and not isinstance(receiver, (Symbol, Instance))
+    if receiver is None:
+        return _is_of_harmless(frame, call.func.value)
+    return not isinstance(receiver, (Symbol, Instance))
+
+
+def _is_of_harmless(frame: Frame, receiver: cst.BaseExpression) -> bool:
+    """Whether an object was made by a function of a package that changes nothing: ``writer = SummaryWriter()``."""
+    thing = frame.thing(receiver)
+    made = [] if thing is None else [item for root in thing.roots for item in makers_of(root, thing.path)]
+    makers = [
+        item.scope.model.qualified_name(item.value.func) or ""
+        if isinstance(item.value, cst.Call) and not item.path
+        else ""
+        for item in made
+    ]
+    return bool(makers) and all(
+        name.partition(".")[0] in _HARMLESS - _HOLDING or name.startswith("torch.utils.tensorboard.") for name in makers
+    )
 
 
 _BUILTINS = frozenset({

@@ -7,7 +7,7 @@ import libcst as cst
 from mllint.semantic.events.given import truth
 from mllint.semantic.events.made_anew import is_made_in, makes_anew
 from mllint.semantic.events.owners import makers_of, modules_of_optimizer
-from mllint.semantic.events.steps import Event, Helper, Kind, Loop, events
+from mllint.semantic.events.steps import Branches, Event, Helper, Kind, Loop, events
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.modules.mode_layers import depends_on_mode
 from mllint.semantic.names.definitions import FunctionInfo
@@ -64,10 +64,10 @@ def _paths(run: Run, module: Thing) -> Paths[str]:
     return Paths(run.steps, FRESH, advance, partial(makes_anew, thing=module))
 
 
-def is_call_of(event: Event, module: Thing) -> bool:
+def is_call_of(event: Event, module: Thing | None) -> bool:
     """Whether an event that cannot be looked into is just a call of the module, or of a part of it."""
     called = event.frame.thing(event.node.func) if isinstance(event.node, cst.Call) else None
-    return called is not None and called.may_be(module) and event.kind is Kind.UNKNOWN
+    return called is not None and module is not None and called.may_be(module) and event.kind is Kind.UNKNOWN
 
 
 def records_graph(event: Event) -> bool | None:
@@ -194,7 +194,7 @@ def trained_in_evaluation_mode(run: Run, switch: Event) -> Event | None:
         return None
     trained = [event for event in training_forwards(run) if event.thing is not None and covers(module, event.thing)]
     loop, inside = _common_loop(switch, trained)
-    if loop is None or not is_updated_in(loop, module) or _may_be_switched_back(loop, module):
+    if loop is None or not is_updated_in(loop, module) or _may_be_switched_back(loop, switch):
         return None
     if (
         rounds_of(loop) == 1
@@ -220,13 +220,31 @@ def _common_loop(switch: Event, trained: list[Event]) -> tuple[Loop | None, list
     return None, []
 
 
-def _may_be_switched_back(loop: Loop, module: Thing) -> bool:
-    for event in events(loop.body):
+def _may_be_switched_back(loop: Loop, switch: Event) -> bool:
+    module, inside = switch.thing, list(events(loop.body))
+    later = inside[inside.index(switch) :]
+    for event in inside:
         if event.kind in (Kind.TRAIN, Kind.SET_MODE) and event.concerns(module):
-            return True
-        if event.kind is Kind.UNKNOWN and event.concerns(module) and not is_call_of(event, module):
+            if event.kind is not Kind.TRAIN or event not in later or not _hangs_on_outcome(event, switch):
+                return True
+        elif event.kind is Kind.UNKNOWN and event.concerns(module) and not is_call_of(event, module):
             return True
     return False
+
+
+def _hangs_on_outcome(event: Event, switch: Event) -> bool:
+    """Whether an event behind a switch comes only where something is more or less than something: the best score."""
+    shared = [(around.step, around.arm) for around in switch.around]
+    return any(
+        isinstance(around.step, Branches) and (around.step, around.arm) not in shared and _is_ordering(around.step.node)
+        for around in event.around
+    )
+
+
+def _is_ordering(node: cst.CSTNode) -> bool:
+    test = node.test if isinstance(node, cst.If) else None
+    kinds = (cst.LessThan, cst.LessThanEqual, cst.GreaterThan, cst.GreaterThanEqual)
+    return isinstance(test, cst.Comparison) and isinstance(test.comparisons[0].operator, kinds)
 
 
 def is_made_within(run: Run, module: Thing) -> bool:
