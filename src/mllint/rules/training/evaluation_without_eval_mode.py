@@ -12,9 +12,9 @@ batch normalization and nothing has switched it since it was made. A method of t
 
 A forward pass under `no_grad()` that is in no loop over data evaluates, too, where what it is given is called test or
 validation data, or where the function around it is called after evaluation and the model is seen to have dropout or
-batch normalization. So does the first call of such a model that is made, gets its weights from a file
-(`load_state_dict(torch.load(path))`) and is called, where nothing in the whole run trains; also where an object keeps
-it and nothing in its file, or in those that import it, switches a mode.
+batch normalization; there also with a graph, where nothing is trained with it. So does the first call of such a model
+that is made, gets its weights from a file (`load_state_dict(torch.load(path))`) and is called, where nothing in the
+whole run trains; also where an object keeps it and nothing in its file, or in those that import it, switches a mode.
 
 ## Why is this bad?
 
