@@ -108,11 +108,10 @@ def check(loop: cst.For, context: Context) -> Iterator[Finding]:
         if trains_too(model, loop):
             yield Finding(loop, help="where it only evaluates, run it under `no_grad()`, or `set_grad_enabled(False)`")
             return
-        yield Finding(
-            loop,
-            help=f"put `@{framework}.no_grad()` on the function, or the loop under `with {framework}.no_grad():`",
-            fix=lambda: _fix(loop, context),
-        )
+        function = model.enclosing_function(loop)
+        evaluates_only = function is not None and wants_no_gradients(model, function)
+        decorated = f"put `@{framework}.no_grad()` on the function, or the loop" if evaluates_only else "put the loop"
+        yield Finding(loop, help=f"{decorated} under `with {framework}.no_grad():`", fix=lambda: _fix(loop, context))
 
 
 def _fix(loop: cst.For, context: Context) -> NodeFix | None:
