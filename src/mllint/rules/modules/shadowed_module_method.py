@@ -60,6 +60,7 @@ import libcst as cst
 from mllint.context import Context
 from mllint.rule import Finding, Rule
 from mllint.semantic.names.definitions import FunctionInfo
+from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import ClassObject, Function, Instance, Method, Module, Object, Other, Symbol, Tensor
 from mllint.syntax.shape import dotted_path, last_word
@@ -113,6 +114,8 @@ def check(statement: cst.Assign | cst.AnnAssign, context: Context) -> Iterator[F
         module = _owner(target, statement, context) if name in _WORDS else None
         if name is None or module is None or not _is_method(module, name, context):
             continue
+        if _is_set_by_class(target, module, name, context):
+            continue
         found = context.value(statement.value)
         if isinstance(found, Module):
             yield Finding(statement, f"`{name}` stays the method of the module: the layer in it is out of reach")
@@ -130,6 +133,16 @@ def _owner(target: cst.BaseExpression, statement: cst.CSTNode, context: Context)
         scope = context.model.scope_of(statement).node
         value = context.model.class_info(scope).instance() if isinstance(scope, cst.ClassDef) else None
     return value if isinstance(value, Module) and not value.wrappers else None
+
+
+def _is_set_by_class(target: cst.BaseExpression, module: Module, name: str, context: Context) -> bool:
+    """Whether code elsewhere sets an attribute that the class itself has put there: it is reported in the class."""
+    if not isinstance(target, cst.Attribute) or method_of_receiver(context.model, target.value) is not None:
+        return False
+    return module.definition is not None and any(
+        item.method is not None and item.method.name == "__init__"
+        for item in module.definition.members.assignments(name)
+    )
 
 
 def _is_method(module: Module, name: str, context: Context) -> bool:

@@ -11,7 +11,7 @@ from mllint.semantic.checkpoints.loads import Load, load_of
 from mllint.semantic.names.conditions import is_in_another_branch
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.names.uses import without_narrowing
-from mllint.semantic.values import Function
+from mllint.semantic.values import Function, Module
 from mllint.syntax.shape import dotted_path, fingerprint, last_word, string_literal, subscript_index
 from mllint.syntax.walk import children, subtree
 
@@ -236,6 +236,26 @@ def is_strict_otherwise(load: Load) -> bool:
         is_in_another_branch(model, load.call, call) and _is_strict(call, model)
         for call in model.calls_by_word.get(load.method, ())
     )
+
+
+def is_strict_beside(load: Load) -> bool:
+    """Whether the function loads another entry of the same dict strictly: this one is partial on purpose."""
+    if not isinstance(load.given, cst.Subscript):
+        return False
+    model, whole = load.model, fingerprint(load.given.value)
+    function = model.enclosing_function(load.call)
+    for call in model.calls_by_word.get(load.method, ()):
+        other = load_of(model, call) if model.enclosing_function(call) is function else None
+        if (
+            other is not None
+            and other.is_strict is True
+            and isinstance(other.value, Module)
+            and isinstance(other.given, cst.Subscript)
+            and fingerprint(other.given.value) == whole
+            and fingerprint(other.receiver) != fingerprint(load.receiver)
+        ):
+            return True
+    return False
 
 
 def _is_strict(call: cst.Call, model: "Model") -> bool:

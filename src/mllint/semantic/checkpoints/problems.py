@@ -74,7 +74,8 @@ def _of_content(load: Load, saved: Saved | None, content: Content | None) -> Pro
 
 def _of_state(load: Load, saved: Saved | None, content: State) -> Problem | None:
     owner, receiver = content.owner, load.value
-    kinds = [value.kind if isinstance(value, Object) else "module" for value in (owner, receiver) if value is not None]
+    known = [value for value in (owner, receiver) if isinstance(value, (Module, Object))]
+    kinds = [value.kind if isinstance(value, Object) else "module" for value in known]
     if len(kinds) == 2 and kinds[0] != kinds[1] and _STATEFUL | {"module"} >= set(kinds):
         return Problem("swapped", content, saved)
     return _of_keys(load, saved, content, content.keys)

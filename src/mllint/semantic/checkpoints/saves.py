@@ -106,12 +106,12 @@ class Surroundings:
                 yield model
 
     def _paths(self, project: "Project", own: FilePath) -> Iterator[FilePath]:
-        """The files around a file: what it imports, what lies beside and above it, and what those import."""
+        """The files around a file: what it imports, what lies beside it, above it and at the root, and its imports."""
         yield from _imported(self.model, project)
         folders = [own.parent]
         if own.parent != project.root and project.root in own.parents:
-            folders.append(own.parent.parent)
-        for folder in folders:
+            folders += [own.parent.parent, project.root]
+        for folder in dict.fromkeys(folders):
             for path in project.checkpoint_files(folder, own)[:MAX_FILES]:
                 yield path
                 beside = self.model.neighbour(path) if path != own else None
@@ -282,10 +282,15 @@ def _is_same(one: "FunctionInfo", other: "FunctionInfo") -> bool:
 
 
 def resolved(content: FromFile, saved: Iterable[Saved], path: Path) -> Iterator[tuple[Saved, Content | None]]:
-    """What the files that surely are the one that was read hold where it was read."""
-    for item in saved:
-        if item.path is None or not item.path.is_same_as(path):
-            continue
+    """What the files that surely are the one that was read hold where it was read.
+
+    Where only other code saves one of that name, it may as well be what the code beside the load saves somewhere.
+    """
+    known = [(item, item.path) for item in saved if item.path is not None]
+    found = [item for item, where in known if where.is_same_as(path)]
+    if found and not any(item.place.model is content.place.model for item in found):
+        found += [item for item, where in known if item.place.model is content.place.model and where.is_blank]
+    for item in found:
         inner = item.content
         for key in content.trail:
             inner = entry(inner, key)

@@ -14,6 +14,7 @@ from mllint.semantic.checkpoints.deliberate import (
     is_one_of_several,
     is_relieved_of_entries,
     is_shown_both,
+    is_strict_beside,
     is_strict_otherwise,
     is_written_out,
 )
@@ -59,6 +60,7 @@ def is_unchecked(load: Load) -> bool:
         or is_start(load)
         or is_handed_in(load)
         or is_strict_otherwise(load)
+        or is_strict_beside(load)
         or is_shown_both(load)
         or is_one_of_parts(load)
     ):

@@ -19,7 +19,7 @@ from mllint.semantic.construction.state_keys import WRAPPER_PREFIXES
 from mllint.semantic.expressions.arguments import passed_for
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Module
-from mllint.syntax.shape import dotted_path
+from mllint.syntax.shape import dotted_path, fingerprint
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -136,17 +136,36 @@ def _takes_out(node: cst.BaseExpression) -> bool:
 
 
 def _is_taken_out_beside(model: "Model", node: cst.BaseExpression) -> bool:
-    """Whether another branch of an ``if`` around a thing takes the module out of it: there it is wrapped, here not."""
+    """Whether another branch takes the module out of the thing: there it is wrapped, here not.
+
+    So it is in the same ``if``, and in an ``if`` of the same function with the opposite test.
+    """
     branches = [item for item in model.tree.ancestors(node) if isinstance(item, (cst.If, cst.IfExp))]
+    tests = {_opposite(item.test) for item in branches} - {""}
     path = dotted_path(node)
     for prefix in WRAPPER_PREFIXES if branches else ():
         for name in model.names_by_word.get(prefix.removesuffix("."), ()):
             taken = model.tree.parent(name)
             if isinstance(taken, cst.Attribute) and taken.attr is name and dotted_path(taken.value) == path:
-                around = list(model.tree.ancestors(taken))
-                if any(branch is item for branch in branches for item in around):
+                around = [item for item in model.tree.ancestors(taken) if isinstance(item, (cst.If, cst.IfExp))]
+                asked = {fingerprint(part) for item in around for part in _all_of(item.test)}
+                if asked & tests or any(branch is item for branch in branches for item in around):
                     return True
     return False
+
+
+def _all_of(test: cst.BaseExpression) -> list[cst.BaseExpression]:
+    """The parts of a test that all have to hold."""
+    if isinstance(test, cst.BooleanOperation) and isinstance(test.operator, cst.And):
+        return [*_all_of(test.left), *_all_of(test.right)]
+    return [test]
+
+
+def _opposite(test: cst.BaseExpression) -> str:
+    """The text of the test that holds where another does not: ``ddp`` for ``not ddp``."""
+    if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
+        return fingerprint(test.expression)
+    return ""
 
 
 def _wrappers(value: object) -> tuple[str, ...] | None:

@@ -12,7 +12,7 @@ from mllint.semantic.modules.weights import has_weights
 from mllint.semantic.names.classes import Assignment, Role
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.values import Module, Output, Tensor
-from mllint.syntax.shape import constant, dotted_path
+from mllint.syntax.shape import argument, constant, dotted_path
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -130,7 +130,9 @@ def _is_complete(definition: "ClassInfo") -> bool:
 
 
 def _has_weights_from_a_file(definition: "ClassInfo") -> bool:
-    """Whether the weights are loaded beside the class, and never saved there: then the file says what layers it has."""
+    """Whether a file says what layers there are: the constructor loads one, or the class is loaded and never saved."""
+    if _loads_itself(definition):
+        return True
     model = definition.model
     if any(model.calls_by_word.get(word) for word in ("save", *_STATE_DICTS)):
         return False
@@ -139,6 +141,19 @@ def _has_weights_from_a_file(definition: "ClassInfo") -> bool:
         for word in _LOADING
         for call in model.calls_by_word.get(word, ())
     )
+
+
+def _loads_itself(definition: "ClassInfo") -> bool:
+    """Whether the constructor loads a state dict into the instance, all keys of which have to fit."""
+    for method in definition.members.reachable("__init__"):
+        for call in (call for word in _LOADING for call in method.model.calls_by_word.get(word, ())):
+            if method.model.enclosing_function(call) is not method.node or not isinstance(call.func, cst.Attribute):
+                continue
+            strict = argument(call, 1, "strict")
+            is_partial = strict is not None and constant(strict.value) is False
+            if dotted_path(call.func.value) == method.self_name and not is_partial:
+                return True
+    return False
 
 
 def _is_instance(definition: "ClassInfo", value: "Value | None") -> bool:
