@@ -198,11 +198,16 @@ def leaves_loop(body: cst.BaseSuite) -> bool:
     pending: list[cst.CSTNode] = [body]
     while pending:
         item = pending.pop()
-        if isinstance(item, (cst.Break, cst.Return, cst.Raise)):
+        kind = type(item)
+        if kind in _LEAVING:
             return True
-        if not isinstance(item, (cst.If, cst.For, cst.While, cst.FunctionDef, cst.ClassDef, cst.BaseExpression)):
+        if kind not in _OF_THEIR_OWN and not issubclass(kind, cst.BaseExpression):
             pending += children(item)
     return False
+
+
+_LEAVING = frozenset({cst.Break, cst.Return, cst.Raise})
+_OF_THEIR_OWN = frozenset({cst.If, cst.For, cst.While, cst.FunctionDef, cst.ClassDef})
 
 
 def has_star_arguments(call: cst.Call) -> bool:

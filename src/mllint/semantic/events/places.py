@@ -117,9 +117,10 @@ def unpacked(binding: Binding) -> cst.BaseExpression | None:
 
 def is_nothing(binding: Binding) -> bool:
     """Whether a binding only says that there is nothing yet: ``optimizer = None``, or a declared type."""
-    if isinstance(binding.value, cst.Name) and binding.value.value == "None" and binding.kind is not BindingKind.LOOP:
-        return True
-    return binding.kind is BindingKind.ANNOTATED and binding.value is None
+    value = binding.value
+    if value is None:
+        return binding.kind is BindingKind.ANNOTATED
+    return type(value) is cst.Name and value.value == "None" and binding.kind is not BindingKind.LOOP
 
 
 def has_named_parts(value: cst.BaseExpression | None) -> bool:

@@ -284,7 +284,9 @@ class Frame(msgspec.Struct, eq=False):
             return None
         prefix = f"{function.self_name}."
         for key, bindings in scope.bindings.items():
-            bound = None if len(bindings) != 1 or not key.startswith(prefix) else unpacked(bindings[0])
+            if len(bindings) != 1 or not key.startswith(prefix):
+                continue
+            bound = unpacked(bindings[0])
             value = None if bound is None else handed_through(self.model, bound)
             if not isinstance(value, cst.Name) or value.value != binding.key:
                 continue

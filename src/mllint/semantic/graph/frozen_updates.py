@@ -120,7 +120,7 @@ def _looped_module(model: "Model", statement: cst.CSTNode, parameter: cst.BaseEx
 
 def _owner(call: cst.CSTNode) -> str | None:
     """``net`` of ``net.parameters()`` and ``net.named_parameters()``."""
-    if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute):
+    if type(call) is not cst.Call or type(call.func) is not cst.Attribute:
         return None
     return _path(call.func.value) if call.func.attr.value in ("parameters", "named_parameters") else None
 
@@ -195,7 +195,7 @@ def _held(call: cst.Call) -> Iterator[str]:
         held = _owner(node)
         if held is not None:
             yield held
-        elif not isinstance(node, (cst.Name, cst.Lambda)):
+        elif type(node) is not cst.Lambda:
             pending += children(node)
 
 

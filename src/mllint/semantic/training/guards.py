@@ -180,15 +180,9 @@ def _loops_of(frame: Frame, name: cst.Name, steps: int) -> list[cst.CSTNode]:
 
 def _is_counted_up(frame: Frame, node: cst.Name | cst.Attribute) -> bool:
     """Whether a name or attribute is added to somewhere: ``self.rounds += 1``."""
-    path, tree = dotted_path(node), frame.model.tree
-    word = node.attr if isinstance(node, cst.Attribute) else node
-    for name in frame.model.names_by_word.get(word.value, ()):
-        target = tree.parent(name) if isinstance(node, cst.Attribute) else name
-        statement = None if target is None else tree.parent(target)
-        is_target = isinstance(statement, cst.AugAssign) and statement.target is target
-        if is_target and target is not None and dotted_path(target) == path:
-            return True
-    return False
+    path = dotted_path(node)
+    additions = frame.model.tree.by_type.get(cst.AugAssign, ())
+    return path is not None and any(dotted_path(statement.target) == path for statement in additions)
 
 
 def _is_flag(frame: Frame, name: cst.Name, loop: Loop, steps: int) -> bool:
