@@ -84,6 +84,15 @@ def test_an_odd_file_is_no_bad_file(name: str) -> None:
     assert findings("odd.py") == (0, [])
 
 
+def test_what_the_tree_does_not_print_has_findings_but_no_fixes() -> None:
+    """LibCST loses a backslash between two statements: a place in the tree is none in the file."""
+    data = b"import torch\nfrom torch import einsum\n\\\nfrom torch import nn\n\nx = torch.zeros(3)\nx.cuda()\ny = x\n"
+    Path("lost.py").write_bytes(data)
+    code, ((file, rule, row, _),) = findings("lost.py", "--fix", "--unsafe-fixes")
+    assert (code, file, rule, row) == (1, "lost.py", "ML101", 7)
+    assert Path("lost.py").read_bytes() == data
+
+
 def test_all_of_them_at_once_and_the_others_go_on() -> None:
     for name, (data, _, _) in BAD.items():
         Path(f"{name}.py").write_bytes(data)

@@ -18,7 +18,7 @@ from mllint.syntax.bare import NotBareError, bare_tree
 from mllint.syntax.gate import may_hold_suppressions
 from mllint.syntax.parse import ParseError, parse
 from mllint.syntax.python_places import PythonPlaces
-from mllint.syntax.source import DecodingError, Source
+from mllint.syntax.source import DecodingError, Source, syntax_tree
 from mllint.syntax.spans import RoundTripError, spans_of
 from mllint.syntax.suppressions import Suppressions
 from mllint.syntax.walk import Tree
@@ -110,11 +110,14 @@ def _lint(
         return _unreadable(path, str(error), Location(error.row, error.column))
     try:
         return _analyse(source, model, rules, suppressions, targets)
+    except RoundTripError:
+        # LibCST loses a backslash between two statements. Python's tree has the places; there are no fixes then.
+        known = None if bare is None else syntax_tree(source.text)
+        result = None if bare is None else _placed_by_python(source, bare, rules, suppressions, targets, known)
+        return result or _failed(path, "the syntax tree does not reproduce this file, so its findings cannot be placed")
     # The last line of defence: whatever goes wrong in one file, the other files of a run go on.
     except Exception as error:  # noqa: BLE001
-        message = f"mllint failed on this file: {_one_line(error)}"
-        failure = _own("ML000", "internal-error", message, path, Location(1, 1))
-        return Result(path, Status.INTERNAL_ERROR, (failure,))
+        return _failed(path, f"mllint failed on this file: {_one_line(error)}")
     finally:
         # Nobody will ask it again, and it would hold its many nodes until the collector comes.
         model.forget()
@@ -237,17 +240,17 @@ def _sorted_out(source: Source, diagnostics: Iterable[Diagnostic], suppressions:
 
 
 def _place(source: Source, tree: Tree, found: list[_Found], failures: list[_Failure]) -> Iterable[Diagnostic]:
-    """Turn findings in terms of nodes into diagnostics in terms of places, with one pass over the tree."""
+    """Turn findings in terms of nodes into diagnostics in terms of places, with one pass over the tree.
+
+    Raises:
+        RoundTripError: the tree does not print the file, so it does not have its places.
+    """
     wanted: list[cst.CSTNode] = [item.finding.node for item in found]
     wanted += [failure.node for failure in failures]
     for item in found:
         for edit in item.fix.edits if item.fix else ():
             wanted += (edit.first, edit.last)
-    try:
-        spans = spans_of(tree.module, wanted, source.text)
-    except RoundTripError:
-        message = "the syntax tree does not reproduce this file, so its findings cannot be placed"
-        return [_own("ML000", "internal-error", message, source.path, Location(1, 1))]
+    spans = spans_of(tree.module, wanted, source.text)
     placed = [_diagnostic(source, item, spans) for item in found]
     placed += [_internal_error(source, failure, spans) for failure in failures]
     return placed
@@ -293,6 +296,10 @@ def _internal_error(source: Source, failure: _Failure, spans: dict[int, tuple[in
 
 def _one_line(error: Exception) -> str:
     return " ".join(f"{type(error).__name__}: {error}".split())
+
+
+def _failed(path: str, message: str) -> Result:
+    return Result(path, Status.INTERNAL_ERROR, (_own("ML000", "internal-error", message, path, Location(1, 1)),))
 
 
 def _unreadable(path: str, message: str, location: Location) -> Result:

@@ -5,16 +5,14 @@ this file and none of them found anything there that the comment would silence. 
 without codes, are nobody's business here.
 """
 
-import ast
 import re
-import warnings
 from collections.abc import Sequence
 
 import msgspec
 
 from mllint.diagnostics import OWN_CODES, Applicability, Diagnostic, Edit, Fix, Result
 from mllint.registry import UNUSED_SUPPRESSION, RuleSet, all_rules
-from mllint.syntax.source import Source
+from mllint.syntax.source import Source, syntax_tree
 from mllint.syntax.suppressions import Directive, Selector, Suppressions
 
 _CODE, _NAME = UNUSED_SUPPRESSION
@@ -29,9 +27,7 @@ _DIRECTIVE = re.compile(
 def is_python(text: str) -> bool:
     """Whether a text is a program: in what is none, nothing can be said about its comments."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            ast.parse(text)
+        syntax_tree(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
     return True

@@ -14,13 +14,13 @@ node and what is in it, from the top down, and notes on the way what a walk woul
 
 import ast
 import dataclasses
-import warnings
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import libcst as cst
 
+from mllint.syntax.source import syntax_tree
 from mllint.syntax.walk import Tree, child_fields
 
 _Maker: TypeAlias = Callable[[Any, Any, dict[type, list[Any]], dict[int, Any]], Any]
@@ -38,11 +38,7 @@ def bare_tree(text: str, tree: ast.AST | None = None) -> Tree:
         NotBareError: this Python cannot parse the text, or it nests too deep.
     """
     try:
-        if not isinstance(tree, ast.Module):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                tree = ast.parse(text)
-        module, nodes, parents = made_of(tree)
+        module, nodes, parents = made_of(tree if isinstance(tree, ast.Module) else syntax_tree(text))
     except (SyntaxError, ValueError, RecursionError, MemoryError, KeyError) as error:
         raise NotBareError from error
     return Tree(module, defaultdict(list, {kind: found[::2] for kind, found in nodes.items() if found}), parents)

@@ -4,17 +4,15 @@ LibCST's native parser recurses on the machine stack: nesting that no person wri
 segmentation fault, and long chains take quadratic time. So nesting is bounded before the parser sees the text.
 """
 
-import ast
 import gc
 import re
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 import libcst as cst
 
 from mllint.syntax.pieces import SIZE, UncertainError, joined, pieces
-from mllint.syntax.source import Source
+from mllint.syntax.source import Source, syntax_tree
 
 MAX_DEPTH = 200
 """Deepest nesting of brackets that is parsed; CPython's own parser stops at 200 too."""
@@ -145,9 +143,7 @@ def _accept(node: cst.CSTNode) -> None:
 def _as_python_says(source: Source, error: cst.ParserSyntaxError) -> ParseError:
     """The same error in the words of Python's own parser, which knows the usual mistakes by name."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            ast.parse(source.text)
+        syntax_tree(source.text)
     except SyntaxError as python_error:
         row = min(max(python_error.lineno or 1, 1), source.rows)
         return ParseError(python_error.msg, row, max(python_error.offset or 1, 1))

@@ -1,9 +1,11 @@
 """One file's text: decoded once, so that every byte outside an edit can be written back as it was."""
 
+import ast
 import codecs
 import io
 import re
 import tokenize
+import warnings
 from bisect import bisect_right
 from functools import cached_property
 
@@ -121,3 +123,10 @@ class Source:
         """How many rows an editor shows: a final line end opens no further row; an empty file has one."""
         count = len(self.line_starts)
         return count - 1 if count > 1 and self.line_starts[-1] == len(self.text) else count
+
+
+def syntax_tree(text: str) -> ast.Module:
+    """Python's own tree of a file's text, without a word about what is doubtful in it. Raises what ``ast`` raises."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ast.parse(text)
