@@ -72,11 +72,11 @@ def _fed(model: "Model", node: cst.For) -> Iterator[cst.Call]:
     """
     scope = model.scope_of(node)
     if _counts(node.iter):
-        counted, pending = _pieces(node)
+        pending = set(_pieces(model, node)[1])
         yield from (
             call
             for call in model.tree.calls_in(node.body)
-            if any(is_fed_piece(node, arg.value, counted) for arg in call.args)
+            if any(is_fed_piece(model, node, arg.value) for arg in call.args)
         )
     else:
         pending = names_in(node.target)
@@ -175,13 +175,16 @@ def as_bound(model: "Model", iterable: cst.BaseExpression) -> cst.BaseExpression
     return bindings[0].value if isinstance(bindings[0].value, cst.Call) else iterable
 
 
-def bound_by(node: cst.For) -> set[str]:
+def fed_names(model: "Model", node: cst.For) -> set[str]:
     """The names in a loop that hold what it binds, what it takes from an iterator, or what is made of that."""
-    bound = _pieces(node)[1] if _counts(node.iter) else names_in(node.target)
-    for statement in subtree(node.body):
-        if type(statement) is cst.Assign and (is_next(statement.value) or bound & _data_names(statement.value)):
-            bound |= {name for target in statement.targets for name in names_in(target.target)}
-    return bound
+    known = model.runs.fed_names
+    if id(node) not in known:
+        fed = set(_pieces(model, node)[1]) if _counts(node.iter) else names_in(node.target)
+        for statement in subtree(node.body):
+            if type(statement) is cst.Assign and (is_next(statement.value) or fed & _data_names(statement.value)):
+                fed |= {name for target in statement.targets for name in names_in(target.target)}
+        known[id(node)] = fed
+    return known[id(node)]
 
 
 def _data_names(node: cst.BaseExpression) -> set[str]:
@@ -196,26 +199,29 @@ def is_piecewise(node: cst.For) -> bool:
     return _counts(node.iter)
 
 
-def is_fed_piece(node: cst.For, part: cst.BaseExpression, counted: set[str] | None = None) -> bool:
+def is_fed_piece(model: "Model", node: cst.For, part: cst.BaseExpression) -> bool:
     """Whether a loop that counts takes the data piece by piece, ``inputs[start : start + size]``, or all of it one by
     one: ``inputs[i]`` in a loop over ``range(len(inputs))``.
     """
     if not _counts(node.iter):
         return False
-    return _is_piece(part, _pieces(node)[0] if counted is None else counted) or _is_element(part, node)
+    return _is_piece(part, _pieces(model, node)[0]) or _is_element(part, node)
 
 
-def _pieces(node: cst.For) -> tuple[set[str], set[str]]:
+def _pieces(model: "Model", node: cst.For) -> tuple[set[str], set[str]]:
     """In a loop that counts: the names of its numbers, and those of the pieces of data that they cut out."""
-    counted, pieces = names_in(node.target), set[str]()
-    for statement in subtree(node.body):
-        if type(statement) is cst.Assign:
-            bound = {name for target in statement.targets for name in names_in(target.target)}
-            if _is_piece(statement.value, counted) or _is_element(statement.value, node):
-                pieces |= bound
-            elif counted & names_in(statement.value) and _is_arithmetic(statement.value):
-                counted |= bound
-    return counted, pieces
+    known = model.runs.pieces
+    if id(node) not in known:
+        counted, pieces = names_in(node.target), set[str]()
+        for statement in subtree(node.body):
+            if type(statement) is cst.Assign:
+                bound = {name for target in statement.targets for name in names_in(target.target)}
+                if _is_piece(statement.value, counted) or _is_element(statement.value, node):
+                    pieces |= bound
+                elif counted & names_in(statement.value) and _is_arithmetic(statement.value):
+                    counted |= bound
+        known[id(node)] = counted, pieces
+    return known[id(node)]
 
 
 def _is_piece(node: cst.BaseExpression, counted: set[str]) -> bool:

@@ -17,7 +17,7 @@ from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.training.adversaries import is_held_by_another, may_be_attacked
 from mllint.semantic.training.data_loops import (
     as_bound,
-    bound_by,
+    fed_names,
     is_fed_piece,
     is_loader,
     is_named_evaluation,
@@ -408,8 +408,8 @@ def _feeds(frame: Frame, node: cst.For, forward: Event) -> bool:
     given = [part for arg in forward.node.args for part in as_given(forward.frame, arg.value, frame)]
     if is_piecewise(node) and frame.function is not None and frame.function.name == "forward":
         return False  # parts of one batch
-    bound = bound_by(node)
-    return any(bound & names_in(part) or is_next(part) or is_fed_piece(node, part) for part in given)
+    fed = fed_names(frame.model, node)
+    return any(fed & names_in(part) or is_next(part) or is_fed_piece(frame.model, node, part) for part in given)
 
 
 def as_given(frame: Frame, expression: cst.BaseExpression, outer: Frame) -> Iterator[cst.BaseExpression]:

@@ -197,6 +197,16 @@ class Runs:
         return {}
 
     @cached_property
+    def fed_names(self) -> dict[int, set[str]]:
+        """For loops of this file (by their id): the names that hold the data. Filled as asked."""
+        return {}
+
+    @cached_property
+    def pieces(self) -> dict[int, tuple[set[str], set[str]]]:
+        """For loops that count (by their id): the names of numbers, and of what they cut out. Filled as asked."""
+        return {}
+
+    @cached_property
     def may_evaluate(self) -> dict[int, bool]:
         """For loops of this file (by their id): whether they may call a model. Filled as asked."""
         return {}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.semantic.events.steps import Event, Kind
-from mllint.semantic.training.data_loops import bound_by, is_named_evaluation, may_be_model, names_in
+from mllint.semantic.training.data_loops import fed_names, is_named_evaluation, may_be_model, names_in
 from mllint.semantic.training.evaluation import (
     as_given,
     is_put_to_training,
@@ -69,7 +69,7 @@ def _is_given_round(forward: Event) -> bool:
     """Whether a forward pass is given what a loop around it runs over: a batch."""
     args = forward.node.args if isinstance(forward.node, cst.Call) else ()
     return any(
-        bound_by(loop.node) & names_in(part)
+        fed_names(loop.frame.model, loop.node) & names_in(part)
         for loop in forward.loops
         if isinstance(loop.node, cst.For)
         for arg in args
