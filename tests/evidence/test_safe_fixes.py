@@ -123,6 +123,11 @@ def measure():
 
 result = measure()
 """,
+    "a shape that the code below has run with": """
+x = torch.arange(3.0)
+x.unsqueeze(1)
+result = (x - torch.arange(3.0)).abs().sum().item()
+""",
     "a predicate that is called elsewhere": """
 class Settings:
     def __init__(self, wanted):
@@ -132,7 +137,10 @@ result = Settings(True).has_gpu()
 """,
 }
 CHANGED = {
-    "a tensor that is moved nowhere else": ("x = torch.ones(1, 3)\nx.squeeze(0)\nresult = list(x.shape)\n", [3]),
+    "a tensor that is moved nowhere else": (
+        "x = torch.ones(3)\nx.double()\nresult = str(x.dtype)\n",
+        "torch.float64",
+    ),
     "a generator that is only gone through": (
         """
 model = nn.Linear(2, 2)
