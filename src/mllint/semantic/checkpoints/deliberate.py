@@ -144,10 +144,10 @@ def is_relieved_of_entries(load: Load) -> bool:
     function = model.enclosing_function(load.call)
     names = {fingerprint(node) for node in (load.given, *_bound(load.given, model))}
     for call in model.calls_by_word.get("pop", ()):
-        is_statement = isinstance(call.func, cst.Attribute) and isinstance(model.tree.parent(call), cst.Expr)
-        if not is_statement or not call.args or model.enclosing_function(call) is not function:
+        if not isinstance(model.tree.parent(call), cst.Expr) or model.enclosing_function(call) is not function:
             continue
-        assert isinstance(call.func, cst.Attribute)
+        if not isinstance(call.func, cst.Attribute) or not call.args:
+            continue
         if fingerprint(call.func.value) in names and _is_written_there(call.args[0].value, model):
             return True
     for statement in model.tree.by_type.get(cst.Del, ()):
@@ -190,22 +190,25 @@ def is_one_of_several(load: Load) -> bool:
 
 def is_one_of_parts(load: Load) -> bool:
     """Whether the function loads another entry of the same dict into the module as well: each is a part."""
+    return any(
+        fingerprint(other.given) != fingerprint(load.given)
+        and fingerprint(other.receiver) == fingerprint(load.receiver)
+        and not is_in_another_branch(load.model, load.call, other.call)
+        for other in _of_same_dict(load)
+    )
+
+
+def _of_same_dict(load: Load) -> Iterator[Load]:
+    """The loads of entries of the same dict in the function around a load of one, that load included."""
     if not isinstance(load.given, cst.Subscript):
-        return False
+        return
     model, whole = load.model, fingerprint(load.given.value)
     function = model.enclosing_function(load.call)
     for call in model.calls_by_word.get(load.method, ()):
         other = load_of(model, call) if model.enclosing_function(call) is function else None
-        if (
-            other is not None
-            and isinstance(other.given, cst.Subscript)
-            and fingerprint(other.given.value) == whole
-            and fingerprint(other.given) != fingerprint(load.given)
-            and fingerprint(other.receiver) == fingerprint(load.receiver)
-            and not is_in_another_branch(model, load.call, call)
-        ):
-            return True
-    return False
+        given = None if other is None else other.given
+        if other is not None and isinstance(given, cst.Subscript) and fingerprint(given.value) == whole:
+            yield other
 
 
 def is_handed_in(load: Load) -> bool:
@@ -240,22 +243,12 @@ def is_strict_otherwise(load: Load) -> bool:
 
 def is_strict_beside(load: Load) -> bool:
     """Whether the function loads another entry of the same dict strictly: this one is partial on purpose."""
-    if not isinstance(load.given, cst.Subscript):
-        return False
-    model, whole = load.model, fingerprint(load.given.value)
-    function = model.enclosing_function(load.call)
-    for call in model.calls_by_word.get(load.method, ()):
-        other = load_of(model, call) if model.enclosing_function(call) is function else None
-        if (
-            other is not None
-            and other.is_strict is True
-            and isinstance(other.value, Module)
-            and isinstance(other.given, cst.Subscript)
-            and fingerprint(other.given.value) == whole
-            and fingerprint(other.receiver) != fingerprint(load.receiver)
-        ):
-            return True
-    return False
+    return any(
+        other.is_strict is True
+        and isinstance(other.value, Module)
+        and fingerprint(other.receiver) != fingerprint(load.receiver)
+        for other in _of_same_dict(load)
+    )
 
 
 def _is_strict(call: cst.Call, model: "Model") -> bool:
