@@ -111,6 +111,16 @@ def test_line_ends_and_byte_order_mark(folder: Folder, text: bytes) -> None:
     assert folder.run() == ([FOUND], "remembered")
 
 
+@pytest.mark.parametrize("library", [b"\xef\xbb\xbf" + LIBRARY.encode(), LIBRARY.replace("\n", "\r\n").encode()])
+def test_a_file_that_is_read_for_another_and_then_shown_otherwise(folder: Folder, library: bytes) -> None:
+    """flake8 hands over neither the byte-order mark nor the line ends that the disk has."""
+    folder.write("net.py", library)
+    folder.write("app.py", USER)
+    found = ["./app.py:5:1: ML101", f"./{FOUND}"]
+    assert folder.run("-j1", ".") == (found, "parsed")
+    assert folder.run("-j1", ".") == (found, "remembered")
+
+
 def test_a_buffer_is_remembered_once_it_is_saved(folder: Folder) -> None:
     buffer = ("-j1", "--stdin-display-name", "train.py", "-")
     changed = f"\n{USER}"

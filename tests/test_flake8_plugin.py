@@ -528,14 +528,16 @@ def test_nothing_heavy_is_imported_in_vain(project: Path, text: str, options: li
     ("content", "text"),
     [
         (b"torch = '\xc3\xa9'\r\n", "torch = 'é'\n"),
+        (b"torch = 1\r\nx = 2\n", "torch = 1\nx = 2\n"),
+        (b"\xef\xbb\xbftorch = 1\n", "torch = 1\n"),
         (b"# coding: latin-1\ntorch = '\xe9'\n", "# coding: latin-1\ntorch = 'é'\n"),
     ],
 )
-def test_bytes_of_text_that_was_read_well(tmp_path: Path, content: bytes, text: str) -> None:
-    file = tmp_path / "a.py"
-    file.write_bytes(content)
-    assert _original_bytes(str(file), text, content) == content.replace(b"\r\n", b"\n")
-    assert _original_bytes("stdin", text, None) == content.replace(b"\r\n", b"\n")
+def test_bytes_of_text_that_was_read_well(content: bytes, text: str) -> None:
+    assert _original_bytes("a.py", text, content) is content
+    shown = content.replace(b"\r\n", b"\n").removeprefix(b"\xef\xbb\xbf")
+    assert _original_bytes("stdin", text, None) == shown
+    assert _original_bytes("a.py", f"{text}\n", content) == shown + b"\n"  # a buffer that is not saved yet
 
 
 def test_bytes_of_text_that_was_misread(tmp_path: Path) -> None:

@@ -103,7 +103,7 @@ def _looked_at(tasks: Sequence[Task], memory: Memory | None) -> tuple[dict[int, 
             known[index] = Outcome(Result(task.path, Status.SKIPPED))
             continue
         root = str(roots.of(task.path))
-        remembered = None if memory is None or task.data is not None else memory.outcome(task, data, data, root)
+        remembered = None if memory is None or task.data is not None else memory.outcome(task, data, root)
         if remembered is None:
             shares.append(Share(index, task, len(data), root))
         else:

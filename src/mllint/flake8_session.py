@@ -54,16 +54,16 @@ class Session:
         saved = _content_of(filename)
         data = _original_bytes(filename, text, saved)
         task = Task(filename, settings, data, in_project=os.path.isfile(filename), noqa=False)
-        found = self._remembered(task, data, saved)
+        # What an editor shows before it is saved is not worth keeping.
+        found = self._remembered(task, data) if data is saved else None
         if found is None:
             found = self._found(task, tree)
         return self._without_accepted(found, filename, data)
 
-    def _remembered(self, task: Task, data: bytes, saved: bytes | None) -> tuple["Diagnostic", ...] | None:
-        # What an editor shows before it is saved is not worth keeping.
-        if self._memory is None or saved is None or data not in (saved, _shown(saved)):
+    def _remembered(self, task: Task, data: bytes) -> tuple["Diagnostic", ...] | None:
+        if self._memory is None:
             return None
-        outcome = self._memory.outcome(task, data, saved, str(self._roots.of(task.path)))
+        outcome = self._memory.outcome(task, data, str(self._roots.of(task.path)))
         return None if outcome is None else outcome.result.diagnostics
 
     def _found(self, task: Task, tree: ast.AST) -> tuple["Diagnostic", ...]:
@@ -126,15 +126,22 @@ def _memory() -> Memory | None:
 def _original_bytes(filename: str, text: str, saved: bytes | None) -> bytes:
     """The bytes that the file consists of, or could consist of; ``saved`` is what the disk holds under its name.
 
-    flake8 reads a file that its encoding does not fit as Latin-1 and says nothing. To the core such
-    a file is shown as it is, so that the finding about it is not lost.
+    ``saved`` itself where that is what flake8 shows, whatever it made of line ends: other files of the project rest on
+    these bytes. flake8 reads a file that its encoding does not fit as Latin-1 and says nothing. To the core such a file
+    is shown as it is, so that the finding about it is not lost.
     """
-    if saved is not None and not text.isascii() and max(text) <= "\xff" and _unified(saved) == text.encode("latin-1"):
+    data = bytes_of(text)
+    if saved is None:
+        return data
+    shown = _unified(saved)
+    if data in (saved, shown.removeprefix(b"\xef\xbb\xbf")):
+        return saved
+    if not text.isascii() and max(text) <= "\xff" and shown == text.encode("latin-1"):
         try:
             Source.from_bytes(saved, filename)
         except DecodingError:
             return saved
-    return bytes_of(text)
+    return data
 
 
 def _content_of(filename: str) -> bytes | None:
@@ -143,11 +150,6 @@ def _content_of(filename: str) -> bytes | None:
             return file.read()
     except (OSError, ValueError):
         return None
-
-
-def _shown(saved: bytes) -> bytes:
-    """What flake8 makes of a file's bytes, but for their encoding."""
-    return _unified(saved).removeprefix(b"\xef\xbb\xbf")
 
 
 def _unified(data: bytes) -> bytes:

@@ -46,11 +46,8 @@ class Memory:
         if "_cache" in self.__dict__:
             self._cache.close()
 
-    def outcome(self, task: Task, data: bytes, saved: bytes, root: str) -> Outcome | None:
-        """The outcome of a file, if it was checked before and nothing has changed.
-
-        ``data`` is what is checked, ``saved`` what the disk holds: the same text, with its own line ends.
-        """
+    def outcome(self, task: Task, data: bytes, root: str) -> Outcome | None:
+        """The outcome of a file, if it was checked before and nothing has changed; ``data`` is what the disk holds."""
         from mllint.cache import key_of, renamed
         from mllint.semantic.files.disk import content_digest
 
@@ -58,7 +55,7 @@ class Memory:
             return None
         disk, content = self._cache.disk(root), content_digest(data)
         real = disk.real(task.path)
-        disk.note_read(real, saved)
+        disk.note_read(real, data)
         key = key_of(os.path.abspath(task.path), str(real), root, self._settings_digest(task, root))
         found = self._cache.find(key, content, root)
         if found is None or (self._mode.fixes and can_be_fixed(found, unsafe=self._mode.unsafe)):
