@@ -7,7 +7,7 @@ import libcst as cst
 
 from mllint.knowledge import lookup
 from mllint.semantic.names.definitions import FunctionInfo
-from mllint.semantic.values import ClassObject, Function
+from mllint.semantic.values import ClassObject, Function, Method, Module, Value
 from mllint.syntax.shape import constant, last_word
 from mllint.syntax.walk import subtree
 
@@ -16,10 +16,13 @@ if TYPE_CHECKING:
 
 _SWITCHES = frozenset({
     "torch.set_grad_enabled", "torch.autograd.set_grad_enabled", "torch.autograd.grad_mode.set_grad_enabled",
-    "paddle.set_grad_enabled", "torch._C._set_grad_enabled",
+    "paddle.set_grad_enabled", "torch._C._set_grad_enabled", "paddle.fluid.dygraph.base._switch_tracer_mode_guard_",
+    "paddle.base.dygraph.base._switch_tracer_mode_guard_",
 })  # fmt: skip
 _ON = frozenset({"torch.enable_grad", "torch.autograd.enable_grad", "paddle.enable_grad"})
-_WORDS = frozenset({"no_grad", "inference_mode", "set_grad_enabled", "enable_grad", "no_grad_"})
+_WORDS = frozenset({
+    "no_grad", "inference_mode", "set_grad_enabled", "enable_grad", "no_grad_", "_switch_tracer_mode_guard_",
+})  # fmt: skip
 # Trainers of other frameworks call these under no_grad themselves.
 _HOOKS_WITHOUT_GRADIENTS = frozenset({
     "validation_step", "test_step", "predict_step", "validation_epoch_end", "test_epoch_end",
@@ -165,8 +168,7 @@ class Gradients:
             is_other = info.owner is None and isinstance(call.func, cst.Attribute)
             if is_other or self.model.enclosing_function(call) is function or _lacks_arguments(call, info):
                 continue
-            callee = self.model.value(call.func)
-            if callee is None or (isinstance(callee, Function) and callee.definition is info):
+            if _may_reach(self.model.value(call.func), info):
                 states.add(self.off(call))
         if states == {True}:
             return True
@@ -185,6 +187,13 @@ class Gradients:
                 ):
                     return True
         return False
+
+
+def _may_reach(callee: Value | None, info: FunctionInfo) -> bool:
+    """Whether what is called may be a function: a method of some module or other may be that of any class."""
+    if isinstance(callee, Method) and isinstance(callee.receiver, Module):
+        return info.owner is not None and callee.receiver.is_only_some
+    return callee is None or (isinstance(callee, Function) and callee.definition is info)
 
 
 def _lacks_arguments(call: cst.Call, info: FunctionInfo) -> bool:
