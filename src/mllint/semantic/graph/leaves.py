@@ -35,7 +35,13 @@ def is_leaf(model: "Model", node: cst.BaseExpression) -> bool:
     path = dotted_path(node)
     if path is None or value.attached is not False or _may_be_frozen(model, node):
         return False
-    return is_flagged(model, node)
+    return is_flagged(model, node) and not any(_is_computed_of_flagged(model, item) for item in model.reaching(node))
+
+
+def _is_computed_of_flagged(model: "Model", binding: Binding) -> bool:
+    """Whether a tensor is computed from one whose flag was set: ``b = 2 * a`` behind ``a.requires_grad = True``."""
+    parts = () if binding.value is None else subtree(binding.value)
+    return any(isinstance(part, (cst.Name, cst.Attribute)) and is_flagged(model, part) for part in parts)
 
 
 def _is_made_as_leaf(binding: Binding) -> bool:
