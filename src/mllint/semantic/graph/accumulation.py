@@ -31,6 +31,7 @@ from mllint.semantic.values import (
     Value,
 )
 from mllint.syntax.shape import detaches, dotted_path, last_word
+from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -282,9 +283,15 @@ class Accumulator:
 
     @cached_property
     def may_be_cut(self) -> bool:
-        """Whether what is added was cut on some way: ``if train: loss.backward(); loss = loss.detach()``."""
+        """Whether what is added was cut on some way: ``if train: loss.backward(); loss = loss.detach()``.
+
+        Or the loss itself was, and the rest is a weight that has its name: ``bow_loss.item() * options.bow_loss``.
+        """
         bound = (binding.value for binding in self.model.reaching(self.core))
-        return any(value is not None and detaches(value) for value in bound)
+        return any(value is not None and detaches(value) for value in bound) or any(
+            isinstance(part, cst.Attribute) and part.attr.value in _CUTTING and is_called_loss(part.value)
+            for part in subtree(self.added)
+        )
 
     @cached_property
     def runs_over_loader(self) -> bool:

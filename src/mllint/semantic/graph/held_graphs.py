@@ -87,10 +87,15 @@ def _beside(accumulator: Accumulator) -> Iterator[Accumulator]:
 def _adds_without_graph(accumulator: Accumulator) -> bool:
     """Whether ``total += loss`` runs without gradients, or adds to a dict, which raises. A list holds what it gets."""
     model, node = accumulator.model, accumulator.node
-    if isinstance(node, cst.Call) or (isinstance(node, cst.AugAssign) and isinstance(node.value, cst.List)):
+    if isinstance(node, cst.Call) or isinstance(model.tree.parent(accumulator.added), cst.Element):
         return False
-    made = (binding.value for binding in model.reaching(accumulator.target) if binding.node is not node)
-    return model.gradients.off(node) is True or any(isinstance(value, (cst.Dict, cst.DictComp)) for value in made)
+    made = [binding.value for binding in model.reaching(accumulator.target) if binding.node is not node]
+    if model.gradients.off(node) is True or any(isinstance(value, (cst.Dict, cst.DictComp)) for value in made):
+        return True
+    if not any(isinstance(value, (cst.List, cst.ListComp)) for value in made):
+        return False
+    # `rows = rows + more` is of two lists, or raises; `rows += more` takes the rows of a tensor, too.
+    return isinstance(node, cst.Assign) or not isinstance(model.value(accumulator.added), Tensor)
 
 
 def _adds_up_parameters(accumulator: Accumulator) -> bool:
