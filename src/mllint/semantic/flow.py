@@ -153,6 +153,9 @@ def read_statement(frame: Frame, statement: cst.CSTNode) -> Seen | None:
         target = statement.target  # type: ignore[attr-defined]
     else:
         return None
+    if type(target) is cst.Tuple:  # `a.grad, b.grad = torch.autograd.grad(loss, [a, b])`
+        parts = (getattr(element.value, "attr", None) for element in target.elements)
+        return Seen(Kind.WRITE_GRADIENT) if any(part is not None and part.value == "grad" for part in parts) else None
     if type(target) is not cst.Attribute:
         return None
     name = target.attr.value

@@ -234,7 +234,7 @@ def clears_before_step(model: "Model", call: cst.Call) -> cst.CSTNode | None:
 
 def _starved_step(run: Run, zero: Event) -> Event | None:
     for step in run.events:
-        if step.kind is Kind.STEP and step.thing is not None and _clears(zero, step):
+        if step.kind is Kind.STEP and step.thing is not None and _clears(zero, step) and not _is_given_more(step):
             paths = run.derived(("zeroing", step.thing), partial(_paths, run, step))
             states = paths.before(step) - {None}
             if states == {zero}:
@@ -247,9 +247,10 @@ def _paths(run: Run, step: Event) -> "Paths[_State]":
 
     def advance(state: _State, event: Event) -> _State:
         match event.kind:
-            case Kind.BACKWARD | Kind.WRITE_GRADIENT | Kind.MINIMIZE:
+            case Kind.BACKWARD | Kind.MINIMIZE:
                 return _FULL
-            case Kind.UNKNOWN:
+            case Kind.UNKNOWN | Kind.WRITE_GRADIENT:
+                # What was written by hand, and is cleared without a step, was most likely a trial.
                 return _FULL if state == _FULL else None
             case Kind.ZERO if state == _FULL and _clears(event, step):
                 return event
@@ -262,8 +263,12 @@ def _paths(run: Run, step: Event) -> "Paths[_State]":
 
 def _computes_by_itself(event: Event) -> bool:
     """Whether a step may compute gradients: it is given losses or a closure, or a class of the project defines it."""
-    is_given = isinstance(event.node, cst.Call) and bool(event.node.args) and event.other is None
-    return is_given or _clears_by_itself(event)
+    return _is_given_more(event) or _clears_by_itself(event)
+
+
+def _is_given_more(step: Event) -> bool:
+    """Whether a step is given something, such as a closure that computes the gradients; a scaler is no such thing."""
+    return isinstance(step.node, cst.Call) and bool(step.node.args) and step.other is None
 
 
 def _clears(event: Event, step: Event) -> bool:
