@@ -41,8 +41,9 @@ The state dict of a module of the same class. Paddle files that this project sav
 
 Loads whose author seems to know what is left out: of a file that the code downloads itself, or whose name tells its
 hash, and so is always the same; of a dict that is written entry by entry, comes in as an argument, out of a list of
-dicts, was put aside in an attribute, or of which entries were taken out by name; of one that was made of the module
-itself, or whose keys were all put behind the name of a part; in a test; in a branch beside one that loads strictly; and
+dicts, was put aside in an attribute, or of which entries were taken out by name; of one out of which the function
+takes other things, too (`state["epoch"]`), or that was made of the module itself, or whose keys were all put behind the
+name of a part; in a test; in a branch beside one that loads strictly; and
 those with a comment that speaks of it (`# the head is missing on purpose`), on the statement, right above it or the
 `if` around it, or where the dict is made; and of several entries of one dict into the same module, each of which is a
 part.

@@ -53,7 +53,7 @@ def parts_of(load: Load) -> Iterator[cst.CSTNode]:
         if isinstance(part, cst.Arg) and part.keyword is not None and part.keyword.value == "map_location":
             continue  # where it is put says nothing of what it is
         if isinstance(part, cst.BaseExpression):
-            pending += [*_bound(part, load.model), *_filled_from(part, load.model)]
+            pending += [*_bound(part, load.model), *_in_file(part, load.model), *_filled_from(part, load.model)]
         pending += children(part)
 
 
@@ -113,6 +113,15 @@ def _bound(node: cst.BaseExpression, model: "Model") -> list[cst.BaseExpression]
         for binding in without_narrowing(model.reaching(node))
         if binding.kind in (BindingKind.ASSIGN, BindingKind.WITH) and binding.value is not None
     ]
+
+
+def _in_file(node: cst.BaseExpression, model: "Model") -> list[cst.BaseExpression]:
+    """What the file binds a name to that a function of it reads: ``urls`` of ``torch.load(urls[name])``."""
+    above = model.tree.parent(node)
+    if not isinstance(node, cst.Name) or (isinstance(above, cst.Attribute) and above.attr is node):
+        return []
+    bindings = () if model.reaching(node) else model.scope(model.tree.module).bindings.get(node.value, ())
+    return [item.value for item in bindings if item.kind is BindingKind.ASSIGN and item.value is not None]
 
 
 def is_made_of_module(load: Load) -> bool:
@@ -209,6 +218,21 @@ def _of_same_dict(load: Load) -> Iterator[Load]:
         given = None if other is None else other.given
         if other is not None and isinstance(given, cst.Subscript) and fingerprint(given.value) == whole:
             yield other
+
+
+def holds_other_things(load: Load) -> bool:
+    """Whether the function takes other things out of the very dict that it loads: ``epoch = state["epoch"]``.
+
+    These lie among the weights, and have to be skipped.
+    """
+    model, wanted = load.model, load.model.reaching(load.given)
+    for use in uses(load.given, model) if wanted else ():
+        item = model.tree.parent(use)
+        if isinstance(item, cst.Subscript) and not isinstance(model.tree.parent(item), (cst.AssignTarget, cst.Del)):
+            key = string_literal(subscript_index(item))
+            if key is not None and "." not in key and model.reaching(use) == wanted:
+                return True
+    return False
 
 
 def is_handed_in(load: Load) -> bool:

@@ -6,6 +6,7 @@ import libcst as cst
 
 from mllint.semantic.checkpoints.contents import Content, FromFile, Record, State, Whole
 from mllint.semantic.checkpoints.deliberate import (
+    holds_other_things,
     is_download,
     is_given_by_object,
     is_handed_in,
@@ -63,6 +64,7 @@ def is_unchecked(load: Load) -> bool:
         or is_strict_beside(load)
         or is_shown_both(load)
         or is_one_of_parts(load)
+        or holds_other_things(load)
     ):
         return False
     if load.method == "load_state_dict":
