@@ -8,7 +8,8 @@ import pytest
 
 from mllint import edits
 from mllint.diagnostics import Applicability, Edit, Fix
-from mllint.edits import NodeEdit, Side, demote_if_comment_is_lost, need_import
+from mllint.doubts import demoted
+from mllint.edits import NodeEdit, Side, need_import
 from mllint.syntax.parse import parse
 from mllint.syntax.source import Source
 from mllint.syntax.spans import spans_of
@@ -428,6 +429,26 @@ def test_dotted_module_gets_a_plain_alias() -> None:
     assert imported("import os\n", "torch.nn") == ("torch.nn", "import os\nimport torch.nn\n")
 
 
+@pytest.mark.parametrize(
+    ("text", "is_late"),
+    [
+        ("def f():\n    import torch\n", True),
+        ("try:\n    import torch.nn as nn\nexcept ImportError:\n    pass\n", True),
+        ("if TYPE_CHECKING:\n    from torch import Tensor\n", True),
+        ("from torch import nn\ndef f():\n    import torch\n", False),
+        ("import numpy\n", False),
+    ],
+)
+def test_an_import_that_a_file_only_makes_late_is_doubtful(text: str, is_late: bool) -> None:
+    _, change = need_import(Tree(cst.parse_module(text)), "torch")
+    assert change is not None
+    assert change.is_doubtful is is_late
+    source = Source(text, "train.py")
+    fix = Fix("mend", Applicability.SAFE, ())
+    expected = Applicability.UNSAFE if is_late else Applicability.SAFE
+    assert demoted(fix, (change,), source).applicability is expected
+
+
 # --- Comments -------------------------------------------------------------------------------------
 
 
@@ -449,6 +470,6 @@ def test_a_fix_that_loses_a_comment_is_not_safe(text: str, removed: str, content
     end = start + len(removed)
     change = Edit(start, end, content, source.location(start), source.location(end))
     fix = Fix("mend", Applicability.SAFE, (change,))
-    assert demote_if_comment_is_lost(fix, source).applicability is expected
+    assert demoted(fix, (), source).applicability is expected
     display = Fix("mend", Applicability.DISPLAY, (change,))
-    assert demote_if_comment_is_lost(display, source) is display
+    assert demoted(display, (), source) is display

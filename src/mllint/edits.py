@@ -15,10 +15,10 @@ from typing import TypeAlias
 
 import libcst as cst
 import msgspec
+from msgspec.structs import replace as replaced
 
-from mllint.diagnostics import Applicability, Fix
+from mllint.diagnostics import Applicability
 from mllint.syntax.shape import dotted_path
-from mllint.syntax.source import Source
 from mllint.syntax.walk import Tree, subtree
 
 Statement: TypeAlias = cst.SimpleStatementLine | cst.BaseCompoundStatement
@@ -39,6 +39,8 @@ class NodeEdit(msgspec.Struct, frozen=True):
     last: cst.CSTNode
     last_side: Side
     content: str
+    is_doubtful: bool = False
+    """Whether a program that ran may fail by it: with such an edit no fix is safe."""
 
 
 class NodeFix(msgspec.Struct, frozen=True):
@@ -291,28 +293,6 @@ def _holds(node: cst.CSTNode, inner: cst.CSTNode) -> bool:
     return any(part is inner for part in subtree(node) if part is not node)
 
 
-# --- Comments -------------------------------------------------------------------------------------
-
-
-def demote_if_comment_is_lost(fix: Fix, source: Source) -> Fix:
-    """The fix as it may be trusted: a safe one that would delete a comment is only unsafe."""
-    if fix.applicability is Applicability.SAFE and _loses_comment(fix, source):
-        return msgspec.structs.replace(fix, applicability=Applicability.UNSAFE)
-    return fix
-
-
-def _loses_comment(fix: Fix, source: Source) -> bool:
-    if not any("#" in source.text[edit.start : edit.end] for edit in fix.edits):
-        return False
-    for comment in source.layout.comments:
-        start = source.line_starts[comment.row - 1] + comment.column
-        for edit in fix.edits:
-            is_touched = edit.start < start + len(comment.text) and start < edit.end
-            if is_touched and comment.text not in edit.content:
-                return True
-    return False
-
-
 # --- Imports --------------------------------------------------------------------------------------
 
 
@@ -327,12 +307,32 @@ def need_import(tree: Tree, module: str) -> tuple[str, NodeEdit | None]:
     for name in _visible_names(tree.module, module):
         if not _means_something_else(tree, name.partition(".")[0], module):
             return name, None
-    if not _means_something_else(tree, module.partition(".")[0], module):
-        return module, _insertion(tree.module, module, f"import {module}")
+    package = module.partition(".")[0]
+    late = _is_imported_late(tree, package)
+    if not _means_something_else(tree, package, module):
+        return module, replaced(_insertion(tree.module, module, f"import {module}"), is_doubtful=late)
     alias = "_" + module.replace(".", "_")
     while any(name.value == alias for name in tree.by_type.get(cst.Name, ())):
         alias += "_"
-    return alias, _insertion(tree.module, module, f"import {module} as {alias}")
+    return alias, replaced(_insertion(tree.module, module, f"import {module} as {alias}"), is_doubtful=late)
+
+
+def _is_imported_late(tree: Tree, package: str) -> bool:
+    """Whether a file imports a package in functions, or under conditions, alone: it may run without it."""
+    statements = (*tree.by_type.get(cst.Import, ()), *tree.by_type.get(cst.ImportFrom, ()))
+    own = [statement for statement in statements if package in _packages(statement)]
+    return bool(own) and not any(
+        all(isinstance(holder, (cst.SimpleStatementLine, cst.Module)) for holder in tree.ancestors(statement))
+        for statement in own
+    )
+
+
+def _packages(statement: cst.CSTNode) -> set[str]:
+    """The first words of the modules that a statement imports, or imports from."""
+    if isinstance(statement, cst.ImportFrom):
+        return {(_absolute_package(statement) or "").partition(".")[0]}
+    assert isinstance(statement, cst.Import)
+    return {alias.evaluated_name.partition(".")[0] for alias in statement.names}
 
 
 def _visible_names(module: cst.Module, wanted: str) -> Iterator[str]:

@@ -8,7 +8,8 @@ import msgspec
 
 from mllint.context import Context
 from mllint.diagnostics import Diagnostic, Edit, Fix, Location, Result, Severity, Status
-from mllint.edits import NodeEdit, NodeFix, Side, demote_if_comment_is_lost
+from mllint.doubts import demoted
+from mllint.edits import NodeEdit, NodeFix, Side
 from mllint.registry import RuleSet
 from mllint.rule import Finding, Handler, Rule
 from mllint.semantic.files.testing import is_meant_to_fail
@@ -277,7 +278,7 @@ def _fix(source: Source, fix: NodeFix, spans: dict[int, tuple[int, int]]) -> Fix
     placed = (_edit(source, edit, spans) for edit in fix.edits)
     changes = (edit for edit in placed if edit.content != source.text[edit.start : edit.end])
     edits = tuple(sorted(changes, key=lambda edit: (edit.start, edit.end)))
-    return demote_if_comment_is_lost(Fix(fix.message, fix.applicability, edits), source)
+    return demoted(Fix(fix.message, fix.applicability, edits), fix.edits, source)
 
 
 def _edit(source: Source, edit: NodeEdit, spans: dict[int, tuple[int, int]]) -> Edit:
