@@ -214,3 +214,20 @@ def test_paddle_lists_and_numbers_before_init_are_silent(paddle: Any) -> None:
     layer = module_class(nn.Layer, late)()
     assert layer(1) == 1
     assert not layer.parameters()
+
+
+def test_super_of_the_root_class_passes_it_over(torch: Any, paddle: Any) -> None:
+    for root, error in ((torch.nn.Module, AttributeError), (paddle.nn.Layer, ValueError)):
+
+        def skip(self: Any, root: Any = root, framework: Any = torch if root is torch.nn.Module else paddle) -> None:
+            super(root, self).__init__()
+            self.fc = framework.nn.Linear(2, 2)
+
+        with pytest.raises(error):
+            module_class(root, skip)()
+
+
+def test_call_of_the_class_takes_the_place_of_forward(torch: Any, paddle: Any) -> None:
+    for root in (torch.nn.Module, paddle.nn.Layer):
+        made = type("Made", (root,), {"forward": lambda _self, x: x, "__call__": lambda _self, x: -x})
+        assert made()(1) == -1

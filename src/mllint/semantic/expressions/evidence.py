@@ -232,7 +232,7 @@ def _from_argument(model: "Model", call: cst.Call, arg: cst.Arg, calls: int) -> 
         case Function():
             return _from_parameter(callee.definition, call, arg, 0 if callee.receiver is None else 1, calls)
         case Module(definition=definition, wrappers=()) if definition is not None:
-            forward = definition.method("forward")
+            forward = definition.called
             return None if forward is None else _from_parameter(forward, call, arg, 1, calls)
     if not isinstance(callee, Module) or callee.name is None or callee.wrappers:
         return None

@@ -29,7 +29,7 @@ def module_output(model: "Model", call: cst.Call, module: Module) -> Value | Non
             return replace(joined, attached=attached)  # as of any module
         return joined or Output(framework, attached)
     if module.definition is not None:
-        forward = module.definition.method("forward")
+        forward = module.definition.called
         result = None if forward is None else forward.model.returned(forward)
         if result is None or isinstance(result, Nothing):
             # Where a part runs without gradients, what it gives may be made of that part alone.

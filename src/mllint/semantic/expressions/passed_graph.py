@@ -73,7 +73,7 @@ def _is_cut_by(model: "Model", call: cst.Call, calls: int) -> bool:
         case Function():
             return _may_cut(callee.definition, calls)
         case Module():
-            forward = None if callee.definition is None else callee.definition.method("forward")
+            forward = None if callee.definition is None else callee.definition.called
             return forward is not None and _may_cut(forward, calls)
         case None:
             return not isinstance(call.func, cst.Attribute)

@@ -118,7 +118,7 @@ class Cuts:
         if isinstance(callee, Function):
             return self._returned(callee.definition, call)
         if isinstance(callee, Module) and callee.definition is not None and not callee.wrappers:
-            forward = callee.definition.method("forward")
+            forward = callee.definition.called
             return [] if forward is None else self._returned(forward, call)
         if isinstance(callee, Module) and callee.name is not None:
             fact = lookup.class_(callee.name)

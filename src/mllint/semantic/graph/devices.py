@@ -191,7 +191,7 @@ def _reaches_weights(module: Module, position: int, arg: cst.Arg) -> bool:
     """Whether an argument surely meets the weights; lengths, for example, belong on the CPU."""
     if module.definition is None:
         return position == 0
-    forward = module.definition.method("forward")
+    forward = module.definition.called
     if forward is None:
         return False
     parameters = forward.parameters[position + 1 : position + 2]

@@ -281,7 +281,7 @@ class _Trace:
             case Function():
                 return self._function(call, callee.definition, 0 if callee.receiver is None else 1)
             case Module(definition=definition) if definition is not None:
-                forward = definition.method("forward")
+                forward = definition.called
                 return None if forward is None or callee.wrappers else self._function(call, forward, 1)
             case Module():
                 return self._layer(call, callee)

@@ -171,7 +171,7 @@ def _is_handed_on(module: Module, call: cst.Call, position: int, binding: Bindin
         is_state = position == 1 or (call.args[position].keyword is not None)
         is_cell = (module.name or "").endswith("Cell")
         return is_state and (is_cell or binding.path[:1] == (1,))
-    forward = module.definition.method("forward")
+    forward = module.definition.called
     if forward is None or any(arg.star for arg in call.args):
         return False
     keyword = call.args[position].keyword

@@ -160,7 +160,11 @@ def _only_spends_time(loop: cst.For | cst.While) -> bool:
         return False
     if dotted_path(loop.iter.func) != "range" or not isinstance(loop.body, cst.IndentedBlock):
         return False
-    return all(map(_is_only_expressions, loop.body.body))
+    # Rounds that are counted from the thing itself are meant to change it: `range(4 - x.dim())`.
+    counted = {name.value for name in _names_in(loop.iter)}
+    calls = (part.value for line in loop.body.body for part in getattr(line, "body", ()) if isinstance(part, cst.Expr))
+    roots = ((dotted_path(call.func) or "").partition(".")[0] for call in calls if isinstance(call, cst.Call))
+    return all(map(_is_only_expressions, loop.body.body)) and counted.isdisjoint(roots)
 
 
 def _ends_a_cell(model: "Model", line: cst.CSTNode | None) -> bool:

@@ -322,6 +322,10 @@ class _Trail:
         if not isinstance(call, cst.Call):
             return True
         word = (dotted_path(call.func) or "").rpartition(".")[2]
+        if word == "map" and isinstance(call.args[0].value, cst.Lambda) and arg is not call.args[0]:
+            taken = call.args[0].value
+            named = (parameter.name for parameter in taken.params.params)
+            return any(self._by_names(name, taken, steps) for name in named) or self.leads_on(call, steps - 1)
         if word in ("next", "dict") or handed_on(call, arg) is not None:
             return self.leads_on(call, steps - 1)
         if word in _PUTTING and isinstance(call.func, cst.Attribute):

@@ -34,7 +34,7 @@ class Form(enum.Enum):
     UNBOUND = "unbound"
     """``super(Net).__init__()``"""
     OTHER_CLASS = "other class"
-    """``super(Other, self).__init__()``"""
+    """``super(Other, self).__init__()``, ``super(nn.Module, self).__init__()``"""
     OTHER_OBJECT = "other object"
     """``nn.Module().__init__()``"""
     ELSEWHERE = "elsewhere"
@@ -98,6 +98,8 @@ def _form_of_super(definition: "ClassInfo", call: cst.Call) -> Form:
     if len(call.args) == 1 and not call.args[0].star:
         return Form.UNBOUND
     named = definition.model.value(call.args[0].value) if len(call.args) == 2 else None
+    if isinstance(named, Symbol) and named.name in ROOTS:
+        return Form.OTHER_CLASS  # the search begins behind the framework's own class
     if isinstance(named, ClassObject) and named.definition not in definition.lineage:
         # In a mixin the instance may be one of a class that derives from both.
         known = not definition.has_unknown_base and definition.framework is not None

@@ -123,6 +123,12 @@ class FunctionInfo:
             return not self.scope.returns
         return all(isinstance(statement, (cst.Pass, cst.Expr)) for statement in statements)
 
+    def names_attribute(self, *words: str) -> bool:
+        """Whether an attribute of one of these names stands in its body."""
+        tree = self.model.tree
+        named = (tree.parent(name) for word in words for name in self.model.names_by_word.get(word, ()))
+        return any(isinstance(node, cst.Attribute) and self.node in tree.ancestors(node) for node in named)
+
     @cached_property
     def parameters(self) -> tuple[cst.Param, ...]:
         """The parameters that can be given by position, in order, ``self`` included."""
@@ -238,6 +244,14 @@ class ClassInfo:
             if name in info.methods:
                 return info.methods[name]
         return None
+
+    @property
+    def called(self) -> FunctionInfo | None:
+        """What runs when a module of the class is called: ``forward``, or a ``__call__`` that takes its place."""
+        own = self.method("__call__")
+        if own is None or own.is_left_open or own.names_attribute("__call__", "forward"):
+            return self.method("forward")
+        return own
 
     def attribute(self, name: str) -> Value | None:
         """What ``instance.name`` is: a method, or what all assignments to it agree on."""
