@@ -126,6 +126,8 @@ def _shares_tensors(owner: cst.BaseExpression, snapshot: Snapshot, context: Cont
             return optimizer.framework == "torch" and snapshot.is_taken_in_loop
         case None:
             is_kept = snapshot.is_taken_in_loop or "opt" not in snapshot.path.lower()
+            if snapshot.is_called_a_model and snapshot.is_best_of_several_calls:
+                return True
             return (snapshot.is_loaded_back and is_kept) or (snapshot.is_taken_in_loop and snapshot.is_of_a_model)
     return False
 

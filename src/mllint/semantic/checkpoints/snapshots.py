@@ -13,11 +13,11 @@ import libcst as cst
 import msgspec
 from msgspec.structs import replace
 
+from mllint.semantic.checkpoints.better import is_asked_from_outside, is_kept_for_better
 from mllint.semantic.checkpoints.overwriting import WRITING, writes_into
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by, kept_as, reads, uses
 from mllint.syntax.shape import argument, constant, dotted_path, last_statement, string_literal, subscript_index
-from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -192,6 +192,19 @@ class Snapshot:
         return any(dotted_path(call.func) in ways for call in self.model.tree.by_type.get(cst.Call, ()))
 
     @property
+    def is_called_a_model(self) -> bool:
+        """Whether its name says that what it is of is a model."""
+        last = self.path.rpartition(".")[2].lower().strip("_")
+        return last.endswith(("model", "module", "net", "network"))
+
+    @property
+    def is_best_of_several_calls(self) -> bool:
+        """Whether an attribute keeps it from the best of the calls of a method, for code outside the class."""
+        scope = self.model.scope_of(self.alias.statement)
+        others = (node for node in self._uses if self.model.scope_of(node) is not scope)
+        return self._is_best_so_far and any(map(self._is_in_another_method, others))
+
+    @property
     def is_only_overwritten(self) -> bool:
         """Whether its owner changes because something is written into the weights, and not by training."""
         words = (call.func.attr.value if isinstance(call.func, cst.Attribute) else "" for call in self._changes)
@@ -345,7 +358,7 @@ class Snapshot:
         name = self.key.rpartition(".")[2].lower()
         load = self._load_of(node)
         if load is None or not isinstance(load.func, cst.Attribute):
-            return "best" in name
+            return "best" in name or (self._is_best_so_far and is_asked_from_outside(self.model, node))
         if self._is_put_back(node):
             return True
         if not any(self._may_change(call) for call in self.model.tree.by_type.get(cst.Call, ())):
@@ -434,16 +447,7 @@ class Snapshot:
     @property
     def _is_best_so_far(self) -> bool:
         """Whether it is kept where something does better than what is then set to it: ``if acc > best: best = acc``."""
-        for ancestor in self.model.tree.ancestors(self.alias.statement):
-            if isinstance(ancestor, (cst.For, cst.While, cst.FunctionDef)):
-                return False
-            if isinstance(ancestor, cst.If):
-                tested = (part for part in subtree(ancestor.test) if isinstance(part, (cst.Name, cst.Attribute)))
-                compared = {path for path in map(dotted_path, tested) if path is not None}
-                set_here = (part.target for part in subtree(ancestor.body) if isinstance(part, cst.AssignTarget))
-                if any(path in compared for path in map(dotted_path, set_here)):
-                    return True
-        return False
+        return is_kept_for_better(self.model, self.alias.statement, in_calls="." in self.key)
 
     def _is_choosy(self, node: cst.BaseExpression, loop: Loop) -> bool:
         """Whether a use is not made in every round of the loop."""
