@@ -168,8 +168,11 @@ class Gradients:
             is_other = info.owner is None and isinstance(call.func, cst.Attribute)
             if is_other or self.model.enclosing_function(call) is function or _lacks_arguments(call, info):
                 continue
-            if _may_reach(self.model.value(call.func), info):
+            callee = self.model.value(call.func)
+            if callee is None or (isinstance(callee, Function) and callee.definition is info):
                 states.add(self.off(call))
+            elif _is_of_some_module(callee, info):
+                states.add(self.off(call) and None)  # it may be this method: that gradients are off is not certain
         if states == {True}:
             return True
         return None if states & {True, None} else False
@@ -189,11 +192,10 @@ class Gradients:
         return False
 
 
-def _may_reach(callee: Value | None, info: FunctionInfo) -> bool:
-    """Whether what is called may be a function: a method of some module or other may be that of any class."""
-    if isinstance(callee, Method) and isinstance(callee.receiver, Module):
-        return info.owner is not None and callee.receiver.is_only_some
-    return callee is None or (isinstance(callee, Function) and callee.definition is info)
+def _is_of_some_module(callee: Value, info: FunctionInfo) -> bool:
+    """Whether a method of some module or other is called: it may be that of any class."""
+    holder = callee.receiver if isinstance(callee, Method) else None
+    return info.owner is not None and isinstance(holder, Module) and holder.is_only_some
 
 
 def _lacks_arguments(call: cst.Call, info: FunctionInfo) -> bool:
