@@ -4,6 +4,7 @@ The structs are the one place where keys are defined: the checks, the JSON schem
 documentation are made of them.
 """
 
+import inspect
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, TypeAlias
@@ -99,6 +100,9 @@ def described_keys() -> Iterator[tuple[str, str]]:
 def schema() -> dict[str, Any]:
     """The JSON schema of ``mllint.toml``, and of the table ``[tool.mllint]``."""
     made = msgspec.json.schema(Table)
+    for table in made["$defs"].values():
+        # Before Python 3.13 the text of a class is indented as it stands in the source.
+        table["description"] = inspect.cleandoc(table["description"])
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "mllint",

@@ -188,9 +188,16 @@ _INDEXES: dict[type[ast.AST], _Maker] = {ast.Slice: _slice, ast.Starred: _starre
 
 
 def _subscripted(node: ast.expr, parent: Any, nodes: Any, parents: Any) -> tuple[Any, ...]:
-    # Without parentheses `x[1, 2]` is two elements to LibCST; with them it is one tuple, which nobody writes.
-    parts = node.elts if isinstance(node, ast.Tuple) and node.elts else [node]
+    # Without parentheses `x[1, 2]` is two elements to LibCST, with them it is one tuple.
+    parts = node.elts if isinstance(node, ast.Tuple) and node.elts and not _is_in_parentheses(node) else [node]
     return tuple([_subscript_element(part, parent, nodes, parents) for part in parts])
+
+
+def _is_in_parentheses(node: ast.Tuple) -> bool:
+    """Whether a tuple has parentheses of its own; those of its first and its last element together look like them."""
+    first, last = node.elts[0], node.elts[-1]
+    begins_before = (node.lineno, node.col_offset) < (first.lineno, first.col_offset)
+    return begins_before and (node.end_lineno, node.end_col_offset) > (last.end_lineno, last.end_col_offset)
 
 
 _boolean = _node(cst.BooleanOperation, operator="_OPERATORS[node.op.__class__]")
