@@ -93,6 +93,12 @@ def test_what_the_tree_does_not_print_has_findings_but_no_fixes() -> None:
     assert Path("lost.py").read_bytes() == data
 
 
+@pytest.mark.parametrize("deep", ["z = " + "+".join("y" * 900), "if y: pass\n" + "elif y: pass\n" * 1900])
+def test_what_nests_deep_has_findings_with_every_python(deep: str) -> None:
+    Path("deep.py").write_text(f"import torch\nx = torch.zeros(3)\nx.cuda()\ny = x\n{deep}\n")
+    assert [(rule, row) for _, rule, row, _ in findings("deep.py")[1]] == [("ML101", 3)]
+
+
 def test_all_of_them_at_once_and_the_others_go_on() -> None:
     for name, (data, _, _) in BAD.items():
         Path(f"{name}.py").write_bytes(data)

@@ -87,7 +87,7 @@ ak = {al for am in an if ao if ap for aq in ar}
 at = {au: av async for au in aw} if 0 else {1, 2}
 ax = (ay for az in ba)
 bb = bc[bd, be:bf:bg, ...]
-bb = bc[(bd, be)], bc[(bd), be], bc[bd, (be)], bc[(bd, be),], bc[()], bc[
+bb = bc[(bd, be)], bc[(bd), be], bc[bd, (be)], bc[(bd, be),], bc[bd, be,], bc[()], bc[
     (bd, be)
 ]
 bh = f"x{{{bi!r:>{bj}}}}" "y" f"{bk}"

@@ -326,8 +326,7 @@ _with_item = _node(
     asname=f"None if node.optional_vars is None else {_with('_as_target', 'node.optional_vars')}",
 )
 _qualified = _node(cst.Attribute, value=_with("_dotted", "node[0]"), attr=_with("_word", "node[2]"))
-_DOT = cst.Dot()
-_ASYNCHRONOUS = cst.Asynchronous()
+_DOT, _ASYNCHRONOUS = cst.Dot(), cst.Asynchronous()
 
 
 def _dotted(name: str, *place: Any) -> Any:

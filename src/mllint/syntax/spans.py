@@ -18,7 +18,7 @@ _FRAMES = 4 * (MAX_BRANCHES + MAX_CHAIN + MAX_DEPTH) + 1000
 
 
 class RoundTripError(Exception):
-    """The tree does not print the text it was parsed from, so that no place in it can be trusted."""
+    """The tree does not print the text it was parsed from (or at all), so that no place in it can be trusted."""
 
 
 class _SpanRecorder(CodegenState):
@@ -95,11 +95,15 @@ def spans_of(module: cst.Module, nodes: Iterable[cst.CSTNode], text: str) -> dic
     """The syntactic spans (start and end offset in code points) of nodes, keyed by ``id(node)``.
 
     Raises:
-        RoundTripError: the tree does not reproduce ``text``.
+        RoundTripError: the tree does not reproduce ``text``, or is too deep for this Python: 3.12 allows some hundred
+            calls by way of C, whatever limit is set.
     """
     recorder = _SpanRecorder(module, {id(node) for node in nodes})
-    with _deep_recursion():
-        module._codegen(recorder)
+    try:
+        with _deep_recursion():
+            module._codegen(recorder)
+    except RecursionError:
+        raise RoundTripError from None
     if "".join(recorder.tokens) != parsable(text):
         raise RoundTripError
     return recorder.spans
