@@ -230,7 +230,8 @@ def holds_other_things(load: Load) -> bool:
         item = model.tree.parent(use)
         if isinstance(item, cst.Subscript) and not isinstance(model.tree.parent(item), (cst.AssignTarget, cst.Del)):
             key = string_literal(subscript_index(item))
-            if key is not None and "." not in key and model.reaching(use) == wanted:
+            is_other = key is not None and "." not in key and model.reaching(use) == wanted
+            if is_other and not is_in_another_branch(model, load.call, use):
                 return True
     return False
 
