@@ -13,8 +13,10 @@ batch normalization and nothing has switched it since it was made. A method of t
 A forward pass under `no_grad()` that is in no loop over data evaluates, too, where what it is given is called test or
 validation data, or where the function around it is called after evaluation and the model is seen to have dropout or
 batch normalization; there also with a graph, where nothing is trained with it. So does the first call of such a model
-that is made, gets its weights from a file (`load_state_dict(torch.load(path))`) and is called, where nothing in the
-whole run trains; also where an object keeps it and nothing in its file, or in those that import it, switches a mode.
+that is made, gets its weights from a file (`load_state_dict(torch.load(path))`), also through a function of the project
+or key by key, and is called, where nothing in the whole run trains; also where an object keeps it and nothing in its
+file, or in those that import it, switches a mode. A pretrained model of torchvision, timm or Paddle is one that has its
+weights from a file.
 
 ## Why is this bad?
 
@@ -70,7 +72,8 @@ the project too; functions that nobody in the project calls, but for models that
 layer is known to ask for its mode; where nothing at all is known of a model, its `train()` says that one does. Models
 that `from_pretrained` of transformers gave, and models that were switched to training mode right before the loop: to
 recompute the statistics of batch normalization, or to sample with dropout, is done like that. Loops that drop the
-output, and loaded models that are given the same input in every round, or one that is made up for its shape.
+output, and loaded models that are given the same input in every round, or one that is made up for its shape. Beside
+what is trained, models that nothing updates decide nothing: the network of a perceptual loss, a teacher.
 
 ## Fix safety
 
@@ -94,6 +97,7 @@ from mllint.rule import Finding, Rule
 from mllint.semantic.training.data_loops import may_evaluate
 from mllint.semantic.training.evaluation import evaluated_module, evaluates_in_training_mode, trains_too
 from mllint.semantic.training.inferences import LOADS, inferences, inferences_elsewhere_loaded
+from mllint.semantic.training.ready_made import PRETRAINED, inferences_ready_made
 from mllint.semantic.training.single_evaluations import (
     OFF,
     evaluations_with_graph,
@@ -143,6 +147,13 @@ def check_evaluation(function: cst.FunctionDef, context: Context) -> Iterator[Fi
 def check_loaded(load: cst.Call, context: Context) -> Iterator[Finding]:
     """Report the first call of a module that is only loaded and used."""
     for call in inferences(context.model, load):
+        yield Finding(call, help=_HELP_LOADED)
+
+
+@rule.on(cst.Module, mentions=PRETRAINED)
+def check_ready_made(file: cst.Module, context: Context) -> Iterator[Finding]:
+    """Report the first call of a model that is pretrained."""
+    for call in inferences_ready_made(context.model):
         yield Finding(call, help=_HELP_LOADED)
 
 

@@ -8,6 +8,7 @@
 ``renames``        what loops and comprehensions do to the keys of a dict
 ``path_tracing``   the path that an expression stands for
 ``tracing``        where the dict that an expression stands for comes from, and what was done to it on the way
+``read_from_file`` whether what is loaded was read from a file, also where its value is lost
 ``saves``          what a file and the files around it save
 ``counterparts``   which files were saved for a load
 ``loads``          calls that load a state dict: what they are given, and which keys they want

@@ -47,7 +47,8 @@ _TRANSPARENT_DECORATORS = frozenset({
     "torch.jit.ignore", "torch.jit.export", "torch.jit.unused", "torch.jit.script", "torch.jit.script_method",
     "torch.compile", "torch.cuda.amp.autocast", "torch.autocast", "torch.amp.autocast", "torch.compiler.disable",
     "torch._dynamo.disable", "paddle.no_grad", "paddle.jit.to_static", "paddle.jit.not_to_static",
-    "paddle.amp.auto_cast",
+    "paddle.amp.auto_cast", "streamlit.cache", "streamlit.cache_data", "streamlit.cache_resource",
+    "streamlit.experimental_memo", "streamlit.experimental_singleton",
 })  # fmt: skip
 
 

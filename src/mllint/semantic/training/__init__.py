@@ -5,5 +5,5 @@
 - gradients: ``zeroing``, ``gradient_rounds``, ``clipping``, ``scaling``, ``scaled_clips``, ``minimizing``
 - learning rates: ``schedulers``, ``schedules``, ``first_factors``, ``rates``
 - modes and evaluations: ``training_modes``, ``made_in_mode``, ``evaluation``, ``single_evaluations``, ``inferences``,
-  ``outputs``, ``wanted_gradients``, ``adversaries``, ``loaders``, ``data_loops``
+  ``ready_made``, ``outputs``, ``wanted_gradients``, ``adversaries``, ``loaders``, ``data_loops``
 """

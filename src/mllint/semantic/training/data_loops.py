@@ -18,8 +18,11 @@ from mllint.syntax.walk import subtree
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
-_TELLING = ("eval", "train", "backward", "no_grad", "inference_mode", "minimize")
-"""What a file calls in which anything is known of the modes of models, or of gradients."""
+_TELLING = (
+    "eval", "train", "backward", "no_grad", "inference_mode", "minimize", "load_state_dict", "set_state_dict",
+    "set_dict",
+)  # fmt: skip
+"""What a file calls in which anything is known of the modes of models, of gradients, or of what models are for."""
 _NAMED_EVALUATION = re.compile(
     r"(?:^|_)(?:test|testing|tst|val|valid|validate|validation|eval|evaluate|evaluation|dev)(?:_|\d|$)"
 )
@@ -73,11 +76,12 @@ def _fed(model: "Model", node: cst.For) -> Iterator[cst.Call]:
     scope = model.scope_of(node)
     if _counts(node.iter):
         pending = set(_pieces(model, node)[1])
-        yield from (
-            call
-            for call in model.tree.calls_in(node.body)
-            if any(is_fed_piece(model, node, arg.value) for arg in call.args)
-        )
+        for call in model.tree.calls_in(node.body):
+            statement = model.tree.parent(call)
+            if isinstance(statement, cst.Assign) and is_next(call):
+                pending |= {name for target in statement.targets for name in names_in(target.target)}
+            if any(is_fed_piece(model, node, arg.value) for arg in call.args):
+                yield call
     else:
         pending = names_in(node.target)
     for call in (call for word in _NEXT for call in model.calls_by_word.get(word, ())):
@@ -286,8 +290,11 @@ def _is_arithmetic(node: cst.BaseExpression) -> bool:
 
 
 def is_next(node: cst.BaseExpression) -> bool:
-    """``next(batches)``, ``batches.next()``."""
-    return isinstance(node, cst.Call) and (dotted_path(node.func) or "").rpartition(".")[2] in _NEXT
+    """``next(batches)``, ``batches.next()``, ``loader.get_batch(size)``."""
+    if not isinstance(node, cst.Call):
+        return False
+    holder = node.func.value if isinstance(node.func, cst.Attribute) else None
+    return last_word(node.func) in _NEXT or (isinstance(holder, cst.Name) and yields_data(holder))
 
 
 def _counts(iterable: cst.BaseExpression) -> bool:

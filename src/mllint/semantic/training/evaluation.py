@@ -43,6 +43,7 @@ from mllint.semantic.training.training_modes import (
     is_trained,
     mode_matters,
     modes_before,
+    module_called,
     records_graph,
 )
 from mllint.semantic.training.unseen_callers import has_unseen_callers, puts_module_aside
@@ -52,7 +53,7 @@ from mllint.semantic.training.wanted_gradients import (
     may_compute_gradients,
     says_gradients,
 )
-from mllint.semantic.values import Elements, Mapping, Module
+from mllint.semantic.values import Elements, Instance, Mapping, Module
 from mllint.syntax.shape import dotted_path, leaves_loop, string_literal
 from mllint.syntax.walk import subtree
 
@@ -206,11 +207,14 @@ def _asking_for_mode(found: _Round) -> list[Event]:
     """The forward passes in a loop to which the mode may make a difference: not those of a loss, or of what is fixed.
 
     Where it surely makes none to any of them, or that is not known, there are none; but who switches a module to
-    training mode says that it does.
+    training mode says that it does. Beside what is trained, what is never updated decides nothing: the network of a
+    perceptual loss, a teacher.
     """
     run, matters = found.found.run, {id(forward): mode_matters(forward) for forward in found.forwards}
     is_known = True in matters.values()
-    return [forward for forward in found.forwards if _asks(run, forward, matters[id(forward)], is_known)]
+    asking = [forward for forward in found.forwards if _asks(run, forward, matters[id(forward)], is_known)]
+    trained = [forward for forward in asking if forward.thing is not None and is_trained(run, forward.thing)]
+    return trained or asking
 
 
 def _asks(run: Run, forward: Event, matters: bool | None, is_known: bool) -> bool:
@@ -238,7 +242,7 @@ def _trains_while_it_evaluates(found: _Round, forward: Event) -> bool:
     )
     if not is_evaluation or not is_over_evaluation_data(found.found) or _is_discarded(forward) or is_as_loaded(forward):
         return False
-    value = forward.frame.value(forward.node.func) if isinstance(forward.node, cst.Call) else None
+    value = module_called(forward)
     modes = modes_before(run, module, forward)
     if not modes or not is_put_to_training(modes):
         return False
@@ -318,9 +322,19 @@ def _written(forward: Event, frame: Frame) -> str | None:
         return None if called is None else called.removesuffix(".forward")
     for step in (around.step for around in forward.around):
         if isinstance(step, Helper) and step.frame.caller is frame and isinstance(step.node.func, cst.Attribute):
-            holder = frame.thing(step.node.func.value)
-            return dotted_path(step.node.func.value) if holder is not None and _holds(holder, forward) else None
+            return _written_of_object(frame, step.node.func.value, forward)
     return None
+
+
+def _written_of_object(frame: Frame, node: cst.BaseExpression, forward: Event) -> str | None:
+    """The module that a method of an object calls: the object itself, or of one that is none what it keeps."""
+    holder, path = frame.thing(node), dotted_path(node)
+    if holder is None or path is None or not _holds(holder, forward) or forward.thing is None:
+        return None
+    kept = forward.thing.path[len(holder.path) :]
+    if not isinstance(frame.value(node), Instance):
+        return path
+    return path + "".join(kept) if kept and all(part.startswith(".") for part in kept) else None
 
 
 def _holds(holder: Thing, forward: Event) -> bool:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.semantic.checkpoints.read_from_file import is_read_from_file
 from mllint.semantic.events.places import is_nothing
 from mllint.semantic.events.steps import Event, Kind
 from mllint.semantic.events.things import Thing
@@ -26,10 +27,11 @@ from mllint.semantic.training.training_modes import (
     is_made_within,
     mode_matters,
     modes_before,
+    module_called,
     records_graph,
 )
 from mllint.semantic.training.wanted_gradients import GRADIENT_WORDS, says_gradients
-from mllint.semantic.values import Instance, Loaded, Module
+from mllint.semantic.values import Instance, Module
 from mllint.syntax.shape import dotted_path
 from mllint.syntax.walk import subtree
 
@@ -45,6 +47,8 @@ _TRAINING = frozenset({
 _BINDING = frozenset({cst.AssignTarget, cst.AnnAssign, cst.AugAssign, cst.For, cst.CompFor})
 _WORDS = GRADIENT_WORDS - {"volatile"}
 _SWITCHING = ("eval", "train", "backward", "minimize")
+_MAX_STEPS = 8
+"""How many expressions are looked at, at most, to tell what an input is made of."""
 _MADE_UP = ("rand", "zeros", "ones", "empty", "full")
 
 
@@ -156,9 +160,14 @@ def _is_left_to_infer(occurrence: Occurrence) -> bool:
 
 def infers_in_training_mode(occurrence: Occurrence) -> bool:
     """Whether a forward pass is of a module that has its weights from a file, in a run that trains nothing at all."""
+    return _load_before(occurrence.run, occurrence.event) is not None and is_used_as_made(occurrence)
+
+
+def is_used_as_made(occurrence: Occurrence) -> bool:
+    """Whether a forward pass is of a module that nothing has switched, in a run that makes it and trains nothing."""
     run, forward = occurrence.run, occurrence.event
     module = forward.thing
-    if forward.kind is not Kind.FORWARD or module is None or run.is_cut or _load_before(run, forward) is None:
+    if forward.kind is not Kind.FORWARD or module is None or run.is_cut:
         return False
     if modes_before(run, module, forward) != {FRESH} or not is_made_within(run, Thing(module.roots)):
         return False
@@ -170,7 +179,7 @@ def _is_only_used(run: Run, forward: Event) -> bool:
     module, node = forward.thing, forward.node
     if module is None or not isinstance(node, cst.Call) or any(event.kind in _TRAINING for event in run.events):
         return False
-    value = forward.frame.value(node.func)
+    value = module_called(forward)
     if not isinstance(value, Module) or is_as_loaded(forward) or mode_matters(forward) is not True:
         return False
     if is_switched_by_maker(module) or (value.definition is not None and switches_itself(value.definition)):
@@ -196,7 +205,7 @@ def _is_from_file(load: Event) -> bool:
     """Whether an event loads what was read from a file."""
     call = load.node
     given = call.args[0].value if load.kind is Kind.LOAD and isinstance(call, cst.Call) and call.args else None
-    return given is not None and isinstance(load.frame.value(given), Loaded)
+    return given is not None and is_read_from_file(load.frame, given)
 
 
 def _wants_gradients(run: Run, forward: Event) -> bool:
@@ -225,11 +234,17 @@ def _is_sampled(forward: Event) -> bool:
     return False
 
 
+def _made_of(model: "Model", part: cst.BaseExpression) -> list[cst.BaseExpression]:
+    """What the names in an expression are bound to."""
+    names = [item for item in subtree(part) if isinstance(item, cst.Name)]
+    return [item.value for name in names for item in model.reaching(name) if item.value is not None]
+
+
 def _is_made_up(forward: Event) -> bool:
     """Whether the input is noise, or stands for any: only the shape of the output is asked for."""
     assert isinstance(forward.node, cst.Call)
     model, pending = forward.frame.model, [arg.value for arg in forward.node.args]
-    for name in [item for arg in pending for item in subtree(arg) if isinstance(item, cst.Name)]:
-        pending += [item.value for item in model.reaching(name) if item.value is not None]
+    for part in pending:  # which grows
+        pending += _made_of(model, part) if len(pending) < _MAX_STEPS else []
     called = [dotted_path(item.func) or "" for part in pending for item in subtree(part) if isinstance(item, cst.Call)]
     return any(path.rpartition(".")[2].startswith(_MADE_UP) for path in called)

@@ -13,6 +13,7 @@ from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.expressions.options import default_of_option
 from mllint.semantic.graph.data_sources import yields_data
 from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.training.data_loops import is_next
 from mllint.semantic.training.runs import Run
 from mllint.semantic.training.schedules import construction_of, seen_from_maker, steps_of_optimizer
 from mllint.semantic.values import Object, Options
@@ -100,9 +101,16 @@ def _counts_epochs(run: Run, schedule: Event) -> str | None:
                 return text
         elif _is_bound_of(epochs, made[0], given, run) or _is_within(epochs, made[0], given, run):
             return text
-        if name == "step_size" and _falls_too_fast(made, given) and yields_data(batches.node.iter):
+        if name == "step_size" and _falls_too_fast(made, given) and _gives_batches(batches.node):
             return text
     return None
+
+
+def _gives_batches(node: cst.For) -> bool:
+    """Whether a loop runs over what is spelled as a loader, or takes the next batch in every round."""
+    return yields_data(node.iter) or any(
+        is_next(item.value) for item in subtree(node.body) if isinstance(item, cst.Assign)
+    )
 
 
 def _arms(event: Event, loop: Loop) -> list[tuple[Branches | Attempt, int]]:

@@ -124,15 +124,15 @@ def _judge(model: "Model", call: cst.Call, framework: str) -> NeverStepped | Non
         return None
     key = bindings[0].key
     reads = _reads(model, bindings[0])
-    if reads is None or not all(_is_harmless(model, node, framework) for node in reads):
+    if reads is None or not all(_is_harmless(home, node, framework) for home, node in reads):
         return None
     return NeverStepped(call, key)
 
 
-def _reads(model: "Model", binding: Binding) -> list[cst.BaseExpression] | None:
-    """The places that read what was bound; ``None`` when others may read it too."""
+def _reads(model: "Model", binding: Binding) -> "list[tuple[Model, cst.BaseExpression]] | None":
+    """The places that read what was bound, each with its file; ``None`` when others may read it too."""
     if "." not in binding.key:
-        return list(uses(model, binding))
+        return [(model, node) for node in uses(model, binding)]
     function = binding.scope.node
     method = model.function_info(function) if isinstance(function, cst.FunctionDef) else None
     if method is None or method.owner is None or binding.key.count(".") != 1:
@@ -141,15 +141,14 @@ def _reads(model: "Model", binding: Binding) -> list[cst.BaseExpression] | None:
         return None
     members, name = method.owner.members, binding.key.partition(".")[2]
     is_in_sight = all(base in PLAIN_BASES and "ightning" not in base for base in method.owner.library_bases)
-    if method.owner.has_unknown_base or not is_in_sight or members.models != (model,) or members.reads_computed_names:
+    if method.owner.has_unknown_base or not is_in_sight or members.reads_computed_names:
         return None
-    found: list[cst.BaseExpression] = [read.node for read in members.reads(name)]
-    if _is_read_of_others(model, name, found) or members.may_be_read_elsewhere(name):
+    if any(_is_read_of_others(home, name) for home in members.models) or members.may_be_read_elsewhere(name):
         return None
-    return found
+    return [(read.method.model, read.node) for read in members.reads(name)]
 
 
-def _is_read_of_others(model: "Model", name: str, known: list[cst.BaseExpression]) -> bool:
+def _is_read_of_others(model: "Model", name: str) -> bool:
     """Whether the file reads an attribute of this name of something that is not the instance: it may be the same."""
     for word in model.names_by_word.get(name, ()):
         attribute = model.tree.parent(word)
@@ -218,7 +217,7 @@ def _is_rate_of_idle_optimizer(model: "Model", arg: cst.Arg) -> bool:
     if len(bindings) != 1 or bindings[0].path:
         return False
     reads = _reads(model, bindings[0])
-    return reads is not None and all(_stays(model, node) for node in reads)
+    return reads is not None and all(_stays(home, node) for home, node in reads)
 
 
 def _is_rate(model: "Model", call: cst.Call, arg: cst.Arg) -> bool:

@@ -162,7 +162,7 @@ def is_updated_in(loop: Loop, module: Thing) -> bool:
 
 def is_as_loaded(forward: Event) -> bool:
     """Whether the module of a forward pass is what ``from_pretrained`` of transformers gave, in evaluation mode."""
-    value = forward.frame.value(forward.node.func) if isinstance(forward.node, cst.Call) else None
+    value = module_called(forward)
     if forward.thing is None or not isinstance(value, Module) or value.call is None or value.definition is not None:
         return False
     makers = [maker for root in forward.thing.roots for maker in makers_of(root, forward.thing.path)]
@@ -259,12 +259,21 @@ def is_made_within(run: Run, module: Thing) -> bool:
     )
 
 
+def module_called(forward: Event) -> Value | None:
+    """What a forward pass calls; of ``network.forward(x)`` the network."""
+    called = forward.node.func if isinstance(forward.node, cst.Call) else None
+    if called is None:
+        return None
+    holder = called.value if isinstance(called, cst.Attribute) and called.attr.value == "forward" else None
+    return (None if holder is None else forward.frame.value(holder)) or forward.frame.value(called)
+
+
 def mode_matters(forward: Event) -> bool | None:
     """Whether the mode makes a difference to the module that is called; ``None``: not known."""
     if not isinstance(forward.node, cst.Call):
         return None
     frame: Frame | None = forward.frame
-    value, models = forward.frame.value(forward.node.func), []
+    value, models = module_called(forward), []
     while frame is not None:
         models.append(frame.model)
         frame = frame.caller
@@ -276,7 +285,7 @@ def mode_matters(forward: Event) -> bool | None:
 
 def has_class_in_sight(forward: Event) -> bool:
     """Whether the module that is called is of a class of the project, at least on one of the ways there."""
-    value = forward.frame.value(forward.node.func) if isinstance(forward.node, cst.Call) else None
+    value = module_called(forward)
     return any(isinstance(item, Module) and item.definition is not None for item in (value, *_made(forward)))
 
 
