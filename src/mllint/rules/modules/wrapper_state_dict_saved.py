@@ -33,7 +33,8 @@ torch.save(model.module.state_dict(), "model.pt")
 
 Files that are loaded back into a wrapped module, as code that resumes training does, and projects that take the prefix
 off somewhere. A module that is wrapped only under a condition is reported where the project loads what was saved into
-the bare module, or loads files of any name into that class and saves none of it unwrapped. `model.compile()` wraps
+the bare module, or loads files of any name into that class and saves none of it unwrapped, or where the program loads a
+file of any name into the very module before it is wrapped. `model.compile()` wraps
 nothing, nor does `torch.jit.script`, and the `DataParallel` of paddle adds no prefix. `AveragedModel` has a state of
 its own besides the module.
 
@@ -101,7 +102,7 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     else:
         yield Finding(
             call,
-            f"the keys that are saved begin with `{save.prefix}` if the module is in `{wrapper}`",
+            f"the saved keys begin with `{save.prefix}` if the module is in `{wrapper}`",
             f'save the state dict of the module inside: `getattr(model, "{inside[1:]}", model).state_dict()`',
         )
 

@@ -221,12 +221,13 @@ def may_read(load: Load, save: WrappedSave) -> bool:
     """Whether a load by the look of it reads what was saved: the same file, or an entry of the same name.
 
     A load in another file of a path that is not known reads what the project saves of that class, where all of it is
-    saved this way.
+    saved this way. So does one of the same program, into the thing before it is wrapped: that goes on from there.
     """
     given = [Tracer(load.model).content(item) for item in (load.given, *_given_by_callers(load))]
     if any(_is_of(content, save) for content in given):
         return True
-    return any(_may_be_of(content, save) for content in given) and _is_of_the_class(load, save)
+    may_be = any(_may_be_of(content, save) for content in given)
+    return may_be and (_is_of_the_class(load, save) or _begins_with(load, save))
 
 
 def _given_by_callers(load: Load) -> list[cst.BaseExpression]:
@@ -261,6 +262,16 @@ def _is_of_the_class(load: Load, save: WrappedSave) -> bool:
             if all(wrappers == () for wrappers in wrappings(*of)) and classes & (_classes(*of) or classes):
                 return False
     return True
+
+
+def _begins_with(load: Load, save: WrappedSave) -> bool:
+    """Whether a load is into the very thing that is saved, before it is wrapped in the same function."""
+    if load.model is not save.call_model or dotted_path(load.receiver) != dotted_path(save.receiver):
+        return False
+    functions = [load.model.enclosing_function(node) for node in (load.receiver, save.receiver)]
+    owners = [None if item is None else load.model.function_info(item).owner for item in functions]
+    is_same = functions[0] is functions[1] or (owners[0] is not None and owners[0] is owners[1])
+    return is_same and _is_wrapped_later(load)
 
 
 def _classes(model: "Model", node: cst.BaseExpression) -> set["ClassInfo"]:
