@@ -171,8 +171,8 @@ class Gradients:
             callee = self.model.value(call.func)
             if callee is None or (isinstance(callee, Function) and callee.definition is info):
                 states.add(self.off(call))
-            elif _is_of_some_module(callee, info):
-                states.add(self.off(call) and None)  # it may be this method: that gradients are off is not certain
+            elif _is_of_some_module(callee, info) and self.off(call):
+                states.add(None)  # it may be this method: that gradients are on is not certain
         if states == {True}:
             return True
         return None if states & {True, None} else False
