@@ -260,12 +260,17 @@ def is_made_within(run: Run, module: Thing) -> bool:
 
 
 def module_called(forward: Event) -> Value | None:
-    """What a forward pass calls; of ``network.forward(x)`` the network."""
+    """What a forward pass calls; of ``network.forward(x)`` the network.
+
+    Or what was made, where it was given to a function that gives it back: ``network = load(network, path)``.
+    """
     called = forward.node.func if isinstance(forward.node, cst.Call) else None
     if called is None:
         return None
     holder = called.value if isinstance(called, cst.Attribute) and called.attr.value == "forward" else None
-    return (None if holder is None else forward.frame.value(holder)) or forward.frame.value(called)
+    value = (None if holder is None else forward.frame.value(holder)) or forward.frame.value(called)
+    made = _made(forward) if value is None else []
+    return made[0] if len(made) == 1 and isinstance(made[0], Module) else value
 
 
 def mode_matters(forward: Event) -> bool | None:
