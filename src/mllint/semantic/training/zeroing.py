@@ -214,6 +214,8 @@ def _speaks_of_clearing(event: Event) -> bool:
 
 _FULL = "full"
 """Gradients have been computed and nobody has cleared them since."""
+_DOUBTFUL = "doubtful"
+"""Gradients were cleared before a step, and then something may have written others."""
 _State = Event | str | None
 """What the optimizer's gradients are: nothing in particular, full, or cleared by an event before a step used them."""
 
@@ -251,9 +253,9 @@ def _paths(run: Run, step: Event) -> "Paths[_State]":
                 return _FULL
             case Kind.UNKNOWN | Kind.WRITE_GRADIENT:
                 # What was written by hand, and is cleared without a step, was most likely a trial.
-                return _FULL if state == _FULL else None
-            case Kind.ZERO if state == _FULL and _clears(event, step):
-                return event
+                return _DOUBTFUL if isinstance(state, Event) else state
+            case Kind.ZERO if _clears(event, step):
+                return event if state == _FULL else None if state == _DOUBTFUL else state
             case Kind.STEP if event.concerns(step.thing) or _computes_by_itself(event):
                 return None
         return state
