@@ -72,3 +72,13 @@ def test_paddle_loading_weights_switches_nothing(paddle: Any) -> None:
     assert not paddle.equal_all(network(inputs), network(inputs))
     network.eval()
     assert paddle.equal_all(network(inputs), trained(inputs))
+
+
+def test_paddle_ready_made_models_begin_in_training_mode(paddle: Any) -> None:
+    network = paddle.vision.models.resnet18()
+    assert network.training
+    images = paddle.rand([2, 3, 32, 32])
+    with paddle.no_grad():
+        in_training = network(images)
+        network.eval()
+        assert not paddle.allclose(network(images), in_training)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 PRETRAINED = ("pretrained", "weights")
 """The arguments with which a builder of a library is asked for a pretrained model."""
 _BUILDERS = ("torchvision.models.", "timm.create_model")
+"""What gives models in training mode, pretrained or not (run: torchvision 0.28, timm 1.0)."""
 
 
 def inferences_ready_made(model: "Model") -> Iterator[cst.Call]:
