@@ -50,6 +50,7 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, delete_before, insert_after, replace_between
 from mllint.rule import Finding, Rule
+from mllint.semantic.expressions.truth import is_bool
 from mllint.semantic.modules.weights import has_weights
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Module
@@ -79,7 +80,9 @@ def _may_repeat(node: cst.BinaryOperation) -> bool:
 def check_product(node: cst.BinaryOperation, context: Context) -> Iterator[Finding]:
     """Report ``[layer] * n``."""
     for display, times in ((node.left, node.right), (node.right, node.left)):
-        if isinstance(display, (cst.List, cst.Tuple)) and constant(times) not in (0, 1):
+        if not isinstance(display, (cst.List, cst.Tuple)) or constant(times) in (0, 1):
+            continue
+        if not is_bool(context.model, times):  # `batch_norm * [layer]` adds the layer or leaves it out
             layers = [element.value for element in display.elements]
             if any(_is_one_layer(layer, node, context) for layer in layers):
                 yield _product(node, display, times, context)

@@ -1,9 +1,10 @@
-"""Where the truth of an expression is asked for."""
+"""Where the truth of an expression is asked for, and what is nothing but true or false."""
 
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.semantic.values import Tensor
 from mllint.syntax.shape import constant
 
 if TYPE_CHECKING:
@@ -33,6 +34,30 @@ def is_tested(model: "Model", node: cst.BaseExpression) -> bool:
             call = model.tree.parent(parent)
             return isinstance(call, cst.Call) and model.qualified_name(call.func) == "builtins.bool"
     return False
+
+
+def is_bool(model: "Model", node: cst.BaseExpression | None) -> bool:
+    """Whether an expression is surely ``True`` or ``False``: a comparison, or a parameter that is one by default."""
+    match node:
+        case cst.Comparison():
+            return all(not isinstance(model.value(item.comparator), Tensor) for item in node.comparisons)
+        case cst.UnaryOperation():
+            return isinstance(node.operator, cst.Not)
+        case cst.Name() if isinstance(constant(node), bool):
+            return True
+        case cst.Name():
+            bindings = model.reaching(node)
+            return bool(bindings) and all(_is_bound_to_bool(model, binding.node) for binding in bindings)
+    return False
+
+
+def _is_bound_to_bool(model: "Model", node: cst.CSTNode) -> bool:
+    """Whether a parameter is declared to be ``bool``, or is one by default."""
+    if not isinstance(node, cst.Param):
+        return False
+    if node.annotation is not None:
+        return model.qualified_name(node.annotation.annotation) == "builtins.bool"
+    return node.default is not None and isinstance(constant(node.default), bool)
 
 
 def compared_to_bool(model: "Model", node: cst.BaseExpression) -> cst.Comparison | None:
