@@ -86,6 +86,9 @@ class Gradients:
         state = self._context(context, truth)
         if state != "untouched":
             return state
+        if isinstance(context, cst.IfExp):
+            states = {self._looked_into(part, truth=truth) for part in (context.body, context.orelse)}
+            return states.pop() if len(states) == 1 else "unknown"
         target = context.func if isinstance(context, cst.Call) else context
         value = self.model.value(target)
         if isinstance(value, Function):
@@ -95,7 +98,10 @@ class Gradients:
         if isinstance(context, cst.Name):
             bindings = self.model.reaching(context)
             made = [binding.value for binding in bindings if binding.value is not None and not binding.path]
-            states = {self._looked_into(item) if isinstance(item, cst.Call) else "unknown" for item in made}
+            states = {
+                self._looked_into(item, truth=truth) if isinstance(item, (cst.Call, cst.IfExp)) else "unknown"
+                for item in made
+            }
             return states.pop() if len(states) == 1 and len(made) == len(bindings) else "unknown"
         # `@app.command()` registers a function; `with self.context():` may do anything.
         return "untouched" if is_decorator and isinstance(target, cst.Attribute) else "unknown"
@@ -115,9 +121,12 @@ class Gradients:
         target = context.func if isinstance(context, cst.Call) else context
         name = self.model.qualified_name(target)
         if name is None:
-            # A conditional context may switch anything; one of the project does where it speaks of gradients.
-            is_open = isinstance(context, (cst.IfExp, cst.BooleanOperation)) or self._may_switch(target)
-            return "unknown" if is_open else "untouched"
+            if isinstance(context, cst.IfExp):
+                return self._conditional(context, truth)
+            bound = self._bound(context, truth) if isinstance(context, cst.Name) else "untouched"
+            # One context or another may switch anything; one of the project does where it speaks of gradients.
+            is_open = isinstance(context, cst.BooleanOperation) or self._may_switch(target)
+            return "unknown" if is_open else bound
         if name in _SWITCHES and isinstance(context, cst.Call) and context.args:
             value = constant(context.args[0].value)
             value = truth(context.args[0].value) if value is ... and truth is not None else value
@@ -125,6 +134,24 @@ class Gradients:
         if name in _ON:
             return "on"
         return "off" if lookup.is_grad_off_context(name) else "untouched"
+
+    def _conditional(self, context: cst.IfExp, truth: "Truth | None") -> str:
+        """What one context or another does, where it is known which is entered. Otherwise it may switch anything."""
+        test = None if truth is None else truth(context.test)
+        if test is not None:
+            return self._context(context.body if test else context.orelse, truth)
+        parts = (context.body, context.orelse)
+        states = {self._context(part, truth) for part in parts}
+        is_known = all(isinstance(part, cst.Call) and self.model.qualified_name(part.func) for part in parts)
+        return states.pop() if len(states) == 1 and is_known else "unknown"
+
+    def _bound(self, context: cst.Name, truth: "Truth | None") -> str:
+        """What a context does that was bound to a name before."""
+        made = [binding.value for binding in self.model.reaching(context) if not binding.path]
+        states = {self._context(value, truth) for value in made if isinstance(value, (cst.Call, cst.IfExp))}
+        if len(made) == 1 and len(states) == 1:
+            return states.pop()
+        return "unknown" if states - {"untouched"} else "untouched"
 
     def _may_switch(self, target: cst.BaseExpression) -> bool:
         """Whether a function or class of the project says something of gradients: it may switch them as a context.
