@@ -39,12 +39,19 @@ def module_output(model: "Model", call: cst.Call, module: Module) -> Value | Non
         result = _as_called_here(with_graph_of_arguments(model, call, forward, result) or result, attached)
         # DataParallel gathers one value a device: what was 0-d comes back with a dimension.
         return _without_rank(result) if module.wrappers else result
+    if module.is_only_some and attached and any(_is_cut_output(model.value(arg.value)) for arg in call.args):
+        return Output(framework)  # of a loss, which has no weights of its own, it would hang on no graph
     if module.name is None or module.wrappers:
         return Output(framework, attached)
     fact = lookup.class_(module.name)
     if fact is None:
         return Output(framework, attached)
     return _library_output(model, call, module, fact, attached)
+
+
+def _is_cut_output(value: Value | None) -> bool:
+    """Whether another module computed it without gradients."""
+    return isinstance(value, Output) and value.attached is False
 
 
 def _library_output(
