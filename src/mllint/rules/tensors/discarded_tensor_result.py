@@ -94,6 +94,8 @@ _EFFECTS = frozenset({
 _MAKERS = frozenset({"torch.tensor", "torch.as_tensor", "torch.from_numpy", "paddle.to_tensor"})
 # What functions of tensors call their first argument.
 _INPUTS = frozenset({"input", "x", "self", "tensors", "A", "condition"})
+# What holds the same as before is meant to have a name of its own.
+_COPIES = frozenset({"clone", "copy"})
 _QUESTIONS = frozenset({"eq", "ne", "gt", "lt", "ge", "le", "isnan", "isinf", "isfinite", "logical_not"})
 
 
@@ -142,7 +144,7 @@ def _method(call: cst.Call, context: Context) -> _Lost | None:
     returns = {fact.returns for fact in facts if fact is not None}
     is_safe = is_sure and not detaches(call) and "scalar" not in returns and name not in RESHAPING
     trust = Applicability.SAFE if is_safe else Applicability.UNSAFE
-    meant = "tensors" not in returns and name not in _QUESTIONS and not name.startswith("new")
+    meant = "tensors" not in returns and name not in _QUESTIONS | _COPIES and not name.startswith("new")
     return _Lost(root, f"{name}()", trust if meant else None)
 
 
@@ -174,7 +176,8 @@ def _function(call: cst.Call, context: Context) -> _Lost | None:
         return _Lost(given, f"{last}()", None)
     if root is None or not isinstance(values[0], (Tensor, Batch, Output, type(None))):
         return None
-    alone = not any(isinstance(value, (Tensor, Batch, Output)) for value in values[1:]) and last != "where"
+    alone = not any(isinstance(value, (Tensor, Batch, Output)) for value in values[1:])
+    alone = alone and last not in _COPIES | {"where"}
     return _Lost(given, f"{last}()", Applicability.SAFE if alone and fact.returns == "tensor" else None)
 
 
