@@ -45,6 +45,10 @@ def append(epoch: Epoch, loss: Any) -> None:
     epoch.kept.append(loss)
 
 
+def append_root(epoch: Epoch, loss: Any) -> None:
+    epoch.kept.append(loss.sqrt())
+
+
 def add_item(epoch: Epoch, loss: Any) -> None:
     epoch.total += loss.item()
 
@@ -61,7 +65,7 @@ def append_item(epoch: Epoch, loss: Any) -> None:
     epoch.kept.append(loss.item())
 
 
-HOLDING = [add, add_scaled, add_on_the_cpu, append]
+HOLDING = [add, add_scaled, add_on_the_cpu, append, append_root]
 LETTING_GO = [add_item, add_detached, append_detached, append_item]
 
 

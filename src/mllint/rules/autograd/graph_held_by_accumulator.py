@@ -140,7 +140,7 @@ def _finding(node: cst.CSTNode, accumulator: Accumulator, context: Context) -> I
     if not holds_graph(accumulator) or is_second_hand(accumulator):
         return
     value = context.value(accumulator.added)
-    kept = "graph nodes" if accumulator.is_done_with else "whole graph"
+    kept = "graph nodes" if accumulator.is_done_with or accumulator.hangs_on_spent else "whole graph"
     turn = "iteration" if accumulator.is_in_loop else "call"
     message = f"`{accumulator.key}` keeps the {kept} of every {turn} alive"
     is_one_number = isinstance(value, Tensor) and bool(value.scalar or value.one_element)
@@ -156,4 +156,5 @@ def _finding(node: cst.CSTNode, accumulator: Accumulator, context: Context) -> I
         yield Finding(node, message, f"detach `{context.text(entry)}` before, or add what is needed of it")
         return
     fix = NodeFix(f"add `.{method}()`", append_trailer(part, f".{method}()"), trust)
-    yield Finding(node, message, f"write `{text}.{method}()`", fix=(lambda: fix) if isinstance(value, Tensor) else None)
+    is_tensor = isinstance(value, Tensor) and not value.or_number  # a number has neither method
+    yield Finding(node, message, f"write `{text}.{method}()`", fix=(lambda: fix) if is_tensor else None)

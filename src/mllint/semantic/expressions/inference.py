@@ -11,6 +11,7 @@ from mllint.semantic.expressions import attributes, evidence, picked
 from mllint.semantic.expressions.annotations import annotated
 from mllint.semantic.expressions.arguments import given
 from mllint.semantic.expressions.calls import called, called_method
+from mllint.semantic.expressions.conditional import conditional
 from mllint.semantic.expressions.imports import imported
 from mllint.semantic.expressions.iteration import element_of
 from mllint.semantic.expressions.tensors import arithmetic, attachment
@@ -439,7 +440,7 @@ class Inference:
         return join(self.value(node.left), self.value(node.right))
 
     def _conditional(self, node: cst.IfExp) -> Value | None:
-        return join(self.value(node.body), self.value(node.orelse))
+        return conditional(self.model, node)
 
     def _sequence(self, node: cst.Tuple | cst.List) -> Value | None:
         mutable = isinstance(node, cst.List)

@@ -1,7 +1,7 @@
 """Values that are collected over the iterations of a loop, and what becomes of the collection."""
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ import msgspec
 from mllint.semantic.expressions.annotations import annotated
 from mllint.semantic.expressions.hints import is_called_loss
 from mllint.semantic.expressions.sources import Sources
-from mllint.semantic.graph.losses import WALKING
+from mllint.semantic.graph.losses import WALKING, loss_of, retaining
 from mllint.semantic.graph.tensor_uses import TensorUses, read_as_attribute
 from mllint.semantic.names.operands import operands, paths_in
 from mllint.semantic.names.scopes import Binding, BindingKind
@@ -212,6 +212,26 @@ class Accumulator:
         parts = self._parts
         is_spent_here = self._is_spent(self.core) or (bool(parts) and all(self._is_spent(part) for part in parts))
         return is_spent_here or self.comes_back_spent or self.model.backward.is_handed_on(self.core, self.loop)
+
+    @cached_property
+    def hangs_on_spent(self) -> bool:
+        """Whether it is computed from what the loop calls ``backward()`` on: of that graph only the nodes are left."""
+        losses = [loss for call in self._backward_calls if (loss := loss_of(call)) is not None and not retaining(call)]
+        spent = self._bound_to([path for loss in losses for path in operands(loss)], operands)
+        return bool(spent & self._bound_to(paths_in(self.added), paths_in))
+
+    def _bound_to(
+        self, pending: list[cst.BaseExpression], parts: Callable[[cst.BaseExpression], list[cst.BaseExpression]]
+    ) -> set[int]:
+        """What the loop assigns to names, and to the parts of what they are assigned."""
+        seen: set[int] = set()
+        while pending and len(seen) < MAX_STEPS:
+            for binding in self.model.reaching(pending.pop()):
+                is_inner = binding.kind is BindingKind.ASSIGN and self._is_in_loop(binding.node)
+                if is_inner and id(binding) not in seen:
+                    seen.add(id(binding))
+                    pending += [] if binding.value is None else parts(binding.value)
+        return seen
 
     @cached_property
     def comes_back_spent(self) -> bool:
