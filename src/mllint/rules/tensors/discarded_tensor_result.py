@@ -94,8 +94,7 @@ _EFFECTS = frozenset({
 _MAKERS = frozenset({"torch.tensor", "torch.as_tensor", "torch.from_numpy", "paddle.to_tensor"})
 # What functions of tensors call their first argument.
 _INPUTS = frozenset({"input", "x", "self", "tensors", "A", "condition"})
-# What holds the same as before is meant to have a name of its own.
-_COPIES = frozenset({"clone", "copy"})
+_COPIES = frozenset({"clone", "copy"})  # which are meant to have names of their own
 _QUESTIONS = frozenset({"eq", "ne", "gt", "lt", "ge", "le", "isnan", "isinf", "isfinite", "logical_not"})
 
 
@@ -177,8 +176,8 @@ def _function(call: cst.Call, context: Context) -> _Lost | None:
     if root is None or not isinstance(values[0], (Tensor, Batch, Output, type(None))):
         return None
     alone = not any(isinstance(value, (Tensor, Batch, Output)) for value in values[1:])
-    alone = alone and last not in _COPIES | {"where"}
-    return _Lost(given, f"{last}()", Applicability.SAFE if alone and fact.returns == "tensor" else None)
+    is_meant = alone and fact.returns == "tensor" and last not in _COPIES | {"where"}
+    return _Lost(given, f"{last}()", Applicability.SAFE if is_meant else None)
 
 
 def _layer(call: cst.Call, context: Context) -> _Lost | None:
