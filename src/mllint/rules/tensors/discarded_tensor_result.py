@@ -94,8 +94,7 @@ _EFFECTS = frozenset({
 _MAKERS = frozenset({"torch.tensor", "torch.as_tensor", "torch.from_numpy", "paddle.to_tensor"})
 # What functions of tensors call their first argument.
 _INPUTS = frozenset({"input", "x", "self", "tensors", "A", "condition"})
-_COPIES = frozenset({"clone", "copy"})  # which are meant to have names of their own
-_QUESTIONS = frozenset({"eq", "ne", "gt", "lt", "ge", "le", "isnan", "isinf", "isfinite", "logical_not"})
+_NAMED = frozenset({"clone", "copy", "eq", "ne", "gt", "lt", "ge", "le", "isnan", "isinf", "isfinite", "logical_not"})
 
 
 class _Lost(NamedTuple):
@@ -143,7 +142,7 @@ def _method(call: cst.Call, context: Context) -> _Lost | None:
     returns = {fact.returns for fact in facts if fact is not None}
     is_safe = is_sure and not detaches(call) and "scalar" not in returns and name not in RESHAPING
     trust = Applicability.SAFE if is_safe else Applicability.UNSAFE
-    meant = "tensors" not in returns and name not in _QUESTIONS | _COPIES and not name.startswith("new")
+    meant = "tensors" not in returns and name not in _NAMED and not name.startswith("new")
     return _Lost(root, f"{name}()", trust if meant else None)
 
 
@@ -176,7 +175,7 @@ def _function(call: cst.Call, context: Context) -> _Lost | None:
     if root is None or not isinstance(values[0], (Tensor, Batch, Output, type(None))):
         return None
     alone = not any(isinstance(value, (Tensor, Batch, Output)) for value in values[1:])
-    is_meant = alone and fact.returns == "tensor" and last not in _COPIES | {"where"}
+    is_meant = alone and fact.returns == "tensor" and last not in _NAMED | {"where"}
     return _Lost(given, f"{last}()", Applicability.SAFE if is_meant else None)
 
 
