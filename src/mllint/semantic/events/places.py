@@ -8,6 +8,7 @@ from mllint.knowledge import lookup
 from mllint.semantic.names.definitions import FunctionInfo
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by
+from mllint.syntax.shape import dotted_path
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -79,6 +80,26 @@ def handed_through(model: "Model", node: cst.BaseExpression) -> cst.BaseExpressi
         else:
             break
     return node
+
+
+def children_of(node: cst.BaseExpression) -> cst.BaseExpression | None:
+    """The module of whose children a container is made, from the first one on: ``net`` of
+    ``Sequential(*list(net.children())[:-1])``.
+    """
+    call = as_itself(node)
+    if not isinstance(call, cst.Call) or len(call.args) != 1 or call.args[0].star != "*":
+        return None
+    given = call.args[0].value
+    while isinstance(given, cst.Subscript):
+        part = given.slice[0].slice
+        if not isinstance(part, cst.Slice) or part.lower is not None or part.step is not None:
+            return None
+        given = given.value
+    if isinstance(given, cst.Call) and dotted_path(given.func) == "list" and len(given.args) == 1:
+        given = given.args[0].value
+    if not isinstance(given, cst.Call) or not isinstance(given.func, cst.Attribute) or given.args:
+        return None
+    return given.func.value if given.func.attr.value == "children" else None
 
 
 def bound_to_call(model: "Model", call: cst.Call, path: tuple[int, ...]) -> Binding | None:

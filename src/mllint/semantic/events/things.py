@@ -15,6 +15,7 @@ from mllint.knowledge import lookup
 from mllint.semantic.events.places import (
     SAME,
     bound_to_call,
+    children_of,
     handed_back,
     handed_through,
     has_named_parts,
@@ -179,9 +180,12 @@ class Frame(msgspec.Struct, eq=False):
         return None
 
     def _called(self, node: cst.Call, steps: int) -> Thing | None:
-        """What a call hands through: ``net.to(device)``, ``DataParallel(net)``."""
+        """What a call hands through: ``net.to(device)``, ``DataParallel(net)``, ``Sequential(*net.children())``."""
         if isinstance(node.func, cst.Attribute) and node.func.attr.value in SAME:
             return self.thing(node.func.value, steps - 1)
+        whole = children_of(node)
+        if whole is not None:
+            return self.thing(whole, steps - 1)
         name = self.model.qualified_name(node.func)
         wrapper = None if name is None else lookup.wrapper(name)
         if wrapper is not None and not wrapper.copies and node.args:

@@ -8,6 +8,7 @@ import msgspec
 
 from mllint.knowledge import lookup
 from mllint.knowledge.facts import PADDLE_BUILDERS
+from mllint.semantic.events.places import children_of
 from mllint.semantic.names.conditions import conditions
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.values import ClassObject, Function, Member, Module, Symbol, Value
@@ -26,6 +27,14 @@ _DEPENDING = (
 )  # fmt: skip
 """How the names of layers begin that may ask for their mode."""
 _CONTAINERS = frozenset({"Sequential", "ModuleList", "LayerList", "ModuleDict", "LayerDict", "Module", "Layer"})
+_NORMALIZING_FIRST = (
+    "torchvision.models.resnet", "torchvision.models.resnext", "torchvision.models.wide_resnet",
+    "torchvision.models.densenet", "torchvision.models.googlenet", "torchvision.models.inception",
+    "torchvision.models.mobilenet", "torchvision.models.efficientnet", "torchvision.models.regnet",
+    "paddle.vision.models.resnet", "paddle.vision.models.resnext", "paddle.vision.models.wide_resnet",
+    "paddle.vision.models.mobilenet", "paddle.vision.models.densenet", "paddle.vision.models.googlenet",
+)  # fmt: skip
+"""The ready-made models that have batch normalization from the first children on, not only dropout in the last."""
 _LIBRARIES = ("torch.nn.", "paddle.nn.", "torchvision.models.")
 
 
@@ -62,6 +71,10 @@ def _is_picked(call: cst.Call, models: "tuple[Model, ...]") -> bool:
 
 def _container_depends(model: "Model", call: cst.Call) -> bool | None:
     """Whether one of the layers that a container is given does."""
+    whole = children_of(call)
+    if whole is not None:
+        name = getattr(model.value(whole), "name", None)
+        return True if isinstance(name, str) and name.lower().startswith(_NORMALIZING_FIRST) else None
     held = [None if arg.star else depends_on_mode(model.value(arg.value), model) for arg in call.args]
     return True if True in held else _all_agree(held)
 

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge.facts import PADDLE_BUILDERS
+from mllint.semantic.events.places import children_of
 from mllint.semantic.events.steps import Kind
 from mllint.semantic.files.testing import is_test_code
+from mllint.semantic.names.scopes import Binding
 from mllint.semantic.training.inferences import is_used_as_made
 from mllint.semantic.training.runs import Occurrence
 from mllint.semantic.training.training_modes import module_called
@@ -57,7 +59,8 @@ def _says_yes(model: "Model", value: cst.BaseExpression) -> bool:
 
 def _first_use(model: "Model", making: cst.Call) -> cst.Call | None:
     """The first call of what a call makes, if that is only used to infer with."""
-    for word in _bound(model, making):
+    whole = list(_bound(model, making))
+    for word in (*whole, *_parts_of(model, whole)):
         for node in model.calls_by_word.get(word, ()):
             occurrences = model.runs.at(node)
             forwards = [item for item in occurrences if item.event.kind is Kind.FORWARD]
@@ -75,6 +78,17 @@ def _bound(model: "Model", making: cst.Call) -> Iterator[str]:
             return
 
 
+def _parts_of(model: "Model", names: list[str]) -> Iterator[str]:
+    """The names to which a file binds what is made of the children of a model."""
+    for call in model.calls_by_word.get("Sequential", ()):
+        whole = children_of(call)
+        if isinstance(whole, cst.Name) and whole.value in names:
+            yield from _bound(model, call)
+
+
 def _is_of(occurrence: Occurrence, making: cst.Call) -> bool:
-    value = module_called(occurrence.event)
+    value, thing = module_called(occurrence.event), occurrence.event.thing
+    if isinstance(value, Module) and value.call is not None and children_of(value.call) is not None and thing:
+        made = (root.scope.model.binding_value(root) for root in thing.roots if isinstance(root, Binding))
+        return any(isinstance(item, Module) and item.call is making for item in made)
     return isinstance(value, Module) and value.call is making

@@ -7,6 +7,7 @@ import libcst as cst
 from mllint.semantic.events.given import truth
 from mllint.semantic.events.made_anew import is_made_in, makes_anew
 from mllint.semantic.events.owners import makers_of, modules_of_optimizer
+from mllint.semantic.events.places import children_of
 from mllint.semantic.events.steps import Branches, Event, Helper, Kind, Loop, events
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.modules.mode_layers import depends_on_mode
@@ -283,6 +284,8 @@ def mode_matters(forward: Event) -> bool | None:
         models.append(frame.model)
         frame = frame.caller
     matters = depends_on_mode(value, *models)
+    if isinstance(value, Module) and value.call is not None and children_of(value.call) is not None:
+        return matters  # without its head a model may be another
     if matters is None and any(depends_on_mode(made, *models) for made in _made(forward)):
         return True
     return matters
