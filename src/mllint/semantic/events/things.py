@@ -110,7 +110,7 @@ class Frame(msgspec.Struct, eq=False):
     def value(self, node: cst.BaseExpression) -> Value | None:
         """What an expression is, as far as its own file or the callers tell."""
         value = self.model.value(node)
-        if value is not None and not (isinstance(value, Module) and value.call is None and not value.others):
+        if value is not None and not (isinstance(value, Module) and value.call is None):
             return value
         given = self._value_given(node)
         # What is annotated may be known better by those who give it.

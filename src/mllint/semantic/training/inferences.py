@@ -12,7 +12,7 @@ import libcst as cst
 
 from mllint.semantic.checkpoints.read_from_file import is_read_from_file
 from mllint.semantic.events.places import is_nothing
-from mllint.semantic.events.steps import Event, Kind
+from mllint.semantic.events.steps import Event, Helper, Kind
 from mllint.semantic.events.things import Thing
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.names.definitions import ClassInfo
@@ -60,6 +60,7 @@ def inferences(model: "Model", load: cst.Call) -> Iterator[cst.Call]:
         return
     found: dict[int, cst.Call] = {}
     kept: dict[Thing, None] = {}
+    leading: dict[int, tuple[cst.Call, list[Occurrence]]] = {}
     for occurrence in model.runs.at(load):
         run, loaded = occurrence.run, occurrence.event
         if loaded.kind is not Kind.LOAD or loaded.thing is None or not _is_from_file(loaded):
@@ -69,16 +70,40 @@ def inferences(model: "Model", load: cst.Call) -> Iterator[cst.Call]:
         node = None if forward is None else model.runs.node_here(forward)
         if forward is None and _is_at_the_beginning(run):
             kept[loaded.thing] = None
-        elif forward is not None and isinstance(node, cst.Call) and loaded is _load_before(run, forward):
-            found[id(node)] = node
-    for node in found.values():
-        occurrences = model.runs.at(node)
-        if occurrences and all(infers_in_training_mode(item) for item in occurrences):
-            yield node
+        elif forward is not None and loaded is _load_before(run, forward):
+            if isinstance(node, cst.Call):
+                found[id(node)] = node
+            call = _call_towards(model, loaded, forward)
+            if call is not None:
+                leading.setdefault(id(call), (call, []))[1].append(Occurrence(run, forward, occurrence.is_open))
+    always = [node for node in found.values() if _always_infers(model, node)]
+    yield from always
+    for call, occurrences in leading.values() if not always else ():
+        if all(infers_in_training_mode(item) and not _is_told_elsewhere(item.event) for item in occurrences):
+            yield call  # one of those who call a function to infer forgets what the others do
     for thing in kept:
         node = next(_calls_of_kept(model, thing), None)
         if node is not None and not found:
             yield node
+
+
+def _always_infers(model: "Model", node: cst.CSTNode) -> bool:
+    occurrences = model.runs.at(node)
+    return bool(occurrences) and all(infers_in_training_mode(item) for item in occurrences)
+
+
+def _call_towards(model: "Model", loaded: Event, forward: Event) -> cst.Call | None:
+    """The call in a file, behind one that loads weights, of the function in which the module is called."""
+    before = {id(around.step) for around in loaded.around}
+    for step in (around.step for around in forward.around):
+        if isinstance(step, Helper) and id(step) not in before:
+            return step.node if step.frame.caller is not None and step.frame.caller.model is model else None
+    return None
+
+
+def _is_told_elsewhere(forward: Event) -> bool:
+    """Whether a forward pass without a graph is one that every way there leaves in training mode: it is reported."""
+    return records_graph(forward) is False and _always_infers(forward.frame.model, forward.node)
 
 
 def inferences_elsewhere_loaded(model: "Model", body: cst.CSTNode) -> Iterator[cst.Call]:
