@@ -469,7 +469,7 @@ def is_about_data(model: "Model", call: cst.Call) -> bool:
 
 @cache
 def _methods_of_data() -> frozenset[str]:
-    names = {name for kind in (list, dict, str) for name in dir(kind)} - {"clear"}
+    names = {name for kind in (list, dict, str) for name in dir(kind)} - {"clear", "encode", "translate"}
     return frozenset(names.union(*(lookup.tensor_methods(framework) for framework in ("torch", "paddle"))))
 
 

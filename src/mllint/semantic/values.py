@@ -124,6 +124,13 @@ class Choice(Value, frozen=True):
     options: tuple[Value, ...]
 
 
+def functions_of(value: Value | None) -> tuple[Function, ...]:
+    """The functions of the project of which a value is one; empty where it may be anything else."""
+    options = value.options if isinstance(value, Choice) else (value,)
+    functions = tuple(option for option in options if isinstance(option, Function))
+    return functions if len(functions) == len(options) else ()
+
+
 class Method(Value, frozen=True):
     """A method of a library object, not yet called."""
 

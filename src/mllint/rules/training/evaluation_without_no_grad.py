@@ -11,7 +11,7 @@ model is detached, or made a number, wherever the code reads it. A name alone is
 `run(loader, train=False)`, the branches count that its caller chooses, and a loop over a few literals, `for phase in
 ("train", "val")`, counts round by round. Data may also be taken in slices, `network(inputs[start:end])`, or one by
 one, `network(inputs[i])` in a loop over `range(len(inputs))`. A method of the model that calls layers,
-`network.encode(x)`, is a forward pass as well.
+`network.encode(x)` or `network.decode(**batch)`, is a forward pass as well, also where the model is one of several.
 
 ## Why is this bad?
 

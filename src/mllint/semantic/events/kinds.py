@@ -53,7 +53,7 @@ def kind_of(frame: Frame, node: cst.BaseExpression) -> Called | None:
     used = "optimizer" if is_made else used_as(frame.model, node)
     if used is not None and (is_given or used == "scaler" or (used == "optimizer" and has_cleared(frame.model, node))):
         return Called(used, is_proven=False)
-    if used is None and dotted_path(node) in frame.model.runs.used_as_modules:
+    if used in (None, "module") and dotted_path(node) in frame.model.runs.used_as_modules:
         return Called("module", is_proven=False)
     kinds = [kind for kind, pattern in _NAMES.items() if pattern.search(word)]
     if len(kinds) != 1 or not (is_given or kinds == ["scaler"]):

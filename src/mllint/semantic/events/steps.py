@@ -102,7 +102,9 @@ class Event(msgspec.Struct, eq=False):
 
 
 class Branches(msgspec.Struct, eq=False):
-    """Arms of which one runs. ``node`` is the ``if``, ``match``, conditional or ``and``/``or``."""
+    """Arms of which one runs. ``node`` is the ``if``, ``match``, conditional or ``and``/``or``, or the call of one of
+    several functions.
+    """
 
     node: cst.CSTNode
     frame: Frame

@@ -10,7 +10,7 @@ from mllint.semantic.events.kinds import may_name_module
 from mllint.semantic.graph.data_sources import yields_data
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.training.relevance import is_pass, matters
-from mllint.semantic.values import Function, Module, Object, Value
+from mllint.semantic.values import Module, Object, Value, functions_of
 from mllint.syntax.iteration import run_over
 from mllint.syntax.shape import dotted_path, integer_literal, last_word
 from mllint.syntax.walk import subtree
@@ -37,7 +37,9 @@ def may_evaluate(model: "Model", node: cst.For) -> bool:
     name = "" if function is None else function.name.value
     if name in _OF_MODULES:
         return False
-    if not any(word in model.calls_by_word for word in _TELLING) and not _is_in_evaluation(name):
+    if not any(word in model.calls_by_word for word in _TELLING) and not (
+        _is_in_evaluation(name) or any(map(is_named_evaluation, names_in(node.iter)))
+    ):
         return False
     known = model.runs.may_evaluate
     if id(node) not in known:
@@ -147,8 +149,9 @@ def may_be_model(model: "Model", callee: cst.BaseExpression) -> bool:
     if last == "forward" or may_name_module(last) or path in model.runs.used_as_modules:
         return True
     value = model.value(callee)
-    if isinstance(value, Function):
-        return matters(value.definition) or is_pass(value)
+    functions = functions_of(value)
+    if functions:
+        return any(matters(function.definition) or is_pass(function) for function in functions)
     return isinstance(value, Module) or _may_run_model(model, last)
 
 

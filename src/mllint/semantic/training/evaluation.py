@@ -445,10 +445,14 @@ def as_given(frame: Frame, expression: cst.BaseExpression, outer: Frame) -> Iter
 
 
 def _sources(frame: Frame, binding: Binding) -> list[tuple[Frame, cst.BaseExpression]]:
-    """What a name was bound to: what the caller gives, or what is assigned."""
+    """What a name was bound to: what the caller gives, also as a part of ``**batch``, or what is assigned."""
     given = frame.given(binding)
     if given is not None:
         return [given]
+    function = frame.function
+    is_passed = binding.kind is BindingKind.PARAMETER and function is not None and binding.key != function.self_name
+    if is_passed and frame.call is not None and frame.caller is not None:
+        return [(frame.caller, arg.value) for arg in frame.call.args if arg.star]
     return [(frame, binding.value)] if binding.value is not None and binding.kind is BindingKind.ASSIGN else []
 
 

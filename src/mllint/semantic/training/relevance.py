@@ -8,7 +8,7 @@ import libcst as cst
 from mllint.semantic import flow
 from mllint.semantic.events.kinds import may_name_module, may_name_thing
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
-from mllint.semantic.values import Function, Module
+from mllint.semantic.values import Function, Module, functions_of
 from mllint.syntax.shape import dotted_path
 from mllint.syntax.walk import subtree
 
@@ -111,9 +111,7 @@ def _called(function: FunctionInfo) -> Iterable[Function]:
     """The functions of the project that a function calls."""
     for call in function.model.tree.calls_in(function.node.body):
         if not flow.is_about_data(function.model, call):
-            value = function.model.value(call.func)
-            if isinstance(value, Function):
-                yield value
+            yield from functions_of(function.model.value(call.func))
 
 
 def is_pass(called: Function, caller: FunctionInfo | None = None) -> bool:
@@ -142,6 +140,7 @@ def _is_part_called(method: FunctionInfo, call: cst.Call) -> bool:
     if flow.is_about_data(method.model, call):
         return False
     value = method.model.value(call.func)
-    if isinstance(value, Function) and isinstance(value.receiver, Module):
-        return value.definition.owner is not None and _calls_parts(value.definition)
-    return isinstance(value, Module)
+    return isinstance(value, Module) or any(
+        isinstance(called.receiver, Module) and called.definition.owner is not None and _calls_parts(called.definition)
+        for called in functions_of(value)
+    )

@@ -14,7 +14,7 @@ from mllint.semantic.events.steps import Around, Attempt, Branches, Event, Helpe
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.training.relevance import calls_what_matters, is_pass, matters
-from mllint.semantic.values import Function, Instance, Module, Value
+from mllint.semantic.values import Function, Instance, Module, Value, functions_of
 from mllint.syntax.shape import constant, dotted_path
 from mllint.syntax.walk import children, subtree
 
@@ -217,6 +217,13 @@ class _Unfolding:
             value = value if called is None else Function(called, value)
         if isinstance(value, Function):
             return self._helper(call, value, frame, around)
+        if len(several := functions_of(value)) > 1:
+            branches = Branches(call, frame)
+            branches.arms = tuple(
+                self._helper(call, function, frame, (*around, Around(branches, arm)))
+                for arm, function in enumerate(several)
+            )
+            return _kept(branches)
         if flow.does_nothing(frame, call, value):
             return []
         return self._unknown(call, frame, around)
