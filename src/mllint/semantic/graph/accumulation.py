@@ -395,7 +395,11 @@ class Accumulator:
         if not isinstance(call.func, cst.Attribute):
             return False
         name = self.model.qualified_name(call.func)
-        return name is None or not name.startswith(("torch.", "paddle."))
+        if name is not None:
+            return not name.startswith(("torch.", "paddle."))
+        # What an unknown method gives back for a tensor may be one.
+        is_text = isinstance(self.model.value(call.func.value), Text)
+        return is_text or isinstance(self.model.tree.parent(call), cst.Expr)
 
     @property
     def _beginnings(self) -> tuple[Binding, ...]:
