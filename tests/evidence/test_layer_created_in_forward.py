@@ -81,3 +81,9 @@ def test_paddle_modes_of_new_layers(paddle: Any) -> None:
     net.eval()
     assert (net(paddle.ones([1000])) == 0).any()
     assert not paddle.nn.LayerNorm(8, weight_attr=False, bias_attr=False).parameters()
+
+
+def test_paddle_spectral_norm_has_nothing_to_train(paddle: Any) -> None:
+    parameters = paddle.nn.SpectralNorm([4, 4]).parameters()
+    assert parameters
+    assert all(parameter.stop_gradient for parameter in parameters)

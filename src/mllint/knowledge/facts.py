@@ -292,6 +292,9 @@ FUNCTIONS: Mapping[str, Function] = {
 STATELESS = frozenset({"timm.layers.DropPath", "timm.layers.drop.DropPath", "timm.models.layers.DropPath"})
 """Layers of other packages that have neither parameters nor buffers (source as for their classes)."""
 
+UNTRAINED = frozenset({"paddle.nn.SpectralNorm"})
+"""Layers whose parameters are never trained: vectors of a power iteration, with ``stop_gradient`` (run)."""
+
 RETURNS: Mapping[str, Returns] = {
     # Deprecated spellings, documented by nothing but "see `constant_`" (run: they give their argument).
     **dict.fromkeys(

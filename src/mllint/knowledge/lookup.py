@@ -117,6 +117,11 @@ def layer_state(name: str) -> LayerState | None:
     return None if row is None else read_layer_state(row)
 
 
+def is_never_trained(name: str) -> bool:
+    """Whether a library layer has parameters that no optimizer changes."""
+    return canonical(name) in facts.UNTRAINED
+
+
 def _row(name: str, of: str) -> str | None:
     framework = name.partition(".")[0]
     return table(framework, of).get(name) if framework in FRAMEWORKS else None

@@ -73,6 +73,8 @@ def _matters(model: "Model", call: cst.Call, drops: bool) -> bool:
     known = None if value.name is None else lookup.class_(value.name)
     if known is not None and (known.kind == "loss" or lookup.layer_state(value.name or "") is None):
         return False
+    if lookup.is_never_trained(value.name or ""):
+        return False
     statistics = argument(call, None, "track_running_stats")
     if statistics is not None and constant(statistics.value) is False:
         return False  # meant as a function that normalizes
