@@ -14,6 +14,7 @@ from mllint.semantic.events.things import Frame
 from mllint.semantic.graph.data_sources import yields_data
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.training.guards import exclude_each_other
+from mllint.semantic.training.holders import may_act_on
 from mllint.semantic.training.nearby import clears_beside, word_before, word_behind
 from mllint.semantic.training.paths import Paths
 from mllint.semantic.training.runs import Occurrence, Run
@@ -64,9 +65,10 @@ def _clearing(occurrence: Occurrence) -> Clearing | None:
     inside = [item for item in step.loops if not is_made_in(item, step, step.thing)]
     if loop is None or loop not in inside or _clears_by_itself(step):
         return None
-    clearing = [event for event in events(inside[0].body) if _may_clear(event, step)]
+    within = list(events(inside[0].body))
+    clearing = [event for event in within if _may_clear(event, step)]
     if not clearing:
-        return "never"
+        return None if any(may_act_on(event, step.thing, run, loop) for event in within) else "never"
     is_misplaced = _runs_over_batches(loop, step) and all(_is_further_out(event, loop) for event in clearing)
     return "further out" if is_misplaced else None
 

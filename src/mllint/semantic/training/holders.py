@@ -1,0 +1,65 @@
+"""Objects of unknown classes that were given an optimizer before: what their methods do to it cannot be told."""
+
+import libcst as cst
+
+from mllint.semantic.events.owners import makers_of
+from mllint.semantic.events.steps import Event, Kind, Loop
+from mllint.semantic.events.things import Thing
+from mllint.semantic.names.definitions import ClassInfo
+from mllint.semantic.names.operands import paths_in
+from mllint.semantic.names.scopes import Binding
+from mllint.semantic.training.runs import Run
+from mllint.semantic.values import Symbol
+from mllint.syntax.shape import dotted_path
+
+
+def may_act_on(event: Event, held: Thing, run: Run, loop: Loop) -> bool:
+    """Whether every round of a loop uses an unknown object that may hold a thing: ``helper.reset()``."""
+    if event.kind is not Kind.UNKNOWN or not event.happens_in_every_round(loop) or _is_of_known_class(event):
+        return False
+    return any(item is not None and (_was_made_with(item, held) or _met(item, held, run)) for item in event.touched)
+
+
+def _is_of_known_class(event: Event) -> bool:
+    callee = event.node.func if isinstance(event.node, cst.Call) else None
+    value = event.frame.value(callee.value) if isinstance(callee, cst.Attribute) else None
+    return value is not None and not isinstance(value, Symbol)  # which is a package
+
+
+def _met(holder: Thing, held: Thing, run: Run) -> bool:
+    """Whether something unknown was given both: ``helper.register(optimizer)``."""
+    for event in run.events:
+        if event.kind is Kind.UNKNOWN and event.concerns(held):
+            things = [item for item in event.touched if item is not None]
+            if any(item.may_be(holder) for item in things) and any(item.may_be(held) for item in things):
+                return True
+    return False
+
+
+def _was_made_with(holder: Thing, held: Thing) -> bool:
+    """Whether what a thing is bound to, or one of its attributes, names the other thing."""
+    made = [binding for root in holder.roots for binding in makers_of(root, holder.path)]
+    parts = [part for binding in made for part in _parts(binding)]
+    return any(_names(binding, held) for binding in (*made, *parts))
+
+
+def _parts(binding: Binding) -> list[Binding]:
+    """What is assigned to the attributes of a name: ``helper.optimizer = optimizer``."""
+    return [
+        part for key, found in binding.scope.bindings.items() if key.startswith(f"{binding.key}.") for part in found
+    ]
+
+
+def _names(binding: Binding, held: Thing) -> bool:
+    if binding.value is None or binding in held.roots:
+        return False
+    model = binding.scope.model
+    for path in paths_in(binding.value):
+        if not held.path:
+            if held.roots & set(model.reaching(path)):
+                return True
+        elif any(isinstance(root, ClassInfo) for root in held.roots):
+            _, _, attribute = (dotted_path(path) or "").partition(".")
+            if held.path[0] == f".{attribute}":
+                return True
+    return False
