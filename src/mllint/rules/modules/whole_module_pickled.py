@@ -90,6 +90,8 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     what = saving.saved(context.model, call)
     if what is None or what.saver not in _SAVERS or _goes_to_memory(call, context):
         return
+    if what.parameter is not None and _is_pickled(what.parameter[0].value(what.parameter[1]), context):
+        return  # which is judged in the function that saves it
     seen: set[int] = set()
     for part in saving.parts(context.model, what.node):
         value = context.value(part.place) or _or_loaded(part.place, context)

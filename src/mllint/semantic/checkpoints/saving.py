@@ -38,10 +38,14 @@ _MAX_DEPTH = 6
 
 
 class Saved(msgspec.Struct, frozen=True):
-    """A call that writes a thing to a file: ``saver`` is the qualified name of the library's function."""
+    """A call that writes a thing to a file: ``saver`` is the qualified name of the library's function.
+
+    ``parameter`` is the name by which a function of the project has it that gives it to that one, with its file.
+    """
 
     node: cst.BaseExpression
     saver: str
+    parameter: "tuple[Model, cst.Name] | None" = None
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -96,7 +100,7 @@ def _handed_on(function: FunctionInfo, call: cst.Call, skipped: int, depth: int)
         for position, parameter in enumerate(function.parameters):
             if len(bindings) == 1 and bindings[0].node is parameter:
                 given = argument(call, position - skipped, parameter.name.value)
-                return None if given is None else Saved(given.value, what.saver)
+                return None if given is None else Saved(given.value, what.saver, what.parameter or (model, what.node))
     return None
 
 
