@@ -96,7 +96,18 @@ def _of_record(load: Load, saved: Saved | None, content: Record) -> Problem | No
         return Problem("nested", content, saved, names=nested)
     if not content.items and saved is None:
         return None
-    return _of_keys(load, saved, content, key_set(content))
+    problem = _of_keys(load, saved, content, key_set(content))
+    return None if problem is not None and saved is None and _may_be_wrapped(load, problem) else problem
+
+
+def _may_be_wrapped(load: Load, problem: Problem) -> bool:
+    """Whether keys are written by hand for an attribute, all with one prefix: of what others have wrapped it in."""
+    mismatch = problem.mismatch
+    if mismatch is None or not isinstance(load.receiver, cst.Attribute):
+        return False
+    prefixes = {key.removesuffix(name) for name in mismatch.missing for key in mismatch.unexpected if name in key}
+    wrapper = prefixes.pop() if len(prefixes) == 1 else ""
+    return wrapper.endswith(".") and {wrapper + name for name in mismatch.missing} == set(mismatch.unexpected)
 
 
 def entries_for(load: Load, record: Record) -> tuple[str, ...]:
