@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mllint import edits, engine, fixer
+from mllint import edits, engine, fix_source, fixer
 from mllint.diagnostics import Applicability, Result, Status
 from mllint.edits import NodeEdit, NodeFix
 from mllint.registry import RuleSet
@@ -459,3 +459,26 @@ def test_a_failed_attempt_is_not_what_other_files_of_the_project_see(tmp_path: P
     result = fixer.fix(text, str(path), RuleSet([RENAME, LOOP, POOL]), project=project)
     assert result.data == b"import torch\nnew(1)\nloop(2)\n"
     assert project.recall(Source.from_bytes(result.data, str(path))) is not None
+
+
+def test_a_row_behind_a_loop_leaves_the_blanks_of_the_last_row_where_they_are() -> None:
+    text = """import torch
+from torch import nn
+
+
+def fit(loader, val_loader):
+    net = nn.Sequential(nn.Linear(3, 3), nn.Dropout())
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for _ in range(3):
+        net.train()
+        for x, y in loader:
+            optimizer.zero_grad()
+            nn.functional.mse_loss(net(x), y).backward()
+            optimizer.step()
+        with torch.no_grad():
+            for x, y in val_loader:
+                print(net(x))!
+"""
+    text = text.replace("!", "  ")
+    fixed = fix_source(text, "train.py", unsafe=True).data.decode()
+    assert fixed.splitlines()[-2:] == ["                print(net(x))  ", "            net.train()"]

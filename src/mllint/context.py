@@ -111,7 +111,7 @@ class Context:
         return self._tree.module.default_newline + "".join(reversed(indents))
 
     def line_end(self, node: cst.CSTNode) -> cst.CSTNode:
-        """The last thing in the last line of a statement: the comment there, or the statement itself.
+        """The last thing in the last line of a statement: the comment there, the blanks, or the statement itself.
 
         A line that is inserted behind the statement comes behind that. Fixes are made where whitespace is read.
         """
@@ -120,8 +120,10 @@ class Context:
         while inner is not None:
             last = inner
             inner = next((item for item in reversed(children(last)) if isinstance(item, _BLOCKS)), None)
-        comment = getattr(getattr(last, "trailing_whitespace", None), "comment", None)
-        return node if comment is None else comment
+        behind = getattr(last, "trailing_whitespace", None)
+        if not isinstance(behind, cst.TrailingWhitespace) or (behind.comment is None and behind.whitespace.empty):
+            return node
+        return behind.whitespace if behind.comment is None else behind.comment
 
     # -- what things are ---------------------------------------------------------------------------------------------
 
