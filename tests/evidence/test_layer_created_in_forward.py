@@ -87,3 +87,10 @@ def test_paddle_spectral_norm_has_nothing_to_train(paddle: Any) -> None:
     parameters = paddle.nn.SpectralNorm([4, 4]).parameters()
     assert parameters
     assert all(parameter.stop_gradient for parameter in parameters)
+
+
+def test_paddle_spectral_norm_made_anew_gives_something_else_each_time(paddle: Any) -> None:
+    weight = paddle.randn([4, 4])
+    kept = paddle.nn.SpectralNorm([4, 4])
+    assert kept(weight).equal_all(kept(weight))
+    assert not paddle.nn.SpectralNorm([4, 4])(weight).equal_all(paddle.nn.SpectralNorm([4, 4])(weight))

@@ -93,4 +93,7 @@ def check(module: cst.Module, context: Context) -> Iterator[Finding]:
                 "make it once in `__init__`, or write `F.dropout(..., training=self.training)`",
             )
         else:
-            yield Finding(made.call, f"`{made.name}` is made anew in every call: its weights are never trained")
+            what = (
+                "its weights are never trained" if made.is_trained else "it begins with other random vectors each time"
+            )
+            yield Finding(made.call, f"`{made.name}` is made anew in every call: {what}")

@@ -37,12 +37,14 @@ _CALLED = frozenset({"forward", "__call__"})
 class Made(NamedTuple):
     """A layer that is made in every call: the call that makes it, and its class.
 
-    ``drops``: it has no weights, but drops values, since a new layer is always in training mode.
+    ``drops``: it has no weights, but drops values, since a new layer is always in training mode. ``is_trained`` is
+    false where no optimizer would change its weights.
     """
 
     call: cst.Call
     name: str
     drops: bool
+    is_trained: bool
 
 
 def made_in_forward(model: "Model") -> Iterator[Made]:
@@ -59,7 +61,9 @@ def made_in_forward(model: "Model") -> Iterator[Made]:
                 continue
             drops = word in _DROPS
             if _is_used_at_once(model, call) and _matters(model, call, drops) and _runs_in_every_call(call, method):
-                yield Made(call, word, drops)
+                made = model.value(call)
+                name = made.name if isinstance(made, Module) else None
+                yield Made(call, word, drops, not lookup.is_never_trained(name or ""))
 
 
 def _matters(model: "Model", call: cst.Call, drops: bool) -> bool:
@@ -72,8 +76,6 @@ def _matters(model: "Model", call: cst.Call, drops: bool) -> bool:
         return (given is None or constant(given.value) != 0) and not runs_in_one_mode(model, call)
     known = None if value.name is None else lookup.class_(value.name)
     if known is not None and (known.kind == "loss" or lookup.layer_state(value.name or "") is None):
-        return False
-    if lookup.is_never_trained(value.name or ""):
         return False
     statistics = argument(call, None, "track_running_stats")
     if statistics is not None and constant(statistics.value) is False:
