@@ -88,10 +88,9 @@ _ALLOWING = ("add_safe_globals", "safe_globals")
 def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     """Report every part of what a call saves that is a whole module."""
     what = saving.saved(context.model, call)
-    if what is None or what.saver not in _SAVERS or _goes_to_memory(call, context):
-        return
-    if what.parameter is not None and _is_pickled(what.parameter[0].value(what.parameter[1]), context):
-        return  # which is judged in the function that saves it
+    inside = None if what is None or what.parameter is None else what.parameter[0].value(what.parameter[1])
+    if what is None or what.saver not in _SAVERS or _goes_to_memory(call, context) or _is_pickled(inside, context):
+        return  # what a function of the project pickles is judged there
     seen: set[int] = set()
     for part in saving.parts(context.model, what.node):
         value = context.value(part.place) or _or_loaded(part.place, context)
@@ -110,8 +109,8 @@ def _or_loaded(node: cst.BaseExpression, context: Context) -> Module | None:
     """The module that an expression is wherever it has not been read from such a file."""
     found = context.model.alternatives(node) if isinstance(node, cst.Name) else ()
     modules = [value for value in found if isinstance(value, Module)]
-    others = [value for value in found if not isinstance(value, (Module, Loaded))]
-    return modules[0] if len(modules) == 1 and len(found) > 1 and not others else None
+    is_known = len(found) > 1 and all(isinstance(value, (Module, Loaded)) for value in found)
+    return modules[0] if is_known and len(modules) == 1 else None
 
 
 def _is_pickled(value: object, context: Context) -> bool:
@@ -191,11 +190,5 @@ def _finding(node: cst.BaseExpression, value: Module | Object, *, is_mendable: b
     wrapper = lookup.wrapper(value.wrappers[0]) if isinstance(value, Module) and value.wrappers else None
     inner = f".{wrapper.attribute}" if wrapper is not None and wrapper.prefix and wrapper.attribute else ""
     trailer = f"{inner}.state_dict()"
-    return Finding(
-        node,
-        message,
-        f"save `{path or kind}{trailer}`",
-        fix=(lambda: NodeFix("save the state", append_trailer(node, trailer), Applicability.UNSAFE))
-        if is_mendable
-        else None,
-    )
+    fix = NodeFix("save the state", append_trailer(node, trailer), Applicability.UNSAFE)
+    return Finding(node, message, f"save `{path or kind}{trailer}`", fix=(lambda: fix) if is_mendable else None)
