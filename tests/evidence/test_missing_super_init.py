@@ -227,6 +227,16 @@ def test_super_of_the_root_class_passes_it_over(torch: Any, paddle: Any) -> None
             module_class(root, skip)()
 
 
+def test_init_of_a_class_without_self_raises(torch: Any, paddle: Any) -> None:
+    for root in (torch.nn.Module, paddle.nn.Layer):
+
+        def alone(self: Any, root: Any = root) -> None:
+            root.__init__()
+
+        with pytest.raises(TypeError, match="self"):
+            module_class(root, alone)()
+
+
 def test_call_of_the_class_takes_the_place_of_forward(torch: Any, paddle: Any) -> None:
     for root in (torch.nn.Module, paddle.nn.Layer):
         made = type("Made", (root,), {"forward": lambda _self, x: x, "__call__": lambda _self, x: -x})

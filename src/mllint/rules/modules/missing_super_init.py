@@ -2,7 +2,7 @@
 
 Finds modules whose `__init__` does not call the `__init__` of the framework's class, calls it too late, or writes the
 call so that it does something else: `super().__init__` without parentheses, `super().__init__(self)`,
-`super(Other, self).__init__()`, a method that is called `_init_`.
+`super(Other, self).__init__()`, `Base.__init__()` without `self`, a method that is called `_init_`.
 
 ## Why is this bad?
 
@@ -143,6 +143,11 @@ def _missing(definition: ClassInfo, method: FunctionInfo, flawed: Mention | None
             message = "`super().__init__` is not called"
             return _finding(
                 attribute, message, "add the parentheses", lambda: add_call_parentheses(attribute) if suits else ()
+            )
+        case Form.NO_OBJECT:
+            message = f"`{context.text(attribute.value)}.__init__` is not given `self`"
+            return _finding(
+                attribute, message, "write `super().__init__()`", lambda: _by_super(attribute) if suits else ()
             )
         case Form.OTHER_OBJECT:
             message = "another object is initialized here, not this module"

@@ -37,6 +37,8 @@ class Form(enum.Enum):
     """``super(Other, self).__init__()``, ``super(nn.Module, self).__init__()``"""
     OTHER_OBJECT = "other object"
     """``nn.Module().__init__()``"""
+    NO_OBJECT = "no object"
+    """``nn.Module.__init__()``, without ``self``"""
     ELSEWHERE = "elsewhere"
     """The ``__init__`` of a class that is no module."""
 
@@ -91,7 +93,22 @@ def _form(definition: "ClassInfo", attribute: cst.Attribute) -> Form:
             return Form.ELSEWHERE
         case Symbol("builtins.object"):
             return Form.ELSEWHERE
+        case ClassObject(other) if _takes_self(other) and _is_given_nothing(parent, attribute):
+            return Form.NO_OBJECT
+        case Symbol(name) if name in ROOTS and _is_given_nothing(parent, attribute):
+            return Form.NO_OBJECT
     return Form.RIGHT
+
+
+def _is_given_nothing(call: cst.CSTNode | None, attribute: cst.Attribute) -> bool:
+    """Whether a call of ``__init__`` has no argument, ``self`` neither."""
+    return isinstance(call, cst.Call) and call.func is attribute and not call.args
+
+
+def _takes_self(definition: "ClassInfo") -> bool:
+    """Whether ``__init__`` of a class is an ordinary method of the project, or that of a class of the framework."""
+    method = definition.method("__init__")
+    return method.self_name is not None if method is not None else next_initializer(definition) in ROOTS
 
 
 def _form_of_super(definition: "ClassInfo", call: cst.Call) -> Form:

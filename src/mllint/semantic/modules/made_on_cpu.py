@@ -9,6 +9,7 @@ from mllint.semantic.expressions import picked
 from mllint.semantic.names.classes import Assignment, Members, Role
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import BindingKind
+from mllint.semantic.names.uses import uses
 from mllint.semantic.values import Array, Elements, Function, Member, Nothing, Output, Repeated, Tensor
 
 if TYPE_CHECKING:
@@ -160,11 +161,31 @@ def _is_made_by_call(model: "Model", call: cst.Call, steps: int) -> bool:
     return False
 
 
+def _has_length(model: "Model", arg: cst.Arg) -> bool:
+    """Whether the function asks a name for its length or an item of it: what it stands for is not 0-d."""
+    if arg.star or not isinstance(arg.value, cst.Name):
+        return False
+    reads = [use for binding in model.reaching(arg.value) for use in uses(model, binding)]
+    return any(_asks_for_length(model, use) for use in reads)
+
+
+def _asks_for_length(model: "Model", node: cst.BaseExpression) -> bool:
+    parent = model.tree.parent(node)
+    if isinstance(parent, cst.Attribute) and parent.attr.value == "shape":
+        node, parent = parent, model.tree.parent(parent)
+    if isinstance(parent, cst.Arg):
+        call = model.tree.parent(parent)
+        return isinstance(call, cst.Call) and model.qualified_name(call.func) == "builtins.len"
+    return isinstance(parent, cst.Subscript) and parent.value is node
+
+
 def _is_made_by_function(model: "Model", call: cst.Call, name: str, steps: int) -> bool:
     """Whether a function of the library makes the tensor of numbers, or of nothing but tensors made here."""
     if name in OF_VALUES:
         # Of one number it is 0-d, and works with tensors on any device.
         given = model.value(call.args[0].value) if call.args else None
+        if name == "torch.from_numpy" and given is None:
+            return bool(call.args) and _has_length(model, call.args[0])  # it takes arrays only
         return isinstance(given, (Elements, Repeated, Array)) and given != Array(True)
     if name in FACTORIES:
         return True
