@@ -70,3 +70,10 @@ def test_torch_module_registers_no_computed_parameter(torch: Any) -> None:
     assert list(net.state_dict()) == ["kept"]
     assert net.lost.requires_grad
     assert not net.lost.is_leaf
+
+
+def test_torch_a_name_bound_again_is_no_leaf(torch: Any) -> None:
+    weight = torch.ones(2, requires_grad=True)
+    weight = weight.to("meta")
+    with pytest.raises(ValueError, match="non-leaf"):
+        torch.optim.SGD([weight], lr=0.1)

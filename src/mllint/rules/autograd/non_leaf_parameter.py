@@ -1,7 +1,8 @@
 """## What it does
 
 Finds tensors that are to be learned and are no leaves: `w = torch.randn(3, requires_grad=True) * 0.01`,
-`w = torch.zeros(3, requires_grad=True).to(device)`, `self.w = nn.Parameter(torch.zeros(3)).cuda()`.
+`w = torch.zeros(3, requires_grad=True).to(device)`, `self.w = nn.Parameter(torch.zeros(3)).cuda()`. The leaf
+may also lose its name to what is computed from it: `w = w.cuda()`.
 
 ## Why is this bad?
 
@@ -35,7 +36,8 @@ Tensors of which nobody reads `grad` and that no optimizer is given, such as the
 ## Fix safety
 
 Unsafe: `requires_grad_()` goes behind the whole expression, or the expression into `Parameter(...)`. The values stay as
-they are. A module gets a parameter that it did not have before, and with it a key in its state dict.
+they are. A module gets a parameter that it did not have before, and with it a key in its state dict. There is no fix
+for a leaf that was made in a line of its own.
 
 ## References
 
@@ -50,7 +52,7 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeEdit, NodeFix, append_trailer, binds_trailers, insert_after, insert_before, replace_between
 from mllint.rule import Finding, Rule
-from mllint.semantic.graph.lost_leaves import LostLeaf, lost_leaf, says_leaf
+from mllint.semantic.graph.lost_leaves import LostLeaf, lost_later, lost_leaf, says_leaf
 from mllint.syntax.shape import argument
 
 rule = Rule(
@@ -67,9 +69,18 @@ rule = Rule(
 def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     """Report the assignment that keeps a tensor in place of the leaf that a call makes."""
     statement = context.statement(call)
-    found = lost_leaf(context.model, statement) if isinstance(statement, cst.Assign) else None
-    if found is None:
+    if not isinstance(statement, cst.Assign):
         return
+    if statement.value is call:
+        for later, lost in lost_later(context.model, statement):
+            yield _finding(later, lost, context)
+        return
+    found = lost_leaf(context.model, statement)
+    if found is not None:
+        yield _finding(statement, found, context)
+
+
+def _finding(statement: cst.Assign, found: LostLeaf, context: Context) -> Finding:
     if found.is_parameter:
         message = f"the parameter inside is lost: what `{found.by}` gives is no parameter"
         advice = f"write `{context.text(found.leaf.func)}(...)` around the whole expression"
@@ -80,10 +91,12 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
         message = message.replace("`arithmetic`", "arithmetic")
     elif found.by == "to()":  # on the device where it was made it gives the leaf itself
         message = message.replace("what `to()` gives", "what `to()` moves")
-    yield Finding(statement, message, advice, fix=lambda: _fix(found))
+    return Finding(statement, message, advice, fix=lambda: _fix(found))
 
 
 def _fix(found: LostLeaf) -> NodeFix | None:
+    if found.is_apart:
+        return None  # on another way the leaf may still be there
     if found.is_parameter:
         return _around(found)
     flag = argument(found.leaf, None, "requires_grad")

@@ -14,6 +14,8 @@ from mllint.syntax.shape import argument, constant, dotted_path, fingerprint, la
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from mllint.semantic.model import Model
 
 # Methods that give the leaf itself where nothing is to be done, as on the CPU or for the default type.
@@ -31,13 +33,15 @@ class LostLeaf(msgspec.Struct, frozen=True):
     kept: cst.BaseExpression
     by: str
     is_parameter: bool
+    is_apart: bool = False
+    """Whether the leaf was made in a statement before: ``x = x.cuda()``."""
 
 
 def lost_leaf(model: "Model", statement: cst.Assign) -> LostLeaf | None:
     """The leaf that an assignment loses, where the thing that it keeps is surely meant to be one."""
     if len(statement.targets) != 1 or dotted_path(statement.targets[0].target) is None:
         return None
-    found = _inside(model, statement.value)
+    found = _inside(model, statement.value, dotted_path(statement.targets[0].target))
     value = None if found is None else model.value(statement.value)
     if found is None or (isinstance(value, Tensor) and (value.leaf or value.attached is False)):
         return None
@@ -47,20 +51,35 @@ def lost_leaf(model: "Model", statement: cst.Assign) -> LostLeaf | None:
     return found if binding is not None and _is_wanted(model, binding, statement, found) else None
 
 
+def lost_later(model: "Model", statement: cst.Assign) -> "Iterator[tuple[cst.Assign, LostLeaf]]":
+    """The assignments that bind the name of a leaf, which a statement makes, to something else: ``x = x.cuda()``."""
+    for binding in bound_by(model, statement):
+        for use in uses(model, binding) if "." not in binding.key else ():
+            later = next((item for item in model.tree.ancestors(use) if isinstance(item, cst.Assign)), None)
+            if later is not None and dotted_path(later.targets[0].target) == binding.key:
+                found = lost_leaf(model, later)
+                if found is not None and found.leaf is statement.value:
+                    yield later, found
+
+
 def _is_attribute_of_module(model: "Model", target: cst.BaseExpression) -> bool:
     method = method_of_receiver(model, target.value) if isinstance(target, cst.Attribute) else None
     return method is not None and method.owner is not None and method.owner.framework is not None
 
 
-def _inside(model: "Model", node: cst.BaseExpression) -> LostLeaf | None:
-    """The leaf at the bottom of a chain of methods and arithmetic with numbers and plain tensors."""
-    whole, by, moved = node, "", None
+def _inside(model: "Model", node: cst.BaseExpression, name_bound: str | None) -> LostLeaf | None:
+    """The leaf at the bottom of a chain of methods and arithmetic with numbers and plain tensors.
+
+    ``name_bound``: the name that is bound to the whole; a leaf that had the same name before has none now.
+    """
+    whole, by, moved, is_apart = node, "", None, False
     while True:
         match node:
             case cst.Call() if by and _makes_leaf(model, node):
                 value = model.value(node)
                 is_there = moved is not None and whole is moved and is_made_there(model, node, moved)
-                return None if is_there else LostLeaf(node, whole, by, isinstance(value, Tensor) and value.parameter)
+                is_parameter = isinstance(value, Tensor) and value.parameter
+                return None if is_there else LostLeaf(node, whole, by, is_parameter, is_apart)
             case cst.Call() if (given := _computed_from(model, node)) is not None:
                 by, node = f"{last_word(node.func)}()", given
             case cst.Call(func=cst.Attribute(value=receiver, attr=cst.Name(value=name))):
@@ -77,8 +96,17 @@ def _inside(model: "Model", node: cst.BaseExpression) -> LostLeaf | None:
                 if len(sides) != 1:
                     return None
                 by, node = "arithmetic", sides[0]
+            case cst.Name() if by and node.value == name_bound and (made := _made_before(model, node)) is not None:
+                node, is_apart = made, True
             case _:
                 return None
+
+
+def _made_before(model: "Model", name: cst.Name) -> cst.Call | None:
+    """The call that makes the leaf for which a name stands, and for nothing else."""
+    bindings = model.reaching(name)
+    made = bindings[0].value if len(bindings) == 1 and bindings[0].kind is BindingKind.ASSIGN else None
+    return made if isinstance(made, cst.Call) and not bindings[0].path and says_leaf(made) else None
 
 
 def _computed_from(model: "Model", call: cst.Call) -> cst.BaseExpression | None:
