@@ -1,6 +1,7 @@
 """What the model says of expressions: small sources, and the value of the expression in their last line."""
 
 import textwrap
+from pathlib import Path
 
 import libcst as cst
 import pytest
@@ -8,7 +9,20 @@ import pytest
 from mllint.engine import Targets, lint
 from mllint.registry import select
 from mllint.semantic.model import Model
-from mllint.semantic.values import Elements, Mapping, Module, Object, Other, Output, Repeated, Tensor, Text, Value
+from mllint.semantic.project import Project
+from mllint.semantic.values import (
+    Elements,
+    Function,
+    Mapping,
+    Module,
+    Object,
+    Other,
+    Output,
+    Repeated,
+    Tensor,
+    Text,
+    Value,
+)
 from mllint.syntax.parse import parse
 from mllint.syntax.source import Source
 from mllint.syntax.walk import Tree
@@ -271,3 +285,35 @@ def test_to_of_old_paddle_works_in_place(version: tuple[int, int] | None, found:
 def test_results_of_old_paddle_have_a_dimension(version: tuple[int, int] | None, found: list[int]) -> None:
     source = "import paddle\nx = paddle.ones([3])\nprint(x.sum()[0])\n"
     assert rows("ML102", source, Targets(paddle=version)) == found
+
+
+# -- things of two files that are defined by each other ----------------------------------------------------------------
+
+
+def results(folder: Path, first: str, second: str) -> dict[str, Value | None]:
+    """What the function of two files with the names of the files gives back, the first file asked first."""
+    project = Project(folder)
+    found: dict[str, Value | None] = {}
+    for name in (first, second):
+        model = project.model(folder / f"{name}.py")
+        assert model is not None
+        function = model.exported(name)
+        assert isinstance(function, Function)
+        found[name] = model.returned(function.definition)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("torch.zeros(3) if n == 0 else other(n)", "one(n).float() + 1"),
+        ("torch.zeros(3) if n == 0 else other(n)", "one(n)"),
+        ("1 if n == 0 else other(n)[0]", "[one(n), 2]"),
+    ],
+)
+def test_it_does_not_matter_which_file_is_asked_first(tmp_path: Path, one: str, other: str) -> None:
+    (tmp_path / "one.py").write_text(f"import torch\nfrom other import other\ndef one(n):\n    return {one}\n")
+    (tmp_path / "other.py").write_text(f"from one import one\ndef other(n):\n    return {other}\n")
+    found = results(tmp_path, "one", "other")
+    assert None not in found.values()
+    assert found == results(tmp_path, "other", "one")

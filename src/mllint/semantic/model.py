@@ -12,6 +12,7 @@ import libcst as cst
 from mllint.knowledge import lookup
 from mllint.semantic.checkpoints.saves import Surroundings
 from mllint.semantic.expressions.alternatives import alternatives
+from mllint.semantic.expressions.derivation import Derivation
 from mllint.semantic.expressions.evidence import Uses, module_by_use
 from mllint.semantic.expressions.imports import is_library
 from mllint.semantic.expressions.inference import Inference
@@ -19,7 +20,6 @@ from mllint.semantic.graph.backward import Backward
 from mllint.semantic.graph.gradients import Gradients
 from mllint.semantic.names.blocks import fill
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
-from mllint.semantic.names.depth import Depth
 from mllint.semantic.names.receivers import Receivers
 from mllint.semantic.names.scopes import Binding, BindingKind, Scope
 from mllint.semantic.training.runs import Runs
@@ -50,7 +50,7 @@ class Model:
         self._classes: MutableMapping[int, ClassInfo] = {}
         self._comprehensions: dict[tuple[int, str], Binding] = {}
         self._left_scopes: list[Scope] = []
-        self.depth = Depth() if project is None else project.depth
+        self.derivation = Derivation() if project is None else project.derivation
 
     @cached_property
     def _inference(self) -> Inference:
@@ -112,7 +112,7 @@ class Model:
         if "runs" in self.__dict__:
             self.runs.empty()
         left = [*self._left_scopes, *self._scopes.values()]
-        kept = {"tree", "source", "project", "depth", "_functions", "_classes"}
+        kept = {"tree", "source", "project", "derivation", "_functions", "_classes"}
         for name in self.__dict__.keys() - kept:
             del self.__dict__[name]
         self._scopes, self._scope_of, self._comprehensions, self._left_scopes = {}, {}, {}, left

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
+from mllint.semantic.expressions.derivation import Derivation
 from mllint.semantic.files.disk import MAX_BYTES, Disk
 from mllint.semantic.files.mentions import Mentions
 from mllint.semantic.files.project_root import project_root
 from mllint.semantic.files.reads import Reads
-from mllint.semantic.names.depth import Depth
 from mllint.syntax.bare import NotBareError, bare_tree
 from mllint.syntax.parse import ParseError, parse
 from mllint.syntax.source import DecodingError, Source
@@ -45,7 +45,7 @@ class Project:
     def __init__(self, root: Path, limit: int = KEPT_CHARACTERS) -> None:
         self.root = root
         self.limit = limit
-        self.depth = Depth()
+        self.derivation = Derivation()
         self.disk = Disk(root)
         self.reads = Reads(self.disk)
         self._kept = 0

@@ -54,10 +54,6 @@ if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
 _STRINGS = (cst.SimpleString, cst.ConcatenatedString, cst.FormattedString)
-_UNFINISHED = Unfinished()
-_NOTHING_UNFINISHED = 1 << 30
-MAX_DEPTH = 50
-"""How many expressions, bindings and calls a value may be derived through before it counts as unknown."""
 
 
 class Inference:
@@ -68,14 +64,9 @@ class Inference:
         self._values: dict[int, Value | None] = {}
         self._bindings: dict[int, Value | None] = {}
         self._returned: dict[int, Value | None] = {}
-        self._provisional: dict[int, tuple[Value | None, int]] = {}
         self._inner = InnerBindings(model)
-        self._active: dict[int, int] = {}
-        """What is being derived, and how many things that asked for it are."""
         self._exporting: set[str] = set()
-        self._depth = model.depth
-        self._needs = _NOTHING_UNFINISHED
-        """The first of the things being derived that the present one took as unfinished; -1 where it went too deep."""
+        self._derivation = model.derivation
 
     # -- expressions -----------------------------------------------------------------------------------------------
 
@@ -84,50 +75,7 @@ class Inference:
         try:
             return self._values[id(node)]
         except KeyError:
-            return self._remembered(self._values, node, lambda: self._evaluate(node))
-
-    def _remembered(
-        self, memo: dict[int, Value | None], thing: object, derive: Callable[[], Value | None]
-    ) -> Value | None:
-        """Derive once.
-
-        A thing that is defined by itself (a loop variable, a recursive function) adds nothing of its own to what it
-        is. What was derived while something that it needs was unfinished is kept only until that is finished.
-        """
-        key = id(thing)
-        if key in memo:
-            return memo[key]
-        if key in self._provisional:
-            value, needs = self._provisional[key]
-            self._needs = min(self._needs, needs)
-            return value
-        if key in self._active:
-            self._needs = min(self._needs, self._active[key])
-            return _UNFINISHED
-        if self._depth.value >= MAX_DEPTH:
-            self._needs = -1
-            return None
-        needed_before, self._needs = self._needs, _NOTHING_UNFINISHED
-        position, provisional = len(self._active), len(self._provisional)
-        self._active[key] = position
-        self._depth.value += 1
-        try:
-            result = derive()
-        finally:
-            del self._active[key]
-            self._depth.value -= 1
-        if position == 0 and isinstance(result, Unfinished):
-            result = None
-        if position == 0 or (self._needs >= position and not isinstance(result, Unfinished)):
-            memo[key] = result
-            # What needed this one, and nothing before it, can be derived anew now that it is known.
-            while len(self._provisional) > provisional:
-                self._provisional.popitem()
-            self._needs = needed_before
-        else:
-            self._provisional[key] = (result, self._needs)
-            self._needs = min(self._needs, needed_before)
-        return result
+            return self._derivation.once(self._values, node, lambda: self._evaluate(node))
 
     def _evaluate(self, node: cst.CSTNode) -> Value | None:
         evaluator = _EVALUATORS.get(type(node))
@@ -230,7 +178,7 @@ class Inference:
         try:
             return self._bindings[id(binding)]
         except KeyError:
-            return self._remembered(self._bindings, binding, lambda: self._derive_binding(binding))
+            return self._derivation.once(self._bindings, binding, lambda: self._derive_binding(binding))
 
     def _derive_binding(self, binding: Binding) -> Value | None:
         derived = self._bound(binding)
@@ -324,7 +272,7 @@ class Inference:
 
     def returned(self, info: FunctionInfo) -> Value | None:
         """What a call of a function of this file gives back."""
-        return self._remembered(self._returned, info, lambda: self._derive_returned(info))
+        return self._derivation.once(self._returned, info, lambda: self._derive_returned(info))
 
     def _derive_returned(self, info: FunctionInfo) -> Value | None:
         if not info.is_transparent or not info.is_plain:

@@ -3,5 +3,4 @@
 - control flow and bindings: ``blocks``, ``scopes``, ``inner_bindings``, ``conditions``, ``narrowing``
 - functions and classes: ``definitions``, ``classes``, ``receivers``, ``named_methods``
 - what happens to a thing under its name: ``uses``, ``writes``, ``changes``, ``operands``
-- ``depth`` bounds how far all of them go
 """
