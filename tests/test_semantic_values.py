@@ -12,6 +12,7 @@ from mllint.semantic.model import Model
 from mllint.semantic.project import Project
 from mllint.semantic.values import (
     Elements,
+    File,
     Function,
     Mapping,
     Module,
@@ -317,3 +318,16 @@ def test_it_does_not_matter_which_file_is_asked_first(tmp_path: Path, one: str, 
     found = results(tmp_path, "one", "other")
     assert None not in found.values()
     assert found == results(tmp_path, "other", "one")
+
+
+def test_a_package_that_imports_its_own_files_has_them(tmp_path: Path) -> None:
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package/__init__.py").write_text("from . import layers\n")
+    (tmp_path / "package/layers.py").write_text("class Net: ...\n")
+    (tmp_path / "main.py").write_text("from package import layers\n")
+    for files in (("package/__init__.py", "main.py"), ("main.py", "package/__init__.py")):
+        project = Project(tmp_path)
+        for file in files:
+            model = project.model(tmp_path / file)
+            assert model is not None
+            assert isinstance(model.exported("layers"), File), files

@@ -7,7 +7,7 @@ import libcst as cst
 
 from mllint.knowledge import lookup
 from mllint.semantic.names.scopes import Binding, BindingKind
-from mllint.semantic.values import File, Symbol, Value
+from mllint.semantic.values import File, Symbol, Unfinished, Value
 from mllint.syntax.shape import dotted_path
 
 if TYPE_CHECKING:
@@ -58,7 +58,8 @@ def _member(model: "Model", module: str | None, level: int, name: str) -> Value 
     # What a package only hands on with `*` is, under the name of one of its files, that file.
     if target is not None and name in target.scope(target.tree.module).bindings:
         found = target.exported(name)
-        if found is not None:
+        # In the package's own `__init__`, `from . import file` binds just what is being looked for.
+        if found is not None and not isinstance(found, Unfinished):
             return found
     submodule = model.sibling(f"{module}.{name}" if module else name, level)
     if submodule is not None:
