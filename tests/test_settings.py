@@ -329,6 +329,21 @@ def test_the_lower_bound_of_a_specifier(specifier: str, bound: tuple[int, int] |
             {"torch": "2.2"},
         ),
         ("requirements.txt", "torch==2.4 ; x\ntorch ; y\n", {}),
+        ("environment.yml", "channels:\n  - pytorch\ndependencies:\n  - pytorch=1.10.2\n", {"torch": "1.10"}),
+        (
+            "environment.yml",
+            "dependencies:\n- pytorch::pytorch=2.5=py3.9_cuda11\nname: x\n- pytorch\n",
+            {"torch": "2.5"},
+        ),
+        ("environment.yaml", "dependencies:\n  - pytorch >= 1.13  # or newer\n", {"torch": "1.13"}),
+        ("environment.yml", "dependencies:\n  - pytorch 1.9 py38\n", {"torch": "1.9"}),
+        ("environment.yml", "dependencies:\n  - pytorch\n  - torchvision=0.9\n", {}),
+        (
+            "environment.yml",
+            "dependencies:\n  - pip\n  - pip:\n    - torch==2.1.2+cu118\n    - 'paddlepaddle-gpu>=2.6'\n",
+            {"torch": "2.1", "paddle": "2.6"},
+        ),
+        ("environment.yml", "dependencies: {torch: [\n", {}),
     ],
 )
 def test_versions_that_a_project_asks_for(tmp_path: Path, name: str, text: str, expected: dict[str, str]) -> None:

@@ -1,9 +1,9 @@
 """Which framework versions a project asks for: the lower bound of its dependency on each.
 
 Read from ``pyproject.toml`` (``[project] dependencies``, or Poetry's table), ``setup.cfg`` and
-``setup.py`` (``install_requires``) and ``requirements.txt`` at the root of the project; the first
-that names the framework decides. These files only refine what the rules say, so one that cannot be read or
-understood counts as one that says nothing.
+``setup.py`` (``install_requires``), ``requirements.txt`` and conda's ``environment.yml`` at the root of the
+project; the first that names the framework decides. These files only refine what the rules say, so one that cannot be
+read or understood counts as one that says nothing.
 """
 
 import os
@@ -13,12 +13,18 @@ from typing import Any
 
 Version = tuple[int, int]
 
+ENVIRONMENTS = ("environment.yml", "environment.yaml")
+FILES = ("pyproject.toml", "setup.cfg", "setup.py", "requirements.txt", *ENVIRONMENTS)
+"""What says so, in the order of asking."""
+
 _PACKAGES = {
     "torch": ("torch",),
     "paddle": ("paddlepaddle", "paddlepaddle-gpu"),
 }
 
 _REQUIREMENT = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[[^\]]*\])?\s*\(?([^;#)]*)")
+_CONDA_REQUIREMENT = re.compile(r"\s*-\s*[\"']?(?:[\w.-]+::)?([A-Za-z0-9][\w.-]*)\s*([^\"'#]*)")
+_CONDA_NAMES = {"pytorch": "torch", "pytorch-cpu": "torch", "pytorch-gpu": "torch"}
 _LOWER_BOUND = re.compile(r"(?:>=|~=|===?|>|\^|~)\s*v?(\d+)(?:\.(\d+))?")
 
 
@@ -133,6 +139,22 @@ def _from_requirements_txt(root: str) -> Iterator[tuple[str, str]]:
     yield from _split(line for line in lines if not line.lstrip().startswith(("#", "-")))
 
 
+def _from_environment(root: str) -> Iterator[tuple[str, str]]:
+    """The dependencies of conda's environment, those for pip included, row by row: ``- pytorch=1.10.2``.
+
+    ``=1.10`` (or a blank) means ``==1.10.*``; a build may follow, and the channel stand before the name.
+    """
+    for name in ENVIRONMENTS:
+        section = ""
+        for line in _read(os.path.join(root, name)).splitlines():
+            if line[:1].isalpha():
+                section = line.partition(":")[0]
+            match = _CONDA_REQUIREMENT.match(line) if section == "dependencies" else None
+            if match:
+                specifier = re.sub(r"^=?(?=\d)", "==", match[2].strip())
+                yield _CONDA_NAMES.get(match[1].lower(), match[1]), specifier
+
+
 def _read(path: str) -> str:
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
@@ -146,4 +168,5 @@ _READERS: tuple[Callable[[str], Iterator[tuple[str, str]]], ...] = (
     _from_setup_cfg,
     _from_setup_py,
     _from_requirements_txt,
+    _from_environment,
 )

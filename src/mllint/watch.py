@@ -9,21 +9,11 @@ from collections.abc import Callable, Iterable
 import click
 
 from mllint.output.style import printable
+from mllint.requirements import FILES
 from mllint.semantic.files.project_root import ProjectRoots
 from mllint.settings import DEFAULT_EXCLUDE
 
-_FILES = frozenset(
-    {
-        ".gitignore",
-        ".mllint.toml",
-        "environment.yml",
-        "mllint-suppressions.json",
-        "mllint.toml",
-        "pyproject.toml",
-        "requirements.txt",
-        "setup.cfg",
-    }
-)
+_FILES = frozenset({".gitignore", ".mllint.toml", "mllint-suppressions.json", "mllint.toml", *FILES})
 """Files other than Python's own that what is found may depend on."""
 _UNWATCHED = frozenset({*DEFAULT_EXCLUDE, "__pycache__"})
 _STEP = 20
