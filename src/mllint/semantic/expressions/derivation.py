@@ -6,26 +6,37 @@ from mllint.semantic.values import Unfinished, Value
 
 MAX_DEPTH = 50
 """How many expressions, bindings and calls a value may be derived through before it counts as unknown."""
+MAX_ROUNDS = 5
+"""How often things that are defined by each other are derived before they count as unknown."""
 _UNFINISHED = Unfinished()
 _NOTHING_UNFINISHED = 1 << 30
 
 
 class Derivation:
-    """What is being derived, in all files of a project: one thing may need others of several files, and they it."""
+    """What is being derived, in all files of a project: one thing may need others of several files, and they it.
+
+    Things that need each other (the variables of a loop, recursive functions) are derived in rounds: first each is
+    taken for something that adds nothing of its own, then for what the round before has found, until nothing changes.
+    So it does not matter with which of them one begins.
+    """
 
     def __init__(self) -> None:
         self._active: dict[int, int] = {}
         """What is being derived, and how many things that asked for it are."""
         self._provisional: dict[int, tuple[Value | None, int, object]] = {}
         """What was derived from something unfinished: the value, what it needed, and the thing, to keep its id."""
+        self._assumed: dict[int, Value | None] = {}
+        """What the last round found of the things that were asked for while they were unfinished."""
+        self._taken: set[int] = set()
+        """Those that were in this round."""
+        self._changes = 0
         self._needs = _NOTHING_UNFINISHED
         """The first of the things being derived that the present one took as unfinished; -1 where it went too deep."""
 
     def once(self, memo: dict[int, Value | None], thing: object, derive: Callable[[], Value | None]) -> Value | None:
         """What a thing is: from the memo, where it is there by its id, or derived.
 
-        A thing that is defined by itself (a loop variable, a recursive function) adds nothing of its own to what it
-        is. What was derived while something that it needs was unfinished is kept only until that is finished.
+        What was derived while something that it needs was unfinished is kept only until that is finished.
         """
         key = id(thing)
         if key in memo:
@@ -36,34 +47,53 @@ class Derivation:
             return value
         if key in self._active:
             self._needs = min(self._needs, self._active[key])
-            return _UNFINISHED
+            self._taken.add(key)
+            return self._assumed.get(key, _UNFINISHED)
         position, provisional = len(self._active), len(self._provisional)
         if position >= MAX_DEPTH:
             self._needs = -1
             return None
-        needed_before, self._needs = self._needs, _NOTHING_UNFINISHED
-        self._active[key] = position
-        try:
-            result = derive()
-        except BaseException:
-            self._drop(provisional)
-            self._needs = needed_before
-            raise
-        finally:
-            del self._active[key]
+        needed_before, assumed = self._needs, len(self._assumed)
+        for _ in range(MAX_ROUNDS):
+            self._needs, changes = _NOTHING_UNFINISHED, self._changes
+            self._active[key] = position
+            try:
+                result = derive()
+            except BaseException:
+                self._drop(provisional, assumed)
+                self._needs = needed_before
+                raise
+            finally:
+                del self._active[key]
+            if key in self._taken:
+                self._taken.discard(key)
+                if result != self._assumed.get(key, _UNFINISHED):
+                    self._assumed[key] = result
+                    self._changes += 1
+            is_first = position == 0 or self._needs >= position
+            if not is_first or self._changes == changes:
+                break
+            _drop_last(self._provisional, provisional)
+        else:
+            result = None
         if position == 0 and isinstance(result, Unfinished):
             result = None
-        if position == 0 or (self._needs >= position and not isinstance(result, Unfinished)):
+        if position == 0 or (is_first and not isinstance(result, Unfinished)):
             memo[key] = result
             # What needed this one, and nothing before it, can be derived anew now that it is known.
-            self._drop(provisional)
+            self._drop(provisional, assumed)
             self._needs = needed_before
         else:
             self._provisional[key] = (result, self._needs, thing)
             self._needs = min(self._needs, needed_before)
         return result
 
-    def _drop(self, kept: int) -> None:
-        """Forget the provisional values but for the oldest."""
-        while len(self._provisional) > kept:
-            self._provisional.popitem()
+    def _drop(self, provisional: int, assumed: int) -> None:
+        """Forget what is provisional, but for the oldest."""
+        _drop_last(self._provisional, provisional)
+        _drop_last(self._assumed, assumed)
+
+
+def _drop_last(found: dict[int, Value | None] | dict[int, tuple[Value | None, int, object]], kept: int) -> None:
+    while len(found) > kept:
+        found.popitem()
