@@ -190,6 +190,8 @@ def _constructed(name: str, fact: ClassFact, call: cst.Call, framework: Framewor
 
 def _fresh_tensor(model: "Model", call: cst.Call, name: str) -> Value | None:
     inner = model.value(call.args[0].value) if call.args else None
+    if isinstance(inner, Unfinished):
+        return inner
     if name == "torch.nn.Parameter":
         on = argument(call, 1, "requires_grad")
         leaf = on is None or constant(on.value) is True

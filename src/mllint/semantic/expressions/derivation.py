@@ -1,9 +1,11 @@
 """Deriving each thing once, also where things are defined by each other."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from typing import Any, TypeVar
 
 from mllint.semantic.values import Unfinished, Value
 
+_Key = TypeVar("_Key", bound=Hashable)
 MAX_DEPTH = 50
 """How many expressions, bindings and calls a value may be derived through before it counts as unknown."""
 MAX_ROUNDS = 5
@@ -21,24 +23,25 @@ class Derivation:
     """
 
     def __init__(self) -> None:
-        self._active: dict[int, int] = {}
+        self._active: dict[Hashable, int] = {}
         """What is being derived, and how many things that asked for it are."""
-        self._provisional: dict[int, tuple[Value | None, int, object]] = {}
+        self._provisional: dict[Hashable, tuple[Value | None, int, object]] = {}
         """What was derived from something unfinished: the value, what it needed, and the thing, to keep its id."""
-        self._assumed: dict[int, Value | None] = {}
+        self._assumed: dict[Hashable, Value | None] = {}
         """What the last round found of the things that were asked for while they were unfinished."""
-        self._taken: set[int] = set()
+        self._taken: set[Hashable] = set()
         """Those that were in this round."""
         self._changes = 0
         self._needs = _NOTHING_UNFINISHED
         """The first of the things being derived that the present one took as unfinished; -1 where it went too deep."""
 
-    def once(self, memo: dict[int, Value | None], thing: object, derive: Callable[[], Value | None]) -> Value | None:
-        """What a thing is: from the memo, where it is there by its id, or derived.
+    def once(
+        self, memo: dict[_Key, Value | None], key: _Key, thing: object, derive: Callable[[], Value | None]
+    ) -> Value | None:
+        """What a thing is: from the memo, or derived. The key has the id of the thing in it.
 
         What was derived while something that it needs was unfinished is kept only until that is finished.
         """
-        key = id(thing)
         if key in memo:
             return memo[key]
         if key in self._provisional:
@@ -94,6 +97,6 @@ class Derivation:
         _drop_last(self._assumed, assumed)
 
 
-def _drop_last(found: dict[int, Value | None] | dict[int, tuple[Value | None, int, object]], kept: int) -> None:
+def _drop_last(found: dict[Hashable, Any], kept: int) -> None:
     while len(found) > kept:
         found.popitem()

@@ -11,7 +11,7 @@ from mllint.knowledge.schema import Class as ClassFact
 from mllint.semantic.expressions import tensors
 from mllint.semantic.expressions.attributes import MODULE_SEQUENCES
 from mllint.semantic.expressions.passed_graph import with_graph_of_arguments
-from mllint.semantic.values import Elements, Module, Nothing, Object, Output, Repeated, Tensor, Value, join
+from mllint.semantic.values import Elements, Module, Nothing, Object, Output, Repeated, Tensor, Unfinished, Value, join
 from mllint.syntax.shape import argument, constant
 
 if TYPE_CHECKING:
@@ -61,13 +61,16 @@ def _library_output(
     if module.name in MODULE_SEQUENCES:
         return _sequence_output(model, module, attached)
     inputs = [model.value(arg.value) for arg in call.args]
+    state = lookup.layer_state(name)
+    is_own = state is not None and bool(state.keys)  # then the graph begins here, whatever it is given
+    if not is_own and any(isinstance(value, Unfinished) for value in inputs):
+        return Unfinished()
     if fact.kind == "loss":
         scalar = None
         if module.call is not None:
             scalar = True if is_reduced(fact, module.call) else False if tensors.is_unreduced(module.call) else None
         return Tensor(framework, tensors.attachment(model, call, inputs), scalar)
-    state = lookup.layer_state(name)
-    if state is None or not state.keys:
+    if not is_own:
         attached = tensors.attachment(model, call, inputs)
     if fact.kind == "rnn":
         hidden: Value = Tensor(framework, attached)

@@ -107,8 +107,7 @@ def _is_scalar(value: Value | None) -> bool | None:
 def arithmetic(model: "Model", left: Value | None, right: Value | None, node: cst.CSTNode) -> Value | None:
     """What ``left op right`` is."""
     if isinstance(left, Unfinished) or isinstance(right, Unfinished):
-        other = right if isinstance(left, Unfinished) else left
-        return other if isinstance(other, (Tensor, Unfinished)) else Unfinished()
+        return Unfinished()
     both = (left, right)
     framework = framework_of(both)
     if framework is not None:
@@ -120,7 +119,9 @@ def arithmetic(model: "Model", left: Value | None, right: Value | None, node: cs
         if isinstance(node, cst.AugAssign) and isinstance(left, Tensor) and left.scalar and not left.or_number:
             scalar = True  # what works in place keeps the shape
         or_number = all(isinstance(value, Number) or (isinstance(value, Tensor) and value.or_number) for value in both)
-        return Tensor(framework, attachment(model, node, both), scalar, or_number=or_number)
+        # Of what is a number on some ways nothing is added to the graph there.
+        states = both if or_number else tuple(map(_of_every_way, both))
+        return Tensor(framework, attachment(model, node, states), scalar, or_number=or_number)
     if isinstance(left, Array) or isinstance(right, Array):
         known = (Array, Number)
         scalar = all(isinstance(value, Number) or (isinstance(value, Array) and value.scalar) for value in both)
@@ -134,12 +135,19 @@ def arithmetic(model: "Model", left: Value | None, right: Value | None, node: cs
     return None
 
 
+def _of_every_way(value: Value | None) -> Value | None:
+    surely = not (isinstance(value, Tensor) and value.or_number and value.attached)
+    return value if surely else replace(value, attached=None)
+
+
 def method_result(model: "Model", call: cst.Call, receiver: Tensor, name: str) -> Value | None:
     """What ``receiver.name(...)`` gives."""
     fact = lookup.tensor_method(receiver.framework, name)
     if fact is None:
         return None
     arguments = [model.value(arg.value) for arg in call.args]
+    if any(isinstance(value, Unfinished) for value in arguments):
+        return Unfinished()
     attached = False if name in _DETACHING else attachment(model, call, (receiver, *arguments))
     if attached is None and receiver.attached is not None and name in _SHAPE_KEEPING:
         attached = receiver.attached if model.gradients.off(call) is False else None
@@ -165,6 +173,8 @@ def function_result(
 ) -> Value | None:
     """What a call of a framework's function gives."""
     arguments = [model.value(arg.value) for arg in call.args]
+    if any(isinstance(value, Unfinished) for value in arguments):
+        return Unfinished()
     name = qualified.rpartition(".")[2]
     requires = argument(call, None, "requires_grad")
     if requires is not None:

@@ -154,7 +154,7 @@ class ClassInfo:
     def __init__(self, node: cst.ClassDef, model: "Model") -> None:
         self.node = node
         self.model = model
-        self._attributes: dict[str, Value | None] = {}
+        self._attributes: dict[tuple[int, str], Value | None] = {}
 
     def forget(self) -> None:
         """Drop everything that was derived."""
@@ -256,17 +256,18 @@ class ClassInfo:
 
     def attribute(self, name: str) -> Value | None:
         """What ``instance.name`` is: a method, or what all assignments to it agree on."""
-        if name in self._attributes:
-            return self._attributes[name]
-        self._attributes[name] = None  # an attribute that is defined by itself is not known
+        key = (id(self), name)
+        try:
+            return self._attributes[key]
+        except KeyError:
+            return self.model.derivation.once(self._attributes, key, self, lambda: self._attribute(name))
+
+    def _attribute(self, name: str) -> Value | None:
         method = self.method(name)
-        if method is not None:
-            receiver = self.instance()
-            value = self.model.returned(method) if method.is_property else Function(method, receiver)
-        else:
-            value = self._assigned(name) or self._proven(name)
-        self._attributes[name] = value
-        return value
+        if method is None:
+            return self._assigned(name) or self._proven(name)
+        receiver = self.instance()
+        return self.model.returned(method) if method.is_property else Function(method, receiver)
 
     @cached_property
     def members(self) -> "Members":
