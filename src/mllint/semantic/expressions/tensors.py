@@ -136,8 +136,9 @@ def arithmetic(model: "Model", left: Value | None, right: Value | None, node: cs
 
 
 def _of_every_way(value: Value | None) -> Value | None:
-    surely = not (isinstance(value, Tensor) and value.or_number and value.attached)
-    return value if surely else replace(value, attached=None)
+    if isinstance(value, Tensor) and value.or_number and value.attached:
+        return replace(value, attached=None)
+    return value
 
 
 def method_result(model: "Model", call: cst.Call, receiver: Tensor, name: str) -> Value | None:
