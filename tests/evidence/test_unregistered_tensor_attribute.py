@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import numpy as np
 import pytest
 
 pytestmark = pytest.mark.evidence
@@ -58,10 +57,10 @@ def test_torch_plain_tensor_meets_an_input_elsewhere(torch: Any, torch_module: A
     x * torch_module.buffer
 
 
-def test_torch_from_numpy_takes_arrays_only_and_stays_on_the_cpu(torch: Any) -> None:
+def test_torch_from_numpy_takes_arrays_only_and_stays_on_the_cpu(torch: Any, numpy: Any) -> None:
     with torch.device("meta"):
-        assert torch.from_numpy(np.ones(2)).device.type == "cpu"
-    for other in (1.0, [1.0], np.float64(1.0), torch.ones(2)):
+        assert torch.from_numpy(numpy.ones(2)).device.type == "cpu"
+    for other in (1.0, [1.0], numpy.float64(1.0), torch.ones(2)):
         with pytest.raises(TypeError):
             torch.from_numpy(other)
 
