@@ -7,7 +7,7 @@ import libcst as cst
 from msgspec.structs import replace
 
 from mllint.knowledge import lookup
-from mllint.semantic.expressions.imports import is_library
+from mllint.semantic.expressions.imports import library_or_file
 from mllint.semantic.expressions.options import option
 from mllint.semantic.values import (
     Array,
@@ -63,7 +63,9 @@ def attribute(model: "Model", value: Value | None, name: str) -> Value | None:
         case Symbol(name="sys") if name == "argv":
             return Repeated(Text())
         case Symbol():
-            return _of_package(model, f"{value.name}.{name}")
+            path = f"{value.name}.{name}"
+            # In a folder that is no package too: `import models.unet`.
+            return library_or_file(model, path) if model.imports(path) else Symbol(lookup.canonical(path))
         case File():
             return value.model.exported(name) or _submodule(value, name)
         case Tensor():
@@ -98,15 +100,6 @@ def attribute(model: "Model", value: Value | None, name: str) -> Value | None:
         case Object() | Loaded() | StateDict() | Mapping() | Text() | Repeated() | Elements() | Other():
             return Method(value, name)
     return None
-
-
-def _of_package(model: "Model", name: str) -> Value:
-    """A thing of a library; or a file of the project, in a folder that is no package: ``import models.unet``."""
-    if model.imports(name) and not is_library(name):
-        target = model.sibling(name, 0)
-        if target is not None:
-            return File(target)
-    return Symbol(lookup.canonical(name))
 
 
 def _submodule(package: File, name: str) -> Value | None:

@@ -33,7 +33,7 @@ def imported(model: "Model", binding: Binding, name: str) -> Value | None:
         )
     # `import a.b` binds `a`; `import a.b as c` binds `a.b`.
     target = path if node.asname is not None else path.partition(".")[0]
-    return _library_or_file(model, target)
+    return library_or_file(model, target)
 
 
 def _from_star(model: "Model", statement: cst.ImportFrom, name: str) -> Value | None:
@@ -70,7 +70,8 @@ def _member(model: "Model", module: str | None, level: int, name: str) -> Value 
     return Symbol(f"{module}.{name}") if level == 0 and target is None else None
 
 
-def _library_or_file(model: "Model", name: str) -> Value:
+def library_or_file(model: "Model", name: str) -> Value:
+    """A thing of a library by its dotted name, or the file of the project that has it."""
     if not is_library(name):
         target = model.sibling(name, 0)
         if target is not None:
