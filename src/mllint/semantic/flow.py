@@ -61,7 +61,7 @@ _HARMLESS = frozenset({
     "torchtext", "torchvision", "tqdm", "visdom", "wandb", "yaml",
 })  # fmt: skip
 """Packages whose functions do nothing to an optimizer, a scheduler or the mode of a module that they are given."""
-
+_GRADIENT = frozenset({"grad", "_grad"})
 _HOLDING = frozenset({*sys.stdlib_module_names, "apex", "builtins", "paddle", "torch"})
 """Those of them whose objects may train, or hold what does: optimizers, partial functions, threads."""
 
@@ -155,11 +155,11 @@ def read_statement(frame: Frame, statement: cst.CSTNode) -> Seen | None:
         return None
     if type(target) is cst.Tuple:  # `a.grad, b.grad = torch.autograd.grad(loss, [a, b])`
         parts = (getattr(element.value, "attr", None) for element in target.elements)
-        return Seen(Kind.WRITE_GRADIENT) if any(part is not None and part.value == "grad" for part in parts) else None
+        return Seen(Kind.WRITE_GRADIENT) if any(getattr(part, "value", "") in _GRADIENT for part in parts) else None
     if type(target) is not cst.Attribute:
         return None
     name = target.attr.value
-    if name == "grad":
+    if name in _GRADIENT:
         value = getattr(statement, "value", None)
         is_cleared = kind is cst.Del or (kind is cst.Assign and isinstance(value, cst.Name) and value.value == "None")
         return Seen(Kind.ZERO if is_cleared else Kind.WRITE_GRADIENT, owner_of_parameters(frame, target.value))
@@ -265,7 +265,7 @@ def _holder_of_gradient(call: cst.Call) -> cst.BaseExpression | None:
     receiver = _receiver(call)
     while isinstance(receiver, cst.Attribute) and receiver.attr.value == "data":
         receiver = receiver.value
-    is_gradient = isinstance(receiver, cst.Attribute) and receiver.attr.value in ("grad", "_grad")
+    is_gradient = isinstance(receiver, cst.Attribute) and receiver.attr.value in _GRADIENT
     return receiver.value if is_gradient and isinstance(receiver, cst.Attribute) else None
 
 
@@ -401,7 +401,7 @@ _READERS: dict[str, Reader] = {
 
 EVENT_WORDS = frozenset(_READERS)
 """The last words of the calls that may be events."""
-WORDS = frozenset({*_READERS, "grad", "requires_grad", "stop_gradient", "trainable"}) - {
+WORDS = frozenset({*_READERS, *_GRADIENT, "requires_grad", "stop_gradient", "trainable"}) - {
     "update", "save", "scale", "train", "eval", "copy_", "add_", "div_", "mul_", "forward",
 }  # fmt: skip
 """Words of which a body that matters to the order of a training has at least one."""
