@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 from mllint.semantic.values import Unfinished, Value
 
 _Key = TypeVar("_Key", bound=Hashable)
+_Thing = TypeVar("_Thing")
 MAX_DEPTH = 50
 """How many expressions, bindings and calls a value may be derived through before it counts as unknown."""
 MAX_ROUNDS = 5
@@ -36,7 +37,7 @@ class Derivation:
         """The first of the things being derived that the present one took as unfinished; -1 where it went too deep."""
 
     def once(
-        self, memo: dict[_Key, Value | None], key: _Key, thing: object, derive: Callable[[], Value | None]
+        self, memo: dict[_Key, Value | None], key: _Key, thing: _Thing, derive: Callable[[_Thing], Value | None]
     ) -> Value | None:
         """What a thing is: from the memo, or derived. The key has the id of the thing in it.
 
@@ -52,22 +53,29 @@ class Derivation:
             self._needs = min(self._needs, self._active[key])
             self._taken.add(key)
             return self._assumed.get(key, _UNFINISHED)
-        position, provisional = len(self._active), len(self._provisional)
+        position = len(self._active)
         if position >= MAX_DEPTH:
             self._needs = -1
             return None
-        needed_before, assumed = self._needs, len(self._assumed)
+        needed_before, provisional, assumed = self._needs, len(self._provisional), len(self._assumed)
         for _ in range(MAX_ROUNDS):
             self._needs, changes = _NOTHING_UNFINISHED, self._changes
             self._active[key] = position
             try:
-                result = derive()
+                result = derive(thing)
             except BaseException:
                 self._drop(provisional, assumed)
                 self._needs = needed_before
                 raise
             finally:
                 del self._active[key]
+            if self._needs == _NOTHING_UNFINISHED:
+                # As nearly always: nothing was unfinished, and so this was not taken for anything itself.
+                memo[key] = result
+                self._needs = needed_before
+                if len(self._assumed) > assumed:
+                    self._drop(provisional, assumed)
+                return result
             if key in self._taken:
                 self._taken.discard(key)
                 if result != self._assumed.get(key, _UNFINISHED):

@@ -75,7 +75,7 @@ class Inference:
         try:
             return self._values[id(node)]
         except KeyError:
-            return self._derivation.once(self._values, id(node), node, lambda: self._evaluate(node))
+            return self._derivation.once(self._values, id(node), node, self._evaluate)
 
     def _evaluate(self, node: cst.CSTNode) -> Value | None:
         evaluator = _EVALUATORS.get(type(node))
@@ -178,7 +178,7 @@ class Inference:
         try:
             return self._bindings[id(binding)]
         except KeyError:
-            return self._derivation.once(self._bindings, id(binding), binding, lambda: self._derive_binding(binding))
+            return self._derivation.once(self._bindings, id(binding), binding, self._derive_binding)
 
     def _derive_binding(self, binding: Binding) -> Value | None:
         derived = self._bound(binding)
@@ -272,7 +272,7 @@ class Inference:
 
     def returned(self, info: FunctionInfo) -> Value | None:
         """What a call of a function of this file gives back."""
-        return self._derivation.once(self._returned, id(info), info, lambda: self._derive_returned(info))
+        return self._derivation.once(self._returned, id(info), info, self._derive_returned)
 
     def _derive_returned(self, info: FunctionInfo) -> Value | None:
         if not info.is_transparent or not info.is_plain:

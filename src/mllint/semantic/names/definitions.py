@@ -260,7 +260,7 @@ class ClassInfo:
         try:
             return self._attributes[key]
         except KeyError:
-            return self.model.derivation.once(self._attributes, key, self, lambda: self._attribute(name))
+            return self.model.derivation.once(self._attributes, key, self, lambda _: self._attribute(name))
 
     def _attribute(self, name: str) -> Value | None:
         method = self.method(name)
