@@ -10,7 +10,6 @@ from mllint.semantic.events.kinds import may_name_module, may_name_thing
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.values import Function, Module, functions_of
 from mllint.syntax.shape import dotted_path
-from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -59,24 +58,22 @@ def _look(function: FunctionInfo, budget: list[int], running: list[FunctionInfo]
 
 def _has_event(function: FunctionInfo) -> bool:
     """Whether a word of training stands in a function, or it hands what it was given to something unknown."""
-    model, own = function.model, _own_words(function)
+    model = function.model
+    if id(function.node) in model.runs.worded:
+        return True
+    own = _own_words(function)
     given = frozenset(parameter.name.value for parameter in function.parameters)
-    for node in subtree(function.node.body):
-        if type(node) is cst.Attribute:
-            if node.attr.value in flow.WORDS or node.attr.value in flow.MODE_WORDS:
-                return True
-        elif type(node) is cst.Call:
-            if type(node.func) is cst.Name and node.func.value in given:
-                return True  # what a caller gives is called: it may be a module
-            if _may_be_forward(model, node.func):
-                return True
-            # `getattr(callback, name)(trainer)`: who is called may know what it is given better than its name says.
-            words = given if type(node.func) is cst.Call or type(node.func) is cst.Subscript else own
-            if any(type(arg.value) is cst.Name and arg.value.value in words for arg in node.args):
-                value = model.value(node.func)
-                if value is None and not _is_method_of_data(model, node):
-                    return True
-            if isinstance(node.func, cst.Name) and node.func.value in flow.WORDS:
+    for call in model.tree.calls_in(function.node.body):
+        callee = call.func
+        if type(callee) is cst.Name and (callee.value in given or callee.value in flow.WORDS):
+            return True  # what a caller gives is called: it may be a module
+        if _may_be_forward(model, callee):
+            return True
+        # `getattr(callback, name)(trainer)`: who is called may know what it is given better than its name says.
+        words = given if type(callee) is cst.Call or type(callee) is cst.Subscript else own
+        if any(type(arg.value) is cst.Name and arg.value.value in words for arg in call.args):
+            value = model.value(callee)
+            if value is None and not _is_method_of_data(model, call):
                 return True
     return False
 

@@ -9,7 +9,7 @@ import msgspec
 
 from mllint.semantic.events.steps import Event, Loop, Step, events
 from mllint.semantic.events.things import Frame, Thing
-from mllint.semantic.flow import EVENT_WORDS, is_managed
+from mllint.semantic.flow import EVENT_WORDS, MODE_WORDS, WORDS, is_managed
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.training.callers import Root, is_same, roots_of
 from mllint.semantic.training.unfolding import unfold
@@ -187,6 +187,22 @@ class Runs:
         )
 
     @cached_property
+    def worded(self) -> frozenset[int]:
+        """The functions of the file (by the id of the ``def``) in whose bodies a word of a training stands."""
+        found: set[int] = set()
+        parents = self.model.tree.parents
+        for attribute in self.model.tree.by_type.get(cst.Attribute, ()):
+            child: cst.CSTNode | None = attribute if attribute.attr.value in _ALL_WORDS else None
+            while child is not None:
+                holder = parents.get(id(child))
+                if holder.__class__ is cst.FunctionDef and child is holder.body:
+                    if id(holder) in found:
+                        break
+                    found.add(id(holder))
+                child = holder
+        return frozenset(found)
+
+    @cached_property
     def passes(self) -> dict[int, bool]:
         """For methods of this file (by the id of the ``def``): whether they call modules. Filled as asked."""
         return {}
@@ -212,6 +228,7 @@ class Runs:
         return {}
 
 
+_ALL_WORDS = WORDS | MODE_WORDS
 _METHODS_OF_MODULES = ("parameters", "named_parameters", "eval")
 """What of all things with a step, a mode or a state only modules have."""
 
