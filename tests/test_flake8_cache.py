@@ -25,6 +25,22 @@ LIBRARY = "import torch\n\n\ndef make():\n    return torch.zeros(3)\n"
 OTHER_LIBRARY = "import torch\n\n\ndef make():\n    return torch.nn.Linear(2, 3)\n"
 USER = "import torch\nfrom net import make\n\nx = make()\nx.cuda()\nprint(x)\n"
 FOUND = "train.py:5:1: ML101"
+TRAINING = """\
+import torch
+from torch import nn
+
+
+class Trainer:
+    def __init__(self):
+        self.model = nn.Linear(3, 1)
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
+
+    def learn(self, batch):
+        loss = self.model(batch).mean()
+        loss.backward()
+        self.optimizer.step()
+        return loss.item()
+"""
 
 
 class Folder:
@@ -74,6 +90,15 @@ def test_a_changed_sibling_is_noticed(folder: Folder) -> None:
     assert folder.run() == ([], "remembered")
     (folder.root / "net.py").unlink()
     assert folder.run() == ([], "parsed")
+
+
+def test_a_file_that_only_lies_near_is_noticed(folder: Folder) -> None:
+    """flake8 names files as they were given, relative to where it runs; what is read for one is kept all the same."""
+    folder.write("train.py", TRAINING)
+    folder.write("parts.py", "import torch\n")
+    assert folder.run("-j1", "./train.py") == (["./train.py:13:9: ML301"], "parsed")
+    folder.write("parts.py", "import torch\n\n\ndef clear(task):\n    task.model.zero_grad()\n")
+    assert folder.run("-j1", "./train.py") == ([], "parsed")
 
 
 def test_changed_settings_are_noticed(folder: Folder) -> None:

@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 
 _DEFINITIONS = frozenset({cst.FunctionDef, cst.ClassDef})
 _AROUND_STATEMENTS = frozenset({cst.Module, cst.IndentedBlock, *_DEFINITIONS})
+# What a model holds on to when it forgets what was derived, and what it begins anew.
+_KEPT = frozenset({"tree", "source", "project", "derivation", "path", "_functions", "_classes"})
+_EMPTIED = frozenset({"_scopes", "_scope_of", "_comprehensions", "_left_scopes"})
 
 
 class Model:
@@ -51,6 +54,11 @@ class Model:
         self._comprehensions: dict[tuple[int, str], Binding] = {}
         self._left_scopes: list[Scope] = []
         self.derivation = Derivation() if project is None else project.derivation
+
+    @cached_property
+    def path(self) -> Path:
+        """Where the file is: absolute, through symbolic links."""
+        return Path(self.source.path).resolve() if self.project is None else self.project.disk.real(self.source.path)
 
     @cached_property
     def _inference(self) -> Inference:
@@ -105,6 +113,8 @@ class Model:
 
         Who still holds a class of this file can go on asking; the answers are derived anew.
         """
+        if not self._scopes and type(self._functions) is not dict and self.__dict__.keys() <= _KEPT | _EMPTIED:
+            return  # nothing was derived since the last time
         for class_definition in self._classes.values():
             class_definition.forget()
         for function_definition in self._functions.values():
@@ -112,8 +122,7 @@ class Model:
         if "runs" in self.__dict__:
             self.runs.empty()
         left = [*self._left_scopes, *self._scopes.values()]
-        kept = {"tree", "source", "project", "derivation", "_functions", "_classes"}
-        for name in self.__dict__.keys() - kept:
+        for name in self.__dict__.keys() - _KEPT:
             del self.__dict__[name]
         self._scopes, self._scope_of, self._comprehensions, self._left_scopes = {}, {}, {}, left
         # Weak: a definition holds its model, and what holds itself stays until the collector comes.
@@ -380,7 +389,7 @@ class Model:
         """
         if self.project is None:
             return None
-        path = self.project.locate(module, level, Path(self.source.path))
+        path = self.project.locate(module, level, self.path)
         if path is None:
             return None
         self._note_content(path)
@@ -398,4 +407,4 @@ class Model:
     def _note_content(self, path: Path) -> None:
         if self.project is not None:
             real = self.project.disk.real
-            self.project.reads.note(str(real(self.source.path)), ("content", str(real(str(path)))))
+            self.project.reads.note(str(self.path), ("content", str(real(str(path)))))

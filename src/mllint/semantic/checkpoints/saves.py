@@ -95,7 +95,7 @@ class Surroundings:
         project = self.model.project
         if project is None:
             return
-        own = _file(self.model)
+        own = self.model.path
         found = {own}
         for path in self._paths(project, own):
             if path in found or not project.has_checkpoints(path, own):
@@ -247,30 +247,31 @@ def _passes_all(call: cst.Call, function: cst.FunctionDef) -> bool:
     )
 
 
-def _imported(model: "Model", project: "Project") -> Iterator[FilePath]:
+def _imported(model: "Model", project: "Project") -> tuple[FilePath, ...]:
     """The project's own files that a file imports."""
-    importer = FilePath(model.source.path)
+    key = ("imported", "files")
+    if key not in model.remembered:
+        located = (project.locate(name, level, model.path) for name, level in _imported_names(model))
+        found = (project.disk.real(str(path)) for path in located if path is not None)
+        model.remembered[key] = tuple(dict.fromkeys(found))
+    files: tuple[FilePath, ...] = model.remembered[key]
+    return files
+
+
+def _imported_names(model: "Model") -> Iterator[tuple[str, int]]:
+    """What may be a file of the project by the import statements of a file: its dotted name, and the dots before."""
     for statement in model.tree.by_type.get(cst.ImportFrom, ()):
         module = dotted_path(statement.module) if statement.module is not None else ""
         if module is None or (not statement.relative and is_library(module)):
             continue
-        names = [module]
+        yield module, len(statement.relative)
         if not isinstance(statement.names, cst.ImportStar):
-            names += [f"{module}.{alias.evaluated_name}".lstrip(".") for alias in statement.names]
-        for name in names:
-            path = project.locate(name, len(statement.relative), importer)
-            if path is not None:
-                yield path.resolve()
+            for alias in statement.names:
+                yield f"{module}.{alias.evaluated_name}".lstrip("."), len(statement.relative)
     for statement in model.tree.by_type.get(cst.Import, ()):
         for alias in statement.names:
             if not is_library(alias.evaluated_name):
-                path = project.locate(alias.evaluated_name, 0, importer)
-                if path is not None:
-                    yield path.resolve()
-
-
-def _file(model: "Model") -> FilePath:
-    return FilePath(model.source.path).resolve()
+                yield alias.evaluated_name, 0
 
 
 def _is_same(one: "FunctionInfo", other: "FunctionInfo") -> bool:
@@ -278,7 +279,7 @@ def _is_same(one: "FunctionInfo", other: "FunctionInfo") -> bool:
     if one is other or one.node is other.node:
         return True
     owners = tuple(None if info.owner is None else info.owner.name for info in (one, other))
-    return one.name == other.name and owners[0] == owners[1] and _file(one.model) == _file(other.model)
+    return one.name == other.name and owners[0] == owners[1] and one.model.path == other.model.path
 
 
 def resolved(content: FromFile, saved: Iterable[Saved], path: Path) -> Iterator[tuple[Saved, Content | None]]:

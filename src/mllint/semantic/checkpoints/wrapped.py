@@ -3,7 +3,6 @@
 import itertools
 import re
 from collections.abc import Iterator
-from pathlib import Path as FilePath
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -181,8 +180,7 @@ def is_taken_off(model: "Model") -> bool:
     """Whether this file, or one of the project near it, takes the prefix of a wrapper off by itself."""
     if _PREFIX_HANDLED.search(model.source.text.encode("utf-8", "replace")):
         return True
-    path = FilePath(model.source.path).resolve()
-    return model.project is not None and model.project.is_written_near(path, _PREFIX_HANDLED)
+    return model.project is not None and model.project.is_written_near(model.path, _PREFIX_HANDLED)
 
 
 def loads_around(model: "Model") -> Iterator[Load]:

@@ -48,6 +48,7 @@ class Disk:
         self._answers: dict[Question, str] = {}
         self._names: dict[str, frozenset[str]] = {}
         self._real: dict[str, Path] = {}
+        self._paths: dict[str, Path] = {}
         self._answer_to: dict[str, Callable[..., str]] = {
             "content": self._content,
             "importers": self._importers,
@@ -68,10 +69,20 @@ class Disk:
 
     def real(self, path: str) -> Path:
         """The absolute path of a file, through symbolic links."""
-        path = os.path.abspath(path)
         found = self._real.get(path)
         if found is None:
-            found = self._real[path] = Path(path).resolve()
+            # Only under absolute paths: what a relative one means changes with the working directory.
+            path = os.path.abspath(path)
+            found = self._real.get(path)
+        if found is None:
+            found = self._real[path] = self.path(os.path.realpath(path))
+        return found
+
+    def path(self, text: str) -> Path:
+        """The same path for the same text: a path works out its parts and its hash only once."""
+        found = self._paths.get(text)
+        if found is None:
+            found = self._paths[text] = Path(text)
         return found
 
     # -- content -----------------------------------------------------------------------------------------------------
@@ -110,7 +121,7 @@ class Disk:
     def module(self, question: Question) -> Path | None:
         """The file that a ``module`` question is answered with."""
         path, _, _ = self.answer(question).partition("\0")
-        return Path(path) if path else None
+        return self.path(path) if path else None
 
     def _module(self, module: str, level: str, folder: str) -> str:
         found = self._found_module(module, int(level), folder)
@@ -161,7 +172,7 @@ class Disk:
 
     def scripts(self, folder: Path) -> tuple[Path, ...]:
         """The Python files right in a folder, sorted."""
-        return tuple(map(Path, self.answer(("scripts", str(folder))).split("\0")[:-1]))
+        return tuple(map(self.path, self.answer(("scripts", str(folder))).split("\0")[:-1]))
 
     def _scripts(self, folder: str) -> str:
         try:
@@ -193,7 +204,7 @@ class Disk:
 
         They import a name, or a package whose ``__init__.py`` does, and have a word.
         """
-        return tuple(map(Path, self.answer(question).split("\0")[:-1]))
+        return tuple(map(self.path, self.answer(question).split("\0")[:-1]))
 
     def _importers(self, name: str, word: str) -> str:
         encoded = word.encode()

@@ -1,7 +1,6 @@
 """Whether somebody asks more of a thing, or of what is made of it, than a number or a collection of numbers has."""
 
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -96,7 +95,7 @@ def _readers(model: "Model", word: str) -> Iterator["Model"]:
     """The file, and those that import the name from it."""
     yield model
     if model.project is not None:
-        others = model.project.importers(Path(model.source.path), word)[:_MAX_FILES]
+        others = model.project.importers(model.path, word)[:_MAX_FILES]
         yield from (other for path in others if (other := model.neighbour(path)) is not None)
 
 

@@ -6,7 +6,6 @@ Everything is asked through the class and its bases in the project, on every lev
 import enum
 from collections.abc import Iterator
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
@@ -179,14 +178,12 @@ class Members:
         if model.project is None:
             return False
         names = frozenset({info.name for info in (self.definition, *self.subclasses)})
-        home = Path(model.source.path).resolve()
-        return model.project.mentions(home).may_read(name, names, home)
+        return model.project.mentions(model.path).may_read(name, names, model.path)
 
     def are_used_by_a_variant(self, names: frozenset[str]) -> bool:
         """Whether the classes of another file of the project have attributes of all these names, and read them."""
         model = self.definition.model
-        home = Path(model.source.path).resolve()
-        return model.project is not None and model.project.mentions(home).have_a_user(names, home)
+        return model.project is not None and model.project.mentions(model.path).have_a_user(names, model.path)
 
     def _mentions(self, name: str) -> Iterator[tuple[cst.Attribute, "FunctionInfo"]]:
         for model in self.models:

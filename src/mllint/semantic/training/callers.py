@@ -153,7 +153,7 @@ def _calls_elsewhere(function: FunctionInfo, instance_of: ClassInfo | None) -> l
         return []
     found: list[_Call] = []
     word = function.name if owner is None else owner.name
-    for path in model.project.importers(Path(model.source.path), word)[:_MAX_FILES]:
+    for path in model.project.importers(model.path, word)[:_MAX_FILES]:
         # How a test uses it says nothing of how it is meant.
         other = None if _is_of_tests(path, model.project.root) else model.neighbour(path)
         if other is None:
@@ -185,8 +185,7 @@ def is_same_file(one: "Model", other: "Model") -> bool:
     """Whether two models are of one file, and of the same text."""
     if one is other:
         return True
-    paths = {Path(model.source.path).resolve() for model in (one, other)}
-    return len(paths) == 1 and one.source.text == other.source.text
+    return one.path == other.path and one.source.text == other.source.text
 
 
 def _given_to(function: FunctionInfo) -> Iterator[cst.Call]:

@@ -5,7 +5,6 @@ Where nothing in the whole run computes gradients, or has an optimizer, a model 
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -168,7 +167,7 @@ def _is_never_switched(model: "Model", name: str) -> bool:
     """Whether neither a file nor those that import a name of it switch any module's mode, or compute gradients."""
     others: list[Model | None] = []
     if model.project is not None:
-        others += [model.neighbour(path) for path in model.project.importers(Path(model.source.path), name)]
+        others += [model.neighbour(path) for path in model.project.importers(model.path, name)]
     if any(word in model.names_by_word for word in _WORDS):
         return False
     return all(

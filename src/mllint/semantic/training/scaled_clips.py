@@ -1,7 +1,6 @@
 """Gradients that are clipped while they are still multiplied by a scaler's factor."""
 
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -137,7 +136,7 @@ def _never_unscales(model: "Model") -> bool:
     """Whether a file, those around it and those that import it never unscale gradients, nor divide them by hand."""
     if any("unscale" in word or word in _BY_HAND for word in model.names_by_word):
         return False
-    home = Path(model.source.path)
+    home = model.path
     if model.project is None:
         return True
     return not model.project.importers(home, "unscale_") and not model.project.is_written_near(home, _UNSCALES)

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Collection
-from pathlib import Path
 
 import libcst as cst
 
@@ -50,7 +49,7 @@ def _is_picked_by_name(function: FunctionInfo) -> bool:
     picked = rf"getattr\([^\n]*(?:[\"'}}]_(?:{ends})[\"']|[\"'](?:{ends})_[\"'{{])"
     if model.project is None:
         return re.search(picked, model.source.text) is not None
-    return model.project.is_written_near(Path(model.source.path), re.compile(picked.encode()))
+    return model.project.is_written_near(model.path, re.compile(picked.encode()))
 
 
 def puts_module_aside(body: cst.CSTNode, frame: Frame, modules: Collection[Thing]) -> bool:

@@ -2,7 +2,6 @@
 
 import re
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import libcst as cst
@@ -125,7 +124,7 @@ def _leaves_alone(model: "Model", optimizer: str) -> bool:
                 return False
     if model.project is None:
         return True
-    home = Path(model.source.path)
+    home = model.path
     if any(model.project.importers(home, word) for word in _CLEARING[:3]):
         return False
     return not model.project.is_written_near(home, _CLEARS_PART)
