@@ -89,6 +89,24 @@ class Context:
         behind = line.trailing_whitespace.comment
         return [*_above(line), *([] if behind is None else [behind.value])]
 
+    def comments_below(self, node: cst.CSTNode) -> "list[str]":
+        """The comments right below the line of a simple statement where a blank line or the end of the block follows.
+
+        Raises:
+            FullTreeNeededError: whitespace is not read, and Python does not say where the line ends.
+        """
+        line = next((item for item in self._tree.ancestors(node) if isinstance(item, cst.SimpleStatementLine)), None)
+        if line is None or self._places is not None:
+            return [] if line is None or self._places is None else self._places.comments_below(line)
+        block = self._tree.parent(line)
+        lines: Sequence[cst.EmptyLine] = getattr(block, "footer", ())
+        is_last = True
+        if isinstance(block, (cst.IndentedBlock, cst.Module)) and block.body[-1] is not line:
+            following = block.body[next(index for index, item in enumerate(block.body) if item is line) + 1]
+            lines, is_last = getattr(following, "leading_lines", ()), False
+        below = list(itertools.takewhile(lambda empty: empty.comment is not None, lines))
+        return [item.comment.value for item in below if item.comment] if is_last or len(below) < len(lines) else []
+
     def comments_above_holders(self, node: cst.CSTNode) -> "list[str]":
         """The comments right above the ``if``, ``for``, ``with``, ... of the same body that a node stands in.
 

@@ -83,6 +83,23 @@ class PythonPlaces:
             raise FullTreeNeededError  # another statement on the same line
         return [*above, rest] if rest else above
 
+    def comments_below(self, line: cst.SimpleStatementLine) -> list[str]:
+        """The comments right below the line of a statement, as deep as it, if nothing else follows right behind them.
+
+        Raises:
+            FullTreeNeededError: Python does not say where the line ends.
+        """
+        source = self._source
+        start, end = self._span(line.body[-1])
+        row = source.location(end).row + 1
+        indentation = start - source.line_starts[source.location(start).row - 1]
+        found = []
+        while (comment := _COMMENT_LINE.fullmatch(source.line(row))) and len(comment[1]) == indentation:
+            found.append(comment[2])
+            row += 1
+        following = source.line(row)
+        return found if not following.strip() or len(following) - len(following.lstrip()) < indentation else []
+
     def comments_above(self, statement: cst.CSTNode) -> list[str]:
         """The comments right above a statement, from the bottom up.
 

@@ -30,7 +30,8 @@ state = torch.load("model.pt", map_location="cpu", weights_only=True)
 
 Projects whose lowest PyTorch is 2.6 or newer, or below 1.13, or not known. `weights_only=False`, which somebody has
 decided. `pickle_module=...`, beside which `weights_only=True` raises. Calls whose result is used as a whole module,
-which cannot be read this way.
+or has to be an object of a class of the project, which cannot be read this way. A second try where a load with
+`weights_only` has failed.
 
 The lowest version is that of the `target-version` setting, or else of the project's requirements.
 
@@ -53,8 +54,11 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, insert_after, replace
 from mllint.rule import Finding, Rule
+from mllint.semantic.names.narrowing import narrowing
 from mllint.semantic.names.uses import bound_by, uses
+from mllint.semantic.values import ClassObject
 from mllint.syntax.shape import argument, constant, has_star_arguments
+from mllint.syntax.walk import subtree
 
 rule = Rule(
     code="ML429",
@@ -82,7 +86,7 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     given = argument(call, None, "weights_only")
     if (given is not None and constant(given.value) is not None) or argument(call, 2, "pickle_module") is not None:
         return
-    if _is_module(call, context):
+    if _is_module(call, context) or _is_second_try(call, context) or _is_object(call, context):
         return
     edit = replace(given.value, "True") if given else insert_after(call.args[-1].value, ", weights_only=True")
     yield Finding(
@@ -90,6 +94,27 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
         help="add `weights_only=True`, if the file holds nothing but tensors and plain values",
         fix=lambda: NodeFix("add `weights_only=True`", (edit,), Applicability.UNSAFE),
     )
+
+
+def _is_second_try(call: cst.Call, context: Context) -> bool:
+    """Whether it stands where a load with ``weights_only`` has failed: in a version that does not know it."""
+    handlers = [item for item in context.model.tree.ancestors(call) if isinstance(item, cst.ExceptHandler)]
+    tried = [item.body for handler in handlers if isinstance(item := context.parent(handler), cst.Try)]
+    loads = [item for body in tried for item in subtree(body) if isinstance(item, cst.Call)]
+    return any(argument(item, None, "weights_only") is not None for item in loads)
+
+
+def _is_object(call: cst.Call, context: Context) -> bool:
+    """Whether what was loaded has to be an object of a class of the project: ``isinstance(state, Session)``."""
+    statement = context.parent(call)
+    bindings = bound_by(context.model, statement) if isinstance(statement, (cst.Assign, cst.AnnAssign)) else ()
+    for binding in bindings:
+        for node in uses(context.model, binding):
+            asked = context.parent(context.parent(node))
+            narrowed = narrowing(asked) if isinstance(asked, cst.Call) else None
+            if narrowed is not None and isinstance(context.value(narrowed[1]), ClassObject):
+                return True
+    return False
 
 
 def _is_module(call: cst.Call, context: Context) -> bool:

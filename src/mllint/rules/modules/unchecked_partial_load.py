@@ -45,7 +45,7 @@ dicts, was put aside in an attribute, or of which entries were taken out by name
 takes other things, too (`state["epoch"]`), or that was made of the module itself, or whose keys were all put behind the
 name of a part; in a test; in a branch beside one that loads strictly; and
 those with a comment that speaks of it (`# the head is missing on purpose`), on the statement, right above it or the
-`if` around it, or where the dict is made; and of several entries of one dict into the same module, each of which is a
+`if` around it, right below it with nothing more behind, or where the dict is made; and of several entries of one dict into the same module, each of which is a
 part.
 
 Loads from which a training starts, as a backbone takes over what fits of a classifier: of a module into itself where
@@ -115,10 +115,10 @@ def _is_dropped(call: cst.Call, context: Context) -> bool:
 
 
 def _is_explained(call: cst.Call, context: Context) -> bool:
-    """Whether a comment at the statement, above what holds it, or where the dict is made says what is left out."""
+    """Whether a comment at the statement, above what holds it or where the dict is made says what is left out."""
     given = argument(call, 0, "state_dict")
     made = [] if given is None else [binding.node for binding in context.bindings(given.value)]
     comments = [comment for node in (call, *made) for comment in context.comments(node)]
-    comments += context.comments_above_holders(call)
+    comments += context.comments_above_holders(call) + context.comments_below(call)
     # A direction to a linter explains nothing.
     return any(_EXPLANATION.search(_DIRECTION.sub("", comment)) for comment in comments)

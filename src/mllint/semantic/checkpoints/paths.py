@@ -69,6 +69,11 @@ class Path:
             return self._pattern.pattern == other._pattern.pattern and _is_telling(name)
         return self._may_cover(other) or other._may_cover(self)
 
+    def has_other_folder(self, other: "Path") -> bool:
+        """Whether the folder of only one of the two is known: they may be of two runs that write alike."""
+        (folder, _), (other_folder, _) = self._parts, other._parts
+        return all((folder, other_folder)) and (_MARK in folder) is not (_MARK in other_folder)
+
     def _may_cover(self, other: "Path") -> bool:
         """Whether the other's name, which is known, is one that this name, of which a part is not, may stand for."""
         name, other_name = self._parts[1], other._parts[1]

@@ -36,12 +36,16 @@ _COPIES = frozenset({"shutil.copyfile", "shutil.copy", "shutil.copy2", "shutil.m
 class Saved:
     """A call that saves, with what is known of where (``path``) and what (``content``).
 
-    What is saved is followed only when somebody asks: most files are not the one that a load reads.
+    What is saved is followed only when somebody asks: most files are not the one that a load reads. ``is_certain``: it
+    is that very file, as far as can be told, and not one of the same name that another run has written.
     """
 
-    def __init__(self, place: Place, path: Path | None, tracer: Tracer, what: cst.BaseExpression) -> None:
+    def __init__(
+        self, place: Place, path: Path | None, tracer: Tracer, what: cst.BaseExpression, *, is_certain: bool = True
+    ) -> None:
         self.place = place
         self.path = path
+        self.is_certain = is_certain
         self._tracer = tracer
         self._what = what
 
@@ -53,6 +57,12 @@ class Saved:
     def copied_to(self, path: Path | None) -> "Saved":
         """The same under another path."""
         return Saved(self.place, path, self._tracer, self._what)
+
+    def read_from(self, path: Path, reader: "Model") -> "Saved":
+        """The same, as what a file reads from a path that is alike."""
+        if self.place.model is reader or self.path is None or not self.path.has_other_folder(path):
+            return self
+        return Saved(self.place, self.path, self._tracer, self._what, is_certain=False)
 
 
 class _Site(msgspec.Struct, frozen=True):
@@ -288,7 +298,7 @@ def resolved(content: FromFile, saved: Iterable[Saved], path: Path) -> Iterator[
     Where only other code saves one of that name, it may as well be what the code beside the load saves somewhere.
     """
     known = [(item, item.path) for item in saved if item.path is not None]
-    found = [item for item, where in known if where.is_same_as(path)]
+    found = [item.read_from(path, content.place.model) for item, where in known if where.is_same_as(path)]
     if found and not any(item.place.model is content.place.model for item in found):
         found += [item for item, where in known if item.place.model is content.place.model and where.is_blank]
     for item in found:
