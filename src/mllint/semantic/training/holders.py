@@ -1,4 +1,4 @@
-"""Objects of unknown classes that were given an optimizer before: what their methods do to it cannot be told."""
+"""Objects that were given an optimizer or a module before: what their methods do to it cannot be told."""
 
 import libcst as cst
 
@@ -17,7 +17,7 @@ def may_act_on(event: Event, held: Thing, run: Run, loop: Loop) -> bool:
     """Whether every round of a loop uses an unknown object that may hold a thing: ``helper.reset()``."""
     if event.kind is not Kind.UNKNOWN or not event.happens_in_every_round(loop) or _is_of_known_class(event):
         return False
-    return any(item is not None and (_was_made_with(item, held) or _met(item, held, run)) for item in event.touched)
+    return any(item is not None and (was_made_with(item, held) or _met(item, held, run)) for item in event.touched)
 
 
 def _is_of_known_class(event: Event) -> bool:
@@ -36,7 +36,7 @@ def _met(holder: Thing, held: Thing, run: Run) -> bool:
     return False
 
 
-def _was_made_with(holder: Thing, held: Thing) -> bool:
+def was_made_with(holder: Thing, held: Thing) -> bool:
     """Whether what a thing is bound to, or one of its attributes, names the other thing."""
     made = [binding for root in holder.roots for binding in makers_of(root, holder.path)]
     parts = [part for binding in made for part in _parts(binding)]
@@ -58,8 +58,15 @@ def _names(binding: Binding, held: Thing) -> bool:
         if not held.path:
             if held.roots & set(model.reaching(path)):
                 return True
-        elif any(isinstance(root, ClassInfo) for root in held.roots):
+        elif any(isinstance(root, ClassInfo) for root in held.roots) or _is_of_self(path, binding):
             _, _, attribute = (dotted_path(path) or "").partition(".")
             if held.path[0] == f".{attribute}":
                 return True
     return False
+
+
+def _is_of_self(path: cst.BaseExpression, binding: Binding) -> bool:
+    """Whether a path begins with the object whose method binds something: ``self.net`` of ``Loss(self.net)``."""
+    function = binding.scope.node
+    info = binding.scope.model.function_info(function) if isinstance(function, cst.FunctionDef) else None
+    return info is not None and info.self_name is not None and (dotted_path(path) or "").startswith(f"{info.self_name}.")

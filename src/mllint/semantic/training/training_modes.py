@@ -13,6 +13,7 @@ from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.modules.mode_layers import depends_on_mode
 from mllint.semantic.names.definitions import FunctionInfo
 from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.training.holders import was_made_with
 from mllint.semantic.training.made_in_mode import is_switched_by_maker
 from mllint.semantic.training.paths import Paths
 from mllint.semantic.training.rates import rounds_of
@@ -26,6 +27,8 @@ TRAIN = "train"
 TRAINED = "trained"
 """It is in training mode, and gradients have been computed since it got there."""
 EVAL = "eval"
+PARTLY = "partly"
+"""Parts of it were switched to evaluation, it may be one after the other, and nothing has been trained since."""
 UNKNOWN = "unknown"
 
 _COMPUTES = (Kind.BACKWARD, Kind.MINIMIZE)
@@ -56,9 +59,11 @@ def _paths(run: Run, module: Thing) -> Paths[str]:
                 return UNKNOWN
             if covers(event.thing, module):
                 return {Kind.TRAIN: TRAIN, Kind.EVAL: EVAL}.get(event.kind, UNKNOWN)
+            if event.kind is Kind.EVAL and state != EVAL and module.may_be(event.thing):
+                return PARTLY
         elif event.kind is Kind.UNKNOWN:
             return UNKNOWN if state != EVAL and event.concerns(module) and not is_call_of(event, module) else state
-        elif event.kind in _COMPUTES and state in (FRESH, TRAIN):
+        elif event.kind in _COMPUTES and state in (FRESH, TRAIN, PARTLY):
             return TRAINED
         return state
 
@@ -228,6 +233,9 @@ def _may_be_switched_back(loop: Loop, switch: Event) -> bool:
         if event.kind in (Kind.TRAIN, Kind.SET_MODE) and event.concerns(module):
             if event.kind is not Kind.TRAIN or event not in later or not _hangs_on_outcome(event, switch):
                 return True
+        elif event.kind is Kind.TRAIN and event.thing is not None and module is not None:
+            if was_made_with(event.thing, module):
+                return True  # what holds it: a network together with its loss
         elif event.kind is Kind.UNKNOWN and event.concerns(module) and not is_call_of(event, module):
             return True
     return False
