@@ -1,5 +1,6 @@
 """What belongs to a test: there a thing lives as long as the test, and may be there for the error that it raises."""
 
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -16,12 +17,17 @@ _NAMES = frozenset({"TestCase", "run_tests"})
 
 
 def is_test_code(model: "Model") -> bool:
-    """Whether a file is made of tests, by what it imports."""
+    """Whether a file is made of tests, by what it imports, or as pytest finds them: ``tests/test_layers.py``."""
     asked = ("is test code", "")
     if asked not in model.remembered:
-        model.remembered[asked] = _imports_tools_for_tests(model)
+        model.remembered[asked] = _is_named_as_a_test(model) or _imports_tools_for_tests(model)
     found: bool = model.remembered[asked]
     return found
+
+
+def _is_named_as_a_test(model: "Model") -> bool:
+    path = PurePath(model.source.path)
+    return path.name.startswith("test_") and path.parent.name in ("test", "tests")
 
 
 def _imports_tools_for_tests(model: "Model") -> bool:
