@@ -25,7 +25,7 @@ def module_output(model: "Model", call: cst.Call, module: Module) -> Value | Non
     if module.others:
         outputs = [module_output(model, call, replace(other, wrappers=module.wrappers)) for other in module.others]
         joined = reduce(join, outputs)
-        if isinstance(joined, (Tensor, Output)) and joined.attached is None:
+        if isinstance(joined, (Tensor, Output)) and joined.attached is None and not _is_given_cut_output(model, call):
             return replace(joined, attached=attached)  # as of any module
         return joined or Output(framework, attached)
     if module.definition is not None:
@@ -36,10 +36,12 @@ def module_output(model: "Model", call: cst.Call, module: Module) -> Value | Non
             is_partly_off = forward is not None and forward.model.gradients.are_spoken_of(forward.node.body)
             return Output(framework, None if is_partly_off and attached else attached)
         assert forward is not None
+        if attached and isinstance(result, Tensor) and result.scalar and _is_given_cut_output(model, call):
+            attached = None  # a loss, whose own weights may be frozen
         result = _as_called_here(with_graph_of_arguments(model, call, forward, result) or result, attached)
         # DataParallel gathers one value a device: what was 0-d comes back with a dimension.
         return _without_rank(result) if module.wrappers else result
-    if module.is_only_some and attached and any(_is_cut_output(model.value(arg.value)) for arg in call.args):
+    if module.is_only_some and attached and _is_given_cut_output(model, call):
         return Output(framework)  # of a loss, which has no weights of its own, it would hang on no graph
     if module.name is None or module.wrappers:
         return Output(framework, attached)
@@ -49,9 +51,10 @@ def module_output(model: "Model", call: cst.Call, module: Module) -> Value | Non
     return _library_output(model, call, module, fact, attached)
 
 
-def _is_cut_output(value: Value | None) -> bool:
-    """Whether another module computed it without gradients."""
-    return isinstance(value, Output) and value.attached is False
+def _is_given_cut_output(model: "Model", call: cst.Call) -> bool:
+    """Whether something that a module is given was computed by another one without gradients."""
+    values = (model.value(arg.value) for arg in call.args)
+    return any(isinstance(value, Output) and value.attached is False for value in values)
 
 
 def _library_output(
