@@ -205,7 +205,8 @@ def _parts(holder: ClassInfo | FunctionInfo, body: cst.CSTNode, methods: frozens
             called = model.value(node.func)
             if isinstance(called, Symbol) and (called.name.startswith(_LIBRARIES) or called.name in PADDLE_BUILDERS):
                 if _library_depends(called.name, node) is True:
-                    found.depends = found.depends or not _is_off_by_default(model, node)
+                    is_whole = not _is_only_read(model, node) or called.name.lower().startswith(_NORMALIZING_FIRST)
+                    found.depends = found.depends or (is_whole and not _is_off_by_default(model, node))
                     found.is_closed = False
             elif _is_given_dropout(node):
                 found.depends = True
@@ -213,6 +214,13 @@ def _parts(holder: ClassInfo | FunctionInfo, body: cst.CSTNode, methods: frozens
                 found.is_closed = found.is_closed and (called is not None or _is_arithmetic(node))
                 found.functions += [] if called is None or _is_own(called, holder) else [called.definition]
     return found
+
+
+def _is_only_read(model: "Model", node: cst.Call) -> bool:
+    """Whether only a part of what is made is kept: ``vgg16().features``, while the dropout is in another."""
+    read = model.tree.parent(node)
+    called = None if read is None else model.tree.parent(read)
+    return isinstance(read, cst.Attribute) and not (isinstance(called, cst.Call) and called.func is read)
 
 
 def _is_off_by_default(model: "Model", node: cst.CSTNode) -> bool:
