@@ -55,7 +55,8 @@ Files that build static graphs with `paddle.static`, where the program holds the
 ## Fix safety
 
 Safe where everything in the container is a module and it is only indexed, iterated and appended to. Checkpoints that
-were saved before lack the layers, which is the defect. Unsafe for dicts with keys that are not written out.
+were saved before lack the layers, which is the defect. Unsafe for dicts with keys that are not written out, and for
+tuples of one that are called: there the comma is taken away.
 
 ## References
 
@@ -112,12 +113,33 @@ def check(statement: cst.Assign | cst.AnnAssign, context: Context) -> Iterator[F
     if not (contents.modules or contents.parameters) or container.is_hidden_on_purpose or container.is_looked_after:
         return
     wrapper = _WRAPPERS[owner.framework, what][contents.is_keyed]
+    if _is_tuple_by_a_comma(container):
+        yield Finding(
+            statement,
+            "the comma at the end makes a tuple of it: it cannot be called, nor is it registered",
+            "take the comma away",
+            fix=lambda: _without_comma(statement.value, context),
+        )
+        return
     yield Finding(
         statement,
         f"the {what} in this {_kind(contents, container)} are not registered with the module",
         f"wrap {'each inner list' if contents.is_nested else 'it'} in `nn.{wrapper}(...)`",
         fix=lambda: _wrapped(statement.value, container, contents, f"{owner.framework}.nn", wrapper, context),
     )
+
+
+def _is_tuple_by_a_comma(container: Container) -> bool:
+    """Whether a tuple of one is called as if it were what it holds: ``self.act = nn.ReLU(),``."""
+    is_single = isinstance(container.display, cst.Tuple) and len(container.display.elements) == 1
+    return is_single and any(isinstance(parent, cst.Call) for parent in container.reads)
+
+
+def _without_comma(value: cst.BaseExpression | None, context: Context) -> NodeFix | None:
+    if not isinstance(value, cst.Tuple) or not isinstance(value.elements[0], cst.Element) or value.lpar:
+        return None
+    edit = replace(value, context.text(value.elements[0].value))
+    return NodeFix("take the comma away", (edit,), Applicability.UNSAFE)
 
 
 def _kind(contents: Contents, container: Container) -> str:

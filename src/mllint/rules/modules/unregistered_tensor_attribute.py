@@ -58,7 +58,8 @@ which work with tensors on any device. `nn.Parameter(x).requires_grad_(False)`, 
 ## Fix safety
 
 Safe for a tensor that asks for gradients. The other fixes are unsafe: they move an operation inside `nn.Parameter`, or
-make a buffer of the table (with `persistent=False`, so that old checkpoints still load).
+make a buffer of the table (with `persistent=False`, so that old checkpoints still load, where its values can be
+computed again).
 
 ## References
 
@@ -82,6 +83,7 @@ from mllint.semantic.names.classes import Members
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.values import Tensor
 from mllint.syntax.shape import assigns_attribute
+from mllint.syntax.walk import subtree
 
 rule = Rule(
     code="ML404",
@@ -93,6 +95,7 @@ rule = Rule(
 )
 
 _EXPRESSIONS = (cst.Call, cst.BinaryOperation, cst.UnaryOperation, cst.Subscript, cst.Name)
+_DRAWING = ("torch.rand", "torch.normal", "torch.bernoulli", "torch.multinomial", "torch.poisson")
 _CONTAINERS = (cst.List, cst.ListComp, cst.Dict, cst.DictComp)
 
 
@@ -148,9 +151,20 @@ def check(statement: cst.Assign | cst.AnnAssign, context: Context) -> Iterator[F
         yield Finding(
             statement,
             f"`self.{name}` is no buffer: it stays behind when the module moves to a device",
-            f'write `self.register_buffer("{name}", ..., persistent=False)`',
+            f'write `self.register_buffer("{name}", ...{_persistence(value, name, members, context)})`',
             fix=lambda: _as_buffer(statement, target, value, members, context) if method.name == "__init__" else None,
         )
+
+
+def _persistence(value: cst.BaseExpression, name: str, members: Members, context: Context) -> str:
+    """What says that a buffer is not saved: it can be computed again, and checkpoints from before lack it.
+
+    No such thing of what is drawn at random, or changes later: without it what was trained would not work.
+    """
+    made = (context.qualified_name(item.func) or "" for item in subtree(value) if isinstance(item, cst.Call))
+    if any(item.startswith(_DRAWING) for item in made) or plain_tensors.changes_later(members, name):
+        return ""
+    return ", persistent=False"
 
 
 def _is_plain(value: cst.BaseExpression, context: Context) -> bool:
@@ -190,6 +204,7 @@ def _as_buffer(
     """``self.mask = x`` -> ``self.register_buffer("mask", x, persistent=False)``."""
     if (context.torch_version or (2, 0)) < (1, 6) or sum(1 for _ in members.assignments(target.attr.value)) > 1:
         return None
-    receiver = context.text(target.value)
-    begin = replace_before(statement, value, f'{receiver}.register_buffer("{target.attr.value}", ')
-    return NodeFix("make it a buffer", (begin, insert_after(value, ", persistent=False)")), Applicability.UNSAFE)
+    receiver, name = context.text(target.value), target.attr.value
+    begin = replace_before(statement, value, f'{receiver}.register_buffer("{name}", ')
+    end = insert_after(value, f"{_persistence(value, name, members, context)})")
+    return NodeFix("make it a buffer", (begin, end), Applicability.UNSAFE)

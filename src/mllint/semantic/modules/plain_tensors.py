@@ -111,6 +111,21 @@ def is_handed_over(members: Members, name: str) -> bool:
     return sum(1 for place in members.assignments(name) if not _adds_nothing(place, name)) > 1
 
 
+def changes_later(members: Members, name: str) -> bool:
+    """Whether a method other than the constructor writes into a tensor, or changes it in place."""
+    if any(place.method is not None and place.method.name != "__init__" for place in members.assignments(name)):
+        return True
+    for read in members.reads(name):
+        tree, node = read.method.model.tree, read.node
+        used = tree.parent(node)
+        if isinstance(used, cst.Attribute) and used.attr.value == "data":
+            used = tree.parent(used)
+        word = used.attr.value if isinstance(used, cst.Attribute) else ""
+        if read.method.name != "__init__" and word.endswith("_") and not word.endswith("__"):
+            return True
+    return False
+
+
 def _adds_nothing(place: Assignment, name: str) -> bool:
     """Whether an assignment is ``None``, or only goes on with the tensor: ``self.x = self.x.repeat(10, 1)``."""
     node = place.value
