@@ -110,7 +110,8 @@ def _is_object(call: cst.Call, context: Context) -> bool:
     bindings = bound_by(context.model, statement) if isinstance(statement, (cst.Assign, cst.AnnAssign)) else ()
     for binding in bindings:
         for node in uses(context.model, binding):
-            asked = context.parent(context.parent(node))
+            given = context.parent(node)
+            asked = context.parent(given) if isinstance(given, cst.Arg) else None
             narrowed = narrowing(asked) if isinstance(asked, cst.Call) else None
             if narrowed is not None and isinstance(context.value(narrowed[1]), ClassObject):
                 return True

@@ -100,7 +100,9 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
         seen.add(id(part.place))
         assert isinstance(value, (Module, Object))
         is_copy = bool(part.keys) and _is_copied(part.place, context)
-        is_choice = value.framework != "paddle" and (_is_chosen(call, context) or _is_saved_twice(part.place, context))
+        is_choice = value.framework != "paddle" and (
+            _is_chosen(call, context) or saving.saves_state_beside(context.model, part.place)
+        )
         if not (_is_deliberate(context) or is_copy or is_choice or _is_rebuilt(call, context)):
             is_mendable = saving.saves_one(context.model, call) and not is_read_back(context.model, part.place)
             yield _finding(part.place, value, is_mendable=is_mendable)
@@ -145,20 +147,6 @@ def _is_chosen(call: cst.Call, context: Context) -> bool:
     model = context.model
     return any(
         is_in_another_branch(model, call, inner)
-        and any(isinstance(item, cst.Call) and saving.saved(model, item) for item in model.tree.ancestors(inner))
-        for inner in model.calls_by_word.get("state_dict", ())
-    )
-
-
-def _is_saved_twice(node: cst.BaseExpression, context: Context) -> bool:
-    """Whether the state of the module is surely saved beside it: who reads the files has both."""
-    model, path = context.model, dotted_path(node)
-    around = {id(item) for item in model.tree.ancestors(node) if isinstance(item, (cst.IndentedBlock, cst.Module))}
-    return path is not None and any(
-        isinstance(inner.func, cst.Attribute)
-        and dotted_path(inner.func.value) == path
-        and model.enclosing_function(inner) is model.enclosing_function(node)
-        and id(context.parent(context.parent(context.statement(inner)))) in around
         and any(isinstance(item, cst.Call) and saving.saved(model, item) for item in model.tree.ancestors(inner))
         for inner in model.calls_by_word.get("state_dict", ())
     )

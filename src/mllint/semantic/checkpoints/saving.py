@@ -12,7 +12,7 @@ from mllint.semantic.names.definitions import FunctionInfo
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import uses
 from mllint.semantic.values import Function, Symbol
-from mllint.syntax.shape import argument, has_star_arguments, last_word, string_literal, subscript_index
+from mllint.syntax.shape import argument, dotted_path, has_star_arguments, last_word, string_literal, subscript_index
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -175,3 +175,25 @@ def saves_one(model: "Model", call: cst.Call) -> bool:
         return True
     inside = (item for item in subtree(called.definition.node.body) if isinstance(item, cst.Call))
     return sum(called.definition.model.qualified_name(item.func) in _SAVERS for item in inside) == 1
+
+
+def saves_state_beside(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether the state of a module that is saved is surely saved beside it: who reads the files has both."""
+    path, function = dotted_path(node), model.enclosing_function(node)
+    if path is None:
+        return False
+    blocks = {id(item) for item in model.tree.ancestors(node) if isinstance(item, (cst.IndentedBlock, cst.Module))}
+    for call in model.calls_by_word.get("state_dict", ()):
+        is_own = isinstance(call.func, cst.Attribute) and dotted_path(call.func.value) == path
+        if is_own and model.enclosing_function(call) is function and _is_written(model, call, blocks):
+            return True
+    return False
+
+
+def _is_written(model: "Model", state: cst.Call, blocks: set[int]) -> bool:
+    """Whether a statement right in one of these blocks saves a state."""
+    around = list(model.tree.ancestors(state))
+    lines = (item for item in around if isinstance(item, cst.SimpleStatementLine))
+    line = next(lines, None)
+    is_there = line is not None and id(model.tree.parent(line)) in blocks
+    return is_there and any(isinstance(item, cst.Call) and saved(model, item) is not None for item in around)

@@ -69,4 +69,5 @@ def _is_of_self(path: cst.BaseExpression, binding: Binding) -> bool:
     """Whether a path begins with the object whose method binds something: ``self.net`` of ``Loss(self.net)``."""
     function = binding.scope.node
     info = binding.scope.model.function_info(function) if isinstance(function, cst.FunctionDef) else None
-    return info is not None and info.self_name is not None and (dotted_path(path) or "").startswith(f"{info.self_name}.")
+    own = None if info is None else info.self_name
+    return own is not None and (dotted_path(path) or "").startswith(f"{own}.")
