@@ -22,6 +22,8 @@ MAX_FOLDERS = 2_000
 MAX_FILES = 2_000
 MAX_TREE_BYTES = 25_000_000
 """How much of a project is looked at as a whole; a larger one is not known as a whole."""
+MAX_KEPT_BYTES = 8_000_000
+"""How many bytes of files are kept that are searched for one word after the other."""
 
 Question: TypeAlias = tuple[str, ...]
 """What is asked: ``content PATH``, ``module NAME LEVEL FOLDER``, ``scripts FOLDER``, ``saves PATH``, ``near FOLDER``,
@@ -49,6 +51,8 @@ class Disk:
         self._names: dict[str, frozenset[str]] = {}
         self._real: dict[str, Path] = {}
         self._paths: dict[str, Path] = {}
+        self._whole: dict[Path, bytes] = {}
+        self._kept_bytes = 0
         self._answer_to: dict[str, Callable[..., str]] = {
             "content": self._content,
             "importers": self._importers,
@@ -248,13 +252,18 @@ class Disk:
                 return None
         return tuple(found)
 
-    @staticmethod
-    def read_whole(path: Path) -> bytes:
+    def read_whole(self, path: Path) -> bytes:
         """The bytes of a file of any size, for who has asked for ``near`` or ``tree`` before."""
-        try:
-            return path.read_bytes()
-        except OSError:
-            return b""
+        data = self._whole.get(path)
+        if data is None:
+            try:
+                data = path.read_bytes()
+            except OSError:
+                data = b""
+            if self._kept_bytes + len(data) <= MAX_KEPT_BYTES:
+                self._whole[path] = data
+                self._kept_bytes += len(data)
+        return data
 
     def _tree(self) -> str:
         files = self.files
