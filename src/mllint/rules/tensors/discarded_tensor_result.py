@@ -50,7 +50,8 @@ would be lost too), and for an attribute that is surely a plain tensor: a tensor
 parameter. Unsafe for `detach()`, because code below may rely on the graph that is still there, for another shape
 (`unsqueeze()`, `permute()`), because the code below has run with the one there is, for a thing that is a tensor on one
 of several ways only, for a leaf that needs a gradient (the name would be bound to another tensor, which no optimizer
-knows), and where gradients are switched off but the tensor has a graph. No fix is offered where nothing reads the name
+knows), where gradients are switched off but the tensor has a graph, and where another thing beside it, which may be no
+tensor, stays where it is. No fix is offered where nothing reads the name
 below: the caller's tensor was to be changed, and another name for it changes nothing.
 
 ## References
@@ -71,7 +72,14 @@ from mllint.edits import NodeFix, assign_result
 from mllint.knowledge import lookup
 from mllint.rule import Finding, Rule
 from mllint.semantic.expressions.hints import may_name_layer
-from mllint.semantic.expressions.new_results import NEW, RESHAPING, gives_new, gives_new_on_some_way, gives_new_shape
+from mllint.semantic.expressions.new_results import (
+    NEW,
+    RESHAPING,
+    gives_new,
+    gives_new_on_some_way,
+    gives_new_shape,
+    moves_one_of_several,
+)
 from mllint.semantic.files.testing import ends_a_test
 from mllint.semantic.values import Batch, Elements, Module, Output, Tensor
 from mllint.syntax.shape import detaches, discarded_calls, may_discard, writes_elsewhere
@@ -202,7 +210,7 @@ def _finding(statement: cst.Expr, call: cst.Call, lost: _Lost, context: Context)
         return Finding(call, message, "assign the result to a name of its own and use that")
     if "\n" in written or len(operand) + len(written) > 100:
         written = f"{context.text(call.func)}(...)"
-    if context.loses_gradient(lost.operand, statement):
+    if context.loses_gradient(lost.operand, statement) or moves_one_of_several(context.model, call):
         trust = Applicability.UNSAFE
     fix = NodeFix("assign the result", (assign_result(statement, operand),), trust)
     is_whole = statement.value is call and isinstance(lost.operand, (cst.Name, cst.Attribute))

@@ -11,6 +11,7 @@ from mllint.knowledge.schema import Class as ClassFact
 from mllint.semantic.expressions import tensors
 from mllint.semantic.expressions.attributes import MODULE_SEQUENCES
 from mllint.semantic.expressions.passed_graph import with_graph_of_arguments
+from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Elements, Module, Nothing, Object, Output, Repeated, Tensor, Unfinished, Value, join
 from mllint.syntax.shape import argument, constant
 
@@ -52,9 +53,16 @@ def module_output(model: "Model", call: cst.Call, module: Module) -> Value | Non
 
 
 def _is_given_cut_output(model: "Model", call: cst.Call) -> bool:
-    """Whether something that a module is given was computed by another one without gradients."""
-    values = (model.value(arg.value) for arg in call.args)
-    return any(isinstance(value, Output) and value.attached is False for value in values)
+    """Whether something that a module is given was computed by another one without gradients: no data of a loader."""
+    for arg in call.args:
+        value = model.value(arg.value)
+        if isinstance(value, Output) and value.attached is False:
+            return True
+        if isinstance(value, Tensor) and value.attached is False:
+            made = (item.node for item in model.reaching(arg.value) if item.kind is BindingKind.ASSIGN)
+            if any(model.gradients.off(node) is True for node in made):
+                return True
+    return False
 
 
 def _library_output(

@@ -38,6 +38,7 @@ RESHAPING = frozenset({
 })  # fmt: skip
 """Methods that give another shape. What stands below has run with the one there was; with another it may broadcast."""
 _SHAPING = frozenset({"view", "reshape", "expand", "repeat", "tile", "broadcast_to"})
+_MOVING = frozenset({"to", "cuda", "cpu", "npu", "xpu"})
 _CHANGING_CONTAINERS = frozenset({name for kind in (list, dict, set) for name in dir(kind)})
 
 
@@ -118,3 +119,28 @@ def _may_change_itself(value: Value | None, name: str) -> bool:
         case Elements() | Repeated() | Mapping():
             return name in _CHANGING_CONTAINERS
     return True
+
+
+def moves_one_of_several(model: "Model", call: cst.Call) -> bool:
+    """Whether a pair is given back of which the code drops the moves of both, and one may be no tensor.
+
+    To mend the other alone would put them apart: ``image.cuda()``, ``label.cuda()`` and ``return image, label``.
+    """
+    function = model.enclosing_function(call)
+    if function is None or not isinstance(call.func, cst.Attribute) or call.func.attr.value not in _MOVING:
+        return False
+    mine, word = dotted_path(call.func.value), call.func.attr.value
+    others = {
+        dotted_path(other.func.value)
+        for other in model.calls_by_word.get(word, ())
+        if isinstance(other.func, cst.Attribute)
+        and isinstance(model.tree.parent(other), cst.Expr)
+        and model.enclosing_function(other) is function
+        and model.value(other.func.value) is None
+    }
+    for statement in model.scope(function).returns if others - {mine, None} else ():
+        if isinstance(statement.value, (cst.Tuple, cst.List)):
+            given = {dotted_path(element.value) for element in statement.value.elements}
+            if mine in given and others & given - {mine, None}:
+                return True
+    return False
