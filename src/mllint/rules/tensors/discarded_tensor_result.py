@@ -72,14 +72,8 @@ from mllint.edits import NodeFix, assign_result
 from mllint.knowledge import lookup
 from mllint.rule import Finding, Rule
 from mllint.semantic.expressions.hints import may_name_layer
-from mllint.semantic.expressions.new_results import (
-    NEW,
-    RESHAPING,
-    gives_new,
-    gives_new_on_some_way,
-    gives_new_shape,
-    moves_one_of_several,
-)
+from mllint.semantic.expressions import new_results
+from mllint.semantic.expressions.new_results import NEW, RESHAPING, gives_new, gives_new_on_some_way, gives_new_shape
 from mllint.semantic.files.testing import ends_a_test
 from mllint.semantic.values import Batch, Elements, Module, Output, Tensor
 from mllint.syntax.shape import detaches, discarded_calls, may_discard, writes_elsewhere
@@ -210,7 +204,7 @@ def _finding(statement: cst.Expr, call: cst.Call, lost: _Lost, context: Context)
         return Finding(call, message, "assign the result to a name of its own and use that")
     if "\n" in written or len(operand) + len(written) > 100:
         written = f"{context.text(call.func)}(...)"
-    if context.loses_gradient(lost.operand, statement) or moves_one_of_several(context.model, call):
+    if context.loses_gradient(lost.operand, statement) or new_results.moves_one_of_several(context.model, call):
         trust = Applicability.UNSAFE
     fix = NodeFix("assign the result", (assign_result(statement, operand),), trust)
     is_whole = statement.value is call and isinstance(lost.operand, (cst.Name, cst.Attribute))
