@@ -71,9 +71,8 @@ from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, assign_result
 from mllint.knowledge import lookup
 from mllint.rule import Finding, Rule
-from mllint.semantic.expressions.hints import may_name_layer
 from mllint.semantic.expressions import new_results
-from mllint.semantic.expressions.new_results import NEW, RESHAPING, gives_new, gives_new_on_some_way, gives_new_shape
+from mllint.semantic.expressions.hints import may_name_layer
 from mllint.semantic.files.testing import ends_a_test
 from mllint.semantic.values import Batch, Elements, Module, Output, Tensor
 from mllint.syntax.shape import detaches, discarded_calls, may_discard, writes_elsewhere
@@ -124,7 +123,7 @@ def _method(call: cst.Call, context: Context) -> _Lost | None:
         return None
     name, receiver = call.func.attr.value, call.func.value
     facts = [lookup.tensor_method(framework, name) for framework in ("torch", "paddle")]
-    if name in _EFFECTS or not any(fact is not None and fact.returns in NEW for fact in facts):
+    if name in _EFFECTS or not any(fact is not None and fact.returns in new_results.NEW for fact in facts):
         return None
     root = context.root_of_chain(receiver)
     if root is None and isinstance(receiver, cst.Call) and isinstance(context.value(receiver), Module):
@@ -134,15 +133,15 @@ def _method(call: cst.Call, context: Context) -> _Lost | None:
     if context.is_made_there(call) or context.is_computed_again(call):
         return None
     value = context.value(receiver)
-    is_sure = gives_new(context.model, value, name, context.paddle_version)
+    is_sure = new_results.gives_new(context.model, value, name, context.paddle_version)
     if not (
         is_sure
-        or gives_new_on_some_way(context.model, receiver, name, context.paddle_version)
-        or (value is None and gives_new_shape(context.model, call))
+        or new_results.gives_new_on_some_way(context.model, receiver, name, context.paddle_version)
+        or (value is None and new_results.gives_new_shape(context.model, call))
     ):
         return None
     returns = {fact.returns for fact in facts if fact is not None}
-    is_safe = is_sure and not detaches(call) and "scalar" not in returns and name not in RESHAPING
+    is_safe = is_sure and not detaches(call) and "scalar" not in returns and name not in new_results.RESHAPING
     trust = Applicability.SAFE if is_safe else Applicability.UNSAFE
     meant = "tensors" not in returns and name not in _NAMED and not name.startswith("new")
     return _Lost(root, f"{name}()", trust if meant else None)
@@ -164,7 +163,7 @@ def _function(call: cst.Call, context: Context) -> _Lost | None:
         is_module = root is not None and isinstance(context.value(given), (Module, type(None)))
         tried_out = last in ("script", "trace") and context.is_tried_out(given, call)
         return _Lost(given, f"{last}()") if is_module and not tried_out else None
-    if fact is None or fact.returns not in NEW or lookup.framework_of(name) == "numpy":
+    if fact is None or fact.returns not in new_results.NEW or lookup.framework_of(name) == "numpy":
         return None
     if name in _MAKERS and root is not None:
         is_plain = isinstance(given, (cst.Name, cst.Attribute))
