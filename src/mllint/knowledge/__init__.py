@@ -1,6 +1,7 @@
 """Facts about torch, paddle and their neighbours: typed tables, no code that looks at source.
 
 ``torch.txt``, ``paddle.txt`` and ``neighbour_tables`` are generated from installed packages
-(``python -m mllint._dev knowledge``) and read by ``rows``; ``facts`` holds what a person wrote, each with its source.
+(``python -m mllint._dev knowledge``) and read by ``rows``; ``facts`` holds what a person wrote, each with its source;
+``saved_tensors`` what each operation keeps for its backward pass.
 ``lookup`` answers questions over all of them.
 """

@@ -1,0 +1,127 @@
+"""## What it does
+
+Finds a tensor that `backward()` needs and that is changed in place before: the result of an operation that keeps its
+result (`relu`, `sigmoid`, `softmax`, `exp`, `sqrt`, ...), or an input of one that keeps its inputs (`conv(x)`,
+`linear(x)`, `x * w`, `x ** 2`, `x.log()`, ...).
+
+## Why is this bad?
+
+`backward()` raises: "one of the variables needed for gradient computation has been modified by an inplace operation"
+in PyTorch, "Tensor ... used in gradient computation has been modified by an inplace operation" in Paddle.
+
+## Example
+
+```python
+import torch
+from torch import nn
+
+
+class Block(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.conv = nn.Conv2d(width, width, 3, padding=1)
+
+    def forward(self, x):
+        out = torch.relu(self.conv(x))
+        out += x
+        return out
+```
+
+## Use instead
+
+```python
+import torch
+from torch import nn
+
+
+class Block(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.conv = nn.Conv2d(width, width, 3, padding=1)
+
+    def forward(self, x):
+        out = torch.relu(self.conv(x))
+        out = out + x
+        return out
+```
+
+## What it leaves alone
+
+Results that nothing keeps: of a convolution, a linear or normalization layer, a sum, a concatenation. Copies
+(`x.clone()`) and what is written through `x.data`, which no check sees. Everything without gradients, and what only
+runs in evaluation. Tensors of which it is not certain that they hang on a graph: what a function is given, mostly. In
+Paddle `x += y`, which makes a new tensor.
+
+## Fix safety
+
+Unsafe: `x += y` becomes `x = x + y`. Whoever holds the same tensor under another name no longer sees the change.
+
+## References
+
+- [In-place correctness checks](https://docs.pytorch.org/docs/stable/notes/autograd.html#in-place-correctness-checks)
+- [paddle.Tensor.inplace_version](https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/Tensor_en.html)
+"""
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from mllint.context import Context
+from mllint.diagnostics import Applicability
+from mllint.edits import NodeFix, replace
+from mllint.rule import Finding, Rule
+from mllint.semantic.graph.in_place import WORDS, may_work_in_place
+from mllint.semantic.modules.saved_changes import Kept, kept_and_changed, kept_and_changed_by_call
+from mllint.semantic.names.writes import may_write_to_name
+
+rule = Rule(
+    code="ML215",
+    message="a tensor that `backward()` needs is changed in place",
+    help="compute a new tensor instead",
+    frameworks=frozenset({"torch", "paddle"}),
+    since="0.1.0",
+    applicability=Applicability.UNSAFE,
+)
+
+_GRAPH = ("Module", "Layer", "forward", "backward", "requires_grad", "stop_gradient", "Parameter", "create_parameter")
+
+_OPERATORS = {
+    cst.AddAssign: "+", cst.SubtractAssign: "-", cst.MultiplyAssign: "*", cst.DivideAssign: "/", cst.PowerAssign: "**",
+}  # fmt: skip
+
+
+@rule.on(cst.Assign, cst.AugAssign, cst.Expr, mentions=_GRAPH, shape=may_write_to_name)
+def check(statement: cst.Assign | cst.AugAssign | cst.Expr, context: Context) -> Iterator[Finding]:
+    """Report a statement that changes a tensor which something has kept."""
+    kept = kept_and_changed(context.model, statement)
+    if kept is not None:
+        yield _finding(statement, kept, context)
+
+
+@rule.on(cst.Call, mentions=WORDS, shape=may_work_in_place)
+def check_call(call: cst.Call, context: Context) -> Iterator[Finding]:
+    """Report an activation in place, or what a layer that works in place is given."""
+    for place, kept in kept_and_changed_by_call(context.model, call):
+        yield _finding(place, kept, context)
+
+
+def _finding(node: cst.BaseSmallStatement | cst.Call, kept: Kept, context: Context) -> Finding:
+    what = f"`{kept.tensor}`" if kept.tensor else "its input"
+    message = f"{what}, which `{kept.name}` keeps for `backward()`, is changed in place: that raises"
+    fix = (lambda: _out_of_place(node, context)) if isinstance(node, cst.AugAssign) else None
+    return Finding(node, message if len(message) <= 88 else None, fix=fix)
+
+
+def _out_of_place(statement: cst.AugAssign, context: Context) -> NodeFix | None:
+    """``x = x + y`` of ``x += y``."""
+    operator = _OPERATORS.get(type(statement.operator))
+    if operator is None or not isinstance(statement.target, cst.Name):
+        return None
+    target, value = context.text(statement.target), context.text(statement.value)
+    if (
+        not isinstance(statement.value, (cst.Name, cst.Attribute, cst.Call, cst.Subscript, cst.BaseNumber))
+        and operator != "+"
+    ):
+        value = f"({value})"
+    edit = replace(statement, f"{target} = {target} {operator} {value}")
+    return NodeFix("compute a new tensor", (edit,), Applicability.UNSAFE)

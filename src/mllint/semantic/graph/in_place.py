@@ -1,0 +1,132 @@
+"""Calls that change the tensor they are given: ``F.relu(x, inplace=True)``, ``x.relu_()``, ``nn.ReLU(inplace=True)``.
+
+What statements change in place (``x += 1``, ``x[0] = 1``) ``names.writes`` tells.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.knowledge import lookup
+from mllint.semantic.values import Module
+from mllint.syntax.shape import argument, constant, last_word
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+ACTIVATIONS = frozenset({
+    "relu_", "relu6_", "leaky_relu_", "elu_", "celu_", "selu_", "rrelu_", "hardtanh_", "threshold_", "sigmoid_",
+    "tanh_", "softmax_",
+})  # fmt: skip
+"""Functions and methods that are activations and always work in place."""
+
+WORDS = ("inplace", "ReLU", "ELU", "Dropout", *sorted(ACTIVATIONS))
+"""Words of which a file has one that makes a layer that works in place, or calls what does."""
+
+
+def may_work_in_place(call: cst.Call) -> bool:
+    """Whether a call looks as if it worked in place, or built a layer that does."""
+    for arg in call.args:
+        value = arg.value
+        if value.__class__ is cst.Name and value.value == "True":  # noqa: SIM102 asked of every call
+            if arg.keyword is None or arg.keyword.value == "inplace":
+                return True
+    callee = call.func
+    word = callee.attr if callee.__class__ is cst.Attribute else callee
+    return word.__class__ is cst.Name and word.value in ACTIVATIONS
+
+
+def flag(call: cst.Call) -> cst.Arg | None:
+    """The argument ``inplace=True`` of a call."""
+    for arg in call.args:
+        if arg.keyword is not None and arg.keyword.value == "inplace":
+            return arg if constant(arg.value) is True else None
+    return None
+
+
+def takes_flag(call: cst.Call) -> bool:
+    """Whether a call is told to work in place, or is spelled like an activation that always does."""
+    return flag(call) is not None or last_word(call.func) in ACTIVATIONS
+
+
+def changed_by_function(model: "Model", call: cst.Call) -> tuple[cst.BaseExpression, str] | None:
+    """What an activation in place changes, and which it is; ``None`` for all other calls."""
+    word = last_word(call.func)
+    name = model.library_name(call.func)
+    if name is not None:
+        given = argument(call, 0, "input") or argument(call, None, "x")
+        is_function = lookup.framework_of(name) in ("torch", "paddle") and lookup.function(name) is not None
+        if given is None or not is_function or not takes_flag(call):
+            return None
+        return given.value, (word or "").rstrip("_")
+    if word in ACTIVATIONS and isinstance(call.func, cst.Attribute) and word not in model.function_names:
+        return call.func.value, word.rstrip("_")
+    return None
+
+
+def works_in_place(call: cst.Call, name: str) -> bool:
+    """Whether a library layer is built so that it changes what it is given."""
+    parameters = lookup.parameters(name)
+    position = parameters.index("inplace") if "inplace" in parameters else None
+    given = None if position is None else argument(call, position, "inplace")
+    return given is not None and constant(given.value) is True
+
+
+def runs_of_layer(model: "Model", layer: cst.Call) -> Iterator[tuple[cst.Call, cst.BaseExpression]]:
+    """The calls in the file of the layer that a call builds, and what each of them is given.
+
+    A ``Sequential`` that begins with the layer gives it what it is given itself.
+    """
+    node: cst.CSTNode = layer
+    while True:
+        parent = model.tree.parent(node)
+        if isinstance(parent, cst.Arg):
+            outer = model.tree.parent(parent)
+            if not isinstance(outer, cst.Call) or not outer.args or outer.args[0] is not parent or parent.star:
+                return
+            node = outer
+            continue
+        break
+    if not isinstance(parent, cst.Assign) or len(parent.targets) != 1 or parent.value is not node:
+        return
+    word = last_word(parent.targets[0].target)
+    for call in model.calls_by_word.get(word, ()) if word is not None else ():
+        value = model.value(call.func)
+        if isinstance(value, Module) and first_layer(model, value) is layer and call.args and not call.args[0].star:
+            yield call, call.args[0].value
+
+
+def first_layer(model: "Model", module: Module) -> cst.Call | None:
+    """The call that built a layer, or the first layer of nested ``Sequential``; ``None`` where that is not known."""
+    return _end(model, module, 0)
+
+
+def last_layer(model: "Model", module: Module) -> cst.Call | None:
+    """As ``first_layer``, for the one whose result comes out."""
+    return _end(model, module, -1)
+
+
+def _end(model: "Model", module: Module, index: int) -> cst.Call | None:
+    while module.call is not None and not module.wrappers and module.name is not None:
+        if not module.name.endswith(".Sequential"):
+            return module.call
+        if not module.call.args or any(arg.star or arg.keyword for arg in module.call.args):
+            return None
+        inner = model.value(module.call.args[index].value)
+        if not isinstance(inner, Module):
+            return None
+        module = inner
+    return None
+
+
+def changes_by(model: "Model", call: cst.Call) -> Iterator[tuple[cst.Call, cst.BaseExpression]]:
+    """The calls that change something in place, and what: the call itself, or those of the layer that it builds."""
+    changed = changed_by_function(model, call)
+    if changed is not None:
+        yield call, changed[0]
+        return
+    name = model.library_name(call.func)
+    known = None if name is None else lookup.class_(name)
+    if name is not None and known is not None and known.kind == "layer" and works_in_place(call, name):
+        yield from runs_of_layer(model, call)

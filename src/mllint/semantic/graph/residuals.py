@@ -1,0 +1,94 @@
+"""Residual connections whose input an activation has changed by the time it is added back."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+import msgspec
+
+from mllint.semantic.graph.in_place import changes_by
+from mllint.semantic.graph.saved import keeper_of_result
+from mllint.semantic.names.conditions import is_in_another_branch
+from mllint.semantic.names.scopes import Binding, BindingKind
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+
+class Overwritten(msgspec.Struct, frozen=True):
+    """``call`` changes the tensor of the name ``tensor`` in place; ``added`` adds the same tensor further below."""
+
+    call: cst.Call
+    tensor: str
+    added: cst.Name
+
+
+def overwritten(model: "Model", call: cst.Call) -> Iterator[Overwritten]:
+    """The residuals that an activation in place overwrites, or the layer that a call builds."""
+    for place, changed in changes_by(model, call):
+        if not isinstance(changed, cst.Name) or _is_dropped(model, place):
+            continue
+        if keeper_of_result(model, changed) is not None:
+            continue  # an activation made it: another one changes little, or nothing
+        added = next(_added_below(model, place, changed), None)
+        if added is not None:
+            yield Overwritten(place, changed.value, added)
+
+
+def _is_dropped(model: "Model", call: cst.Call) -> bool:
+    """Whether a call stands alone: who throws the result away knows that the tensor itself changes."""
+    return isinstance(model.tree.parent(call), cst.Expr)
+
+
+def _added_below(model: "Model", call: cst.Call, changed: cst.Name) -> Iterator[cst.Name]:
+    """The places below a call that add what it has changed, under its own name or one that it was given before."""
+    bindings = model.reaching(changed)
+    scope = model.scope_of(call)
+    start = scope.place_of(call)
+    if not bindings or start is None:
+        return
+    for word, same in ((changed.value, bindings), *_other_names(model, changed, bindings, start[1])):
+        for name in model.names_in(word, scope):
+            added = None if name is changed else _addition(model, name)
+            place = None if added is None else scope.place_of(name)
+            if added is None or place is None or place[1] < start[1]:
+                continue
+            if place[1] == start[1] and not _is_inside(model, call, added):
+                continue
+            if not is_in_another_branch(model, name, call) and any(item in same for item in model.reaching(name)):
+                yield name
+
+
+def _other_names(
+    model: "Model", changed: cst.Name, bindings: tuple[Binding, ...], before: int
+) -> Iterator[tuple[str, tuple[Binding, ...]]]:
+    """The other names of a tensor, each with what binds it: ``identity`` after ``identity = x``."""
+    for key, several in model.scope_of(changed).bindings.items():
+        for binding in several:
+            same = binding.value
+            if (
+                key == changed.value
+                or binding.kind is not BindingKind.ASSIGN
+                or binding.path
+                or binding.order >= before
+            ):
+                continue
+            if isinstance(same, cst.Name) and same.value == changed.value and model.reaching(same) == bindings:
+                yield key, (binding,)
+
+
+def _addition(model: "Model", name: cst.Name) -> cst.CSTNode | None:
+    """The sum that a name is a part of."""
+    parent = model.tree.parent(name)
+    match parent:
+        case cst.BinaryOperation(operator=cst.Add()) | cst.AugAssign(operator=cst.AddAssign()):
+            return parent
+        case cst.Arg():
+            call = model.tree.parent(parent)
+            is_sum = isinstance(call, cst.Call) and model.library_name(call.func) in ("torch.add", "paddle.add")
+            return call if is_sum else None
+    return None
+
+
+def _is_inside(model: "Model", node: cst.CSTNode, holder: cst.CSTNode) -> bool:
+    return any(ancestor is holder for ancestor in model.tree.ancestors(node))

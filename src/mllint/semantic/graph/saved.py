@@ -1,0 +1,388 @@
+"""Tensors that ``backward()`` will need, and that are changed in place before.
+
+Autograd counts the changes of each tensor. An operation that keeps its result, or an input, notes the count, and
+``backward()`` raises where it is another one by then.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import libcst as cst
+import msgspec
+
+from mllint.knowledge import saved_tensors
+from mllint.knowledge.saved_tensors import Saved
+from mllint.semantic.graph.in_place import (
+    changed_by_function,
+    first_layer,
+    flag,
+    last_layer,
+    works_in_place,
+)
+from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.names.uses import uses
+from mllint.semantic.names.writes import is_basic_index
+from mllint.semantic.values import Function, Module, Number, Output, Tensor, Value
+from mllint.syntax.shape import last_word
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+    from mllint.semantic.names.definitions import FunctionInfo
+
+MAX_STEPS = 3
+"""Through how many names and functions of the project a tensor is followed."""
+MAX_LOOKS = 60
+"""How many places that name a tensor are looked at above a change, and below."""
+
+_CUTS = frozenset({"detach", "item", "data", "numpy", "tolist", "shape", "size", "backward"})
+_MAYBE = frozenset({
+    cst.If, cst.For, cst.While, cst.Try, cst.IfExp, cst.BooleanOperation, cst.CompFor, cst.Match, cst.FunctionDef,
+    cst.ClassDef, cst.Lambda, cst.ListComp, cst.GeneratorExp, cst.DictComp, cst.SetComp,
+})  # fmt: skip
+
+
+class Operation(msgspec.Struct, frozen=True):
+    """An operation as it stands in the source: what it is, what it keeps, and its operands in order.
+
+    ``has_weights``: a layer that keeps its input for the gradient of its own weights.
+    """
+
+    name: str
+    saved: Saved
+    operands: tuple[cst.BaseExpression, ...]
+    has_weights: bool = False
+
+
+def operation(model: "Model", node: cst.CSTNode) -> Operation | None:
+    """The operation that an expression is; ``None`` where it is none, or none of which it is known what it keeps."""
+    if isinstance(node, cst.BinaryOperation):
+        name = saved_tensors.OPERATORS.get(type(node.operator).__name__)
+        return None if name is None else _known(name, (node.left, node.right))
+    if not isinstance(node, cst.Call) or any(arg.star for arg in node.args):
+        return None
+    given = tuple(arg.value for arg in node.args if arg.keyword is None)
+    word = last_word(node.func) or ""
+    if saved_tensors.operation(word) is not None and word not in model.function_names:
+        name = model.library_name(node.func)
+        if name is not None:
+            return _known(word, given) if name.startswith(("torch.", "paddle.")) else None
+        if isinstance(node.func, cst.Attribute):
+            receiver = model.value(node.func.value)
+            return _known(word, (node.func.value, *given)) if isinstance(receiver, (Tensor, Output)) else None
+    value = model.value(node.func)
+    if not isinstance(value, Module) or value.name is None or not given or value.wrappers:
+        return None
+    layer = saved_tensors.layer(value.name)
+    if layer is None:
+        return None
+    name, has_weights = layer
+    if name is None:
+        return Operation(value.name.rpartition(".")[2], Saved(), given[:1], has_weights)
+    return _known(name, given[:1])
+
+
+def _known(name: str, operands: tuple[cst.BaseExpression, ...]) -> Operation | None:
+    saved = saved_tensors.operation(name)
+    return None if saved is None else Operation(name, saved, operands)
+
+
+def is_attached(model: "Model", node: cst.CSTNode) -> bool:
+    """Whether an expression is a tensor that surely hangs on a graph."""
+    value = model.value(node)
+    return isinstance(value, (Tensor, Output)) and value.attached is True
+
+
+# -- kept results ------------------------------------------------------------------------------------------------------
+
+
+def keeper_of_result(model: "Model", node: cst.BaseExpression, steps: int = MAX_STEPS) -> str | None:
+    """The operation that made a tensor and keeps it, by name; ``None`` where that is not certain."""
+    if steps < 0:
+        return None
+    if isinstance(node, cst.Name):
+        return _of_bindings(model, model.reaching(node), steps)
+    if isinstance(node, cst.Subscript):
+        return keeper_of_result(model, node.value, steps) if is_view(model, node) else None
+    if isinstance(node, cst.IfExp):
+        first, second = (keeper_of_result(model, part, steps - 1) for part in (node.body, node.orelse))
+        return first if second is not None else None
+    if not isinstance(node, cst.Call):
+        return None
+    if isinstance(node.func, cst.Attribute) and node.func.attr.value in views(model):
+        is_tensor = isinstance(model.value(node.func.value), (Tensor, Output))
+        return keeper_of_result(model, node.func.value, steps) if is_tensor else None
+    changed = changed_by_function(model, node)
+    if changed is not None:
+        return changed[1] if saved_tensors.keeps_result_in_place(changed[1]) else None
+    found = operation(model, node)
+    if found is not None and flag(node) is None and not _is_in_place_layer(model, node):
+        return found.name if found.saved.result else None
+    return _of_call(model, node, steps)
+
+
+def _of_bindings(model: "Model", bindings: tuple[Binding, ...], steps: int) -> str | None:
+    found = None
+    for binding in bindings:
+        if binding.kind is not BindingKind.ASSIGN or binding.path or binding.value is None:
+            return None
+        found = keeper_of_result(model, binding.value, steps - 1)
+        if found is None:
+            return None
+    return found
+
+
+def _of_call(model: "Model", call: cst.Call, steps: int) -> str | None:
+    value = model.value(call.func)
+    if isinstance(value, Module) and value.definition is None:
+        layer = last_layer(model, value)
+        made = None if layer is None else model.value(layer)
+        known = saved_tensors.layer(made.name) if isinstance(made, Module) and made.name is not None else None
+        return known[0] if known is not None and keeps_result(known[0], made) else None
+    function = _called(value)
+    if function is None or not function.is_plain or not function.is_transparent or not function.scope.returns:
+        return None
+    found = None
+    for statement in function.scope.returns:
+        found = None if statement.value is None else keeper_of_result(function.model, statement.value, steps - 1)
+        if found is None:
+            return None
+    return found
+
+
+def keeps_result(name: str | None, layer: Value | None) -> bool:
+    """Whether a layer, which is the operation of this name, keeps what it gives."""
+    if name is None or not isinstance(layer, Module) or layer.call is None or layer.name is None:
+        return False
+    if works_in_place(layer.call, layer.name):
+        return saved_tensors.keeps_result_in_place(name)
+    saved = saved_tensors.operation(name)
+    return saved is not None and saved.result
+
+
+def _called(value: Value | None) -> "FunctionInfo | None":
+    if isinstance(value, Module) and value.definition is not None and not value.wrappers:
+        return value.definition.called
+    return value.definition if isinstance(value, Function) else None
+
+
+def _is_in_place_layer(model: "Model", call: cst.Call) -> bool:
+    value = model.value(call.func)
+    is_known = isinstance(value, Module) and value.call is not None and value.name is not None
+    return is_known and works_in_place(value.call, value.name)  # type: ignore[union-attr]
+
+
+# -- kept inputs -------------------------------------------------------------------------------------------------------
+
+
+class Keeper(msgspec.Struct, frozen=True):
+    """An operation that keeps a tensor: its name, and the expression that it is."""
+
+    name: str
+    node: cst.BaseExpression
+
+
+def keeper_before(model: "Model", target: cst.Name, change: cst.CSTNode) -> Keeper | None:
+    """The operation that has surely kept a tensor of this name when a statement or call changes it in place."""
+    bindings = model.reaching(target)
+    if not bindings:
+        return None
+    for name in _candidates(model, target):
+        if model.reaching(name) != bindings:
+            continue
+        if not _runs_before(model, name, change):
+            continue
+        found = keeper_of_input(model, name)
+        if found is not None and is_wanted(model, found.node):
+            return found
+    return None
+
+
+def _candidates(model: "Model", target: cst.Name) -> Iterator[cst.Name]:
+    """The places that name the same thing and look as if an operation kept it, which is the cheapest question."""
+    scope, names, position = model.scope_of(target), model.names_by_word.get(target.value, []), 0
+    for name in names:
+        if name is target:
+            break
+        position += 1
+    # What stands in the same function stands beside it in the list.
+    before = names[max(position - MAX_LOOKS, 0) : position]
+    for around in (reversed(before), names[position + 1 : position + 1 + MAX_LOOKS]):
+        for name in around:
+            if _looks_kept(model, name):
+                if model.scope_of(name) is not scope:
+                    break
+                yield name
+
+
+def _looks_kept(model: "Model", node: cst.CSTNode) -> bool:
+    parents = model.tree.parents
+    parent = parents.get(id(node))
+    while parent.__class__ is cst.Subscript and parent.value is node:
+        node, parent = parent, parents.get(id(parent))
+    kind = parent.__class__
+    if kind is cst.BinaryOperation:
+        return parent.operator.__class__.__name__ in saved_tensors.OPERATORS  # type: ignore[union-attr]
+    if kind is cst.Attribute:
+        word = parent.attr.value  # type: ignore[union-attr]
+        return parent.value is node and (saved_tensors.operation(word) is not None or word in views(model))  # type: ignore[union-attr]
+    return kind is cst.Arg
+
+
+def keeper_of_input(model: "Model", node: cst.BaseExpression, steps: int = MAX_STEPS) -> Keeper | None:
+    """The operation that is given a tensor there, or a view of it, and keeps it."""
+    parent = model.tree.parent(node)
+    if isinstance(parent, cst.Subscript) and parent.value is node:
+        return keeper_of_input(model, parent, steps) if is_view(model, parent) else None
+    if isinstance(parent, cst.BinaryOperation):
+        return _keeping(model, parent, node)
+    if isinstance(parent, cst.Attribute) and parent.value is node:
+        call = model.tree.parent(parent)
+        if not isinstance(call, cst.Call) or call.func is not parent:
+            return None
+        if parent.attr.value in views(model) and parent.attr.value != "detach":
+            return keeper_of_input(model, call, steps)
+        return _keeping(model, call, node)
+    if isinstance(parent, cst.Arg):
+        call = model.tree.parent(parent)
+        if not isinstance(call, cst.Call) or parent.star:
+            return None
+        return _keeping(model, call, node) or _kept_inside(model, call, parent, steps)
+    return None
+
+
+def _keeping(model: "Model", call: cst.BaseExpression, node: cst.BaseExpression) -> Keeper | None:
+    found = operation(model, call)
+    if found is None or node not in found.operands or model.gradients.off(call) is not False:
+        return None
+    if found.has_weights:
+        return Keeper(found.name, call) if is_attached(model, call) else None
+    position = found.operands.index(node)
+    needing = {needs for kept, needs in found.saved.inputs if kept == position and needs < len(found.operands)}
+    return Keeper(found.name, call) if any(is_attached(model, found.operands[needs]) for needs in needing) else None
+
+
+def _kept_inside(model: "Model", call: cst.Call, arg: cst.Arg, steps: int) -> Keeper | None:
+    """What a ``Sequential`` does first, or a function of the project with its parameter."""
+    value = model.value(call.func)
+    if isinstance(value, Module) and value.definition is None:
+        layer = first_layer(model, value)
+        made = None if layer is None else model.value(layer)
+        known = saved_tensors.layer(made.name) if isinstance(made, Module) and made.name is not None else None
+        has_weights = known is not None and known[1] and call.args[0] is arg
+        return Keeper(last_word(layer.func) or "", call) if has_weights and layer and is_attached(model, call) else None
+    function = _called(value)
+    if function is None or steps == 0 or not function.is_transparent or not function.is_plain or arg.keyword:
+        return None
+    position = call.args.index(arg) + (function.self_name is not None)
+    if position >= len(function.parameters) or model.gradients.off(call) is not False:
+        return None
+    word = function.parameters[position].name.value
+    bound = function.scope.bindings.get(word, ())
+    if not bound or bound[0].kind is not BindingKind.PARAMETER:
+        return None
+    for use in uses(function.model, bound[0]):
+        if function.model.reaching(use) != (bound[0],) or not always_runs(function.model, use, function.node):
+            continue
+        found = keeper_of_input(function.model, use, steps - 1)
+        if found is not None and is_wanted(function.model, found.node):
+            return Keeper(found.name, call)
+    return None
+
+
+# -- where and when ----------------------------------------------------------------------------------------------------
+
+
+def is_view(model: "Model", node: cst.Subscript) -> bool:
+    """Whether an index surely gives a view: each part is a slice, ``None``, ``...`` or a number."""
+    if is_basic_index(node):
+        return True
+    for element in node.slice:
+        index = element.slice
+        if isinstance(index, cst.Slice):
+            continue
+        if not isinstance(index, cst.Index) or index.star is not None:
+            return False
+        if isinstance(index.value, cst.Ellipsis) or getattr(index.value, "value", None) == "None":
+            continue
+        if not isinstance(model.value(index.value), Number):
+            return False
+    return True
+
+
+def views(model: "Model") -> frozenset[str]:
+    return saved_tensors.PADDLE_VIEWS if model.framework == "paddle" else saved_tensors.VIEWS
+
+
+def is_wanted(model: "Model", node: cst.CSTNode) -> bool:
+    """Whether nothing around an expression says that no gradient goes back through it."""
+    child = node
+    for ancestor in model.tree.ancestors(node):
+        if isinstance(ancestor, cst.Comparison):
+            return False
+        if isinstance(ancestor, cst.Attribute) and ancestor.value is child and ancestor.attr.value in _CUTS:
+            return False
+        if isinstance(ancestor, cst.Expr):
+            return False  # dropped
+        if isinstance(ancestor, (cst.BaseSmallStatement, cst.BaseCompoundStatement)):
+            return True
+        child = ancestor
+    return True
+
+
+def always_runs(model: "Model", node: cst.CSTNode, holder: cst.CSTNode) -> bool:
+    """Whether nothing between a place and what holds it decides about it."""
+    for ancestor in model.tree.ancestors(node):
+        if ancestor is holder:
+            return True
+        if ancestor.__class__ in _MAYBE:
+            return False
+    return True
+
+
+def _runs_before(model: "Model", node: cst.CSTNode, change: cst.CSTNode) -> bool:
+    """Whether a place has surely run when a change comes about: above it, or inside of it."""
+    around: dict[int, cst.CSTNode] = {}
+    child = change
+    for ancestor in model.tree.ancestors(change):
+        around[id(ancestor)] = child
+        child = ancestor
+    child = node
+    for ancestor in model.tree.ancestors(node):
+        if ancestor is change:
+            return isinstance(change, cst.BaseSmallStatement) and always_runs(model, node, change)
+        kind = ancestor.__class__
+        other = around.get(id(ancestor)) if kind is cst.IndentedBlock or kind is cst.Module else None
+        if other is not None:
+            return _first_of(ancestor.body, child, other) is child  # type: ignore[attr-defined]
+        if kind in _MAYBE:
+            return False
+        child = ancestor
+    return False
+
+
+def _first_of(body: Sequence[cst.CSTNode], *several: cst.CSTNode) -> cst.CSTNode | None:
+    """Which of several statements stands first in a block; ``None`` for one statement that is given twice."""
+    if len({id(item) for item in several}) < len(several):
+        return None
+    return next((item for item in body if any(item is other for other in several)), None)
+
+
+def in_next_round(model: "Model", target: cst.Name, change: cst.CSTNode) -> Keeper | None:
+    """The operation that keeps a tensor, or a part of it, in one round of a loop before the next one changes it."""
+    loop = next((item for item in model.tree.ancestors(change) if isinstance(item, (cst.For, cst.While))), None)
+    bindings = model.reaching(target)
+    if loop is None or not bindings or any(_is_inside(model, item.node, loop) for item in bindings):
+        return None
+    for name in _candidates(model, target):
+        if not _is_inside(model, name, loop) or model.reaching(name) != bindings:
+            continue
+        if not always_runs(model, name, loop):
+            continue
+        found = keeper_of_input(model, name)
+        if found is not None and is_wanted(model, found.node):
+            return found
+    return None
+
+
+def _is_inside(model: "Model", node: cst.CSTNode, holder: cst.CSTNode) -> bool:
+    return any(ancestor is holder for ancestor in model.tree.ancestors(node))

@@ -1,0 +1,198 @@
+"""Changes in place of tensors that ``backward()`` will need as they were: by statements, by calls, by layers."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+import msgspec
+
+from mllint.knowledge import saved_tensors
+from mllint.semantic.graph.in_place import ACTIVATIONS, changes_by, works_in_place
+from mllint.semantic.graph.placement import is_read_below
+from mllint.semantic.graph.saved import (
+    always_runs,
+    in_next_round,
+    is_attached,
+    is_view,
+    is_wanted,
+    keeper_before,
+    keeper_of_input,
+    keeper_of_result,
+    keeps_result,
+    views,
+)
+from mllint.semantic.modules.modes import runs_in_one_mode
+from mllint.semantic.names.conditions import conditions
+from mllint.semantic.names.scopes import BindingKind
+from mllint.semantic.names.uses import bound_by, uses
+from mllint.semantic.names.writes import write
+from mllint.semantic.values import Module, Output, Tensor
+from mllint.syntax.shape import constant, fingerprint, last_word
+from mllint.syntax.walk import subtree
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+# Parts of names in conditions of what is only done where no gradient is wanted.
+_SPECIAL = ("trac", "script", "export", "onnx", "deploy", "grad", "inplace", "in_place", "compil", "memory")
+# Methods that end in an underscore and change the shape alone.
+_RESHAPING = frozenset({
+    "squeeze_()", "unsqueeze_()", "t_()", "transpose_()", "swapaxes_()", "reshape_()", "flatten_()", "resize_()",
+    "exponential_()", "copy_()",
+})  # fmt: skip
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """A kept tensor that is changed: by which operation it was kept, and its name; empty for what has none."""
+
+    name: str
+    tensor: str
+
+
+def kept_and_changed(model: "Model", statement: cst.BaseSmallStatement) -> Kept | None:
+    """What a statement changes in place although ``backward()`` needs it as it was."""
+    change = write(model, statement)
+    if change is None or change.by_initialiser or change.how in _RESHAPING:
+        return None
+    if isinstance(statement, cst.AugAssign) and _is_no_write(model, statement):
+        return None
+    target = _root(model, change.target)
+    if target is None:
+        return None
+    if change.how == "[...] =" and not _is_tensor(model, target, statement):
+        kept = _kept_item(model, target, statement)
+        return kept if kept is not None and may_be_needed(model, statement) else None
+    kept = _kept(model, target, statement)
+    if kept is None and change.how == "[...] =" and isinstance(statement, (cst.Assign, cst.AugAssign)):
+        found = in_next_round(model, target, statement)
+        kept = None if found is None else Kept(found.name, target.value)
+    if kept is None or not may_be_needed(model, statement):
+        return None
+    return kept
+
+
+def _kept(model: "Model", target: cst.Name, change: cst.CSTNode) -> Kept | None:
+    name = keeper_of_result(model, target)
+    if name is not None:
+        return Kept(name, target.value) if is_attached(model, target) and _goes_on(model, target, change) else None
+    found = keeper_before(model, target, change)
+    return None if found is None else Kept(found.name, target.value)
+
+
+def _is_tensor(model: "Model", target: cst.Name, statement: cst.BaseSmallStatement) -> bool:
+    """Whether what is written to by an index is surely a tensor: a list has no more than one."""
+    if isinstance(model.value(target), Tensor):
+        return True
+    written = statement.target if isinstance(statement, cst.AugAssign) else statement.targets[0].target  # type: ignore[attr-defined]
+    return isinstance(model.value(target), Output) and isinstance(written, cst.Subscript) and len(written.slice) > 1
+
+
+def _kept_item(model: "Model", target: cst.Name, statement: cst.BaseSmallStatement) -> Kept | None:
+    """What is kept of an item of a list, or a part of a tensor, whichever it is: ``xs[i] += conv(xs[i])``."""
+    if model.framework == "paddle" or not isinstance(statement, cst.AugAssign):
+        return None
+    item = statement.target
+    if not isinstance(item, cst.Subscript) or item.value is not target:
+        return None
+    for binding in model.reaching(target):
+        made = binding.value if binding.kind is BindingKind.ASSIGN and not binding.path else None
+        name = keeper_of_result(model, made.elt) if isinstance(made, cst.ListComp) else None
+        if name is not None and is_attached(model, made.elt):  # type: ignore[union-attr]
+            return Kept(name, f"{target.value}[...]")
+    text = fingerprint(item)
+    for part in subtree(statement.value):
+        if isinstance(part, cst.Subscript) and part.value.__class__ is cst.Name and fingerprint(part) == text:
+            found = keeper_of_input(model, part) if always_runs(model, part, statement) else None
+            if found is not None and is_wanted(model, found.node):
+                return Kept(found.name, f"{target.value}[...]")
+    return None
+
+
+def _goes_on(model: "Model", target: cst.Name, change: cst.CSTNode) -> bool:
+    """Whether what was changed is read again."""
+    if isinstance(change, cst.AugAssign) and change.target is target:
+        return any(True for binding in bound_by(model, change) for _ in uses(model, binding))
+    return is_read_below(model, target, change)
+
+
+def _is_no_write(model: "Model", statement: cst.AugAssign) -> bool:
+    """Whether ``x += y`` makes a new thing: of a tensor in Paddle, and of what looks like a counter."""
+    target = statement.target
+    if not isinstance(target, cst.Name):
+        return False
+    if model.framework == "paddle":
+        return True
+    is_computed = any(isinstance(item.value, (cst.Call, cst.BinaryOperation)) for item in model.reaching(target))
+    return constant(statement.value) is not ... and not is_computed
+
+
+def _root(model: "Model", node: cst.BaseExpression) -> cst.Name | None:
+    """The name of the tensor whose numbers an expression shows."""
+    while True:
+        if isinstance(node, cst.Subscript) and is_view(model, node):
+            node = node.value
+        elif (
+            isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value in views(model)
+        ):
+            node = node.func.value
+        else:
+            return node if isinstance(node, cst.Name) else None
+
+
+def kept_and_changed_by_call(model: "Model", call: cst.Call) -> Iterator[tuple[cst.Call, Kept]]:
+    """The calls by which an activation in place, or a layer that works in place, changes what ``backward()`` needs."""
+    is_method = last_word(call.func) in ACTIVATIONS and model.library_name(call.func) is None
+    if is_method and isinstance(model.tree.parent(call), cst.Expr):
+        return  # a statement, which is asked about as one
+    for place, changed in changes_by(model, call):
+        target = _root(model, changed)
+        if target is None:
+            continue
+        name = keeper_of_result(model, target)
+        if name is not None:
+            kept = Kept(name, target.value) if is_attached(model, target) else None
+        else:
+            found = keeper_before(model, target, place)
+            kept = None if found is None else Kept(found.name, target.value)
+        if kept is not None and may_be_needed(model, place):
+            yield place, kept
+    name = _kept_in_sequence(model, call)
+    if name is not None:
+        yield call, Kept(name, "")
+
+
+def _kept_in_sequence(model: "Model", call: cst.Call) -> str | None:
+    """What keeps its result in front of a layer that works in place, in the same ``Sequential``."""
+    arg = model.tree.parent(call)
+    outer = model.tree.parent(arg) if isinstance(arg, cst.Arg) else None
+    if (
+        not isinstance(outer, cst.Call)
+        or last_word(outer.func) != "Sequential"
+        or any(item.star for item in outer.args)
+    ):
+        return None
+    position = outer.args.index(arg)
+    own = model.value(call)
+    if position == 0 or not isinstance(own, Module) or own.name is None or not works_in_place(call, own.name):
+        return None
+    if any(constant(item.value) == 0 for item in call.args):
+        return None  # a dropout that drops nothing
+    layers = [model.value(item.value) for item in outer.args[:position]]
+    known = [saved_tensors.layer(item.name) for item in layers if isinstance(item, Module) and item.name is not None]
+    if len(known) < len(layers) or known[-1] is None or not any(item is not None and item[1] for item in known):
+        return None
+    return known[-1][0] if keeps_result(known[-1][0], layers[-1]) else None
+
+
+def may_be_needed(model: "Model", node: cst.CSTNode) -> bool:
+    """Whether a place records a graph in a training, as far as its conditions and those who call it tell."""
+    if model.gradients.off(node) is not False or runs_in_one_mode(model, node):
+        return False
+    tests = (part for test in conditions(model, node) for part in subtree(test) if isinstance(part, cst.Name))
+    if any(word in part.value.lower() for part in tests for word in _SPECIAL):
+        return False
+    function = model.enclosing_function(node)
+    info = None if function is None else model.function_info(function)
+    if info is None or info.owner is None or info.owner.framework is None or info.name in ("forward", "__call__"):
+        return True
+    return any(call for call in model.calls_by_word.get(info.name, ()) if isinstance(call.func, cst.Attribute))

@@ -1,0 +1,268 @@
+"""ML215: what each operation keeps for ``backward()``, and that changing it in place raises there."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from mllint.knowledge import saved_tensors
+from mllint.knowledge.saved_tensors import Saved
+
+pytestmark = pytest.mark.evidence
+
+SQUARE, ROW, IMAGE, BATCH = (3, 3), (3,), (1, 2, 4, 4), (2, 3, 3)
+SHAPES: dict[str, tuple[tuple[int, ...], ...]] = {
+    "max_pool1d": ((1, 2, 4),),
+    "max_pool2d": (IMAGE,),
+    "avg_pool2d": (IMAGE,),
+    "mv": (SQUARE, ROW),
+    "dot": (ROW, ROW),
+    "bmm": (BATCH, BATCH),
+    "conv2d": (IMAGE, (2, 2, 3, 3)),
+    "conv3d": ((1, 2, 4, 4, 4), (2, 2, 3, 3, 3)),
+}
+ARGUMENTS: dict[str, tuple[Any, ...]] = {
+    "pow": (2,),
+    "softmax": (-1,),
+    "log_softmax": (-1,),
+    "logsumexp": (-1,),
+    "clamp": (0.3, 0.6),
+    "clip": (0.3, 0.6),
+    "max_pool1d": (2,),
+    "max_pool2d": (2,),
+    "avg_pool2d": (2,),
+    "layer_norm": ([3],),
+}
+TWO = frozenset(name for name, saved in saved_tensors._OPERATIONS.items() if any(1 in pair for pair in saved.inputs))
+
+
+def made(framework: Any, shape: tuple[int, ...], *, attached: bool) -> Any:
+    """A tensor between 0.25 and 0.75 that is no leaf."""
+    leaf = framework.rand(shape) * 0.5 + 0.25
+    if attached:
+        leaf.stop_gradient = False
+        if hasattr(leaf, "requires_grad_"):
+            leaf.requires_grad_()
+    return leaf * 1.0
+
+
+def change(framework: Any, tensor: Any) -> None:
+    with framework.no_grad():
+        if hasattr(tensor, "scale_"):
+            tensor.scale_(1.0)
+        else:
+            tensor.add_(0)
+
+
+def function(framework: Any, name: str) -> Callable[..., Any] | None:
+    homes = (framework.nn.functional, framework, framework.Tensor)
+    found: list[Callable[..., Any]] = [home.__dict__[name] for home in homes if callable(home.__dict__.get(name))]
+    return found[0] if found else getattr(framework.Tensor, name, None)
+
+
+def raises(framework: Any, name: str, needs: int, touched: int | None) -> bool:
+    """Whether the backward pass raises where one input needs a gradient, and an input or the result was changed."""
+    shapes = SHAPES.get(name, (SQUARE, SQUARE) if name in TWO else (SQUARE,))
+    inputs = [made(framework, shape, attached=position == needs) for position, shape in enumerate(shapes)]
+    run = function(framework, name)
+    assert run is not None
+    result = run(*inputs, *ARGUMENTS.get(name, ()))
+    total = result.sum()
+    change(framework, result if touched is None else inputs[touched])
+    try:
+        total.backward()
+    except RuntimeError as error:
+        return "version" in str(error)
+    return False
+
+
+def rows(framework: Any) -> Iterator[tuple[str, Saved]]:
+    for name, saved in saved_tensors._OPERATIONS.items():
+        if function(framework, name) is not None:
+            yield name, saved
+
+
+def kept(framework: Any, name: str, saved: Saved) -> bool:
+    """Whether everything that the row says is kept is kept."""
+    needing = range(2 if name in TWO else 1)
+    results = all(raises(framework, name, needs, None) for needs in needing) if saved.result else True
+    return results and all(raises(framework, name, needs, touched) for touched, needs in saved.inputs)
+
+
+def test_torch_keeps_what_the_table_says(torch: Any) -> None:
+    assert [name for name, saved in rows(torch) if not kept(torch, name, saved)] == []
+
+
+def test_paddle_keeps_what_the_table_says(paddle: Any) -> None:
+    assert [name for name, saved in rows(paddle) if not kept(paddle, name, saved)] == []
+
+
+def test_torch_keeps_nothing_else(torch: Any) -> None:
+    for name, saved in rows(torch):
+        needing = range(2 if name in TWO else 1)
+        if not saved.result:
+            assert not any(raises(torch, name, needs, None) for needs in needing), name
+
+
+@pytest.mark.parametrize("name", ["neg", "floor", "cumsum", "add", "clone"])
+def test_torch_some_keep_nothing_at_all(torch: Any, name: str) -> None:
+    inputs = [made(torch, SQUARE, attached=True) for _ in range(1 + (name == "add"))]
+    result = getattr(torch, name)(*inputs, *((0,) if name == "cumsum" else ()))
+    total = result.sum()
+    for tensor in (*inputs, result):
+        change(torch, tensor)
+    total.backward()
+
+
+def test_torch_layers_keep_their_input_for_their_own_weights(torch: Any) -> None:
+    made_with = {"Linear": (3, 3), "PReLU": (), "LayerNorm": (3,), "GroupNorm": (1, 3)}
+    sizes = {"1d": (2, 3, 4), "2d": (2, 3, 4, 4), "3d": (2, 3, 4, 4, 4)}
+    for name in sorted(saved_tensors._WEIGHTED):
+        layer_class = getattr(torch.nn, name, None)
+        if layer_class is None:
+            continue  # of Paddle
+        arguments = made_with.get(name, (3,) if "Norm" in name else (3, 3, 1))
+        data = torch.rand(sizes.get(name[-2:], (2, 3)))
+        total = layer_class(*arguments)(data).sum()
+        data += 1
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            total.backward()
+
+
+def test_paddle_layers_keep_their_input_for_their_own_weights(paddle: Any) -> None:
+    made_with = {"Linear": (3, 3), "PReLU": (), "LayerNorm": (3,), "GroupNorm": (1, 3)}
+    sizes = {"1D": (2, 3, 4), "2D": (2, 3, 4, 4), "3D": (2, 3, 4, 4, 4)}
+    for name in sorted(saved_tensors._WEIGHTED):
+        layer_class = getattr(paddle.nn, name, None)
+        if layer_class is None or not name.endswith(("D", "Norm", "PReLU", "Linear", "Transpose")):
+            continue  # of torch, or an old name there
+        arguments = made_with.get(name, (3,) if "Norm" in name else (3, 3, 1))
+        size = next((size for word, size in sizes.items() if word in name), (2, 3))
+        data = paddle.rand(size)
+        total = layer_class(*arguments)(data).sum()
+        data[0] = 1.0
+        with pytest.raises(RuntimeError, match="inplace"):
+            total.backward()
+
+
+def test_torch_layers_are_the_operations_that_the_table_says(torch: Any) -> None:
+    for layer, name in saved_tensors._LAYERS.items():
+        layer_class = getattr(torch.nn, layer, None)
+        saved = saved_tensors.operation(name)
+        if layer_class is None or saved is None or "Pool" in layer:
+            continue
+        data = made(torch, SQUARE, attached=True)
+        result = layer_class()(data)
+        total = result.sum()
+        change(torch, result if saved.result else data)
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            total.backward()
+
+
+def test_torch_activations_in_place_keep_what_they_give(torch: Any) -> None:
+    for name in sorted(saved_tensors._IN_PLACE):
+        run = getattr(torch, f"{name}_", None) or getattr(torch.nn.functional, f"{name}_")
+        result = run(made(torch, SQUARE, attached=True))
+        total = result.sum()
+        change(torch, result)
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            total.backward()
+
+
+def test_torch_views_count_changes_together(torch: Any) -> None:
+    arguments: dict[str, Any] = {
+        "view": (9,), "permute": (1, 0), "transpose": (0, 1), "unsqueeze": (0,), "narrow": (0, 0, 1),
+        "select": (0, 0), "swapaxes": (0, 1),
+    }  # fmt: skip
+    for name in sorted(saved_tensors.VIEWS):
+        data = made(torch, SQUARE, attached=False)
+        given = (data,) if name == "view_as" else arguments.get(name, ())
+        view = getattr(data, name)(*given)
+        before = view._version
+        data += 1
+        assert view._version == before + 1, name
+    for copy in (torch.rand(3, 3).clone(), torch.rand(3, 3)[[0]]):
+        assert copy._version == 0
+
+
+def test_paddle_views_count_changes_together(paddle: Any) -> None:
+    for name, arguments in {"squeeze": (), "unsqueeze": (0,), "reshape": ([9],), "flatten": ()}.items():
+        data = made(paddle, SQUARE, attached=True)
+        assert name in saved_tensors.PADDLE_VIEWS
+        total = (getattr(data, name)(*arguments) ** 2).sum()
+        data[0] = 1.0
+        with pytest.raises(RuntimeError, match="inplace"):
+            total.backward()
+
+
+FORMS: dict[str, Callable[[Any, Any], Any]] = {
+    "x += y": lambda torch, x: x.__iadd__(1),
+    "x[0] = v": lambda torch, x: x.__setitem__(0, 0.0),
+    "x[mask] = v": lambda torch, x: x.__setitem__(x > 0.5, 0.0),
+    "x.mul_(v)": lambda torch, x: x.mul_(2),
+    "x.zero_()": lambda torch, x: x.zero_(),
+    "relu in place": lambda torch, x: torch.nn.functional.relu(x, inplace=True),
+    "dropout in place": lambda torch, x: torch.nn.functional.dropout(x, 0.5, inplace=True),
+}
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+def test_torch_every_form_of_a_change_raises(torch: Any, form: Any) -> None:
+    kept_result = torch.sigmoid(made(torch, SQUARE, attached=True))
+    form(torch, kept_result)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        kept_result.sum().backward()
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+def test_torch_also_without_gradients(torch: Any, form: Any) -> None:
+    kept_result = torch.sigmoid(made(torch, SQUARE, attached=True))
+    with torch.no_grad():
+        form(torch, kept_result)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        kept_result.sum().backward()
+
+
+def test_torch_the_right_side_runs_before_the_change(torch: Any) -> None:
+    layer = torch.nn.Linear(3, 3)
+    states = torch.zeros(4, 3)
+    states[1] = layer(states[0])
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        states.sum().backward()
+    items = [torch.zeros(3)]
+    items[0] += layer(items[0])
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        items[0].sum().backward()
+
+
+def test_torch_what_is_written_through_data_is_not_seen(torch: Any) -> None:
+    kept_result = torch.sigmoid(made(torch, SQUARE, attached=True))
+    kept_result.data.zero_()
+    kept_result.sum().backward()
+
+
+def test_torch_sequential_with_a_dropout_in_place_behind_an_activation(torch: Any) -> None:
+    nn = torch.nn
+    stack = nn.Sequential(nn.Linear(3, 3), nn.ReLU(), nn.Dropout(0.5, inplace=True))
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        stack(torch.rand(2, 3)).sum().backward()
+    nn.Sequential(nn.Linear(3, 3), nn.ReLU(inplace=True), nn.Dropout(0.5))(torch.rand(2, 3)).sum().backward()
+    nn.Sequential(nn.Linear(3, 3), nn.ReLU(), nn.Dropout(0.0, inplace=True))(torch.rand(2, 3)).sum().backward()
+
+
+def test_paddle_changes(paddle: Any) -> None:
+    functional = paddle.nn.functional
+    kept_result = functional.sigmoid(made(paddle, SQUARE, attached=True))
+    same = kept_result
+    same += 1  # a new tensor
+    assert same is not kept_result
+    same.sum().backward()
+    for form in (
+        lambda x: x.__setitem__(0, 0.0),
+        lambda x: x.add_(paddle.ones(SQUARE)),
+        functional.relu_,
+    ):
+        kept_result = functional.sigmoid(made(paddle, SQUARE, attached=True))
+        form(kept_result)
+        with pytest.raises(RuntimeError, match="inplace"):
+            kept_result.sum().backward()
