@@ -82,3 +82,23 @@ def test_paddle_ready_made_models_begin_in_training_mode(paddle: Any) -> None:
         in_training = network(images)
         network.eval()
         assert not paddle.allclose(network(images), in_training)
+
+
+def test_torch_children_in_another_container_are_the_same_layers(torch: Any) -> None:
+    backbone = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.BatchNorm1d(3), torch.nn.Linear(3, 3))
+    model = torch.nn.Sequential(*list(backbone.children())[:-1], torch.nn.Linear(3, 2))
+    backbone.eval()
+    assert model.training
+    assert not model[1].training
+    model.train()
+    assert backbone[1].training
+
+
+def test_paddle_children_in_another_container_are_the_same_layers(paddle: Any) -> None:
+    backbone = paddle.nn.Sequential(paddle.nn.Linear(3, 3), paddle.nn.BatchNorm1D(3), paddle.nn.Linear(3, 3))
+    model = paddle.nn.Sequential(*list(backbone.children())[:-1], paddle.nn.Linear(3, 2))
+    backbone.eval()
+    assert model.training
+    assert not model[1].training
+    model.train()
+    assert backbone[1].training

@@ -74,7 +74,8 @@ layer is known to ask for its mode; where nothing at all is known of a model, it
 that `from_pretrained` of transformers gave, and models that were switched to training mode right before the loop: to
 recompute the statistics of batch normalization, or to sample with dropout, is done like that. Loops that drop the
 output, and loaded models that are given the same input in every round, or one that is made up for its shape. Beside
-what is trained, models that nothing updates decide nothing: the network of a perceptual loss, a teacher.
+what is trained, models that nothing updates decide nothing: the network of a perceptual loss, a teacher. Containers of
+models that have names of their own, where one of these is switched.
 
 ## Fix safety
 

@@ -87,9 +87,14 @@ def children_of(node: cst.BaseExpression) -> cst.BaseExpression | None:
     ``Sequential(*list(net.children())[:-1])``.
     """
     call = as_itself(node)
-    if not isinstance(call, cst.Call) or len(call.args) != 1 or call.args[0].star != "*":
+    return children_given(call.args[0]) if isinstance(call, cst.Call) and len(call.args) == 1 else None
+
+
+def children_given(arg: cst.Arg) -> cst.BaseExpression | None:
+    """The module whose children an argument gives, from the first one on: ``net`` of ``*list(net.children())[:-1]``."""
+    if arg.star != "*":
         return None
-    given = call.args[0].value
+    given = arg.value
     while isinstance(given, cst.Subscript):
         part = given.slice[0].slice
         if not isinstance(part, cst.Slice) or part.lower is not None or part.step is not None:

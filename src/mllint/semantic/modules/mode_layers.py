@@ -8,7 +8,7 @@ import msgspec
 
 from mllint.knowledge import lookup
 from mllint.knowledge.facts import PADDLE_BUILDERS
-from mllint.semantic.events.places import children_of
+from mllint.semantic.events.places import children_given
 from mllint.semantic.names.conditions import conditions
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.values import ClassObject, Function, Member, Module, Symbol, Value
@@ -71,12 +71,18 @@ def _is_picked(call: cst.Call, models: "tuple[Model, ...]") -> bool:
 
 def _container_depends(model: "Model", call: cst.Call) -> bool | None:
     """Whether one of the layers that a container is given does."""
-    whole = children_of(call)
-    if whole is not None:
-        name = getattr(model.value(whole), "name", None)
-        return True if isinstance(name, str) and name.lower().startswith(_NORMALIZING_FIRST) else None
-    held = [None if arg.star else depends_on_mode(model.value(arg.value), model) for arg in call.args]
+    held = [
+        _children_depend(model, arg) if arg.star else depends_on_mode(model.value(arg.value), model)
+        for arg in call.args
+    ]
     return True if True in held else _all_agree(held)
+
+
+def _children_depend(model: "Model", arg: cst.Arg) -> bool | None:
+    """Whether one of the first children of a ready-made model does, which are given one by one."""
+    whole = children_given(arg)
+    name = None if whole is None else getattr(model.value(whole), "name", None)
+    return True if isinstance(name, str) and name.lower().startswith(_NORMALIZING_FIRST) else None
 
 
 def _is_given_depending(definition: ClassInfo, call: cst.Call | None, models: "tuple[Model, ...]") -> bool:

@@ -39,8 +39,8 @@ from mllint.semantic.training.training_modes import (
     has_class_in_sight,
     is_as_loaded,
     is_made_within,
-    is_one,
     is_trained,
+    may_concern,
     mode_matters,
     modes_before,
     module_called,
@@ -461,11 +461,9 @@ def _sources(frame: Frame, binding: Binding) -> list[tuple[Frame, cst.BaseExpres
 
 def _is_frozen(found: _Round) -> bool:
     """Whether the parameters of the model may ask for no gradients at all."""
-    return any(
-        event.kind is Kind.FREEZE
-        and (event.thing is None or any(is_one(event.thing, item.thing) for item in found.forwards))
-        for event in found.found.run.events
-    )
+    run = found.found.run
+    freezes = [event for event in run.events if event.kind is Kind.FREEZE]
+    return any(may_concern(run, event, item.thing) for event in freezes for item in found.forwards)
 
 
 def _wants_gradients(found: _Round, words: frozenset[str] = GRADIENT_WORDS) -> bool:

@@ -1,5 +1,6 @@
 """In which mode, training or evaluation, an event finds a module; where a graph is recorded; which forwards train."""
 
+from collections.abc import Iterator
 from functools import partial
 
 import libcst as cst
@@ -7,10 +8,11 @@ import libcst as cst
 from mllint.semantic.events.given import truth
 from mllint.semantic.events.made_anew import is_made_in, makes_anew
 from mllint.semantic.events.owners import makers_of, modules_of_optimizer
-from mllint.semantic.events.places import children_of
+from mllint.semantic.events.places import as_itself, children_given, children_of
 from mllint.semantic.events.steps import Branches, Event, Helper, Kind, Loop, events
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.modules.mode_layers import depends_on_mode
+from mllint.semantic.modules.weights import is_container
 from mllint.semantic.names.definitions import FunctionInfo
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.training.holders import was_made_with
@@ -53,6 +55,8 @@ def modes_before(run: Run, module: Thing, event: Event) -> frozenset[str]:
 
 
 def _paths(run: Run, module: Thing) -> Paths[str]:
+    parts = list(_named_parts(module))
+
     def advance(state: str, event: Event) -> str:
         if event.kind in _SWITCHES:
             if event.thing is None:
@@ -61,6 +65,8 @@ def _paths(run: Run, module: Thing) -> Paths[str]:
                 return {Kind.TRAIN: TRAIN, Kind.EVAL: EVAL}.get(event.kind, UNKNOWN)
             if event.kind is Kind.EVAL and state != EVAL and module.may_be(event.thing):
                 return PARTLY
+            if any(covers(event.thing, part) for part in parts):
+                return UNKNOWN
         elif event.kind is Kind.UNKNOWN:
             return UNKNOWN if state != EVAL and event.concerns(module) and not is_call_of(event, module) else state
         elif event.kind in _COMPUTES and state in (FRESH, TRAIN, PARTLY):
@@ -68,6 +74,20 @@ def _paths(run: Run, module: Thing) -> Paths[str]:
         return state
 
     return Paths(run.steps, FRESH, advance, partial(makes_anew, thing=module))
+
+
+def _named_parts(module: Thing) -> Iterator[Thing]:
+    """The modules that have names of their own, too, in a container: ``net`` of ``Sequential(net, nn.Flatten())``."""
+    for root in module.roots if not module.path else ():
+        made = as_itself(root.value) if isinstance(root, Binding) and root.value is not None else None
+        if not isinstance(root, Binding) or not isinstance(made, cst.Call):
+            continue
+        frame = Frame(root.scope.model)
+        if not is_container(frame.model.library_name(made.func) or ""):
+            continue
+        given = (children_given(arg) or arg.value for arg in made.args)
+        things = (frame.thing(part) for part in given if isinstance(part, (cst.Name, cst.Attribute)))
+        yield from (thing for thing in things if thing is not None)
 
 
 def is_call_of(event: Event, module: Thing | None) -> bool:
@@ -264,6 +284,24 @@ def is_made_within(run: Run, module: Thing) -> bool:
         isinstance(root, Binding)
         and root.kind is BindingKind.ASSIGN
         and (id(root.scope) in scopes or (run.frame.function is None and root.scope.parent is None))
+        for root in module.roots
+    )
+
+
+def may_concern(run: Run, event: Event, module: Thing | None) -> bool:
+    """Whether an event may be about a module or a part of it; of what, is not always known.
+
+    Then it is not about what a function makes for itself, if that function is not running.
+    """
+    if event.thing is not None or module is None:
+        return event.thing is None or is_one(event.thing, module)
+    running = {id(function.scope) for function in event.frame.running()}
+    return not is_made_within(run, module) or any(
+        not isinstance(root, Binding)
+        or root.scope.parent is None
+        or id(root.scope) in running
+        or root.value is None
+        or not isinstance(as_itself(root.value), cst.Call)
         for root in module.roots
     )
 
