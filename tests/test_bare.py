@@ -13,7 +13,6 @@ from harness.cases import all_cases
 from harness.thinning import thinned
 from mllint import engine
 from mllint.registry import select
-from mllint.semantic.project import Project
 from mllint.syntax.bare import NotBareError, bare_tree
 from mllint.syntax.parse import parse
 from mllint.syntax.shape import fingerprint
@@ -160,7 +159,7 @@ def test_what_the_full_tree_shows_the_bare_one_shows_too(case: Any, monkeypatch:
     rules = select(["ML"], [])
 
     def findings() -> list[tuple[object, ...]]:
-        project = Project(case.root)
+        project = case.project()
         return [item.sort_key for item in engine.lint(case.data, str(case.path), rules, project=project).diagnostics]
 
     with_the_bare_tree = findings()

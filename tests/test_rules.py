@@ -28,7 +28,6 @@ from mllint.diagnostics import Applicability, Diagnostic, Fix
 from mllint.fixer import FixResult, fix
 from mllint.registry import RuleSet, all_rules
 from mllint.rule import Rule
-from mllint.semantic.project import Project
 from mllint.syntax.source import Source
 
 # One process has all tests of a file: what is found in it is remembered.
@@ -142,7 +141,7 @@ def test_declared_fix_is_offered_somewhere_and_none_is_safer(rule: Rule) -> None
 def fixed(case: Case, data: bytes | None = None, *, unsafe: bool = False) -> FixResult:
     """The case's file (or other bytes in its place) after its fixes."""
     content = case.data if data is None else data
-    project = Project(case.root)
+    project = case.project()
     return fix(content, str(case.path), case.rules, unsafe=unsafe, targets=case.targets, project=project)
 
 

@@ -97,6 +97,13 @@ class Case:
         """The target versions that the file asks for."""
         return read_targets(Source.from_bytes(self.data, str(self.path)).text)
 
+    def project(self) -> Project:
+        """The project of the file: the folder of a case of several files, else the file alone."""
+        project = Project(self.root)
+        if self.root == FIXTURES / self.rule_name:
+            project.disk.files = (self.path,)
+        return project
+
     def lint(self, data: bytes | None = None, rules: RuleSet | None = None) -> Result:
         """Lint the file, or other bytes in its place, with the rules of the case or others."""
         if data is None and rules is None:
@@ -106,12 +113,12 @@ class Case:
             str(self.path),
             rules or self.rules,
             targets=self.targets,
-            project=Project(self.root),
+            project=self.project(),
         )
 
     def lint_for_newest(self) -> Result:
         """Lint the file as who knows of no target version does."""
-        return lint(self.data, str(self.path), self.rules, project=Project(self.root))
+        return lint(self.data, str(self.path), self.rules, project=self.project())
 
 
 @dataclass(frozen=True)
@@ -125,7 +132,7 @@ class Markers:
 
 @cache
 def _lint_unchanged(case: Case) -> Result:
-    return lint(case.data, str(case.path), case.rules, targets=case.targets, project=Project(case.root))
+    return lint(case.data, str(case.path), case.rules, targets=case.targets, project=case.project())
 
 
 def read_targets(text: str) -> Targets:

@@ -6,14 +6,13 @@ import msgspec
 
 from harness.cases import all_cases
 from mllint.fixer import fix
-from mllint.semantic.project import Project
 
 
 def main() -> None:
     """One JSON line a fixture."""
     for case in all_cases():
         result = case.lint()
-        fixed = fix(case.data, str(case.path), case.rules, unsafe=True, project=Project(case.root))
+        fixed = fix(case.data, str(case.path), case.rules, unsafe=True, project=case.project())
         sys.stdout.write(msgspec.json.encode([case.id, result, fixed]).decode() + "\n")
 
 

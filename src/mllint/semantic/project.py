@@ -88,6 +88,12 @@ class Project:
         self.reads.note(str(home), question)
         return tuple(path for path in self.disk.importers(question) if path != home)
 
+    def users(self, reader: Path, module: str, word: str) -> tuple[Path, ...]:
+        """The files that have the name of a module in their imports, and a word; none in too large a project."""
+        question = ("importers", module, word)
+        self.reads.note(str(self.disk.real(str(reader))), question)
+        return self.disk.importers(question)
+
     def checkpoint_files(self, folder: Path, reader: Path) -> tuple[Path, ...]:
         """The Python files of a folder that save or load state dicts by the look of it, sorted."""
         self.reads.note(str(reader), ("scripts", str(folder)))

@@ -66,7 +66,8 @@ Trainings that a trainer of another framework runs.
 
 Safe: the decorator is put on the function where nothing else in it wants gradients, nor in the functions of the project
 that it calls. Unsafe where something in the file of the model's class asks for gradients by `autograd.grad`: the model
-may need them for what it puts out. No fix is offered where one of the functions is there to be overridden.
+may need them for what it puts out; of a model that is not known, where any module of the project does. No fix is
+offered where one of the functions is there to be overridden.
 
 ## References
 

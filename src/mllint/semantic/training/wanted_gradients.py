@@ -1,5 +1,6 @@
 """Code that wants gradients of something: what of a model is evaluated there may need its graph."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -22,6 +23,10 @@ GRADIENT_WORDS = frozenset({
 })  # fmt: skip
 """Words of code that wants gradients of something."""
 _COMPUTING_WORDS = frozenset({"grad", "backward", "enable_grad", "jacobian", "hessian", "jvp", "vjp"})
+_COMPUTING = (("torch", "autograd.grad"), ("autograd", "grad("), ("paddle", "paddle.grad"), ("paddle", "autograd.grad"))
+"""What a file imports, and calls, that asks for gradients without ``backward()``."""
+_MAX_FILES = 20
+"""In how many files it is looked for who does."""
 _STEPPING = frozenset({"step", "minimize", "zero_grad", "train_step", "optimizer", "fit"})
 
 
@@ -47,9 +52,36 @@ def computes_gradients(forward: Event) -> bool:
 
 
 def may_compute_gradients(forward: Event) -> bool:
-    """Whether something in the file of the class of the module that is called asks for gradients."""
+    """Whether something in the file of the class of the module that is called asks for gradients.
+
+    A module of which nothing is known may be of any class of the project.
+    """
     definition = _class_called(forward)
-    return definition is not None and any("grad" in info.model.calls_by_word for info in definition.lineage)
+    if definition is not None:
+        return any("grad" in info.model.calls_by_word for info in definition.lineage)
+    value = forward.frame.value(forward.node.func) if isinstance(forward.node, cst.Call) else None
+    is_known = isinstance(value, Module) and (value.name is not None or bool(value.others))
+    return not is_known and _some_module_computes(forward.frame.model)
+
+
+def _some_module_computes(model: "Model") -> bool:
+    """Whether a method of a module asks for gradients, anywhere in the project."""
+    key = ("modules", "compute gradients")
+    if key not in model.remembered:
+        found = set[Path]()
+        if model.project is not None:
+            for module, word in _COMPUTING:
+                found.update(model.project.users(model.path, module, word))
+        models = (model if path == model.path else model.neighbour(path) for path in sorted(found)[:_MAX_FILES])
+        model.remembered[key] = any(other is not None and _a_module_computes(other) for other in models)
+    answer: bool = model.remembered[key]
+    return answer
+
+
+def _a_module_computes(model: "Model") -> bool:
+    functions = (model.enclosing_function(call) for call in model.calls_by_word.get("grad", ()))
+    owners = (model.function_info(function).owner for function in functions if function is not None)
+    return any(owner is not None and owner.framework is not None for owner in owners)
 
 
 def _class_called(forward: Event) -> ClassInfo | None:
