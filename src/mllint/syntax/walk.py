@@ -211,6 +211,10 @@ class Tree:
             self._shapes[key] = [node for node in self.by_type.get(node_type, ()) if shape(node)]
         return self._shapes[key]
 
+    def is_inside(self, node: cst.CSTNode, holder: cst.CSTNode) -> bool:
+        """Whether a node stands in another, or is it."""
+        return node is holder or any(ancestor is holder for ancestor in self.ancestors(node))
+
     def ancestors(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
         """The holders of a node, from the nearest to the module."""
         parent = self.parents.get(id(node))

@@ -491,7 +491,7 @@ class Snapshot:
         return not (is_mode and (receiver == self.path or receiver in ("model", "net", "self.model", "self.net")))
 
     def _is_inside(self, node: cst.CSTNode, holder: cst.CSTNode) -> bool:
-        return node is holder or any(ancestor is holder for ancestor in self.model.tree.ancestors(node))
+        return self.model.tree.is_inside(node, holder)
 
 
 def _ends_loop(branch: cst.If | cst.Else) -> bool:

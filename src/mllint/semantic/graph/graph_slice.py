@@ -132,7 +132,7 @@ class GraphSlice:
 
     def _is_fresh(self, binding: Binding, node: cst.BaseExpression) -> bool:
         """Whether a binding was made in the same round of the loop around the call in which it is read."""
-        if self.loop is not None and not _is_inside(self.model, binding.node, self.loop):
+        if self.loop is not None and not self.model.tree.is_inside(binding.node, self.loop):
             return False
         place = self.scope.place_of(node)
         if place is None:
@@ -231,7 +231,7 @@ class GraphSlice:
 
     def _use(self, node: cst.BaseExpression) -> list[Binding] | None:
         """What a use of a part of the slice is bound to further on; ``None`` when it may reach another backward."""
-        if _is_inside(self.model, node, self.call):
+        if self.model.tree.is_inside(node, self.call):
             return []
         child: cst.CSTNode = node
         for ancestor in self.model.tree.ancestors(node):
@@ -378,7 +378,3 @@ def _loop_around(model: "Model", node: cst.CSTNode) -> _Loop | None:
         if isinstance(ancestor, (cst.FunctionDef, cst.ClassDef)):
             return None
     return None
-
-
-def _is_inside(model: "Model", node: cst.CSTNode, holder: cst.CSTNode) -> bool:
-    return node is holder or any(ancestor is holder for ancestor in model.tree.ancestors(node))

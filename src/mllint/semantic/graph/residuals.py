@@ -53,7 +53,7 @@ def _added_below(model: "Model", call: cst.Call, changed: cst.Name) -> Iterator[
             place = None if added is None else scope.place_of(name)
             if added is None or place is None or place[1] < start[1]:
                 continue
-            if place[1] == start[1] and not _is_inside(model, call, added):
+            if place[1] == start[1] and not model.tree.is_inside(call, added):
                 continue
             if not is_in_another_branch(model, name, call) and any(item in same for item in model.reaching(name)):
                 yield name
@@ -88,7 +88,3 @@ def _addition(model: "Model", name: cst.Name) -> cst.CSTNode | None:
             is_sum = isinstance(call, cst.Call) and model.library_name(call.func) in ("torch.add", "paddle.add")
             return call if is_sum else None
     return None
-
-
-def _is_inside(model: "Model", node: cst.CSTNode, holder: cst.CSTNode) -> bool:
-    return any(ancestor is holder for ancestor in model.tree.ancestors(node))

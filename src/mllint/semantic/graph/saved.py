@@ -371,10 +371,10 @@ def in_next_round(model: "Model", target: cst.Name, change: cst.CSTNode) -> Keep
     """The operation that keeps a tensor, or a part of it, in one round of a loop before the next one changes it."""
     loop = next((item for item in model.tree.ancestors(change) if isinstance(item, (cst.For, cst.While))), None)
     bindings = model.reaching(target)
-    if loop is None or not bindings or any(_is_inside(model, item.node, loop) for item in bindings):
+    if loop is None or not bindings or any(model.tree.is_inside(item.node, loop) for item in bindings):
         return None
     for name in _candidates(model, target):
-        if not _is_inside(model, name, loop) or model.reaching(name) != bindings:
+        if not model.tree.is_inside(name, loop) or model.reaching(name) != bindings:
             continue
         if not always_runs(model, name, loop):
             continue
@@ -382,7 +382,3 @@ def in_next_round(model: "Model", target: cst.Name, change: cst.CSTNode) -> Keep
         if found is not None and is_wanted(model, found.node):
             return found
     return None
-
-
-def _is_inside(model: "Model", node: cst.CSTNode, holder: cst.CSTNode) -> bool:
-    return any(ancestor is holder for ancestor in model.tree.ancestors(node))

@@ -52,12 +52,8 @@ def _is_called_in_one_mode(model: "Model", function: cst.FunctionDef, steps: int
     name = function.name.value
     if name == "forward" or _speaks_of_mode(name):
         return name != "forward"
-    calls = [call for call in model.calls_by_word.get(name, ()) if not _is_inside(model, call, function)]
+    calls = [call for call in model.calls_by_word.get(name, ()) if not model.tree.is_inside(call, function)]
     return bool(calls) and all(runs_in_one_mode(model, call, steps) for call in calls)
-
-
-def _is_inside(model: "Model", node: cst.CSTNode, holder: cst.CSTNode) -> bool:
-    return any(ancestor is holder for ancestor in model.tree.ancestors(node))
 
 
 def is_same_in_all_modes(model: "Model", node: cst.BaseExpression, steps: int = MAX_STEPS) -> bool:
