@@ -9,6 +9,7 @@ import pytest
 from mllint.diagnostics import Status
 from mllint.registry import RuleSet, all_rules
 from mllint.runner import Mode, Runner, Task, chosen_rules, written
+from mllint.semantic.project import Project
 from mllint.settings import Settings
 from mllint.syntax.gate import may_concern_rules
 
@@ -155,6 +156,42 @@ def test_the_versions_that_the_project_asks_for_reach_the_rules(
     list(runner.run(Task(path, Settings(), reads_requirements=False) for path in paths[:1]))
     targets = engine.Targets
     assert seen == [targets(torch=(2, 1)), targets(paddle=(3, 0)), targets(torch=(1, 8)), targets()]
+
+
+def test_a_project_is_kept_while_one_inside_it_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for folder in ("outer", "outer/inner", "outer/other", "beside"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "pyproject.toml").touch()
+    names = ["outer/a.py", "outer/inner/x.py", "outer/m.py", "outer/other/x.py", "outer/z.py", "beside/x.py"]
+    for name in names:
+        (tmp_path / name).write_bytes(MISTAKES)
+    opened, closed = [], []
+    open_it, close = Project.__init__, Project.close
+
+    def note_opened(self: Project, root: Path) -> None:
+        opened.append(root)
+        open_it(self, root)
+
+    def note_closed(self: Project) -> None:
+        closed.append(self.root)
+        close(self)
+
+    monkeypatch.setattr(Project, "__init__", note_opened)
+    monkeypatch.setattr(Project, "close", note_closed)
+    runner = Runner(Mode(), remembers=True)
+    outcomes = list(runner.run(Task(str(tmp_path / name), Settings()) for name in names))
+    assert all(len(outcome.result.diagnostics) == 2 for outcome in outcomes)
+    assert opened == [tmp_path / name for name in ("outer", "outer/inner", "outer/other", "beside")]
+    assert closed == [tmp_path / name for name in ("outer/inner", "outer/other", "outer")]
+    known = [(Path(item.root), [Path(path).name for path, _, _ in item.files]) for item in runner.known()]
+    assert known == [
+        (tmp_path / "outer", ["a.py"]),
+        (tmp_path / "outer/inner", ["x.py"]),
+        (tmp_path / "outer", ["m.py"]),
+        (tmp_path / "outer/other", ["x.py"]),
+        (tmp_path / "outer", ["z.py"]),
+        (tmp_path / "beside", ["x.py"]),
+    ]
 
 
 def test_garbage_is_collected_between_files_and_as_before_afterwards(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -97,6 +97,13 @@ class Outcome(msgspec.Struct, frozen=True):
     unfixed: Result | None = None
 
 
+class _Opened(NamedTuple):
+    """A project whose files are being checked, and the lower bounds of the framework versions that it asks for."""
+
+    project: "Project"
+    versions: Mapping[str, str]
+
+
 class Runner:
     """Does tasks one after the other, keeping what it learned about their projects.
 
@@ -111,8 +118,7 @@ class Runner:
         self._checked: list[tuple[str, str]] = []
         self._known: list[Known] = []
         self._roots = ProjectRoots()
-        self._project: Project | None = None
-        self._versions: dict[str, str] = {}
+        self._open: list[_Opened] = []
 
     def run(self, tasks: Iterable[Task]) -> Iterator[Outcome]:
         """The outcomes of the tasks, in their order.
@@ -175,35 +181,41 @@ class Runner:
 
     def _gather(self) -> None:
         """Note what the results of files of the project at hand rest on."""
-        if not self._checked or self._project is None:
+        if not self._checked or not self._open:
             return
-        disk, reads = self._project.disk, self._project.reads
+        project = self._open[-1].project
+        disk, reads = project.disk, project.reads
         numbers: dict[str, int] = {}
         files = []
         for path, digest in self._checked:
             readers = reads.readers(str(disk.real(path)))
             files.append((path, digest, tuple(numbers.setdefault(reader, len(numbers)) for reader in readers)))
         facts = tuple(reads.facts(reader) for reader in numbers)
-        self._known.append(Known(str(self._project.root), facts, tuple(files)))
+        self._known.append(Known(str(project.root), facts, tuple(files)))
         self._checked = []
 
     def _surroundings(self, task: Task) -> "tuple[Project | None, Settings]":
         """The project of a file, and the settings with the versions that the project asks for.
 
-        Tasks come sorted by path, so only the last project is kept.
+        Tasks come sorted by path: of all projects only the last one is kept, and those that it lies in.
         """
         if not task.in_project:
             return None, task.settings
-        from mllint.semantic.project import Project
+        found = self._opened(self._roots.of(task.path))
+        return found.project, with_versions(task.settings, found.versions) if task.reads_requirements else task.settings
 
-        root = self._roots.of(task.path)
-        if self._project is None or self._project.root != root:
-            self._gather()
-            if self._project is not None:
-                self._project.close()
-            self._project = Project(root)
-            self._versions = lower_bounds(str(root))
-        return self._project, with_versions(task.settings, self._versions) if task.reads_requirements else task.settings
+    def _opened(self, root: Path) -> "_Opened":
+        """The project of a root, from before if a file of it, or of one inside it, was the last."""
+        if self._open and self._open[-1].project.root == root:
+            return self._open[-1]
+        self._gather()
+        while self._open and not root.is_relative_to(self._open[-1].project.root):
+            self._open.pop().project.close()
+        if not self._open or self._open[-1].project.root != root:
+            from mllint.semantic.project import Project
+
+            self._open.append(_Opened(Project(root), lower_bounds(str(root))))
+        return self._open[-1]
 
 
 def with_versions(settings: Settings, versions: Mapping[str, str]) -> Settings:
