@@ -14,6 +14,9 @@ from mllint.context import Context
 from mllint.rule import Handler, Rule, Subscription
 from mllint.syntax.walk import Tree
 
+_NODES_A_WORD = 40
+"""How many nodes are tested for a shape in the time in which one word is looked for."""
+
 Visitor: TypeAlias = tuple[Rule, Handler]
 
 
@@ -68,10 +71,12 @@ class Dispatch(msgspec.Struct, frozen=True):
             count, words = tree.count(node_type), subscription.mentions
             if not count:
                 continue
-            # To visit a few nodes costs less than to look for many words.
-            if words and count > len(words) and not any(_is_in(word, text, known) for word in words):
+            # To visit a few nodes costs less than to look for many words, and to test them for a shape still less.
+            if count > len(words) * _NODES_A_WORD and not _is_any_in(words, text, known):
                 continue
             nodes = tree.of_shape(node_type, subscription.shape)
+            if len(nodes) > len(words) and not _is_any_in(words, text, known):
+                continue
             if nodes:
                 yield rule, subscription.handler, nodes
 
@@ -86,7 +91,12 @@ class Dispatch(msgspec.Struct, frozen=True):
         return [call for word in sorted(self.callee_words) for call in calls.get(word, ())]
 
 
-def _is_in(word: str, text: str, known: dict[str, bool]) -> bool:
-    if word not in known:
-        known[word] = word in text
-    return known[word]
+def _is_any_in(words: frozenset[str], text: str, known: dict[str, bool]) -> bool:
+    """Whether a text has one of some words; if there are none, that is not known."""
+    for word in words:
+        is_there = known.get(word)
+        if is_there is None:
+            is_there = known[word] = word in text
+        if is_there:
+            return True
+    return not words

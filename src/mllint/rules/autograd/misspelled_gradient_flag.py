@@ -84,7 +84,14 @@ _FUNCTIONS = frozenset({"torch.autograd.Function", "paddle.autograd.PyLayer"})
 _TYPOS = {typo: flag for flag, typos in _MEANT.items() for typo in typos}
 
 
-@rule.on(cst.AssignTarget, cst.AnnAssign, mentions=tuple(sorted(_TYPOS)))
+def _is_misspelled(node: cst.AssignTarget | cst.AnnAssign) -> bool:
+    target = node.target
+    if target.__class__ is cst.Attribute:
+        return target.attr.value in _TYPOS
+    return any(item.attr.value in _TYPOS for item in _attributes(target))
+
+
+@rule.on(cst.AssignTarget, cst.AnnAssign, mentions=tuple(sorted(_TYPOS)), shape=_is_misspelled)
 def check(node: cst.AssignTarget | cst.AnnAssign, context: Context) -> Iterator[Finding]:
     """Report the assignment to an attribute with one of the known misspellings."""
     for target in _attributes(node.target):

@@ -32,9 +32,8 @@ Question: TypeAlias = tuple[str, ...]
 
 _CHECKPOINT_WORDS = (b".save(", b"state_dict(", b"set_dict(", b"load_dict(")
 _SKIPPED = frozenset({".git", ".hg", ".tox", ".venv", "venv", "node_modules", "__pycache__", "build", "dist"})
-_IMPORTS = re.compile(
-    rb"^[ \t]*(?:from[ \t]+[^\n]+?[ \t]import[ \t]*(?:\([^)]*\)|[^\n]*)|import[ \t][^\n]+)", re.MULTILINE
-)
+# A pattern that begins with a line's end is looked for twice as fast as one that begins with `^`.
+_IMPORTS = re.compile(rb"\n[ \t]*(?:from[ \t]+[^\n]+?[ \t]import[ \t]*(?:\([^)]*\)|[^\n]*)|import[ \t][^\n]+)")
 _WORD = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _UNREAD = "unread"
 """The content of a file that cannot be read or is too large."""
@@ -229,7 +228,7 @@ class Disk:
         found: dict[str, list[Path]] = {}
         for path in self.files or ():
             if path.suffix == ".py":
-                imports = b"\n".join(_IMPORTS.findall(self.read_whole(path)))
+                imports = b"\n".join(_IMPORTS.findall(b"\n" + self.read_whole(path)))
                 for word in set(_WORD.findall(imports.decode("ascii", "replace"))):
                     found.setdefault(word, []).append(path)
         return found

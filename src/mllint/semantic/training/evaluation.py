@@ -199,6 +199,9 @@ def is_put_to_training(modes: frozenset[str]) -> bool:
 def _is_in_training_mode(found: _Round) -> bool:
     if found.found.run.is_cut or _wants_gradients(found, GRADIENT_WORDS - {"volatile"}):
         return False
+    # To which modules the mode matters is asked last: the classes of all their layers are read for it.
+    if not any(_trains_while_it_evaluates(found, forward) for forward in found.forwards):
+        return False
     asking = _asking_for_mode(found)
     return bool(asking) and all(_trains_while_it_evaluates(found, forward) for forward in asking)
 
