@@ -53,7 +53,9 @@ Totals that need their graph: those on which `backward()` is called, or from whi
 is. Loops under `no_grad` or `inference_mode`, also where only the caller is. Loops that neither call `backward()` nor
 run over a data loader, unless they stand in a function that calls `eval()` or only prints the total: a sum of the
 losses of several heads is one loss. Sums over the parameters of a model that begin right before the loop. Tests, whose
-few losses live no longer than they do.
+few losses live no longer than they do. Totals that the loop sets back with the gradients, where these are added up over
+several batches (where `zero_grad()` stands under the same `if`, or with `accelerator.sync_gradients`), and what a loop
+of a handful of rounds adds: `for images in (real, fake)`.
 
 A value that is called a loss counts as attached where it goes into what `backward()` is called on, even if nothing else
 is known of it.

@@ -305,12 +305,27 @@ class Accumulator:
     def may_be_cut(self) -> bool:
         """Whether what is added was cut on some way: ``if train: loss.backward(); loss = loss.detach()``.
 
-        Or the loss itself was, and the rest is a weight that has its name: ``bow_loss.item() * options.bow_loss``.
+        Or the loss itself was, and the rest is a weight that has its name: ``bow_loss.item() * options.bow_loss``. Or
+        the loop writes the entries of a dict anew from which it is taken: ``losses[key] = value.item()``.
         """
+        if isinstance(self.core, cst.Subscript) and self._cuts_entries(self.core.value):
+            return True
         bound = (binding.value for binding in self.model.reaching(self.core))
         return any(value is not None and detaches(value) for value in bound) or any(
             isinstance(part, cst.Attribute) and part.attr.value in _CUTTING and is_called_loss(part.value)
             for part in subtree(self.added)
+        )
+
+    def _cuts_entries(self, holder: cst.BaseExpression) -> bool:
+        """Whether the loop has put parts of what was in a dict, cut off their graph, into the dict itself."""
+        before = itertools.takewhile(lambda item: item is not self.node, subtree(self.loop.body))
+        return any(
+            isinstance(target.target, cst.Subscript)
+            and dotted_path(target.target.value) == dotted_path(holder)
+            and any(isinstance(part, cst.Attribute) and part.attr.value in _CUTTING for part in subtree(item.value))
+            for item in before
+            if isinstance(item, cst.Assign)
+            for target in item.targets
         )
 
     @cached_property
@@ -377,7 +392,7 @@ class Accumulator:
         """Whether the collection begins as a Python number or list and is only used where a number will do."""
         if any(isinstance(use.parent, cst.Arg) and not self._takes_number(use.parent) for use in self._uses):
             return False
-        is_number = all(self._begins_as_number(binding) for binding in self._beginnings)
+        is_number = all(self._begins_as_number(binding) for binding in self.beginnings)
         return is_number and not TensorUses().any_of(self.model, self._read_everywhere)
 
     @property
@@ -402,7 +417,7 @@ class Accumulator:
         return is_text or isinstance(self.model.tree.parent(call), cst.Expr)
 
     @property
-    def _beginnings(self) -> tuple[Binding, ...]:
+    def beginnings(self) -> tuple[Binding, ...]:
         bindings = self.model.scope_of(self.node).bindings.get(self.key, [])
         receiver, _, attribute = self.key.partition(".")
         function = self.model.enclosing_function(self.node)

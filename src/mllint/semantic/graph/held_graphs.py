@@ -10,6 +10,7 @@ from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.graph.accumulation import MAX_STEPS, Accumulator
 from mllint.semantic.graph.additions import appended, augmented
 from mllint.semantic.graph.losses import loss_of
+from mllint.semantic.graph.short_lived import begins_with_each_step, has_few_additions
 from mllint.semantic.names.conditions import is_in_another_branch
 from mllint.semantic.names.operands import operands, paths_in
 from mllint.semantic.names.scopes import BindingKind
@@ -34,6 +35,8 @@ def holds_graph(accumulator: Accumulator) -> bool:
         and not _is_idle_entry(accumulator)
         and not _is_held_anyway(accumulator)
         and not _is_cut_in_another_branch(accumulator)
+        and not begins_with_each_step(accumulator)
+        and not has_few_additions(accumulator)
     )
 
 

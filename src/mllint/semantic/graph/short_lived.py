@@ -1,0 +1,99 @@
+"""Collections that begin anew before much has piled up: what they hold is gone after a few additions."""
+
+import itertools
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.semantic.names.scopes import BindingKind
+from mllint.syntax.shape import fingerprint, integer_literal
+from mllint.syntax.walk import subtree
+
+if TYPE_CHECKING:
+    from mllint.semantic.graph.accumulation import Accumulator
+    from mllint.semantic.model import Model
+
+FEW = 8
+"""Up to how many additions are a handful."""
+
+_CLEARING = ("zero_grad", "clear_grad", "clear_gradients")
+_LAST_OF_ROUND = "sync_gradients"
+"""What Accelerate calls the batch with which an accumulation ends."""
+
+
+def begins_with_each_step(accumulator: "Accumulator") -> bool:
+    """Whether the loop sets the collection back with the gradients, where these are added up over several batches.
+
+    What it holds until then is no more than what one step needs.
+    """
+    anew = (item for item in accumulator.beginnings if item.kind is BindingKind.ASSIGN)
+    tests = [test for binding in anew for test in _tests(accumulator, binding.node)]
+    if any(_asks_for_last(test) for test in tests):
+        return True
+    cleared = list(_clearing_tests(accumulator)) if tests else []
+    written = {fingerprint(test) for test in tests}
+    return bool(cleared) and all(any(fingerprint(test) in written for test in around) for around in cleared)
+
+
+def _asks_for_last(test: cst.BaseExpression) -> bool:
+    return any(isinstance(part, cst.Attribute) and part.attr.value == _LAST_OF_ROUND for part in subtree(test))
+
+
+def _clearing_tests(accumulator: "Accumulator") -> Iterator[list[cst.BaseExpression]]:
+    """For each call in the loop that clears gradients the conditions on which the loop reaches it."""
+    model = accumulator.model
+    for call in itertools.chain.from_iterable(model.calls_by_word.get(word, ()) for word in _CLEARING):
+        if accumulator.loop in model.tree.ancestors(call):
+            yield list(_tests(accumulator, call))
+
+
+def _tests(accumulator: "Accumulator", node: cst.CSTNode) -> Iterator[cst.BaseExpression]:
+    """What the ``if`` statements test between a place of the loop and the loop; nothing for a place outside."""
+    found = []
+    child = node
+    for ancestor in accumulator.model.tree.ancestors(node):
+        if ancestor is accumulator.loop:
+            yield from found
+            return
+        if isinstance(ancestor, cst.If) and child is ancestor.body:
+            found.append(ancestor.test)
+        child = ancestor
+
+
+def has_few_additions(accumulator: "Accumulator") -> bool:
+    """Whether the loops that add to a name have a handful of rounds together, as the source says itself."""
+    model, begun = accumulator.model, accumulator.beginnings
+    if "." in accumulator.key or not begun or not accumulator.is_in_loop:
+        return False
+    rounds = 1
+    for ancestor in model.tree.ancestors(accumulator.node):
+        if isinstance(ancestor, (cst.FunctionDef, cst.ClassDef)):
+            break
+        if not isinstance(ancestor, (cst.For, cst.While)):
+            continue
+        is_outer = ancestor is not accumulator.loop
+        if is_outer and any(ancestor in model.tree.ancestors(binding.node) for binding in begun):
+            break
+        number = _rounds(model, ancestor.iter) if isinstance(ancestor, cst.For) else None
+        if number is None or rounds * number > FEW:
+            return False
+        rounds *= number
+    return True
+
+
+def _rounds(model: "Model", iterated: cst.BaseExpression) -> int | None:
+    """How often a loop goes round over what is written out, or over a ``range()`` of a number that is."""
+    if isinstance(iterated, (cst.List, cst.Tuple, cst.Set)):
+        return None if any(isinstance(item, cst.StarredElement) for item in iterated.elements) else len(iterated.elements)
+    if not isinstance(iterated, cst.Call) or not isinstance(iterated.func, cst.Name) or not iterated.args:
+        return None
+    if iterated.func.value == "enumerate":
+        return _rounds(model, iterated.args[0].value)
+    if iterated.func.value != "range" or len(iterated.args) != 1:
+        return None
+    number = integer_literal(iterated.args[0].value)
+    bindings = () if number is not None else model.reaching(iterated.args[0].value)
+    if len(bindings) == 1 and bindings[0].kind is BindingKind.ASSIGN and not bindings[0].path:
+        number = integer_literal(bindings[0].value)
+    return number
