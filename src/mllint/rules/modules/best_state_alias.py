@@ -54,9 +54,10 @@ def train(model: nn.Module, loader, optimizer, epochs, evaluate):
 
 ## What it leaves alone
 
-State dicts that are saved or loaded into another model at once. Copies: `copy.deepcopy`, `v.clone()`, a change of
-dtype, `v.cpu()` in a file that uses the GPU, or moves things `to(device)`. Models that are made anew in every round of
-the loop. State dicts that nobody uses after the model has changed, or where that is not certain.
+State dicts that are saved or loaded into another model at once, also as an entry of a checkpoint that an object keeps.
+Copies: `copy.deepcopy`, `v.clone()`, a change of dtype, `v.cpu()` in a file that uses the GPU, or moves things
+`to(device)`. Models that are made anew in every round of the loop. State dicts that nobody uses after the model has
+changed, or where that is not certain.
 
 ## Fix safety
 
@@ -76,7 +77,8 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeEdit, NodeFix, append_trailer, insert_before, rename_attribute, replace_between, wrap
 from mllint.rule import Finding, Rule
-from mllint.semantic.checkpoints.snapshots import Alias, Snapshot, alias_of
+from mllint.semantic.checkpoints.aliases import Alias, alias_of
+from mllint.semantic.checkpoints.snapshots import Snapshot
 from mllint.semantic.values import Module, Object
 from mllint.syntax.shape import dotted_path, string_literal
 

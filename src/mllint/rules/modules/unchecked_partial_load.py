@@ -45,12 +45,14 @@ dicts, was put aside in an attribute, or of which entries were taken out by name
 takes other things, too (`state["epoch"]`), or that was made of the module itself, or whose keys were all put behind the
 name of a part; in a test; in a branch beside one that loads strictly; and
 those with a comment that speaks of it (`# the head is missing on purpose`), on the statement, right above it or the
-`if` around it, right below it with nothing more behind, or where the dict is made; and of several entries of one dict
-into the same module, each of which is a part.
+`if` around it, right below it with nothing more behind, or where the dict is made; of several entries of one dict
+into the same module, each of which is a part; and in a class, or among functions, where only chosen entries of a state
+dict are saved.
 
 Loads from which a training starts, as a backbone takes over what fits of a classifier: of a module into itself where
-it is made, or into a part of its own beside others; and of a file that by the words of its path is `pretrained`, of a
-module into itself, into a part of any, or in a function that builds the module and gives it back.
+it is made, or into a part of its own beside others; and of a file that by the words of its path, or of the `if` around
+it, is `pretrained`, of a module into itself, into a part of any, or in a function that builds the module and gives it
+back.
 
 ## Fix safety
 

@@ -62,7 +62,6 @@ from mllint.knowledge import lookup
 from mllint.rule import Finding, Rule
 from mllint.semantic.checkpoints import saving
 from mllint.semantic.checkpoints.loads import is_read_back
-from mllint.semantic.names.conditions import is_in_another_branch
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.values import Loaded, Module, Object
 from mllint.syntax.shape import argument, constant, dotted_path
@@ -92,6 +91,8 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     inside = None if what is None or what.parameter is None else what.parameter[0].value(what.parameter[1])
     if what is None or what.saver not in _SAVERS or _goes_to_memory(call, context) or _is_pickled(inside, context):
         return  # what a function of the project pickles is judged there
+    calls = [(context.model, call), *([] if what.parameter is None else [what.parameter])]
+    is_asked = any(saving.saves_state_otherwise(model, node) for model, node in calls)
     seen: set[int] = set()
     for part in saving.parts(context.model, what.node):
         value = context.value(part.place) or _or_loaded(part.place, context)
@@ -100,9 +101,7 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
         seen.add(id(part.place))
         assert isinstance(value, (Module, Object))
         is_copy = bool(part.keys) and _is_copied(part.place, context)
-        is_choice = value.framework != "paddle" and (
-            _is_chosen(call, context) or saving.saves_state_beside(context.model, part.place)
-        )
+        is_choice = value.framework != "paddle" and (is_asked or saving.saves_state_beside(context.model, part.place))
         if not (_is_deliberate(context) or is_copy or is_choice or _is_rebuilt(call, context)):
             is_mendable = saving.saves_one(context.model, call) and not is_read_back(context.model, part.place)
             yield _finding(part.place, value, is_mendable=is_mendable)
@@ -140,16 +139,6 @@ def _is_deliberate(context: Context) -> bool:
         return True
     given = (argument(call, None, "weights_only") for call in calls.get("load", ()))
     return any(arg is not None and constant(arg.value) is False for arg in given)
-
-
-def _is_chosen(call: cst.Call, context: Context) -> bool:
-    """Whether another branch beside it saves state dicts: who runs the code says which of the two is wanted."""
-    model = context.model
-    return any(
-        is_in_another_branch(model, call, inner)
-        and any(isinstance(item, cst.Call) and saving.saved(model, item) for item in model.tree.ancestors(inner))
-        for inner in model.calls_by_word.get("state_dict", ())
-    )
 
 
 def _is_rebuilt(call: cst.Call, context: Context) -> bool:

@@ -22,6 +22,7 @@
 ``saving``         what is written to files, by whichever function
 ``resuming``       checkpoints from which a training resumes without the state of its optimizer
 ``overwriting``    calls that write into the weights of a module by hand
+``aliases``        what keeps the very tensors of a state dict
 ``better``         what is kept where something does better than what was kept before
 ``snapshots``      state dicts that are kept while what they belong to goes on changing
 =================  ==================================================================================================

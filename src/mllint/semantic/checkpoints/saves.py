@@ -29,7 +29,7 @@ MAX_FILES = 40
 MAX_ROUTES = 12
 """Of how many calls of a saving function the arguments are followed."""
 
-_SAVES = frozenset({"torch.save", "paddle.save", "paddle.framework.io.save"})
+SAVES = frozenset({"torch.save", "paddle.save", "paddle.framework.io.save"})
 _COPIES = frozenset({"shutil.copyfile", "shutil.copy", "shutil.copy2", "shutil.move", "os.rename", "os.replace"})
 
 
@@ -132,7 +132,7 @@ class Surroundings:
         """The calls of ``torch.save`` and ``paddle.save`` in a file."""
         for call in calls_of_function(model, "save"):
             callee = model.value(call.func)
-            if not isinstance(callee, Symbol) or callee.name not in _SAVES:
+            if not isinstance(callee, Symbol) or callee.name not in SAVES:
                 continue
             function = model.enclosing_function(call)
             if function is not None and _passes_all(call, function):

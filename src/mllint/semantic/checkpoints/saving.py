@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 import msgspec
 
+from mllint.semantic.names.conditions import is_in_another_branch
 from mllint.semantic.names.definitions import FunctionInfo
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import uses
@@ -177,6 +178,15 @@ def saves_one(model: "Model", call: cst.Call) -> bool:
     return sum(called.definition.model.qualified_name(item.func) in _SAVERS for item in inside) == 1
 
 
+def saves_state_otherwise(model: "Model", node: cst.CSTNode) -> bool:
+    """Whether another branch of the function saves state dicts: who runs the code says which of the two is wanted."""
+    return any(
+        is_in_another_branch(model, node, inner)
+        and any(isinstance(item, cst.Call) and saved(model, item) for item in model.tree.ancestors(inner))
+        for inner in model.calls_by_word.get("state_dict", ())
+    )
+
+
 def saves_state_beside(model: "Model", node: cst.BaseExpression) -> bool:
     """Whether the state of a module that is saved is surely saved beside it: who reads the files has both."""
     path, function = dotted_path(node), model.enclosing_function(node)
@@ -187,6 +197,19 @@ def saves_state_beside(model: "Model", node: cst.BaseExpression) -> bool:
         is_own = isinstance(call.func, cst.Attribute) and dotted_path(call.func.value) == path
         if is_own and model.enclosing_function(call) is function and _is_written(model, call, blocks):
             return True
+    return False
+
+
+def is_saved_below(model: "Model", statement: cst.CSTNode, path: str) -> bool:
+    """Whether a function saves the whole of what a dotted path holds, behind a statement of it."""
+    scope = model.scope_of(statement)
+    begin = scope.place_of(statement)
+    for word in ("save", "dump"):
+        for call in model.calls_by_word.get(word, ()):
+            place = scope.place_of(call) if model.scope_of(call) is scope else None
+            what = saved(model, call) if begin is not None and place is not None and begin[1] < place[1] else None
+            if what is not None and dotted_path(what.node) == path:
+                return True
     return False
 
 

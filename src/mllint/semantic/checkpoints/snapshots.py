@@ -10,11 +10,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 import libcst as cst
-import msgspec
-from msgspec.structs import replace
 
+from mllint.semantic.checkpoints.aliases import Alias, alias_of
 from mllint.semantic.checkpoints.better import is_asked_from_outside, is_kept_for_better
 from mllint.semantic.checkpoints.overwriting import WRITING, writes_into
+from mllint.semantic.checkpoints.saving import is_saved_below
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by, kept_as, reads, uses
 from mllint.syntax.shape import argument, constant, dotted_path, last_statement, string_literal, subscript_index
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
 Loop: TypeAlias = cst.For | cst.While
-_SHALLOW = frozenset({"builtins.dict", "collections.OrderedDict", "copy.copy"})
 _LOADS = frozenset({"load_state_dict", "set_state_dict", "set_dict", "load_dict"})
 _STEPS = frozenset({"backward", "step", "minimize"})
 _TRAINING = re.compile(r"(?<!pre)train(?!ed|able)|fit|fine_?tune|epoch|optimi", re.IGNORECASE)
@@ -33,138 +32,6 @@ _KEPT_WORDS = ("best", "init", "orig", "start", "snapshot", "backup", "saved", "
 _MAX_DEPTH = 2
 """Through how many further names the tensors are followed."""
 _ONLY_LOOKS = frozenset({"len", "print", "isinstance", "type", "id"})
-
-
-class Alias(msgspec.Struct, frozen=True):
-    """Where the tensors of a state dict are put: ``call`` gives them, ``statement`` puts them there.
-
-    ``holder`` is the name or dotted path that keeps them; ``is_entry``: under a key or at the end of what was there
-    before; ``is_choice``: only in one case of ``x if y else z``. ``only_on_cpu``: of a module on another device the
-    tensors are copied on the way.
-    """
-
-    call: cst.Call
-    statement: cst.CSTNode
-    holder: cst.BaseExpression
-    is_entry: bool
-    is_choice: bool = False
-    only_on_cpu: bool = False
-
-
-# -- from the call to the name that keeps it -------------------------------------------------------------------------
-
-
-def alias_of(model: "Model", call: cst.Call, start: cst.BaseExpression | None = None) -> Alias | None:
-    """What becomes of the result of ``x.state_dict()``; ``None`` when it is copied, used up or not followed.
-
-    ``start`` is a name that holds the result, where that is to be followed from.
-    """
-    node: cst.BaseExpression = call if start is None else start
-    only_on_cpu = is_choice = False
-    while True:
-        parent = model.tree.parent(node)
-        match parent:
-            case cst.Assign() | cst.AnnAssign() | cst.NamedExpr():
-                found = _assigned(call, node, parent)
-                return found and replace(found, is_choice=is_choice, only_on_cpu=only_on_cpu)
-            case cst.Element():
-                outer = model.tree.parent(parent)
-                if not isinstance(outer, cst.Tuple):
-                    return None
-                statement = model.tree.parent(outer)
-                pair = _unpacked(outer, parent, statement)
-                if pair is not None and statement is not None:
-                    return Alias(call, statement, pair, False, is_choice, only_on_cpu)
-                node = outer
-            case cst.DictElement() | cst.StarredDictElement() if getattr(parent, "key", None) is not node:
-                outer = model.tree.parent(parent)
-                assert isinstance(outer, cst.Dict)
-                node = outer
-            case cst.IfExp() if parent.test is not node:
-                node, is_choice = parent, True
-            case cst.Arg():
-                outer = model.tree.parent(parent)
-                if not isinstance(outer, cst.Call):
-                    return None
-                if isinstance(outer.func, cst.Attribute) and outer.func.attr.value == "append" and len(outer.args) == 1:
-                    return Alias(call, outer, outer.func.value, True, is_choice, only_on_cpu)
-                if model.qualified_name(outer.func) not in _SHALLOW:
-                    return None
-                node = outer
-            case cst.Attribute() if parent.value is node:
-                outer = model.tree.parent(parent)
-                if not isinstance(outer, cst.Call) or outer.args or outer.func is not parent:
-                    return None
-                if parent.attr.value == "copy":
-                    node = outer
-                    continue
-                rebuilt = _rebuilt(model, outer) if parent.attr.value == "items" else None
-                if rebuilt is None:
-                    return None
-                node, on_cpu = rebuilt
-                only_on_cpu = only_on_cpu or on_cpu
-            case _:
-                return None
-
-
-def _assigned(
-    call: cst.Call, node: cst.BaseExpression, statement: cst.Assign | cst.AnnAssign | cst.NamedExpr
-) -> Alias | None:
-    if statement.value is not node:
-        return None
-    if isinstance(statement, cst.Assign):
-        if len(statement.targets) > 1:
-            return None
-        target: cst.BaseExpression = statement.targets[0].target
-    else:
-        target = statement.target
-    is_entry = isinstance(target, cst.Subscript)
-    holder = target.value if isinstance(target, cst.Subscript) else target
-    return Alias(call, statement, holder, is_entry) if dotted_path(holder) is not None else None
-
-
-def _unpacked(display: cst.Tuple, element: cst.Element, statement: cst.CSTNode | None) -> cst.BaseExpression | None:
-    """The target of ``a, b = x, y`` to which an element of the right side goes."""
-    if not isinstance(statement, cst.Assign) or len(statement.targets) != 1:
-        return None
-    target = statement.targets[0].target
-    if not isinstance(target, cst.Tuple) or len(target.elements) != len(display.elements):
-        return None
-    found = target.elements[list(display.elements).index(element)].value
-    return found if dotted_path(found) is not None else None
-
-
-def _rebuilt(model: "Model", items: cst.Call) -> tuple[cst.DictComp, bool] | None:
-    """``{k: v for k, v in state.items()}`` that keeps the tensors, and whether it does so on the CPU alone."""
-    clause = model.tree.parent(items)
-    display = None if clause is None else model.tree.parent(clause)
-    if not isinstance(clause, cst.CompFor) or not isinstance(display, cst.DictComp) or clause.inner_for_in is not None:
-        return None
-    target = clause.target
-    if not isinstance(target, cst.Tuple) or len(target.elements) != 2:
-        return None
-    on_cpu = _keeps_storage(display.value, dotted_path(target.elements[1].value))
-    return None if on_cpu is None else (display, on_cpu)
-
-
-def _keeps_storage(node: cst.BaseExpression, name: str | None) -> bool | None:
-    """Whether an expression is the tensor called ``name`` only on the CPU (else on every device); ``None``: a copy."""
-    match node:
-        case cst.Name():
-            return False if node.value == name else None
-        case cst.Attribute(attr=cst.Name(value="data")):
-            return _keeps_storage(node.value, name)
-        case cst.Call(func=cst.Attribute(attr=cst.Name(value="detach"), value=value)) if not node.args:
-            return _keeps_storage(value, name)
-        case cst.Call(func=cst.Attribute(attr=cst.Name(value="cpu"), value=value)) if not node.args:
-            return None if _keeps_storage(value, name) is None else True
-        case cst.Call(func=cst.Attribute(attr=cst.Name(value="to"), value=value)) if len(node.args) == 1:
-            moved = string_literal(node.args[0].value) == "cpu"
-            return True if moved and _keeps_storage(value, name) is not None else None
-    return None
-
-
-# -- what is done with it later --------------------------------------------------------------------------------------
 
 
 class Snapshot:
@@ -218,7 +85,7 @@ class Snapshot:
     @property
     def is_stale(self) -> bool:
         """Whether somebody uses it as a copy after its owner has changed."""
-        if self._is_filled_in:
+        if self._is_filled_in or self._is_put_into_file:
             return False
         if any(self._is_stale_at(node) for node in self._uses) or self._is_only_kept:
             return True
@@ -241,6 +108,12 @@ class Snapshot:
             return False
         named = (node for item in bound_by(self.model, self.alias.statement) for node in uses(self.model, item))
         return any(self._is_written(node) for node in named)
+
+    @property
+    def _is_put_into_file(self) -> bool:
+        """Whether it is an entry of a dict of the object's that is saved right away: for that it is put there."""
+        is_of_object = self.alias.is_entry and "." in self.key
+        return is_of_object and is_saved_below(self.model, self.alias.statement, self.key)
 
     def _is_written(self, node: cst.CSTNode) -> bool:
         parent = self.model.tree.parent(node)

@@ -1,5 +1,6 @@
 """Loads from which a training starts: a file of another training goes into what is just being built, or into a part."""
 
+import itertools
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -9,6 +10,7 @@ from mllint.semantic.checkpoints.deliberate import parts_of
 from mllint.semantic.checkpoints.handling import names_behind
 from mllint.semantic.construction.state_keys import WRAPPER_PREFIXES
 from mllint.semantic.names.classes import Role
+from mllint.semantic.names.conditions import conditions
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Module
@@ -76,10 +78,16 @@ def _has_other_parts(owner: "ClassInfo", part: cst.BaseExpression) -> bool:
 
 
 def _says_pretrained(load: "Load") -> bool:
-    """Whether the words of the file's path, or of the function around the load, say that it is of another training."""
+    """Whether the words of the file's path, or of what is around the load, say that it is of another training.
+
+    That is the function's name, and what is asked before: ``if pretrained:``.
+    """
     function = load.model.enclosing_function(load.call)
     words = [] if function is None else [function.name.value]
-    words += [part.value for part in parts_of(load) if isinstance(part, (cst.Name, cst.SimpleString))]
+    asked = (part for test in conditions(load.model, load.call) for part in subtree(test))
+    words += [
+        part.value for part in itertools.chain(parts_of(load), asked) if isinstance(part, (cst.Name, cst.SimpleString))
+    ]
     # What the dict itself is called says less.
     behind = [part for name in names_behind(load.given, load.model) for part in subtree(name)]
     held = {part.value for part in behind if isinstance(part, cst.Name)}

@@ -22,11 +22,12 @@ from mllint.semantic.checkpoints.deliberate import (
 from mllint.semantic.checkpoints.handling import MAX_NAMES, uses
 from mllint.semantic.checkpoints.loads import Load
 from mllint.semantic.checkpoints.problems import problem_of
+from mllint.semantic.checkpoints.saves import SAVES
 from mllint.semantic.checkpoints.starts import is_put_below, is_start
 from mllint.semantic.checkpoints.tracing import Tracer
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Function, Module, Object, Value
-from mllint.syntax.shape import dotted_path
+from mllint.syntax.shape import argument, dotted_path
 from mllint.syntax.walk import children, subtree
 
 if TYPE_CHECKING:
@@ -65,11 +66,40 @@ def is_unchecked(load: Load) -> bool:
         or is_shown_both(load)
         or is_one_of_parts(load)
         or holds_other_things(load)
+        or _is_saved_in_part(load)
     ):
         return False
     if load.method == "load_state_dict":
         return load.framework is not None
     return load.framework == "paddle" and _may_differ(load, content)
+
+
+def _is_saved_in_part(load: Load) -> bool:
+    """Whether the same class, or a function beside the one that loads, saves chosen entries of a state dict only."""
+    model = load.model
+    return any(
+        _is_beside(call, load.call, model) and any(_selects_entries(part, model) for part in _parts_of_saved(call))
+        for call in model.calls_by_word.get("save", ())
+        if model.qualified_name(call.func) in SAVES
+    )
+
+
+def _is_beside(one: cst.CSTNode, other: cst.CSTNode, model: "Model") -> bool:
+    """Whether two places stand in the same class, or both in none."""
+    places = []
+    for node in (one, other):
+        classes = (ancestor for ancestor in model.tree.ancestors(node) if isinstance(ancestor, cst.ClassDef))
+        places.append(next(classes, None))
+    return places[0] is places[1]
+
+
+def _parts_of_saved(call: cst.Call) -> list[cst.BaseExpression]:
+    """What a call saves, and the entries of a dict that is written there."""
+    what = argument(call, 0, "obj")
+    if what is None:
+        return []
+    inside = what.value.elements if isinstance(what.value, cst.Dict) else ()
+    return [what.value, *(item.value for item in inside)]
 
 
 def _is_second_try(load: Load) -> bool:

@@ -85,7 +85,9 @@ def has_few_additions(accumulator: "Accumulator") -> bool:
 def _rounds(model: "Model", iterated: cst.BaseExpression) -> int | None:
     """How often a loop goes round over what is written out, or over a ``range()`` of a number that is."""
     if isinstance(iterated, (cst.List, cst.Tuple, cst.Set)):
-        return None if any(isinstance(item, cst.StarredElement) for item in iterated.elements) else len(iterated.elements)
+        return (
+            None if any(isinstance(item, cst.StarredElement) for item in iterated.elements) else len(iterated.elements)
+        )
     if not isinstance(iterated, cst.Call) or not isinstance(iterated.func, cst.Name) or not iterated.args:
         return None
     if iterated.func.value == "enumerate":
