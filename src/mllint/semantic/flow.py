@@ -241,8 +241,8 @@ def _minimize(frame: Frame, call: cst.Call) -> Seen | None:
 
 def _zero(frame: Frame, call: cst.Call) -> Seen | None:
     receiver = _receiver(call)
-    if receiver is None or _is_own_function(frame, call):
-        return None
+    if receiver is None or isinstance(frame.value(receiver), Symbol) or _is_own_function(frame, call):
+        return None  # a function of a package clears what it is given
     called = kind_of(frame, receiver)
     if called is not None and called.kind in ("optimizer", "module"):
         return Seen(Kind.ZERO, frame.thing(receiver), is_proven=called.is_proven)

@@ -32,7 +32,8 @@ images = images.to("cuda")
 Modules, optimizers, and everything that is not known to be a tensor, unless the method exists on tensors alone
 (`masked_fill`, `unsqueeze`), or it is given another shape by its own (`x.view(x.shape[0], -1)`). Calls with `out=` or
 `inplace=True`. `x.to(device)` where `x` was made on that `device`, is there by `x = x.to(device)`, or was made by a
-module that was moved there. Tensors that are made in the same statement (`torch.zeros(1).cuda()` starts CUDA).
+module that was moved there. Tensors that are made in the same statement (`torch.zeros(1).cuda()` starts CUDA). Parts of
+a batch of which the code reads what no tensor has: a graph, with its `ndata`.
 Statements that are timed, between two readings of the clock, or there to raise: under `pytest.raises`, alone in a
 `try`, in a test also in an `if` there, a module that a test compiles with `torch.jit.script`, a function that is the
 last a test calls, a call that is written once more below, where its result is used.
@@ -133,6 +134,8 @@ def _method(call: cst.Call, context: Context) -> _Lost | None:
     if context.is_made_there(call) or context.is_computed_again(call):
         return None
     value = context.value(receiver)
+    if new_results.is_other_object(context.model, receiver):
+        return None
     is_sure = new_results.gives_new(context.model, value, name, context.paddle_version)
     if not (
         is_sure

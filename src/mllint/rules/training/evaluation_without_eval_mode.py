@@ -75,7 +75,8 @@ that `from_pretrained` of transformers gave, and models that were switched to tr
 recompute the statistics of batch normalization, or to sample with dropout, is done like that. Loops that drop the
 output, and loaded models that are given the same input in every round, or one that is made up for its shape. Beside
 what is trained, models that nothing updates decide nothing: the network of a perceptual loss, a teacher. Containers of
-models that have names of their own, where one of these is switched.
+models that have names of their own, where one of these is switched, and modules without such a layer of their own that
+are made of one that is in evaluation mode.
 
 ## Fix safety
 

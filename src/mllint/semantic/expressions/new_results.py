@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge import lookup
+from mllint.semantic.names.uses import uses
 from mllint.semantic.values import (
     Array,
     Batch,
@@ -60,6 +61,20 @@ def gives_new(model: "Model", value: Value | None, name: str, paddle: tuple[int,
         case None | Batch():
             return name in lookup.tensor_only_methods() and not is_own and model.framework is not None
     return False
+
+
+def is_other_object(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether the code reads of a part of a batch what no tensor has: ``graph.ndata``. So it is of another class."""
+    value = model.value(node)
+    if not isinstance(value, Batch):
+        return False
+    read = (model.tree.parent(use) for binding in model.reaching(node) for use in uses(model, binding))
+    return any(
+        isinstance(part, cst.Attribute)
+        and lookup.tensor_method(value.framework, part.attr.value) is None
+        and lookup.tensor_attribute(value.framework, part.attr.value) is None
+        for part in read
+    )
 
 
 def gives_new_shape(model: "Model", call: cst.Call) -> bool:

@@ -202,7 +202,9 @@ def _parts(holder: ClassInfo | FunctionInfo, body: cst.CSTNode, methods: frozens
     for node in subtree(body):
         kind = type(node)
         if kind is cst.Attribute and node.attr.value == "training":  # type: ignore[attr-defined]
-            found.depends = True
+            is_own = getattr(node.value, "value", None) == "self"  # type: ignore[attr-defined]
+            found.depends = found.depends or is_own
+            found.is_closed = found.is_closed and is_own  # of another, which may be none of its parts
         elif kind is cst.Name:
             mentioned = model.value(node)
             if isinstance(mentioned, ClassObject) and mentioned.definition is not holder:

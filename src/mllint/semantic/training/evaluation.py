@@ -38,6 +38,7 @@ from mllint.semantic.training.training_modes import (
     covers,
     has_class_in_sight,
     is_as_loaded,
+    is_made_of_evaluated,
     is_made_within,
     is_trained,
     may_concern,
@@ -247,7 +248,7 @@ def _trains_while_it_evaluates(found: _Round, forward: Event) -> bool:
         return False
     value = module_called(forward)
     modes = modes_before(run, module, forward)
-    if not modes or not is_put_to_training(modes):
+    if not modes or not is_put_to_training(modes) or is_made_of_evaluated(run, forward):
         return False
     if TRAINED in modes:
         return is_trained(run, module)

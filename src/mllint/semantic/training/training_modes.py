@@ -1,9 +1,10 @@
 """In which mode, training or evaluation, an event finds a module; where a graph is recorded; which forwards train."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import libcst as cst
+from msgspec.structs import replace
 
 from mllint.semantic.events.given import truth
 from mllint.semantic.events.made_anew import is_made_in, makes_anew
@@ -76,14 +77,28 @@ def _paths(run: Run, module: Thing) -> Paths[str]:
     return Paths(run.steps, FRESH, advance, partial(makes_anew, thing=module))
 
 
+def is_made_of_evaluated(run: Run, forward: Event) -> bool:
+    """Whether a module is made of one that is in evaluation mode, and nothing says that it has such layers itself."""
+    value, module = module_called(forward), forward.thing
+    if module is None or not isinstance(value, Module) or value.definition is None:
+        return False
+    is_of_others = depends_on_mode(replace(value, call=None), forward.frame.model) is not True
+    return is_of_others and any(modes_before(run, part, forward) == {EVAL} for part in _given(module))
+
+
 def _named_parts(module: Thing) -> Iterator[Thing]:
     """The modules that have names of their own, too, in a container: ``net`` of ``Sequential(net, nn.Flatten())``."""
+    return _given(module, lambda frame, made: is_container(frame.model.library_name(made.func) or ""))
+
+
+def _given(module: Thing, is_meant: Callable[[Frame, cst.Call], bool] = lambda *_: True) -> Iterator[Thing]:
+    """What has a name of its own of what a module is made of."""
     for root in module.roots if not module.path else ():
         made = as_itself(root.value) if isinstance(root, Binding) and root.value is not None else None
         if not isinstance(root, Binding) or not isinstance(made, cst.Call):
             continue
         frame = Frame(root.scope.model)
-        if not is_container(frame.model.library_name(made.func) or ""):
+        if not is_meant(frame, made):
             continue
         given = (children_given(arg) or arg.value for arg in made.args)
         things = (frame.thing(part) for part in given if isinstance(part, (cst.Name, cst.Attribute)))

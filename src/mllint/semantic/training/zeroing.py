@@ -32,6 +32,9 @@ _STEP_HOOKS = ("register_step_post_hook", "register_step_pre_hook", "register_op
 """What else may clear gradients, whenever an optimizer steps."""
 _MAX_FUNCTIONS = 20
 """Into how many functions a call is followed that a run leaves out."""
+_SAYS_CLEARING = re.compile(r"(?:zero|clear|reset|clean|empty).*grad|grad.*(?:zero|clear|reset|clean)", re.IGNORECASE)
+"""How functions are called that clear gradients: ``clear_grads(model)``."""
+_SAYS_MEASURING = re.compile(r"benchmark|profil|measur|throughput|latency|memory|speed", re.IGNORECASE)
 # `agent.network.zero_grad()`: of what another object keeps.
 _CLEARS_PART = re.compile(rb"\b(?!self\b)\w+(?:\.\w+)+\.(?:zero_grad|clear_grad|clear_gradients)\(")
 
@@ -139,7 +142,13 @@ def _loop_of_backward(step: Event) -> Loop | None:
 
 
 def _only_measures(loop: Loop) -> bool:
-    """Whether a loop is left after a few rounds, which are timed or profiled: ``if index == 3: break``."""
+    """Whether a loop is left after a few rounds, which are timed or profiled: ``if index == 3: break``.
+
+    Or stands in a function that is called after what it measures.
+    """
+    function = loop.frame.function
+    if function is not None and _SAYS_MEASURING.search(function.name):
+        return True
     last = loop.node.body.body[-1] if isinstance(loop.node, (cst.For, cst.While)) and loop.node.body.body else None
     if not isinstance(last, cst.If) or not any(isinstance(part, cst.Break) for part in subtree(last)):
         return False
@@ -194,7 +203,8 @@ def _may_clear(event: Event, step: Event) -> bool:
 def _speaks_of_clearing(event: Event) -> bool:
     """Whether a call that was not followed any further is of a function that clears, by its name or what it calls."""
     callee = event.node.func if isinstance(event.node, cst.Call) else None
-    if callee is None or last_word(callee) in _CLEARING:
+    word = None if callee is None else last_word(callee) or ""
+    if callee is None or word is None or word in _CLEARING or _SAYS_CLEARING.search(word):
         return callee is not None
     pending = [event.frame.value(callee)]
     seen: list[FunctionInfo] = []
