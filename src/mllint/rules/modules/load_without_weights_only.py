@@ -30,8 +30,8 @@ state = torch.load("model.pt", map_location="cpu", weights_only=True)
 
 Projects whose lowest PyTorch is 2.6 or newer, or below 1.13, or not known. `weights_only=False`, which somebody has
 decided. `pickle_module=...`, beside which `weights_only=True` raises. Calls whose result is used as a whole module,
-or has to be an object of a class of the project, which cannot be read this way. A second try where a load with
-`weights_only` has failed.
+or read for an attribute that no plain value has, or has to be an object of a class of the project: these cannot be read
+this way. A second try where a load with `weights_only` has failed.
 
 The lowest version is that of the `target-version` setting, or else of the project's requirements.
 
@@ -46,6 +46,7 @@ numbers of NumPy.
 - [Serialization semantics](https://docs.pytorch.org/docs/stable/notes/serialization.html#weights-only)
 """
 
+from collections import OrderedDict
 from collections.abc import Iterator
 
 import libcst as cst
@@ -53,6 +54,7 @@ import libcst as cst
 from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, insert_after, replace
+from mllint.knowledge import lookup
 from mllint.rule import Finding, Rule
 from mllint.semantic.names.narrowing import narrowing
 from mllint.semantic.names.uses import bound_by, uses
@@ -75,6 +77,7 @@ _OF_MODULES = frozenset({
     "eval", "train", "parameters", "named_parameters", "modules", "children", "module", "forward", "cuda", "half",
     "float", "to", "state_dict", "requires_grad_", "generate",
 })  # fmt: skip
+_OF_VALUES = frozenset({name for kind in (OrderedDict, list, str, float) for name in dir(kind)})
 
 
 @rule.on_call("torch.load")
@@ -119,7 +122,7 @@ def _is_object(call: cst.Call, context: Context) -> bool:
 
 
 def _is_module(call: cst.Call, context: Context) -> bool:
-    """Whether what was loaded, or an entry of it, is used as a module: at once, or under the name it is given."""
+    """Whether what was loaded, or an entry of it, is used as a module, or as no plain value: at once, or by name."""
     if _is_used_as_module(call, context):
         return True
     statement = context.parent(call)
@@ -134,5 +137,12 @@ def _is_used_as_module(node: cst.BaseExpression, context: Context) -> bool:
     while isinstance(parent, cst.Subscript) and parent.value is node:
         node, parent = parent, context.parent(parent)
     if isinstance(parent, cst.Attribute) and parent.value is node:
-        return parent.attr.value in _OF_MODULES
+        return parent.attr.value in _OF_MODULES or not _is_of_plain_value(parent.attr.value)
     return isinstance(parent, cst.Call) and parent.func is node
+
+
+def _is_of_plain_value(name: str) -> bool:
+    """Whether a tensor, a dict or list, a text or a number has an attribute or method of that name."""
+    if name in _OF_VALUES or lookup.tensor_method("torch", name) is not None:
+        return True
+    return lookup.tensor_attribute("torch", name) is not None

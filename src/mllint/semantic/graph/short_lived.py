@@ -50,7 +50,7 @@ def _clearing_tests(accumulator: "Accumulator") -> Iterator[list[cst.BaseExpress
 
 def _tests(accumulator: "Accumulator", node: cst.CSTNode) -> Iterator[cst.BaseExpression]:
     """What the ``if`` statements test between a place of the loop and the loop; nothing for a place outside."""
-    found = []
+    found: list[cst.BaseExpression] = []
     child = node
     for ancestor in accumulator.model.tree.ancestors(node):
         if ancestor is accumulator.loop:
