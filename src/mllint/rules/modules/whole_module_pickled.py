@@ -91,8 +91,7 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     inside = None if what is None or what.parameter is None else what.parameter[0].value(what.parameter[1])
     if what is None or what.saver not in _SAVERS or _goes_to_memory(call, context) or _is_pickled(inside, context):
         return  # what a function of the project pickles is judged there
-    calls = [(context.model, call), *([] if what.parameter is None else [what.parameter])]
-    is_asked = any(saving.saves_state_otherwise(model, node) for model, node in calls)
+    places = [(context.model, call), *([] if what.parameter is None else [what.parameter])]
     seen: set[int] = set()
     for part in saving.parts(context.model, what.node):
         value = context.value(part.place) or _or_loaded(part.place, context)
@@ -101,7 +100,10 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
         seen.add(id(part.place))
         assert isinstance(value, (Module, Object))
         is_copy = bool(part.keys) and _is_copied(part.place, context)
-        is_choice = value.framework != "paddle" and (is_asked or saving.saves_state_beside(context.model, part.place))
+        is_choice = value.framework != "paddle" and (
+            any(saving.saves_state_otherwise(model, node) for model, node in places)
+            or saving.saves_state_beside(context.model, part.place)
+        )
         if not (_is_deliberate(context) or is_copy or is_choice or _is_rebuilt(call, context)):
             is_mendable = saving.saves_one(context.model, call) and not is_read_back(context.model, part.place)
             yield _finding(part.place, value, is_mendable=is_mendable)

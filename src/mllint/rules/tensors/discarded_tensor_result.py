@@ -129,13 +129,11 @@ def _method(call: cst.Call, context: Context) -> _Lost | None:
     root = context.root_of_chain(receiver)
     if root is None and isinstance(receiver, cst.Call) and isinstance(context.value(receiver), Module):
         return _function(receiver, context)  # nn.DataParallel(model).cuda()
-    if root is None:
+    if root is None or new_results.is_other_object(context.model, receiver):
         return None
     if context.is_made_there(call) or context.is_computed_again(call):
         return None
     value = context.value(receiver)
-    if new_results.is_other_object(context.model, receiver):
-        return None
     is_sure = new_results.gives_new(context.model, value, name, context.paddle_version)
     if not (
         is_sure

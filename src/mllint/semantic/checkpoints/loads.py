@@ -148,6 +148,8 @@ def is_read_back(model: "Model", node: cst.BaseExpression) -> bool:
         ):
             continue
         assigned = next((item for item in model.tree.ancestors(call) if isinstance(item, cst.Assign)), None)
-        if assigned is not None and any(last_word(target.target) == name for target in assigned.targets):
+        targets = [target.target for target in assigned.targets] if assigned is not None else []
+        several = [item.value for target in targets if isinstance(target, cst.Tuple) for item in target.elements]
+        if any(last_word(target) == name for target in (*targets, *several)):
             return True
     return False

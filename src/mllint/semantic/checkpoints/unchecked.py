@@ -22,7 +22,7 @@ from mllint.semantic.checkpoints.deliberate import (
 from mllint.semantic.checkpoints.handling import MAX_NAMES, uses
 from mllint.semantic.checkpoints.loads import Load
 from mllint.semantic.checkpoints.problems import problem_of
-from mllint.semantic.checkpoints.saves import SAVES
+from mllint.semantic.checkpoints.saves import SAVES, calls_of_function
 from mllint.semantic.checkpoints.starts import is_put_below, is_start
 from mllint.semantic.checkpoints.tracing import Tracer
 from mllint.semantic.names.scopes import BindingKind
@@ -79,7 +79,7 @@ def _is_saved_in_part(load: Load) -> bool:
     model = load.model
     return any(
         _is_beside(call, load.call, model) and any(_selects_entries(part, model) for part in _parts_of_saved(call))
-        for call in model.calls_by_word.get("save", ())
+        for call in calls_of_function(model, "save")
         if model.qualified_name(call.func) in SAVES
     )
 

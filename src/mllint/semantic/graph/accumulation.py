@@ -416,7 +416,7 @@ class Accumulator:
         is_text = isinstance(self.model.value(call.func.value), Text)
         return is_text or isinstance(self.model.tree.parent(call), cst.Expr)
 
-    @property
+    @cached_property
     def beginnings(self) -> tuple[Binding, ...]:
         bindings = self.model.scope_of(self.node).bindings.get(self.key, [])
         receiver, _, attribute = self.key.partition(".")

@@ -23,7 +23,7 @@ from mllint.semantic.values import (
     Tensor,
     Text,
 )
-from mllint.syntax.shape import dotted_path, fingerprint, last_word
+from mllint.syntax.shape import dotted_path, fingerprint, last_word, string_literal
 from mllint.syntax.walk import children, subtree
 
 if TYPE_CHECKING:
@@ -319,9 +319,11 @@ def is_made_there(model: "Model", call: cst.Call) -> bool:
 
 
 def _is_computed_there(model: "Model", value: cst.BaseExpression, move: cst.Call) -> bool:
-    device = dotted_path(move.args[0].value) if move.args else None
+    device = _device(move.args[0].value) if move.args else "'cuda'"
     if device is not None and any(_is_given_device(part, device) for part in subtree(value)):
         return True
+    if isinstance(value, cst.Call) and value.args and last_word(value.func) == "Parameter":
+        return _is_computed_there(model, value.args[0].value, move)
     if isinstance(value, cst.Call) and isinstance(value.func, cst.Attribute) and _names_same_place(value, move):
         return True
     path = dotted_path(value.func) if isinstance(value, cst.Call) else None
@@ -343,7 +345,13 @@ def _names_same_place(one: cst.Call, other: cst.Call) -> bool:
 
 def _is_given_device(node: cst.CSTNode, device: str) -> bool:
     is_device = isinstance(node, cst.Arg) and node.keyword is not None and node.keyword.value == "device"
-    return is_device and dotted_path(node.value) == device  # type: ignore[attr-defined]
+    return is_device and _device(node.value) == device  # type: ignore[attr-defined]
+
+
+def _device(node: cst.BaseExpression) -> str | None:
+    """How a device is written: the name that holds it, or its text."""
+    text = string_literal(node)
+    return dotted_path(node) if text is None else repr(text)
 
 
 def loses_gradient(model: "Model", target: cst.BaseExpression, statement: cst.CSTNode) -> bool:
