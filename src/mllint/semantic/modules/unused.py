@@ -12,7 +12,8 @@ from mllint.semantic.modules.weights import has_weights
 from mllint.semantic.names.classes import Assignment, Role
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.values import Module, Output, Tensor
-from mllint.syntax.shape import argument, constant, dotted_path
+from mllint.syntax.shape import argument, constant, dotted_path, last_word
+from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -29,6 +30,9 @@ _WEIGHTS = frozenset({"weight", "bias", "data"})
 MIN_VARIANT = 3
 """A class that leaves so many submodules unused, and all of another class, is a variant: it keeps them on purpose."""
 
+MAX_LOADERS = 8
+"""How many files that import a class are read for what they load into it."""
+
 
 def unused_submodules(definition: "ClassInfo") -> tuple[tuple[str, Assignment], ...]:
     """The new submodules with weights that nothing in the project reads: their names, and where they are assigned.
@@ -38,7 +42,9 @@ def unused_submodules(definition: "ClassInfo") -> tuple[tuple[str, Assignment], 
     found = tuple(_unused(definition))
     names = frozenset(name for name, _ in found)
     is_variant = len(found) >= MIN_VARIANT and definition.members.are_used_by_a_variant(names)
-    return () if is_variant or (found and _is_all_it_has(definition, names)) else found
+    if is_variant or (found and (_is_all_it_has(definition, names) or _is_downloaded(definition))):
+        return ()
+    return found
 
 
 def _unused(definition: "ClassInfo") -> Iterator[tuple[str, Assignment]]:
@@ -83,13 +89,25 @@ def _is_on_demand(place: Assignment) -> bool:
     for ancestor in place.model.tree.ancestors(place.node):
         if isinstance(ancestor, cst.FunctionDef):
             break
-        if isinstance(ancestor, cst.If) and child is ancestor.body and isinstance(ancestor.test, cst.Name):
-            bindings = place.model.reaching(ancestor.test)
-            defaults = [item.node.default for item in bindings if isinstance(item.node, cst.Param)]
-            if defaults and all(item is not None and constant(item) is False for item in defaults):
-                return True
+        demanded = _demanded(ancestor.test) if isinstance(ancestor, cst.If) and child is ancestor.body else ()
+        if any(_is_off_by_default(place.model, item) for item in demanded):
+            return True
         child = ancestor
     return False
+
+
+def _demanded(test: cst.BaseExpression) -> Iterator[cst.Name]:
+    """The names that all have to be true: ``size`` and ``heads`` of ``if size and heads``."""
+    if isinstance(test, cst.BooleanOperation) and isinstance(test.operator, cst.And):
+        yield from _demanded(test.left)
+        yield from _demanded(test.right)
+    elif isinstance(test, cst.Name):
+        yield test
+
+
+def _is_off_by_default(model: "Model", name: cst.Name) -> bool:
+    defaults = [item.node.default for item in model.reaching(name) if isinstance(item.node, cst.Param)]
+    return bool(defaults) and all(item is not None and constant(item) in (False, None) for item in defaults)
 
 
 def _is_dead(place: Assignment) -> bool:
@@ -152,6 +170,43 @@ def _loads_itself(definition: "ClassInfo") -> bool:
             strict = argument(call, 1, "strict")
             is_partial = strict is not None and constant(strict.value) is False
             if dotted_path(call.func.value) == method.self_name and not is_partial:
+                return True
+    return False
+
+
+def _is_downloaded(definition: "ClassInfo") -> bool:
+    """Whether a function of the project loads into an instance what it downloads, all keys of which have to fit."""
+    for model in (*definition.members.models, *_loaders(definition.model)):
+        for call in (call for word in _LOADING for call in model.calls_by_word.get(word, ())):
+            strict, given = argument(call, 1, "strict"), argument(call, 0, "state_dict")
+            is_partial = strict is not None and constant(strict.value) is False
+            if given is None or is_partial or not isinstance(call.func, cst.Attribute):
+                continue
+            value = model.value(call.func.value)
+            made = value.definition if isinstance(value, Module) else None
+            # Two readings of one file have definitions of their own.
+            lineage = () if made is None else [(info.name, info.model.path) for info in made.lineage]
+            if (definition.name, definition.model.path) in lineage and _downloads(model, given.value):
+                return True
+    return False
+
+
+def _loaders(model: "Model") -> Iterator["Model"]:
+    """The files of the project that import a file and load state dicts."""
+    project = model.project
+    paths = {path for word in _LOADING for path in project.importers(model.path, word)} if project is not None else ()
+    found = (model.neighbour(path) for path in sorted(paths)[:MAX_LOADERS])
+    return (item for item in found if item is not None)
+
+
+def _downloads(model: "Model", node: cst.BaseExpression, steps: int = 2) -> bool:
+    """Whether a function of an expression speaks of a URL, or one behind the names in it."""
+    for part in subtree(node):
+        if isinstance(part, cst.Call) and "url" in (last_word(part.func) or "").lower():
+            return True
+        if isinstance(part, cst.Name) and steps:
+            bound = (item.value for item in model.reaching(part) if item.value is not None)
+            if any(_downloads(model, value, steps - 1) for value in bound):
                 return True
     return False
 
