@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 import msgspec
 
+from mllint.semantic.checkpoints.saves import calls_of_function
 from mllint.semantic.names.conditions import is_in_another_branch
 from mllint.semantic.names.definitions import FunctionInfo
 from mllint.semantic.names.scopes import Binding, BindingKind
@@ -205,7 +206,7 @@ def is_saved_below(model: "Model", statement: cst.CSTNode, path: str) -> bool:
     scope = model.scope_of(statement)
     begin = scope.place_of(statement)
     for word in ("save", "dump"):
-        for call in model.calls_by_word.get(word, ()):
+        for call in calls_of_function(model, word):
             place = scope.place_of(call) if model.scope_of(call) is scope else None
             what = saved(model, call) if begin is not None and place is not None and begin[1] < place[1] else None
             if what is not None and dotted_path(what.node) == path:
