@@ -80,7 +80,8 @@ are made of one that is in evaluation mode.
 
 ## Fix safety
 
-Unsafe: `eval()` is called before the loop and `train()` after it, and the numbers are others from then on.
+Unsafe: `eval()` is called before the loop, and `train()` after it unless a script trains nothing, and the numbers are
+others from then on.
 
 ## References
 
@@ -99,7 +100,7 @@ from mllint.edits import NodeFix, insert_after, insert_before
 from mllint.rule import Finding, Rule
 from mllint.semantic.training.data_loops import may_evaluate
 from mllint.semantic.training.evaluation import evaluated_module, evaluates_in_training_mode, trains_too
-from mllint.semantic.training.inferences import LOADS, inferences, inferences_elsewhere_loaded
+from mllint.semantic.training.inferences import LOADS, inferences, inferences_elsewhere_loaded, may_train
 from mllint.semantic.training.ready_made import PRETRAINED, inferences_ready_made
 from mllint.semantic.training.single_evaluations import (
     OFF,
@@ -167,5 +168,8 @@ def _fix(loop: cst.For, context: Context) -> NodeFix | None:
     if module is None:
         return None
     line_break, end = context.line_break(loop), context.line_end(loop)
-    edits = (insert_before(loop, f"{module}.eval()" + line_break), insert_after(end, f"{line_break}{module}.train()"))
+    switch = insert_before(loop, f"{module}.eval()" + line_break)
+    if not any(may_train(found.run) for found in context.model.runs.loops_at(loop)):
+        return NodeFix("switch to evaluation mode before this loop", (switch,), Applicability.UNSAFE)
+    edits = (switch, insert_after(end, f"{line_break}{module}.train()"))
     return NodeFix("switch to evaluation mode for this loop", edits, Applicability.UNSAFE)

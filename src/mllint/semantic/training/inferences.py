@@ -219,6 +219,14 @@ def _is_only_used(run: Run, forward: Event) -> bool:
     return not evaluates_in_training_mode(loop.frame.model, loop.node)  # the loop is what is reported
 
 
+def may_train(run: Run) -> bool:
+    """Whether a module that is called in a run may be trained in it, too: a script alone shows that none is."""
+    if run.frame.function is not None or run.is_cut or any(event.kind in _TRAINING for event in run.events):
+        return True
+    called = [event.thing for event in run.events if event.kind is Kind.FORWARD]
+    return any(event.kind is Kind.UNKNOWN and any(map(event.concerns, called)) for event in run.events)
+
+
 def _load_before(run: Run, forward: Event) -> Event | None:
     """The first event before a forward pass that loads weights from a file into its module."""
     earlier = run.events[: run.events.index(forward)]
