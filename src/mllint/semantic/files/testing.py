@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 _MODULES = frozenset({"pytest", "unittest", "testing", "nose", "nose2"})
 # What projects hand on to their tests under their own modules' names.
 _NAMES = frozenset({"TestCase", "run_tests"})
+_FOLDERS = frozenset({"test", "tests"})
 
 
 def is_test_code(model: "Model") -> bool:
@@ -26,8 +27,17 @@ def is_test_code(model: "Model") -> bool:
 
 
 def _is_named_as_a_test(model: "Model") -> bool:
+    # `test_model.py` of a research project runs the model on the test data: the name alone does not tell.
     path = PurePath(model.source.path)
-    return path.name.startswith("test_") and path.parent.name in ("test", "tests")
+    return path.name.startswith("test_") and path.parent.name in _FOLDERS
+
+
+def may_be_of_tests(path: PurePath, root: PurePath) -> bool:
+    """Whether a file of a project may be one of tests, by its name or that of a folder: then it says nothing of how
+    the project is used.
+    """
+    folders = path.relative_to(root).parts[:-1] if path.is_relative_to(root) else ()
+    return path.stem.startswith("test_") or path.stem.endswith("_test") or not _FOLDERS.isdisjoint(folders)
 
 
 def _imports_tools_for_tests(model: "Model") -> bool:

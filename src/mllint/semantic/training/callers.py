@@ -1,12 +1,12 @@
 """The bodies from which a function is reached: where the ways of a training begin."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import libcst as cst
 import msgspec
 
+from mllint.semantic.files.testing import may_be_of_tests
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.values import Function
 
@@ -155,7 +155,7 @@ def _calls_elsewhere(function: FunctionInfo, instance_of: ClassInfo | None) -> l
     word = function.name if owner is None else owner.name
     for path in model.project.importers(model.path, word)[:_MAX_FILES]:
         # How a test uses it says nothing of how it is meant.
-        other = None if _is_of_tests(path, model.project.root) else model.neighbour(path)
+        other = None if may_be_of_tests(path, model.project.root) else model.neighbour(path)
         if other is None:
             continue
         for call in other.calls_by_word.get(function.name, ()):
@@ -163,12 +163,6 @@ def _calls_elsewhere(function: FunctionInfo, instance_of: ClassInfo | None) -> l
             if isinstance(value, Function) and is_same(value.definition, function):
                 found.append(_Call(other, call))
     return found if len(found) <= _MAX_ROOTS else []
-
-
-def _is_of_tests(path: Path, root: Path) -> bool:
-    """Whether a file of a project is one of tests, by its name or its folder's."""
-    folders = path.relative_to(root).parts[:-1] if path.is_relative_to(root) else ()
-    return path.stem.startswith("test_") or path.stem.endswith("_test") or not {"test", "tests"}.isdisjoint(folders)
 
 
 def is_same(one: FunctionInfo, other: FunctionInfo) -> bool:
