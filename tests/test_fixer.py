@@ -119,6 +119,27 @@ def test_nested_fixes_that_do_not_touch_need_one_round() -> None:
     assert result.rounds == (3,)
 
 
+def test_the_whole_is_mended_before_what_another_rule_says_of_a_part() -> None:
+    settled = rule_for("ML102", "part", rename_to("whole"))
+    settled.subscriptions.clear()
+
+    @settled.on(cst.Call)
+    def check(call: cst.Call, context: Any) -> Iterator[Finding]:
+        """Find `part()` where it does not stand in `new()`."""
+        around = [node for node in context.model.tree.ancestors(call) if isinstance(node, cst.Call)]
+        names = [getattr(node.func, "value", None) for node in (call, *around)]
+        if names[0] == "part" and "new" not in names:
+            yield Finding(call, fix=lambda: fix_of(edits.replace(call.func, "other")))
+
+    result = fix("import torch\nold(part(1))\nlate(part(2))\n", RENAME, settled)
+    assert result.data == b"import torch\nnew(part(1))\nlate(other(2))\n"
+    assert [(item.code, item.location.row) for item in result.applied] == [("ML101", 2), ("ML102", 3)]
+    part = rule_for("ML102", "part", rename_to("other"))
+    result = fix("import torch\nold(part(old(1)))\nold(2)\n", RENAME, part)
+    assert result.data == b"import torch\nnew(other(new(1)))\nnew(2)\n"
+    assert result.rounds == (3, 1)
+
+
 def test_fixes_that_overlap_need_a_round_each() -> None:
     unwrap = rule_for(
         "ML101",

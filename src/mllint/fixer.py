@@ -95,7 +95,7 @@ def _fix_in_rounds(state: _State, unsafe: bool, lint: Lint) -> FixResult:
     failed: set[Diagnostic] = set()
     refused: str | None = None
     while len(rounds) < MAX_ROUNDS:
-        chosen = _without_overlaps(item for item in _wanted(state.result, unsafe) if item not in failed)
+        chosen = _without_overlaps(state, [item for item in _wanted(state.result, unsafe) if item not in failed])
         if not chosen:
             break
         trial = _Trial(state, lint)
@@ -128,19 +128,26 @@ def _wanted(result: Result, unsafe: bool) -> list[Diagnostic]:
     ]
 
 
-def _without_overlaps(findings: Iterable[Diagnostic]) -> list[Diagnostic]:
-    """Findings, first come first served, whose fixes do not touch each other.
+def _without_overlaps(state: _State, findings: Iterable[Diagnostic]) -> list[Diagnostic]:
+    """Findings, first come first served, whose fixes do not touch each other, none inside one of another rule.
 
-    The same import may be wanted by several: it is one edit.
+    What a rule says of a part may be settled when the whole is mended: a loop under `no_grad()` holds no graphs. The
+    whole comes first, then, and what is left of the part is for the next round. The same import may be wanted by
+    several: it is one edit.
     """
     chosen: list[Diagnostic] = []
     taken: list[tuple[int, int]] = []  # sorted and apart from each other
     imports: set[Edit] = set()
+    wholes: list[tuple[int, str]] = []
     for finding in findings:
+        start, end = (_offset(state.source, place) for place in (finding.location, finding.end_location))
+        wholes = [(last, code) for last, code in wholes if last > start]
         edits = [edit for edit in _edits(finding) if edit not in imports]
-        if any(_touches(taken, edit) for edit in edits):
+        is_part = any(end <= last and code != finding.code for last, code in wholes)
+        if is_part or any(_touches(taken, edit) for edit in edits):
             continue
         chosen.append(finding)
+        wholes.append((end, finding.code))
         for edit in edits:
             insort(taken, (edit.start, edit.end))
         imports.update(edit for edit in edits if _is_import(edit))
