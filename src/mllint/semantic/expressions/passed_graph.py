@@ -31,7 +31,7 @@ def with_graph_of_arguments(
         return value
     if not any(_is_attached(model.value(arg.value)) for arg in call.args) or model.gradients.off(call) is not False:
         return value
-    return value if _may_cut(function, MAX_CALLS) else replace(value, attached=True)
+    return value if may_cut(function) else replace(value, attached=True)
 
 
 def _is_attached(value: Value | None) -> bool:
@@ -43,7 +43,7 @@ def _is_attached(value: Value | None) -> bool:
     return False
 
 
-def _may_cut(function: "FunctionInfo", calls: int) -> bool:
+def may_cut(function: "FunctionInfo", calls: int = MAX_CALLS) -> bool:
     """Whether a function, or one of the project that it calls, may take something off the graph."""
     model = function.model
     if calls == 0 or any(model.names_within(word, function.scope) for word in _CUTTING):
@@ -71,10 +71,10 @@ def _is_cut_by(model: "Model", call: cst.Call, calls: int) -> bool:
     callee = model.value(call.func)
     match callee:
         case Function():
-            return _may_cut(callee.definition, calls)
+            return may_cut(callee.definition, calls)
         case Module():
             forward = None if callee.definition is None else callee.definition.called
-            return forward is not None and _may_cut(forward, calls)
+            return forward is not None and may_cut(forward, calls)
         case None:
             return not isinstance(call.func, cst.Attribute)
     return False

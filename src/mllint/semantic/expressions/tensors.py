@@ -40,7 +40,8 @@ _DETACHING = frozenset({
     "detach", "detach_", "argmax", "argmin", "argsort", "eq", "ne", "gt", "lt", "ge", "le", "equal", "isnan", "isinf",
     "isfinite", "long", "int", "bool", "byte", "short", "sign", "nonzero", "new_zeros", "new_ones", "new_full",
     "new_empty", "new_tensor", "logical_not", "logical_and", "logical_or", "bincount", "histc", "clip_grad_norm_",
-    "clip_grad_norm", "get_total_norm", "accuracy", "numel",
+    "clip_grad_norm", "get_total_norm", "accuracy", "numel", "zeros_like", "ones_like", "full_like", "empty_like",
+    "rand_like", "randn_like", "randint_like",
 })  # fmt: skip
 # Functions that give values with their indices once they are told the dimension (torch; paddle gives values alone).
 _PAIRS = frozenset({"max", "min", "median", "nanmedian", "mode", "sort", "topk", "kthvalue", "cummax", "cummin"})

@@ -1,0 +1,265 @@
+"""Backward passes through a graph that an earlier one has freed."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import libcst as cst
+import msgspec
+
+from mllint.semantic.expressions.passed_graph import may_cut
+from mllint.semantic.graph.dependence import Dependence, hands_on
+from mllint.semantic.graph.losses import loss_of
+from mllint.semantic.modules.weights import has_weights
+from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.values import Function, Module, Output, Symbol, Tensor
+from mllint.syntax.shape import argument, constant, dotted_path, has_star_arguments, leaves_loop
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+    from mllint.semantic.names.definitions import FunctionInfo
+
+MAX_SOURCES = 40
+"""How many assignments above a backward pass are looked at."""
+_Loop = cst.For | cst.While
+# What may take the graph away from a name that was bound before, or freeze what has made it.
+_CHANGING = (
+    "detach_", "requires_grad", "requires_grad_", "set_requires_grad", "stop_gradient", "trainable", "toggle_grad",
+    "freeze", "unfreeze", "checkpoint", "no_sync", "Function", "PyLayer", "retain_grad",
+)  # fmt: skip
+_WALKING = frozenset({"grad", "vjp", "jvp", "jacobian", "hessian", "functional_call", "checkpoint", "vmap"})
+
+
+class SecondPass(msgspec.Struct, frozen=True):
+    """A part of a graph through which a backward pass goes once more: what holds it, and the pass that has freed it.
+
+    ``first`` is ``None`` where it is the same call, in the round of the loop before.
+    """
+
+    name: str
+    first: cst.Call | None
+
+
+def second_pass(model: "Model", backward: cst.Call) -> SecondPass | None:
+    """The part of its graph that is surely freed when a ``backward()`` call gets there."""
+    loss = plain_loss(model, backward)
+    if loss is None:
+        return None
+    loop = _loop_of_every_round(model, backward)
+    firsts = [
+        call
+        for call in model.backward.calls
+        if call is not backward and _is_plain(call, freeing=True) and runs_before(model, call, backward)
+    ]
+    if not firsts and (loop is None or not _is_plain(backward, freeing=True)):
+        return None
+    for statement in reversed(made_above(model, backward)):
+        name = dotted_path(statement.targets[0].target) or ""
+        if not _carries(model, loss, statement):
+            continue
+        for first in firsts:
+            spent = loss_of(first)
+            if runs_before(model, statement, first) and spent is not None and _carries(model, spent, statement):
+                return SecondPass(name, first)
+        if loop is not None and _is_plain(backward, freeing=True) and not model.tree.is_inside(statement, loop):
+            return SecondPass(name, None)
+    if loop is None or not _is_plain(backward, freeing=True):
+        return None
+    carried = _total(model, loss, loop)
+    return None if carried is None else SecondPass(carried, None)
+
+
+def plain_loss(model: "Model", backward: cst.Call) -> cst.BaseExpression | None:
+    """What a backward pass begins with, in a function that neither changes flags nor takes graphs off by a statement.
+
+    ``None`` where it is not known which tensors the pass reaches.
+    """
+    loss = loss_of(backward)
+    if loss is None or not _is_plain(backward, freeing=False) or model.gradients.off(backward) is not False:
+        return None
+    scope = model.scope_of(backward)
+    return None if any(True for word in _CHANGING for _ in model.names_within(word, scope)) else loss
+
+
+def made_above(model: "Model", node: cst.CSTNode) -> list[cst.Assign]:
+    """The statements that surely run before a node and bind one name to what a module with weights computes."""
+    found = []
+    for statement in model.assignments_by_scope.get(id(model.scope_of(node)), ()):
+        if len(statement.targets) != 1 or dotted_path(statement.targets[0].target) is None:
+            continue
+        if isinstance(statement.value, cst.Call) and runs_before(model, statement, node):
+            if keeps_for_backward(model, statement.value):
+                found.append(statement)
+            if len(found) > MAX_SOURCES:
+                return []
+    return found
+
+
+def keeps_for_backward(model: "Model", call: cst.Call) -> bool:
+    """Whether a call is the pass of a module with weights that keeps, for its gradients, what it has computed."""
+    module, value = model.value(call.func), model.value(call)
+    if not isinstance(module, Module) or not isinstance(value, (Tensor, Output)) or value.attached is not True:
+        return False
+    if model.gradients.off(call) is not False or "?" in module.wrappers:
+        return False
+    return (module.definition is not None or module.call is not None) and has_weights(model, call.func) is True
+
+
+def runs_before(model: "Model", earlier: cst.CSTNode, later: cst.CSTNode) -> bool:
+    """Whether a node has surely run whenever another one of the same scope is come to, in the same round of a loop."""
+    scope = model.scope_of(later)
+    if model.scope_of(earlier) is not scope:
+        return False
+    here, there = scope.place_of(earlier), scope.place_of(later)
+    if here is None or there is None or here[1] >= there[1]:
+        return False
+    for ancestor in model.tree.ancestors(earlier):
+        if isinstance(ancestor, (cst.If, cst.For, cst.While, cst.Try, cst.Match, cst.ExceptHandler, cst.Else)):
+            return _are_in_one_suite(model, earlier, later, ancestor)
+        if isinstance(ancestor, (cst.IfExp, cst.BooleanOperation, cst.Lambda, cst.BaseComp)):
+            return False
+        if isinstance(ancestor, (cst.FunctionDef, cst.ClassDef, cst.Module)):
+            break
+    return True
+
+
+def _are_in_one_suite(model: "Model", earlier: cst.CSTNode, later: cst.CSTNode, holder: cst.CSTNode) -> bool:
+    """Whether both stand in the body of the same compound statement, and not in its other branches."""
+    body = getattr(holder, "body", None)
+    if isinstance(holder, (cst.Try, cst.Match)) or body is None:
+        return False
+    return model.tree.is_inside(earlier, body) and model.tree.is_inside(later, body)
+
+
+def _is_plain(call: cst.Call, *, freeing: bool) -> bool:
+    """Whether a backward pass is of a kind that is known; ``freeing``: that keeps nothing for another one."""
+    if has_star_arguments(call) or argument(call, None, "inputs") is not None:
+        return False
+    for name in ("retain_graph", "create_graph") if freeing else ():
+        given = argument(call, None, name)
+        if given is not None and constant(given.value) is not False:
+            return False
+    positional = [arg for arg in call.args if arg.keyword is None]
+    return not freeing or len(positional) < 2
+
+
+def _loop_of_every_round(model: "Model", node: cst.CSTNode) -> _Loop | None:
+    """The loop of which every round runs a node, and that may go on behind it."""
+    for ancestor in model.tree.ancestors(node):
+        if isinstance(ancestor, (cst.For, cst.While)):
+            return None if leaves_loop(ancestor.body) or _runs_once(ancestor) else ancestor
+        if isinstance(ancestor, cst.BaseCompoundStatement) and not isinstance(ancestor, cst.With):
+            return None
+    return None
+
+
+def _runs_once(loop: _Loop) -> bool:
+    """Whether a loop has but one round: ``for _ in range(1)``, ``for x in [data]``."""
+    if not isinstance(loop, cst.For):
+        return False
+    if isinstance(loop.iter, (cst.List, cst.Tuple)):
+        return len(loop.iter.elements) < 2
+    return isinstance(loop.iter, cst.Call) and len(loop.iter.args) == 1 and constant(loop.iter.args[0].value) == 1
+
+
+def _carries(model: "Model", loss: cst.BaseExpression, statement: cst.Assign) -> bool:
+    """Whether a loss surely hangs on what a statement has made."""
+    return Uncut(model, lambda binding: binding.node is statement).of(loss)
+
+
+class Uncut(Dependence):
+    """Walks back as ``Dependence`` does, through nothing of which it is not known that the gradients come through.
+
+    ``is_pass`` says of which calls of modules the result is a goal, too.
+    """
+
+    def __init__(
+        self,
+        model: "Model",
+        is_goal: Callable[[Binding], bool],
+        is_pass: Callable[[cst.Call], bool] = lambda _: False,
+    ) -> None:
+        super().__init__(model, is_goal)
+        self.is_pass = is_pass
+
+    def of(self, node: cst.CSTNode) -> bool:
+        """Whether an expression surely carries the graph of the goal, whichever way it is computed."""
+        if isinstance(node, cst.IfExp):
+            return super().of(node.body) and super().of(node.orelse)
+        if isinstance(node, cst.BooleanOperation):
+            return False
+        if isinstance(node, cst.Subscript):
+            return super().of(node.value)
+        return super().of(node)
+
+    def _of_call(self, call: cst.Call) -> bool:
+        if self.is_pass(call):
+            return True
+        callee = self.model.value(call.func)
+        if self._ends(self.model.value(call)) or has_star_arguments(call):
+            return False
+        if isinstance(callee, Function):
+            return self._through(callee.definition, call)
+        if isinstance(callee, Module):
+            if callee.definition is None:
+                is_layer = callee.call is not None and callee.name is not None
+                return is_layer and "?" not in callee.wrappers and any(self.of(arg.value) for arg in call.args)
+            forward = callee.definition.called
+            return forward is not None and self._through(forward, call)
+        if isinstance(callee, Symbol):
+            value = self.model.value(call)
+            is_attached = isinstance(value, (Tensor, Output)) and value.attached is True
+            return is_attached and callee.name.rpartition(".")[2] not in _WALKING and super()._of_call(call)
+        if callee is None and not isinstance(call.func, cst.Attribute):
+            return False
+        if callee is None and isinstance(call.func, cst.Attribute):
+            receiver = self.model.value(call.func.value)
+            if not isinstance(receiver, (Tensor, Output)):
+                return False
+        return super()._of_call(call)
+
+    def _through(self, info: "FunctionInfo", call: cst.Call) -> bool:
+        """Whether what the project's own function computes of what it is given carries the graph of the goal."""
+        positions = [item for item in info.parameters if item.name.value != info.self_name]
+        for position, arg in enumerate(call.args):
+            if arg.keyword is not None:
+                given = [item for item in positions if item.name.value == arg.keyword.value]
+            else:
+                given = positions[position : position + 1]
+            if given and self.of(arg.value):
+                return hands_on(info, given[0], ()) and not may_cut(info)
+        return False
+
+
+def _total(model: "Model", loss: cst.BaseExpression, loop: _Loop) -> str | None:
+    """The total to which every round of a loop adds a loss, and of which it runs the backward pass."""
+    if not isinstance(loss, cst.Name):
+        return None
+    bindings = model.reaching(loss)
+    if len(bindings) != 1 or not model.tree.is_inside(bindings[0].node, loop):
+        return None
+    binding = bindings[0]
+    inside = [
+        item
+        for item in binding.scope.bindings.get(binding.key, ())
+        if model.tree.is_inside(item.node, loop) and item.kind is not BindingKind.NARROWED
+    ]
+    if inside != [binding] or _loop_of_every_round(model, binding.node) is not loop:
+        return None
+    before, added = _summands(binding)
+    if before is None or added is None or binding not in model.reaching(before):
+        return None
+    walk = Uncut(model, lambda _: False, lambda call: keeps_for_backward(model, call))
+    return binding.key if walk.of(added) else None
+
+
+def _summands(binding: Binding) -> tuple[cst.BaseExpression | None, cst.BaseExpression | None]:
+    """What was there before, and what is added to it: of ``total += loss``, ``total = total + loss``."""
+    node = binding.node
+    if isinstance(node, cst.AugAssign) and isinstance(node.operator, cst.AddAssign):
+        return node.target, node.value
+    value = binding.value
+    if isinstance(value, cst.BinaryOperation) and isinstance(value.operator, cst.Add):
+        for before, added in ((value.left, value.right), (value.right, value.left)):
+            if dotted_path(before) == binding.key:
+                return before, added
+    return None, None

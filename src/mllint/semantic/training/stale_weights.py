@@ -1,0 +1,87 @@
+"""Losses that were computed with weights which a step has changed before their backward pass."""
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+import msgspec
+
+from mllint.semantic.events.owners import updates
+from mllint.semantic.events.steps import Kind
+from mllint.semantic.modules.module_keys import module_keys
+from mllint.semantic.modules.second_passes import Uncut, keeps_for_backward, plain_loss, runs_before
+from mllint.semantic.values import Module, Output, Tensor
+from mllint.syntax.shape import dotted_path
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+MAX_CALLS = 40
+"""How many passes above a step are looked at."""
+
+
+class Stale(msgspec.Struct, frozen=True):
+    """A module whose weights a step has changed between its forward pass and the backward pass through it."""
+
+    module: str
+    step: cst.Call
+
+
+def stale_weights(model: "Model", backward: cst.Call) -> Stale | None:
+    """The module through which a ``backward()`` call surely goes with weights that are no longer those of the pass."""
+    steps = [call for call in model.calls_by_word.get("step", ()) if runs_before(model, call, backward)]
+    loss = plain_loss(model, backward) if steps else None
+    if loss is None:
+        return None
+    for step in reversed(steps):
+        for name, calls in _passes_before(model, step).items():
+            walk = Uncut(model, lambda _: False, lambda call, calls=calls: call in calls)  # type: ignore[misc]
+            if walk.of(loss) and _changes(model, step, calls[0]) and _has_gradients(model, step, name):
+                return Stale(name, step)
+    return None
+
+
+def _passes_before(model: "Model", step: cst.Call) -> dict[str, list[cst.Call]]:
+    """The calls of modules that have surely run before a step, and that keep the module's weights, by the module."""
+    found: dict[str, list[cst.Call]] = {}
+    scope = model.scope_of(step)
+    calls = [call for call in model.tree.by_type.get(cst.Call, ()) if model.scope_of(call) is scope]
+    for call in calls:
+        name = dotted_path(call.func)
+        if name is None or not isinstance(model.value(call.func), Module) or not runs_before(model, call, step):
+            continue
+        if keeps_for_backward(model, call) and _keeps_weights(model, call):
+            found.setdefault(name, []).append(call)
+        if len(found) > MAX_CALLS:
+            return {}
+    return found
+
+
+def _keeps_weights(model: "Model", call: cst.Call) -> bool:
+    """Whether a pass keeps weights: those of a layer are kept for the gradient of its input, where that needs one."""
+    module = model.value(call.func)
+    assert isinstance(module, Module)
+    weights = [key for key in module_keys(model, call.func, module).certain if key.rpartition(".")[2] == "weight"]
+    given = model.value(call.args[0].value) if call.args else None
+    is_attached = isinstance(given, (Tensor, Output)) and given.attached is True
+    return len(weights) > (0 if is_attached else 1)
+
+
+def _changes(model: "Model", step: cst.Call, call: cst.Call) -> bool:
+    """Whether a step is surely one of an optimizer that has the parameters of the module of a pass."""
+    occurrences = model.runs.at(step)
+    return bool(occurrences) and all(
+        item.event.kind is Kind.STEP
+        and item.event.frame.model is model
+        and updates(item.event.frame, item.event.thing, item.event.frame.thing(call.func)) is True
+        for item in occurrences
+    )
+
+
+def _has_gradients(model: "Model", step: cst.Call, name: str) -> bool:
+    """Whether a backward pass through the module has surely run before the step, which does nothing without one."""
+    walk = Uncut(model, lambda _: False, lambda call: dotted_path(call.func) == name)
+    for first in model.backward.calls:
+        loss = plain_loss(model, first) if runs_before(model, first, step) else None
+        if loss is not None and walk.of(loss):
+            return True
+    return False

@@ -1,0 +1,85 @@
+"""ML216: a graph is freed as ``backward()`` walks it, and cannot be walked a second time."""
+
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.evidence
+
+
+def torch_networks(torch: Any) -> tuple[Any, Any]:
+    nn = torch.nn
+    return nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 2)), nn.Linear(2, 1)
+
+
+def paddle_networks(paddle: Any) -> tuple[Any, Any]:
+    nn = paddle.nn
+    return nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 2)), nn.Linear(2, 1)
+
+
+def test_torch_generator_in_both_losses(torch: Any) -> None:
+    generator, discriminator = torch_networks(torch)
+    fake = generator(torch.rand(4, 2))
+    discriminator(fake).mean().backward()
+    loss = -discriminator(fake).mean()
+    with pytest.raises(RuntimeError, match="backward through the graph a second time"):
+        loss.backward()
+
+
+@pytest.mark.parametrize("detach", [True, False])
+def test_torch_detached_or_kept(torch: Any, detach: bool) -> None:
+    generator, discriminator = torch_networks(torch)
+    fake = generator(torch.rand(4, 2))
+    discriminator(fake.detach() if detach else fake).mean().backward(retain_graph=not detach)
+    (-discriminator(fake).mean()).backward()
+
+
+def test_torch_total_over_rounds(torch: Any) -> None:
+    model, _ = torch_networks(torch)
+    total = model(torch.rand(4, 2)).mean()
+    total.backward()
+    total += model(torch.rand(4, 2)).mean()
+    with pytest.raises(RuntimeError, match="backward through the graph a second time"):
+        total.backward()
+
+
+def test_torch_single_layer(torch: Any) -> None:
+    """One layer is enough: it keeps its input."""
+    output = torch.nn.Linear(2, 2)(torch.rand(4, 2))
+    output.mean().backward()
+    with pytest.raises(RuntimeError, match="backward through the graph a second time"):
+        output.pow(2).mean().backward()
+
+
+def test_torch_graph_that_keeps_nothing(torch: Any) -> None:
+    """The look-alike: a sum keeps nothing, and goes a second time."""
+    weight = torch.zeros(3, requires_grad=True)
+    loss = weight.sum()
+    loss.backward()
+    loss.backward()
+    assert weight.grad.tolist() == [2, 2, 2]
+
+
+def test_paddle_layer_in_both_losses(paddle: Any) -> None:
+    generator, discriminator = paddle_networks(paddle)
+    fake = generator(paddle.rand([4, 2]))
+    discriminator(fake).mean().backward()
+    with pytest.raises(SystemError, match="backward twice for the same subgraph"):
+        (-discriminator(fake).mean()).backward()
+
+
+@pytest.mark.parametrize("detach", [True, False])
+def test_paddle_detached_or_kept(paddle: Any, detach: bool) -> None:
+    generator, discriminator = paddle_networks(paddle)
+    fake = generator(paddle.rand([4, 2]))
+    discriminator(fake.detach() if detach else fake).mean().backward(retain_graph=not detach)
+    (-discriminator(fake).mean()).backward()
+
+
+def test_paddle_total_over_rounds(paddle: Any) -> None:
+    model, _ = paddle_networks(paddle)
+    total = model(paddle.rand([4, 2])).mean()
+    total.backward()
+    total = total + model(paddle.rand([4, 2])).mean()
+    with pytest.raises(SystemError, match="backward twice for the same subgraph"):
+        total.backward()
