@@ -177,3 +177,15 @@ def test_paddle_state_dict_holds_the_parameters_themselves(paddle: Any) -> None:
     for value in layer.state_dict().values():
         value.stop_gradient = True
     assert layer.weight.stop_gradient
+
+
+def test_torch_pair_takes_no_flag(torch: Any) -> None:
+    for pair in torch.nn.Linear(2, 2).named_parameters():
+        with pytest.raises(AttributeError):
+            pair.requires_grad = False
+
+
+def test_paddle_pair_takes_no_flag(paddle: Any) -> None:
+    for pair in paddle.nn.Linear(2, 2).named_parameters():
+        with pytest.raises(AttributeError):
+            pair.stop_gradient = True

@@ -138,3 +138,17 @@ def test_paddle_typos_that_are_not_silent(paddle: Any) -> None:
         paddle.nn.Linear(2, 2).parameters().stop_gradients = True
     with pytest.raises(AttributeError):
         _ = paddle.nn.Linear(2, 2).weight.stop_gradients
+
+
+def test_torch_argument_raises(torch: Any) -> None:
+    for make in (
+        lambda: torch.zeros(2, require_grad=False),
+        lambda: torch.nn.Parameter(torch.ones(2), required_grad=True),
+    ):
+        with pytest.raises(TypeError):
+            make()
+
+
+def test_paddle_argument_raises(paddle: Any) -> None:
+    with pytest.raises(TypeError):
+        paddle.to_tensor([1.0], stop_gradients=False)

@@ -1,12 +1,14 @@
 """## What it does
 
 Finds gradient flags that are set where no parameter sees them: on a module (`model.backbone.requires_grad = False`,
-`layer.stop_gradient = True`), on `parameter.data`, on the values of `state_dict()`.
+`layer.stop_gradient = True`), on `parameter.data`, on the values of `state_dict()`, on the pairs of
+`named_parameters()`.
 
 ## Why is this bad?
 
 Only parameters have such a flag. On a module the assignment makes a new attribute that nobody reads, and `.data` and
 `state_dict()` give new tensors whose flags the parameters do not share. Everything goes on training, without an error.
+(A pair of name and parameter takes no attribute, and raises.)
 `model.requires_grad_ = False` even destroys the method of that name.
 
 In Paddle `layer.stop_gradient`, `layer.trainable` and `layer.requires_grad` do nothing in any version, and a parameter
@@ -42,7 +44,7 @@ version below 3.2.
 
 Safe: the flag is set on the parameters, by `requires_grad_` in PyTorch and by a loop in Paddle. Unsafe on `self`, where
 layers that are made further down would not be frozen, and where all parameters of what is frozen are given to somebody
-to train: PyTorch raises when none of them is left. No fix is offered for the values of `state_dict()`.
+to train: PyTorch raises when none of them is left. No fix is offered for the values of `state_dict()`, and for pairs.
 
 ## References
 
@@ -70,7 +72,13 @@ from mllint.edits import (
     wrap,
 )
 from mllint.rule import Finding, Rule
-from mllint.semantic.graph.flags import flagged_module, is_own_field, is_state_value, is_trained_whole
+from mllint.semantic.graph.flags import (
+    flagged_module,
+    is_named_parameter,
+    is_own_field,
+    is_state_value,
+    is_trained_whole,
+)
 from mllint.semantic.values import Tensor
 from mllint.syntax.shape import constant, dotted_path
 
@@ -118,6 +126,12 @@ def _check(statement: cst.Assign, target: cst.Attribute, only: bool, context: Co
     elif flag == "requires_grad" and constant(statement.value) is False and is_state_value(context.model, owner):
         message = "`state_dict()` gives new tensors: the flags of the parameters do not change"
         yield Finding(target, message, "write `for parameter in model.parameters()`")
+    elif flag in _FLAGS.get(context.model.framework or "", ()) and is_named_parameter(context.model, owner):
+        yield Finding(
+            target,
+            "`named_parameters()` gives pairs of name and parameter: setting a flag of a pair raises",
+            "write `.parameters()`, or take the pair apart",
+        )
     elif flag == "requires_grad" and _is_old_parameter(owner, context):
         yield Finding(
             target,

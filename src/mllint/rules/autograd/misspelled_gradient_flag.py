@@ -1,11 +1,13 @@
 """## What it does
 
-Finds assignments to misspelled gradient flags: `require_grad`, `requires_grads`, `stop_gradients` and the like.
+Finds assignments to misspelled gradient flags: `require_grad`, `requires_grads`, `stop_gradients` and the like, and
+arguments of that name that a function of PyTorch or Paddle is given.
 
 ## Why is this bad?
 
 Python lets you set any attribute on a parameter, a module or (Paddle 3.0 and later) a tensor. `p.require_grad = False`
-creates a new attribute that nothing reads: the parameter goes on training, and nobody is told.
+creates a new attribute that nothing reads: the parameter goes on training, and nobody is told. An argument of that
+name raises.
 
 ## Example
 
@@ -31,7 +33,7 @@ for parameter in model.parameters():
 
 An attribute that the same file also reads, or that is set on an object that is
 neither tensor nor module: it is somebody's own field then.
-Keyword arguments, which raise by themselves.
+Keyword arguments of the project's own functions.
 
 ## Fix safety
 
@@ -53,7 +55,7 @@ import libcst as cst
 
 from mllint.context import Context
 from mllint.diagnostics import Applicability
-from mllint.edits import NodeFix, call_instead_of_assigning, rename_attribute
+from mllint.edits import NodeFix, call_instead_of_assigning, rename_attribute, rename_keyword
 from mllint.rule import Finding, Rule
 from mllint.semantic.graph.flags import is_trained_whole
 from mllint.semantic.values import ClassObject, Instance, Module, Other, Output, Symbol, Tensor, Value
@@ -97,6 +99,20 @@ def check(node: cst.AssignTarget | cst.AnnAssign, context: Context) -> Iterator[
     for target in _attributes(node.target):
         if target.attr.value in _TYPOS:
             yield from _finding(target, context)
+
+
+@rule.on(cst.Arg, mentions=tuple(sorted(_TYPOS)))
+def check_keyword(arg: cst.Arg, context: Context) -> Iterator[Finding]:
+    """Report an argument with one of the known misspellings that is given to a function or class of the framework."""
+    typo = None if arg.keyword is None else arg.keyword.value
+    call = context.parent(arg)
+    if typo not in _TYPOS or not isinstance(call, cst.Call):
+        return
+    name = context.model.library_name(call.func)
+    if name is not None and name.startswith(("torch.", "paddle.")):
+        flag = _TYPOS[typo]
+        fix = NodeFix(f"rename to `{flag}`", (rename_keyword(arg, flag),))
+        yield Finding(arg, f"`{typo}` is no argument of `{name}`: this raises", f"write `{flag}`", fix=lambda: fix)
 
 
 def _attributes(target: cst.BaseExpression) -> Iterator[cst.Attribute]:

@@ -142,3 +142,17 @@ def is_state_value(model: "Model", node: cst.BaseExpression) -> bool:
             holder = call.func.value if call.func.attr.value in ("values", "items") else None
     state = None if holder is None else model.value(holder)
     return isinstance(state, StateDict) and isinstance(state.owner, Module) and state.owner.framework == "torch"
+
+
+def is_named_parameter(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether an expression is a pair that the ``named_parameters()`` of a module gives: the variable of the loop."""
+    bindings = model.reaching(node) if isinstance(node, cst.Name) else ()
+    if len(bindings) != 1 or bindings[0].kind is not BindingKind.LOOP or bindings[0].path:
+        return False
+    call = bindings[0].value
+    return (
+        isinstance(call, cst.Call)
+        and isinstance(call.func, cst.Attribute)
+        and call.func.attr.value == "named_parameters"
+        and flagged_module(model, call.func.value) is not None
+    )

@@ -199,8 +199,21 @@ class Container:
         elif isinstance(self.model.value(node), Module):
             if is_fresh(self.model, node) and _matters(self.model, node):
                 self.contents.modules.append(node)
+            elif self._is_overwritten(node):
+                self.contents.modules.append(node)
+                self.contents.is_uniform = False  # the last one is registered already
         elif constant(node) is not None:
             self.contents.is_uniform = False
+
+    def _is_overwritten(self, node: cst.BaseExpression) -> bool:
+        """Whether an attribute holds each new module of a loop in turn, so that it registers the last one alone."""
+        bindings = self.model.reaching(node) if isinstance(node, cst.Attribute) else ()
+        if len(bindings) != 1 or bindings[0].value is None or bindings[0].path:
+            return False
+        value, model = bindings[0].value, self.model
+        loops = (item for item in model.tree.ancestors(node) if isinstance(item, (cst.For, cst.While)))
+        is_in_loop = any(model.tree.is_inside(value, loop) for loop in loops)
+        return is_in_loop and is_fresh(model, value) and _matters(model, value)
 
     # -- where it goes -----------------------------------------------------------------------------------------------
 

@@ -274,8 +274,24 @@ def called_late(definition: "ClassInfo", method: "FunctionInfo", right: list[Men
             if isinstance(call, cst.Call) and id(call.func) in calls:
                 return None if needs is None else Late(call, needs)
             needs = needs or _registered_by(definition, method, part)
+        if needs is None and isinstance(line, cst.If):
+            needs = _registered_in_every_branch(definition, method, line)
         if any(line in model.tree.ancestors(mention.attribute) for mention in right):
             return None  # it stands under `if`, `with` or `try`
+    return None
+
+
+def _registered_in_every_branch(definition: "ClassInfo", method: "FunctionInfo", branch: cst.If) -> str | None:
+    """What the first branch of an ``if`` registers, where every other one surely registers something, too."""
+    found: list[str | None] = []
+    current: cst.If | cst.Else | None = branch
+    while current is not None:
+        lines = current.body.body if isinstance(current.body, cst.IndentedBlock) else ()
+        names = (_registered_by(definition, method, part) for line in lines for part in _small_statements(line))
+        found.append(next((name for name in names if name is not None), None))
+        if isinstance(current, cst.Else):
+            return found[0] if None not in found else None
+        current = current.orelse
     return None
 
 
