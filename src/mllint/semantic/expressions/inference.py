@@ -340,6 +340,8 @@ class Inference:
                 return called_method(base, "__getitem__")
             case Text():
                 return Text()
+            case Module() if base.name in attributes.MODULE_SEQUENCES and isinstance(node.slice[0].slice, cst.Slice):
+                return Module(base.framework, base.name)
             case Module() if base.name in attributes.MODULE_SEQUENCES | attributes.MODULE_DICTS:
                 return Module(base.framework)
             case Symbol():

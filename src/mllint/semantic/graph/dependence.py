@@ -62,7 +62,12 @@ class Dependence:
         return self.of_graph and hangs_on_nothing(value)
 
     def _of_name(self, node: cst.BaseExpression) -> bool:
-        bindings = [item for item in self.model.reaching(node) if not self._ends(self.model.binding_value(item))]
+        # What a loop hands to its next round leads where that leads which it began with.
+        bindings = [
+            item
+            for item in self.model.reaching(node)
+            if id(item) not in self._active and not self._ends(self.model.binding_value(item))
+        ]
         return bool(bindings) and all(self._of_binding(binding) for binding in bindings)
 
     def _of_binding(self, binding: Binding) -> bool:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 import msgspec
 
+from mllint.knowledge import lookup
 from mllint.semantic.expressions.passed_graph import may_cut
 from mllint.semantic.graph.dependence import Dependence, hands_on
 from mllint.semantic.graph.losses import loss_of
@@ -101,7 +102,7 @@ def keeps_for_backward(model: "Model", call: cst.Call) -> bool:
         return False
     if model.gradients.off(call) is not False or "?" in module.wrappers:
         return False
-    return (module.definition is not None or module.call is not None) and has_weights(model, call.func) is True
+    return has_weights(model, call.func) is True
 
 
 def runs_before(model: "Model", earlier: cst.CSTNode, later: cst.CSTNode) -> bool:
@@ -201,7 +202,8 @@ class Uncut(Dependence):
             return self._through(callee.definition, call)
         if isinstance(callee, Module):
             if callee.definition is None:
-                is_layer = callee.call is not None and callee.name is not None
+                state = None if callee.name is None else lookup.layer_state(callee.name)
+                is_layer = callee.call is not None or (state is not None and not state.sized)
                 return is_layer and "?" not in callee.wrappers and any(self.of(arg.value) for arg in call.args)
             forward = callee.definition.called
             return forward is not None and self._through(forward, call)
