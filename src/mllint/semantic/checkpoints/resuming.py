@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.semantic.checkpoints.saving import Part, parts, saved
+from mllint.semantic.expressions.arguments import calls_of
 from mllint.semantic.names.uses import bound_by, uses
 from mllint.semantic.values import Loaded, Module, Object, StateDict
 from mllint.syntax.shape import argument, constant, dotted_path, has_star_arguments
@@ -104,12 +105,16 @@ def _optimizer_of(model: "Model", call: cst.Call) -> cst.Call | None:
 
 
 def _is_near(model: "Model", node: cst.Call, call: cst.Call) -> bool:
-    """Whether a call stands in the function or class of another, or in no function."""
+    """Whether a call stands in the function or class of another, in one that calls this function, or in none."""
     place, function = model.enclosing_function(node), model.enclosing_function(call)
     if place is None or place is function:
         return True
-    owner = None if function is None else model.function_info(function).owner
-    return owner is not None and model.function_info(place).owner is owner
+    info = None if function is None else model.function_info(function)
+    if info is None:
+        return False
+    if info.owner is not None:
+        return model.function_info(place).owner is info.owner
+    return any(model.enclosing_function(caller) is place for caller, _ in calls_of(model, info))
 
 
 def _is_step_of_optimizer(model: "Model", call: cst.Call) -> bool:
