@@ -104,12 +104,11 @@ def check(node: cst.AssignTarget | cst.AnnAssign, context: Context) -> Iterator[
 @rule.on(cst.Arg, mentions=tuple(sorted(_TYPOS)))
 def check_keyword(arg: cst.Arg, context: Context) -> Iterator[Finding]:
     """Report an argument with one of the known misspellings that is given to a function or class of the framework."""
-    typo = None if arg.keyword is None else arg.keyword.value
-    call = context.parent(arg)
+    typo, call = None if arg.keyword is None else arg.keyword.value, context.parent(arg)
     if typo not in _TYPOS or not isinstance(call, cst.Call):
         return
-    name = context.model.library_name(call.func)
-    if name is not None and name.startswith(("torch.", "paddle.")):
+    name = context.model.library_name(call.func) or ""
+    if name.startswith(("torch.", "paddle.")):
         flag = _TYPOS[typo]
         fix = NodeFix(f"rename to `{flag}`", (rename_keyword(arg, flag),))
         yield Finding(arg, f"`{typo}` is no argument of `{name}`: this raises", f"write `{flag}`", fix=lambda: fix)
@@ -126,11 +125,10 @@ def _attributes(target: cst.BaseExpression) -> Iterator[cst.Attribute]:
 
 def _finding(target: cst.Attribute, context: Context) -> Iterator[Finding]:
     typo = target.attr.value
-    flag = _TYPOS[typo]
     if _is_own_field(target, typo, context):
         return
     message = f"`{typo}` is no gradient flag: the assignment has no effect"
-    owner = context.value(target.value)
+    flag, owner = _TYPOS[typo], context.value(target.value)
     if not isinstance(owner, Module):
         is_unsafe = _may_be_refused(target, owner, context) or is_trained_whole(context.model, target)
         trust = Applicability.UNSAFE if is_unsafe else Applicability.SAFE

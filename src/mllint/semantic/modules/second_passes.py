@@ -18,15 +18,20 @@ from mllint.syntax.shape import argument, constant, dotted_path, has_star_argume
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
     from mllint.semantic.names.definitions import FunctionInfo
+    from mllint.semantic.names.scopes import Scope
 
 MAX_SOURCES = 40
 """How many assignments above a backward pass are looked at."""
+MAX_PASSES = 6
+"""How many backward passes above another one are looked at."""
 _Loop = cst.For | cst.While
 # What may take the graph away from a name that was bound before, or freeze what has made it.
 _CHANGING = (
     "detach_", "requires_grad", "requires_grad_", "set_requires_grad", "stop_gradient", "trainable", "toggle_grad",
     "freeze", "unfreeze", "checkpoint", "no_sync", "Function", "PyLayer", "retain_grad",
 )  # fmt: skip
+# What runs later, or perhaps not at all.
+_ELSEWHERE = (cst.IfExp, cst.BooleanOperation, cst.Lambda, cst.BaseComp, cst.FunctionDef, cst.ClassDef)
 _WALKING = frozenset({"grad", "vjp", "jvp", "jacobian", "hessian", "functional_call", "checkpoint", "vmap"})
 
 
@@ -42,24 +47,25 @@ class SecondPass(msgspec.Struct, frozen=True):
 
 def second_pass(model: "Model", backward: cst.Call) -> SecondPass | None:
     """The part of its graph that is surely freed when a ``backward()`` call gets there."""
+    found = _second_pass(model, backward)
+    return None if found is None or may_change_graphs(model, backward) else found
+
+
+def _second_pass(model: "Model", backward: cst.Call) -> SecondPass | None:
     loss = plain_loss(model, backward)
     if loss is None:
         return None
-    loop = _loop_of_every_round(model, backward)
-    firsts = [
-        call
-        for call in model.backward.calls
-        if call is not backward and _is_plain(call, freeing=True) and runs_before(model, call, backward)
-    ]
+    scope, loop = model.scope_of(backward), _loop_of_every_round(model, backward)
+    firsts = [call for call in passes_above(model, backward) if _is_plain(call, freeing=True)]
     if not firsts and (loop is None or not _is_plain(backward, freeing=True)):
         return None
-    for statement in reversed(made_above(model, backward)):
+    for statement in made_above(model, backward):
         name = dotted_path(statement.targets[0].target) or ""
         if not _carries(model, loss, statement):
             continue
         for first in firsts:
             spent = loss_of(first)
-            if runs_before(model, statement, first) and spent is not None and _carries(model, spent, statement):
+            if runs_before(scope, statement, first) and spent is not None and _carries(model, spent, statement):
                 return SecondPass(name, first)
         if loop is not None and _is_plain(backward, freeing=True) and not model.tree.is_inside(statement, loop):
             return SecondPass(name, None)
@@ -70,29 +76,54 @@ def second_pass(model: "Model", backward: cst.Call) -> SecondPass | None:
 
 
 def plain_loss(model: "Model", backward: cst.Call) -> cst.BaseExpression | None:
-    """What a backward pass begins with, in a function that neither changes flags nor takes graphs off by a statement.
-
-    ``None`` where it is not known which tensors the pass reaches.
-    """
-    loss = loss_of(backward)
-    if loss is None or not _is_plain(backward, freeing=False) or model.gradients.off(backward) is not False:
+    """What a backward pass begins with; ``None`` where it is not known which tensors the pass reaches."""
+    if not _is_plain(backward, freeing=False) or model.gradients.off(backward) is not False:
         return None
-    scope = model.scope_of(backward)
-    return None if any(True for word in _CHANGING for _ in model.names_within(word, scope)) else loss
+    return loss_of(backward)
 
 
-def made_above(model: "Model", node: cst.CSTNode) -> list[cst.Assign]:
-    """The statements that surely run before a node and bind one name to what a module with weights computes."""
-    found = []
-    for statement in model.assignments_by_scope.get(id(model.scope_of(node)), ()):
-        if len(statement.targets) != 1 or dotted_path(statement.targets[0].target) is None:
-            continue
-        if isinstance(statement.value, cst.Call) and runs_before(model, statement, node):
-            if keeps_for_backward(model, statement.value):
-                found.append(statement)
-            if len(found) > MAX_SOURCES:
-                return []
-    return found
+def may_change_graphs(model: "Model", node: cst.CSTNode) -> bool:
+    """Whether the function around a node changes flags, or takes graphs off by a statement."""
+    scope = model.scope_of(node)
+    return any(True for word in _CHANGING for _ in model.names_within(word, scope))
+
+
+def passes_above(model: "Model", node: cst.Call) -> list[cst.Call]:
+    """The backward passes that have surely run before a call."""
+    scope = model.scope_of(node)
+    place, found = scope.place_of(node), list[cst.Call]()
+    for call in reversed(model.backward.calls_in(scope.node)):
+        there = scope.place_of(call)
+        if call is not node and place is not None and there is not None and there[1] < place[1]:
+            found.append(call)
+            if len(found) == MAX_PASSES:
+                break
+    return [call for call in found if runs_before(scope, call, node)]
+
+
+def assignments_above(model: "Model", node: cst.Call) -> list[cst.Assign]:
+    """The assignments that have surely run before a call, those next to it."""
+    scope = model.scope_of(node)
+    place, found = scope.place_of(node), list[cst.Assign]()
+    for statement in reversed(model.assignments_by_scope.get(id(scope), ())):
+        there = scope.place_of(statement)
+        if place is not None and there is not None and there[1] < place[1]:
+            found.append(statement)
+            if len(found) == MAX_SOURCES:
+                break
+    return [statement for statement in found if runs_before(scope, statement, node)]
+
+
+def made_above(model: "Model", node: cst.Call) -> list[cst.Assign]:
+    """The statements that surely run before a call and bind one name to what a module with weights computes."""
+    return [
+        statement
+        for statement in assignments_above(model, node)
+        if len(statement.targets) == 1
+        and dotted_path(statement.targets[0].target) is not None
+        and isinstance(statement.value, cst.Call)
+        and keeps_for_backward(model, statement.value)
+    ]
 
 
 def keeps_for_backward(model: "Model", call: cst.Call) -> bool:
@@ -105,30 +136,27 @@ def keeps_for_backward(model: "Model", call: cst.Call) -> bool:
     return has_weights(model, call.func) is True
 
 
-def runs_before(model: "Model", earlier: cst.CSTNode, later: cst.CSTNode) -> bool:
-    """Whether a node has surely run whenever another one of the same scope is come to, in the same round of a loop."""
-    scope = model.scope_of(later)
-    if model.scope_of(earlier) is not scope:
-        return False
+def runs_before(scope: "Scope", earlier: cst.CSTNode, later: cst.CSTNode) -> bool:
+    """Whether a node has surely run whenever another one of the scope is come to, in the same round of a loop."""
     here, there = scope.place_of(earlier), scope.place_of(later)
     if here is None or there is None or here[1] >= there[1]:
         return False
-    for ancestor in model.tree.ancestors(earlier):
-        if isinstance(ancestor, (cst.If, cst.For, cst.While, cst.Try, cst.Match, cst.ExceptHandler, cst.Else)):
-            return _are_in_one_suite(model, earlier, later, ancestor)
-        if isinstance(ancestor, (cst.IfExp, cst.BooleanOperation, cst.Lambda, cst.BaseComp)):
-            return False
-        if isinstance(ancestor, (cst.FunctionDef, cst.ClassDef, cst.Module)):
+    for ancestor in scope.tree.ancestors(earlier):
+        if ancestor is scope.node:
             break
+        if isinstance(ancestor, (cst.If, cst.For, cst.While, cst.Try, cst.Match, cst.ExceptHandler, cst.Else)):
+            return _are_in_one_suite(scope, earlier, later, ancestor)
+        if isinstance(ancestor, _ELSEWHERE):
+            return False
     return True
 
 
-def _are_in_one_suite(model: "Model", earlier: cst.CSTNode, later: cst.CSTNode, holder: cst.CSTNode) -> bool:
+def _are_in_one_suite(scope: "Scope", earlier: cst.CSTNode, later: cst.CSTNode, holder: cst.CSTNode) -> bool:
     """Whether both stand in the body of the same compound statement, and not in its other branches."""
     body = getattr(holder, "body", None)
     if isinstance(holder, (cst.Try, cst.Match)) or body is None:
         return False
-    return model.tree.is_inside(earlier, body) and model.tree.is_inside(later, body)
+    return scope.tree.is_inside(earlier, body) and scope.tree.is_inside(later, body)
 
 
 def _is_plain(call: cst.Call, *, freeing: bool) -> bool:

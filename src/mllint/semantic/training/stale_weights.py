@@ -8,15 +8,24 @@ import msgspec
 from mllint.semantic.events.owners import updates
 from mllint.semantic.events.steps import Kind
 from mllint.semantic.modules.module_keys import module_keys
-from mllint.semantic.modules.second_passes import Uncut, keeps_for_backward, plain_loss, runs_before
+from mllint.semantic.modules.second_passes import (
+    Uncut,
+    assignments_above,
+    keeps_for_backward,
+    may_change_graphs,
+    passes_above,
+    plain_loss,
+    runs_before,
+)
 from mllint.semantic.values import Module, Output, Tensor
 from mllint.syntax.shape import dotted_path
+from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
-MAX_CALLS = 40
-"""How many passes above a step are looked at."""
+MAX_STEPS = 6
+"""How many steps above a backward pass are looked at."""
 
 
 class Stale(msgspec.Struct, frozen=True):
@@ -28,7 +37,7 @@ class Stale(msgspec.Struct, frozen=True):
 
 def stale_weights(model: "Model", backward: cst.Call) -> Stale | None:
     """The module through which a ``backward()`` call surely goes with weights that are no longer those of the pass."""
-    steps = [call for call in model.calls_by_word.get("step", ()) if runs_before(model, call, backward)]
+    steps = _steps_above(model, backward)
     loss = plain_loss(model, backward) if steps else None
     if loss is None:
         return None
@@ -36,23 +45,30 @@ def stale_weights(model: "Model", backward: cst.Call) -> Stale | None:
         for name, calls in _passes_before(model, step).items():
             walk = Uncut(model, lambda _: False, lambda call, calls=calls: call in calls)  # type: ignore[misc]
             if walk.of(loss) and _changes(model, step, calls[0]) and _has_gradients(model, step, name):
-                return Stale(name, step)
+                return None if may_change_graphs(model, backward) else Stale(name, step)
     return None
+
+
+def _steps_above(model: "Model", backward: cst.Call) -> list[cst.Call]:
+    """The calls of a ``step`` that have surely run before a backward pass."""
+    scope = model.scope_of(backward)
+    names = model.names_within("step", scope)
+    calls = [model.tree.parent(model.tree.parent(name) or name) for name in names]
+    found = [call for call in calls[-MAX_STEPS * 2 :] if isinstance(call, cst.Call)]
+    return [call for call in found if runs_before(scope, call, backward)][-MAX_STEPS:]
 
 
 def _passes_before(model: "Model", step: cst.Call) -> dict[str, list[cst.Call]]:
     """The calls of modules that have surely run before a step, and that keep the module's weights, by the module."""
     found: dict[str, list[cst.Call]] = {}
     scope = model.scope_of(step)
-    calls = [call for call in model.tree.by_type.get(cst.Call, ()) if model.scope_of(call) is scope]
-    for call in calls:
-        name = dotted_path(call.func)
-        if name is None or not isinstance(model.value(call.func), Module) or not runs_before(model, call, step):
-            continue
-        if keeps_for_backward(model, call) and _keeps_weights(model, call):
-            found.setdefault(name, []).append(call)
-        if len(found) > MAX_CALLS:
-            return {}
+    for statement in assignments_above(model, step):
+        for call in subtree(statement.value):
+            name = dotted_path(call.func) if isinstance(call, cst.Call) else None
+            if name is None or not isinstance(call, cst.Call) or not runs_before(scope, call, step):
+                continue
+            if keeps_for_backward(model, call) and _keeps_weights(model, call):
+                found.setdefault(name, []).append(call)
     return found
 
 
@@ -80,8 +96,8 @@ def _changes(model: "Model", step: cst.Call, call: cst.Call) -> bool:
 def _has_gradients(model: "Model", step: cst.Call, name: str) -> bool:
     """Whether a backward pass through the module has surely run before the step, which does nothing without one."""
     walk = Uncut(model, lambda _: False, lambda call: dotted_path(call.func) == name)
-    for first in model.backward.calls:
-        loss = plain_loss(model, first) if runs_before(model, first, step) else None
+    for first in passes_above(model, step):
+        loss = plain_loss(model, first)
         if loss is not None and walk.of(loss):
             return True
     return False
