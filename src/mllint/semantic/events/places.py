@@ -82,6 +82,24 @@ def handed_through(model: "Model", node: cst.BaseExpression) -> cst.BaseExpressi
     return node
 
 
+def is_bound_by_way(model: "Model", name: cst.Name, binding: Binding) -> bool:
+    """Whether what a name stands for is what a binding binds, on one of the ways there: ``if deep: net = Deep()``,
+    ``else: net = Flat()``. Also where it was wrapped on some of them: ``if devices > 1: net = DataParallel(net)``.
+    """
+    pending, makers, seen = [name], set[Binding](), set[Binding]()
+    while pending:
+        for item in binding.scope.reaching(binding.key, pending.pop()).bindings:
+            if item in seen:
+                continue
+            seen.add(item)
+            value = None if item.value is None or item.path else handed_through(model, item.value)
+            if isinstance(value, cst.Name) and value.value == binding.key:
+                pending.append(value)
+            else:
+                makers.add(item)
+    return binding in makers and (len(makers) == 1 or all(item.kind is BindingKind.ASSIGN for item in makers))
+
+
 def children_of(node: cst.BaseExpression) -> cst.BaseExpression | None:
     """The module of whose children a container is made, from the first one on: ``net`` of
     ``Sequential(*list(net.children())[:-1])``.

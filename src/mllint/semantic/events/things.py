@@ -19,6 +19,7 @@ from mllint.semantic.events.places import (
     handed_back,
     handed_through,
     has_named_parts,
+    is_bound_by_way,
     is_nothing,
     place_in_returns,
     target_of,
@@ -130,7 +131,7 @@ class Frame(msgspec.Struct, eq=False):
         # `self.net` of an evaluator: what it was given where it was made
         is_called = self.receiver is not None or self.caller is not None
         holder = self.thing(node.value) if is_called and isinstance(node.value, cst.Name) else None
-        kept = None if holder is None else self._kept(holder, node.attr.value)
+        kept = None if holder is None else self.kept(holder, node.attr.value)
         return None if kept is None else kept[0].value(kept[1])
 
     def _given(self, node: cst.Name) -> "tuple[Frame, cst.BaseExpression] | None":
@@ -294,7 +295,7 @@ class Frame(msgspec.Struct, eq=False):
             value = None if bound is None else handed_through(self.model, bound)
             if not isinstance(value, cst.Name) or value.value != binding.key:
                 continue
-            if scope.reaching(binding.key, value).bindings == (binding,):
+            if is_bound_by_way(self.model, value, binding):
                 holder = frame.receiver or Thing(frozenset({function.owner}))
                 return holder.part(key.removeprefix(function.self_name))
         return None
@@ -372,7 +373,7 @@ class Frame(msgspec.Struct, eq=False):
 
     def _given_to_maker(self, holder: Thing, name: str, steps: int) -> Thing | None:
         """What an object was given where it was made, and keeps as an attribute: the net of ``Evaluator(net).net``."""
-        kept = self._kept(holder, name)
+        kept = self.kept(holder, name)
         thing = None if kept is None else kept[0].thing(kept[1], steps - 2)
         if kept is None or thing is None or thing.may_be(holder):
             return None
@@ -382,7 +383,7 @@ class Frame(msgspec.Struct, eq=False):
         )
         return None if is_inner else thing
 
-    def _kept(self, holder: Thing, name: str) -> "tuple[Frame, cst.BaseExpression] | None":
+    def kept(self, holder: Thing, name: str) -> "tuple[Frame, cst.BaseExpression] | None":
         """What the constructor of an object gives an attribute, the only one to do so, and the run of it."""
         made = self._making(holder)
         definition = None if made is None else made[1].definition
