@@ -222,6 +222,11 @@ def makings(frame: Frame, binding: Binding) -> list[Made | None]:
     return _makings(run_of(frame, binding), binding.value, binding.path, _STEPS)
 
 
+def makings_of(frame: Frame, node: cst.BaseExpression) -> list[Made | None]:
+    """Every call by which what an expression stands for may be made; ``None`` among them for what is not known."""
+    return _makings(frame, node, (), _STEPS)
+
+
 def _makings(frame: Frame, node: cst.BaseExpression, path: tuple[int | None, ...], steps: int) -> list[Made | None]:
     if steps <= 0:
         return [None]
@@ -230,6 +235,9 @@ def _makings(frame: Frame, node: cst.BaseExpression, path: tuple[int | None, ...
             return []
         case cst.Name() if not path:
             bindings = [item for item in frame.model.reaching(node) if not is_nothing(item)]
+            passed = frame.given(bindings[0]) if len(bindings) == 1 else None
+            if passed is not None:
+                return _makings(*passed, (), steps - 1)
             is_plain = bindings and all(item.kind is BindingKind.ASSIGN and item.value is not None for item in bindings)
             found = (_makings(frame, item.value, item.path, steps - 1) for item in bindings if item.value is not None)
             return [made for several in found for made in several] if is_plain else [None]

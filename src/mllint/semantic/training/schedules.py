@@ -8,7 +8,7 @@ import libcst as cst
 
 from mllint.knowledge import lookup
 from mllint.semantic.events.made_anew import is_made_in
-from mllint.semantic.events.owners import Made, makers_of, makings, run_of, seen_from
+from mllint.semantic.events.owners import Made, makers_of, makings, makings_of, run_of, seen_from
 from mllint.semantic.events.steps import Attempt, Branches, Event, Kind, Loop
 from mllint.semantic.events.things import EVERY, Frame, Thing
 from mllint.semantic.names.scopes import Binding, BindingKind
@@ -42,10 +42,19 @@ def construction_of(scheduler: Thing | None) -> tuple[Binding, Object, cst.Call]
 
 def constructions_of(frame: Frame, scheduler: Thing | None) -> tuple[Made, ...]:
     """All calls by which a scheduler may be made, in this file or another; none where one of them is not known."""
-    found = _makings_of_elements(frame, scheduler)
+    found = _makings_of_elements(frame, scheduler) or _makings_given(frame, scheduler)
     found = found or [made for binding in _bindings_of(scheduler) for made in makings(frame, binding)]
     known = tuple(item for item in found if item is not None and _is_scheduler(item.frame.value(item.call)))
     return known if len(known) == len(found) else ()
+
+
+def _makings_given(frame: Frame, thing: Thing | None) -> list[Made | None]:
+    """The calls that make what an object was given where it was made: ``Trainer(net, StepLR(optimizer, 30))``."""
+    if thing is None or len(thing.path) != 1 or not thing.path[0].startswith("."):
+        return []
+    kept = frame.kept(Thing(thing.roots), thing.path[0][1:])
+    found = [] if kept is None else makings_of(*kept)
+    return [] if None in found else found
 
 
 def _makings_of_elements(frame: Frame, scheduler: Thing | None) -> list[Made | None]:
@@ -139,8 +148,9 @@ def _scope_of(frame: Frame) -> object:
 def _learns_by(update: Event, scheduler: Thing) -> bool:
     """Whether a Paddle optimizer was given a scheduler for its learning rate."""
     assert update.thing is not None
+    found = [(root, item) for root in update.thing.roots for item in _makings_given(update.frame, update.thing)]
     makers = [(root, maker) for root in update.thing.roots for maker in makers_of(root, update.thing.path)]
-    for root, made in ((root, item) for root, maker in makers for item in makings(update.frame, maker)):
+    for root, made in found or ((root, item) for root, maker in makers for item in makings(update.frame, maker)):
         value = None if made is None else made.frame.value(made.call)
         if made is None or not isinstance(value, Object):
             continue
