@@ -293,20 +293,17 @@ def _clip(frame: Frame, call: cst.Call) -> Seen | None:
     return None
 
 
-def _scale(frame: Frame, call: cst.Call) -> Seen | None:
-    receiver = _receiver(call)
-    called = None if receiver is None else kind_of(frame, receiver)
-    if receiver is None or called is None or called.kind != "scaler" or not call.args:
-        return None
-    return Seen(Kind.SCALE, frame.thing(call.args[0].value), frame.thing(receiver), called.is_proven)
+def _through_scaler(kind: Kind) -> Reader:
+    """What a scaler does with what it is given: ``scaler.scale(loss)``, ``scaler.unscale_(optimizer)``."""
 
+    def reader(frame: Frame, call: cst.Call) -> Seen | None:
+        receiver = _receiver(call)
+        called = None if receiver is None else kind_of(frame, receiver)
+        if receiver is None or called is None or called.kind != "scaler" or not call.args:
+            return None
+        return Seen(kind, frame.thing(call.args[0].value), frame.thing(receiver), called.is_proven)
 
-def _unscale(frame: Frame, call: cst.Call) -> Seen | None:
-    receiver = _receiver(call)
-    called = None if receiver is None else kind_of(frame, receiver)
-    if receiver is None or called is None or called.kind != "scaler" or not call.args:
-        return None
-    return Seen(Kind.UNSCALE, frame.thing(call.args[0].value), frame.thing(receiver), called.is_proven)
+    return reader
 
 
 def _update(frame: Frame, call: cst.Call) -> Seen | None:
@@ -385,8 +382,8 @@ _READERS: dict[str, Reader] = {
     "mul_": _on_gradient(Kind.WRITE_GRADIENT),
     "clamp_": _on_gradient(Kind.CLIP),
     "clip_": _on_gradient(Kind.CLIP),
-    "scale": _scale,
-    "unscale_": _unscale,
+    "scale": _through_scaler(Kind.SCALE),
+    "unscale_": _through_scaler(Kind.UNSCALE),
     "update": _update,
     "forward": _forward,
     "train": _mode("train"),
@@ -483,10 +480,13 @@ def is_managed(frame: Frame) -> bool:
     owner = frame.instance_of or (None if frame.function is None else frame.function.owner)
     if owner is not None and any(name.partition(".")[0] in TRAINERS for name in owner.library_bases):
         return True
-    return any(frame.model.imports(package) for package in _ENGINES)
+    model = frame.model
+    is_wrapped = model.imports("accelerate") and bool(_WRAPPER & model.names_by_word.keys())  # `set_seed` wraps nothing
+    return is_wrapped or any(map(model.imports, _ENGINES))
 
 
-_ENGINES = ("accelerate", "deepspeed", "colossalai", "lightning.fabric", "lightning_fabric")
+_WRAPPER = frozenset({"Accelerator", "accelerator"})
+_ENGINES = ("deepspeed", "colossalai", "lightning.fabric", "lightning_fabric")
 """Packages that wrap optimizers and losses themselves, whatever the loop looks like."""
 
 

@@ -329,7 +329,7 @@ def _paths(run: Run, target: Thing | None) -> Paths[_State]:
             case Kind.ZERO if target is None or _concerns(event, target):
                 return None
             case Kind.WRITE_GRADIENT:
-                return event
+                return state if _adds(event.node) else event
             case Kind.UNKNOWN if state is not None and _may_unscale(event, target):
                 return event
         return state
@@ -339,6 +339,11 @@ def _paths(run: Run, target: Thing | None) -> Paths[_State]:
 
 _ENDING = (Kind.STEP, Kind.MINIMIZE, Kind.ZERO)
 """After these, the gradients are those of another round."""
+
+
+def _adds(node: cst.CSTNode) -> bool:
+    """Whether a statement adds something to a gradient, such as noise: what is scaled stays so."""
+    return isinstance(node, cst.AugAssign) and isinstance(node.operator, (cst.AddAssign, cst.SubtractAssign))
 
 
 def _mixed(state: _State) -> _State:
