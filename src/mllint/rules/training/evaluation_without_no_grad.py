@@ -1,7 +1,7 @@
 """## What it does
 
 Finds loops that evaluate a model over a loader and record a graph of every forward pass, though nobody computes
-gradients from it.
+gradients from it; and evaluations of all the data at once that do.
 
 A loop evaluates when nothing in it, or in the functions of the project that it calls, computes, clears or clips
 gradients or steps an optimizer, and when one of these holds: the model is in evaluation mode on every way there; the
@@ -12,6 +12,9 @@ model is detached, or made a number, wherever the code reads it. A name alone is
 ("train", "val")`, counts round by round. Data may also be taken in slices, `network(inputs[start:end])`, or one by
 one, `network(inputs[i])` in a loop over `range(len(inputs))`. A method of the model that calls layers,
 `network.encode(x)` or `network.decode(**batch)`, is a forward pass as well, also where the model is one of several.
+
+A forward pass of all the data at once is in no loop over it: in a graph network, say. It counts where the function
+around it is called an evaluation, the model is in evaluation mode on every way there, and the run trains it, too.
 
 ## Why is this bad?
 
@@ -86,7 +89,10 @@ from mllint.rule import Finding, Rule
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.training.data_loops import may_evaluate
 from mllint.semantic.training.evaluation import evaluates_with_graph, may_need_the_graph, trains_too
+from mllint.semantic.training.single_evaluations import evaluations_recorded
 from mllint.semantic.training.wanted_gradients import wants_no_gradients
+
+_ALL_AT_ONCE = "this evaluates, but records a graph of the forward pass"
 
 rule = Rule(
     code="ML311",
@@ -113,6 +119,19 @@ def check(loop: cst.For, context: Context) -> Iterator[Finding]:
         evaluates_only = function is not None and wants_no_gradients(model, function)
         decorated = f"put `@{framework}.no_grad()` on the function, or the loop" if evaluates_only else "put the loop"
         yield Finding(loop, help=f"{decorated} under `with {framework}.no_grad():`", fix=lambda: _fix(loop, context))
+
+
+@rule.on(cst.FunctionDef, mentions=("eval",))
+def check_whole(function: cst.FunctionDef, context: Context) -> Iterator[Finding]:
+    """Report the forward passes of all the data at once."""
+    model = context.model
+    if is_test_code(model):
+        return
+    for call in evaluations_recorded(model, function):
+        framework = model.framework or "torch"
+        decorated = f"put `@{framework}.no_grad()` on the function, or the call"
+        where = decorated if wants_no_gradients(model, function) else "put the call"
+        yield Finding(call, _ALL_AT_ONCE, f"{where} under `with {framework}.no_grad():`")
 
 
 def _fix(loop: cst.For, context: Context) -> NodeFix | None:

@@ -113,7 +113,7 @@ def _records_for_nothing(found: _Round) -> bool:
         and not _is_frozen(found)
         and not _wants_gradients(found)
         and not any(may_be_attacked(found.found.loop, forward) for forward in found.forwards)
-        and not _is_used_for_backward(found.found)
+        and not is_used_for_backward(run, found.found.loop.frame, node)
     )
 
 
@@ -485,12 +485,10 @@ def _wants_gradients(found: _Round, words: frozenset[str] = GRADIENT_WORDS) -> b
     return any(says_gradients(body, words, at) or puts_module_aside(body, at, called) for at, body in bodies.values())
 
 
-def _is_used_for_backward(found: LoopRun) -> bool:
-    """Whether gradients may be computed of something that a loop made, in its function or in those that called it."""
-    frame = found.loop.frame
-    node: cst.CSTNode = found.loop.node
+def is_used_for_backward(run: Run, frame: Frame, node: cst.CSTNode) -> bool:
+    """Whether gradients may be computed of what a loop or call made, in its function or in those that called it."""
     while True:
-        for event in found.run.events:
+        for event in run.events:
             is_here = event.kind is Kind.BACKWARD and event.frame is frame
             if is_here and comes_from(frame, event.node, node):
                 return True

@@ -10,10 +10,12 @@ from mllint.semantic.training.data_loops import fed_names, is_named_evaluation, 
 from mllint.semantic.training.evaluation import (
     as_given,
     is_put_to_training,
+    is_used_for_backward,
     loop_over_data,
 )
 from mllint.semantic.training.runs import Occurrence, Run
 from mllint.semantic.training.training_modes import (
+    EVAL,
     TRAINED,
     is_as_loaded,
     is_trained,
@@ -22,7 +24,7 @@ from mllint.semantic.training.training_modes import (
     records_graph,
     training_forwards,
 )
-from mllint.semantic.training.wanted_gradients import says_gradients
+from mllint.semantic.training.wanted_gradients import computes_gradients, says_gradients
 from mllint.syntax.shape import dotted_path
 from mllint.syntax.walk import children
 
@@ -63,6 +65,38 @@ def _is_kept_from_training(occurrence: Occurrence) -> bool:
     if forward in training_forwards(run) or forward.frame.caller is None or not forward.loops:
         return False
     return _is_of_trained(run, forward)
+
+
+def evaluations_recorded(model: "Model", function: cst.FunctionDef) -> Iterator[cst.Call]:
+    """The forward passes right in a function that surely evaluate a model in evaluation mode, and record a graph.
+
+    All of the data goes through the model at once, such as a graph in a graph network, in a run that trains it too.
+    """
+    name = function.name.value
+    if not is_named_evaluation(name) or name.startswith("test_") or says_gradients(function.body):
+        return
+    for call in _calls_in(function):
+        occurrences = model.runs.at(call) if may_be_model(model, call.func) else ()
+        if occurrences and all(_is_recorded_for_nothing(item) for item in occurrences):
+            yield call
+
+
+def _is_recorded_for_nothing(occurrence: Occurrence) -> bool:
+    run, forward = occurrence.run, occurrence.event
+    module = forward.thing
+    if forward.kind is not Kind.FORWARD or module is None or run.is_cut or not records_graph(forward):
+        return False
+    if isinstance(forward.frame.model.tree.parent(forward.node), cst.Expr) or _is_of_round(forward):
+        return False
+    if modes_before(run, module, forward) != {EVAL} or not is_trained(run, module):
+        return False
+    return not computes_gradients(forward) and not is_used_for_backward(run, forward.frame, forward.node)
+
+
+def _is_of_round(forward: Event) -> bool:
+    """Whether a forward pass is given a batch, by a loop in its own function or around it."""
+    loop = loop_over_data(forward)
+    return (loop is not None and loop.frame is forward.frame) or _is_given_round(forward)
 
 
 def _is_given_round(forward: Event) -> bool:
@@ -125,11 +159,10 @@ def _is_in_training_mode(occurrence: Occurrence, call: cst.Call) -> bool:
 
 def _is_of_trained(run: Run, forward: Event) -> bool:
     """Whether the output is wanted of a model that is in the training mode of its own training."""
-    module, loop = forward.thing, loop_over_data(forward)
+    module = forward.thing
     if forward.kind is not Kind.FORWARD or module is None or run.is_cut or is_as_loaded(forward):
         return False
-    is_over_data = (loop is not None and loop.frame is forward.frame) or _is_given_round(forward)
-    if is_over_data or isinstance(forward.frame.model.tree.parent(forward.node), cst.Expr):
+    if _is_of_round(forward) or isinstance(forward.frame.model.tree.parent(forward.node), cst.Expr):
         return False
     modes = modes_before(run, module, forward)
     return TRAINED in modes and is_put_to_training(modes) and bool(mode_matters(forward)) and is_trained(run, module)
