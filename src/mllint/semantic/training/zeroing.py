@@ -34,7 +34,11 @@ _MAX_FUNCTIONS = 20
 """Into how many functions a call is followed that a run leaves out."""
 _SAYS_CLEARING = re.compile(r"(?:zero|clear|reset|clean|empty).*grad|grad.*(?:zero|clear|reset|clean)", re.IGNORECASE)
 """How functions are called that clear gradients: ``clear_grads(model)``."""
-_SAYS_MEASURING = re.compile(r"benchmark|profil|measur|throughput|latency|memory|speed", re.IGNORECASE)
+_SAYS_MEASURING = re.compile(
+    r"benchmark|profil|measur|throughput|latency|speed_?test|(?:test|check|peak|max)_?memory|memory_?(?:us|test|cost|foot)",
+    re.IGNORECASE,
+)
+"""How functions are called that time what they run, or look at its memory; a replay memory is another thing."""
 # `agent.network.zero_grad()`: of what another object keeps.
 _CLEARS_PART = re.compile(rb"\b(?!self\b)\w+(?:\.\w+)+\.(?:zero_grad|clear_grad|clear_gradients)\(")
 
