@@ -101,11 +101,11 @@ def check(node: cst.AssignTarget | cst.AnnAssign, context: Context) -> Iterator[
             yield from _finding(target, context)
 
 
-@rule.on(cst.Arg, mentions=tuple(sorted(_TYPOS)))
+@rule.on(cst.Arg, mentions=tuple(sorted(_TYPOS)), shape=lambda arg: arg.keyword and arg.keyword.value in _TYPOS)
 def check_keyword(arg: cst.Arg, context: Context) -> Iterator[Finding]:
     """Report an argument with one of the known misspellings that is given to a function or class of the framework."""
-    typo, call = None if arg.keyword is None else arg.keyword.value, context.parent(arg)
-    if typo not in _TYPOS or not isinstance(call, cst.Call):
+    typo, call = "" if arg.keyword is None else arg.keyword.value, context.parent(arg)
+    if not isinstance(call, cst.Call):
         return
     name = context.model.library_name(call.func) or ""
     if name.startswith(("torch.", "paddle.")):
