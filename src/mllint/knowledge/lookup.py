@@ -20,6 +20,11 @@ def framework_of(name: str) -> Framework | None:
     return _ROOTS.get(root) or facts.PACKAGES.get(root)
 
 
+def is_built_on(name: str) -> bool:
+    """Whether a qualified name is of a package that is built on a framework: ``timm``, ``paddleseg``."""
+    return name.partition(".")[0] in facts.PACKAGES
+
+
 _TRANSFORMERS = frozenset({"transformers", "pytorch_transformers", "pytorch_pretrained_bert"})
 _PRETRAINED = "transformers.PreTrainedModel"
 

@@ -240,11 +240,11 @@ class Model:
         for statement in self.tree.by_type.get(cst.Import, ()):
             for alias in statement.names:
                 path = dotted_path(alias.name) or ""
-                if is_library(path):
+                if is_library(self, path):
                     roots.add(alias.evaluated_alias or path.partition(".")[0])
         for statement in self.tree.by_type.get(cst.ImportFrom, ()):
             module = dotted_path(statement.module) if statement.module is not None else None
-            if module is not None and not statement.relative and is_library(module):
+            if module is not None and not statement.relative and is_library(self, module):
                 names = () if isinstance(statement.names, cst.ImportStar) else statement.names
                 roots.update(alias.evaluated_alias or alias.evaluated_name for alias in names)
         return frozenset(roots)
@@ -396,6 +396,14 @@ class Model:
         if exporting is not None and not self.project.may_export(path, exporting):
             return None
         return self.project.model(path)
+
+    def defines(self, module: str) -> bool:
+        """Whether the package that a module is of is one of the project itself."""
+        package = module.partition(".")[0]
+        key = ("defines", package)
+        if key not in self.remembered:
+            self.remembered[key] = self.project is not None and self.project.defines(package, self.path)
+        return bool(self.remembered[key])
 
     def neighbour(self, path: Path) -> "Model | None":
         """The model of a file of the same project that this file does not import; ``None`` outside a project."""

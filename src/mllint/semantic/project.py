@@ -68,6 +68,15 @@ class Project:
         self.reads.note(str(reader), question)
         return self.disk.module(question)
 
+    def defines(self, package: str, importer: Path) -> bool:
+        """Whether ``import package`` in ``importer`` means a package of the project, in no other package's folder."""
+        path = self.locate(package, 0, importer)
+        if path is None or path.name != "__init__.py":
+            return False
+        around = ("module", "", "1", str(path.parent.parent))
+        self.reads.note(str(self.disk.real(str(importer))), around)
+        return self.disk.module(around) is None
+
     def mentions(self, reader: Path) -> Mentions:
         """Which names the files of the project mention."""
         self.reads.note(str(reader), ("tree",))

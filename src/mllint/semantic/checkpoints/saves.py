@@ -272,7 +272,7 @@ def _imported_names(model: "Model") -> Iterator[tuple[str, int]]:
     """What may be a file of the project by the import statements of a file: its dotted name, and the dots before."""
     for statement in model.tree.by_type.get(cst.ImportFrom, ()):
         module = dotted_path(statement.module) if statement.module is not None else ""
-        if module is None or (not statement.relative and is_library(module)):
+        if module is None or (not statement.relative and is_library(model, module)):
             continue
         yield module, len(statement.relative)
         if not isinstance(statement.names, cst.ImportStar):
@@ -280,7 +280,7 @@ def _imported_names(model: "Model") -> Iterator[tuple[str, int]]:
                 yield f"{module}.{alias.evaluated_name}".lstrip("."), len(statement.relative)
     for statement in model.tree.by_type.get(cst.Import, ()):
         for alias in statement.names:
-            if not is_library(alias.evaluated_name):
+            if not is_library(model, alias.evaluated_name):
                 yield alias.evaluated_name, 0
 
 

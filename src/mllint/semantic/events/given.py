@@ -33,6 +33,9 @@ def truth(frame: Frame, test: cst.BaseExpression) -> bool | None:
         case cst.Name():
             literal = _literal(frame, test, _MAX_STEPS)
             return _kept_truth(frame, test) if literal is _UNKNOWN else bool(literal)
+        case cst.Attribute():
+            literal = _literal(frame, test, _MAX_STEPS)
+            return None if literal is _UNKNOWN else bool(literal)
     return None
 
 
@@ -130,6 +133,8 @@ def _literal(frame: Frame, node: cst.BaseExpression, steps: int) -> object:
     value = constant(node)
     if value is not ...:
         return value
+    if isinstance(node, cst.Attribute) and steps:
+        return _literal_kept(frame, node, steps)
     if not isinstance(node, cst.Name) or steps == 0:
         return _UNKNOWN
     bindings = frame.model.reaching(node)
@@ -145,3 +150,33 @@ def _literal(frame: Frame, node: cst.BaseExpression, steps: int) -> object:
         return _UNKNOWN
     is_left_out = frame.function is not None and bindings[0].scope is frame.function.scope
     return _literal(frame, parameter.default, 0) if is_left_out else _UNKNOWN
+
+
+def _literal_kept(frame: Frame, node: cst.Attribute, steps: int) -> object:
+    """The literal that an object was given where it was made, and keeps: ``self.opt`` of ``Compute(criterion, None)``.
+
+    Not one that anything binds anew.
+    """
+    holder = frame.thing(node.value) if isinstance(node.value, cst.Name) else None
+    kept = None if holder is None else frame.kept(holder, node.attr.value)
+    if kept is None or not _is_bound_once(frame, kept[0], node.attr.value):
+        return _UNKNOWN
+    return _literal(*kept, steps - 1)
+
+
+def _is_bound_once(frame: Frame, constructor: Frame, name: str) -> bool:
+    """Whether nothing but the constructor of an object binds an attribute, in its class or in what runs."""
+    models = {
+        constructor.model,
+        *(item.model for item in (frame, constructor)),
+        *(item.model for item in frame.running()),
+    }
+    bound = [
+        parent
+        for model in models
+        for item in model.names_by_word.get(name, ())
+        if isinstance(parent := model.tree.parent(item), cst.Attribute)
+        if parent.attr is item
+        and isinstance(model.tree.parent(parent), (cst.AssignTarget, cst.AugAssign, cst.AnnAssign))
+    ]
+    return len(bound) == 1

@@ -106,15 +106,16 @@ def modules_of_optimizer(frame: Frame, optimizer: Thing | None) -> tuple[Thing |
 
     ``frame`` is a run that uses it: what the bodies that led there were given counts.
     """
-    if optimizer is None or optimizer.path[1:]:
+    if optimizer is None:
         return (None,)
+    makers = [(root, binding) for root in optimizer.roots for binding in makers_of(root, optimizer.path)]
     # More may be added by hand.
     models = {frame.model, *(root.scope.model if isinstance(root, Binding) else root.model for root in optimizer.roots)}
+    models |= {binding.scope.model for _, binding in makers}
     found: list[Thing | None] = [None] if any("add_param_group" in model.calls_by_word for model in models) else []
-    for root in optimizer.roots:
-        for binding in makers_of(root, optimizer.path):
-            given = _modules_given(frame, binding)
-            found += [seen_from(frame, root, module) for module in given] if optimizer.path else given
+    for root, binding in makers:
+        given = _modules_given(frame, binding)
+        found += [seen_from(frame, root, optimizer, module) for module in given] if optimizer.path else given
     return tuple(dict.fromkeys(found)) or (None,)
 
 
@@ -158,10 +159,13 @@ def _may_have_other_names(thing: Thing) -> bool:
 
 
 def makers_of(root: Binding | ClassInfo, path: tuple[str, ...]) -> tuple[Binding, ...]:
-    """The bindings that make a thing: its own, or those of the attribute."""
+    """The bindings that make a thing: its own, or those of the attribute, of whatever holds it."""
     if isinstance(root, ClassInfo):
-        bindings = root.assignments(path[0].removeprefix(".")) if path else ()
-        return tuple(binding for binding in bindings if not is_nothing(binding))
+        bindings = (
+            [item for item in root.assignments(path[0].removeprefix(".")) if not is_nothing(item)] if path else []
+        )
+        makers = [makers_of(item, path[1:]) for item in bindings]
+        return tuple(maker for several in makers for maker in several) if all(makers) else ()
     if not path:
         return (root,)
     value = root.scope.model.binding_value(root)
@@ -169,11 +173,14 @@ def makers_of(root: Binding | ClassInfo, path: tuple[str, ...]) -> tuple[Binding
     return () if definition is None else makers_of(definition, path)
 
 
-def seen_from(frame: Frame, root: Binding | ClassInfo, thing: Thing | None) -> Thing | None:
-    """What a method of a class calls ``self.net``, as it is known where the instance is."""
+def seen_from(frame: Frame, root: Binding | ClassInfo, kept: Thing, thing: Thing | None) -> Thing | None:
+    """What a method of an object calls ``self.net``, as it is known where the object is: it keeps another thing, too.
+
+    ``root`` is the one of that other thing that is meant.
+    """
     if thing is None or not all(isinstance(item, ClassInfo) for item in thing.roots):
         return thing
-    return frame.known_as(Thing(frozenset({root}), thing.path))
+    return frame.known_as(Thing(frozenset({root}), (*kept.path[:-1], *thing.path)))
 
 
 def _modules_given(frame: Frame, binding: Binding) -> list[Thing | None]:

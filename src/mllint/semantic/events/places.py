@@ -172,3 +172,24 @@ def has_named_parts(value: cst.BaseExpression | None) -> bool:
     return isinstance(value, (cst.List, cst.Tuple)) and not (
         value.elements and all(isinstance(item.value, cst.Call) for item in value.elements)
     )
+
+
+def is_handed_on(binding: Binding) -> bool:
+    """Whether an attribute is bound to what it is already: ``self.net = self.net.to(device)``, in a wrapper too."""
+    value = None if binding.path else binding.value
+    node = None if value is None else handed_through(binding.scope.model, value)
+    return node is not None and dotted_path(node) == binding.key
+
+
+def runs_over_keys(model: "Model", index: cst.BaseExpression, collection: cst.BaseExpression) -> bool:
+    """Whether an index runs over all keys of what it is an index of: ``for name in nets: nets[name]``."""
+    bindings = model.reaching(index) if isinstance(index, cst.Name) else ()
+    if len(bindings) != 1 or bindings[0].kind is not BindingKind.LOOP or bindings[0].value is None:
+        return False
+    iterable, path = bindings[0].value, bindings[0].path
+    if isinstance(iterable, cst.Call) and isinstance(iterable.func, cst.Attribute) and not iterable.args:
+        if (iterable.func.attr.value, path) not in (("keys", ()), ("items", (0,))):
+            return False
+        iterable, path = iterable.func.value, ()
+    own = dotted_path(collection)
+    return not path and own is not None and dotted_path(iterable) == own

@@ -20,8 +20,10 @@ from mllint.semantic.events.places import (
     handed_through,
     has_named_parts,
     is_bound_by_way,
+    is_handed_on,
     is_nothing,
     place_in_returns,
+    runs_over_keys,
     target_of,
     unpacked,
 )
@@ -31,7 +33,7 @@ from mllint.semantic.names.definitions import ClassInfo, FunctionInfo, is_receiv
 from mllint.semantic.names.scopes import Binding, BindingKind, Scope
 from mllint.semantic.values import ClassObject, Function, Instance, Module, Value, says_more
 from mllint.syntax.iteration import sources
-from mllint.syntax.shape import argument, dotted_path, fingerprint, has_star_arguments, subscript_index
+from mllint.syntax.shape import argument, fingerprint, has_star_arguments, subscript_index
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -168,7 +170,7 @@ class Frame(msgspec.Struct, eq=False):
                 holder, index = self.thing(node.value, steps - 1), subscript_index(node)
                 if holder is None or index is None:
                     return None
-                is_every = self._runs_over_keys(index, node.value)
+                is_every = runs_over_keys(self.model, index, node.value)
                 return holder.part(EVERY if is_every else f"[{fingerprint(index)}]")
             case cst.Call():
                 return self._called(node, steps)
@@ -390,7 +392,7 @@ class Frame(msgspec.Struct, eq=False):
         constructor = None if definition is None else definition.method("__init__")
         if made is None or definition is None or constructor is None:
             return None
-        bound = [item for item in definition.assignments(name) if not (is_nothing(item) or self._is_handed_on(item))]
+        bound = [item for item in definition.assignments(name) if not (is_nothing(item) or is_handed_on(item))]
         value = unpacked(bound[0]) if len(bound) == 1 else None
         if not isinstance(value, (cst.Name, cst.Call)) or made[0].runs(constructor):
             return None
@@ -398,13 +400,6 @@ class Frame(msgspec.Struct, eq=False):
         while run is not None and run.function is not None and run.function.scope is not bound[0].scope:
             run = run._of_base(holder)
         return None if run is None else (run, value)
-
-    @staticmethod
-    def _is_handed_on(binding: Binding) -> bool:
-        """Whether an attribute is bound to what it is already: ``self.net = self.net.to(device)``, in a wrapper too."""
-        value = None if binding.path else binding.value
-        node = None if value is None else handed_through(binding.scope.model, value)
-        return node is not None and dotted_path(node) == binding.key
 
     def _of_base(self, holder: Thing) -> "Frame | None":
         """The run of the base class's constructor that this one calls: ``super().__init__(net)``."""
@@ -432,6 +427,8 @@ class Frame(msgspec.Struct, eq=False):
         else:
             makers = [owner]
         binding = makers[0] if len(makers) == 1 else None
+        if binding is not None and binding.kind is BindingKind.PARAMETER:
+            return self._made_in_call(binding)
         if binding is None or binding.path or binding.kind is not BindingKind.ASSIGN:
             return None
         value = binding.scope.model.binding_value(binding) if isinstance(binding.value, cst.Call) else None
@@ -447,6 +444,17 @@ class Frame(msgspec.Struct, eq=False):
                 receiver = Thing(frozenset({owner}))
             home = Frame(model, None if function is None else model.function_info(function), receiver=receiver)
         return home, value, binding.value
+
+    def _made_in_call(self, parameter: Binding) -> "tuple[Frame, Instance | Module, cst.Call] | None":
+        """What is made in the very call that hands it on as an argument: ``run(net, Compute(criterion, None))``."""
+        frame: Frame | None = self
+        while frame is not None and (frame.function is None or frame.function.scope is not parameter.scope):
+            frame = frame.captured or frame.caller
+        given = None if frame is None else frame.given(parameter)
+        if given is None or not isinstance(given[1], cst.Call):
+            return None
+        value = given[0].value(given[1])
+        return (given[0], value, given[1]) if isinstance(value, (Instance, Module)) else None
 
     def _made_for_call(self, owner: ClassInfo) -> "tuple[Frame, Instance | Module, cst.Call] | None":
         """The call that makes the object whose method is called on it at once: ``Trainer(net).fit()``."""
@@ -474,19 +482,6 @@ class Frame(msgspec.Struct, eq=False):
             case cst.Call():
                 return None
         return None if rest else self._each(node, steps)
-
-    def _runs_over_keys(self, index: cst.BaseExpression, collection: cst.BaseExpression) -> bool:
-        """Whether an index runs over all keys of what it is an index of: ``for name in nets: nets[name]``."""
-        bindings = self.model.reaching(index) if isinstance(index, cst.Name) else ()
-        if len(bindings) != 1 or bindings[0].kind is not BindingKind.LOOP or bindings[0].value is None:
-            return False
-        iterable, path = bindings[0].value, bindings[0].path
-        if isinstance(iterable, cst.Call) and isinstance(iterable.func, cst.Attribute) and not iterable.args:
-            if (iterable.func.attr.value, path) not in (("keys", ()), ("items", (0,))):
-                return False
-            iterable, path = iterable.func.value, ()
-        own = dotted_path(collection)
-        return not path and own is not None and dotted_path(iterable) == own
 
     def _each(self, collection: cst.BaseExpression, steps: int) -> Thing | None:
         holder = self.thing(collection, steps - 1)

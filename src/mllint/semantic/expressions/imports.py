@@ -40,7 +40,7 @@ def _from_star(model: "Model", statement: cst.ImportFrom, name: str) -> Value | 
     module = dotted_path(statement.module) if statement.module else ""
     if module is None:
         return None
-    if not statement.relative and is_library(module):
+    if not statement.relative and is_library(model, module):
         qualified = lookup.canonical(f"{module}.{name}")
         known = lookup.class_(qualified) is not None or lookup.function(qualified) is not None
         return Symbol(qualified) if known else None
@@ -52,7 +52,7 @@ def _member(model: "Model", module: str | None, level: int, name: str) -> Value 
     """What ``from module import name`` binds."""
     if module is None:
         return None
-    if level == 0 and is_library(module):
+    if level == 0 and is_library(model, module):
         return Symbol(lookup.canonical(f"{module}.{name}"))
     target = model.sibling(module, level)
     # What a package only hands on with `*` is, under the name of one of its files, that file.
@@ -72,7 +72,7 @@ def _member(model: "Model", module: str | None, level: int, name: str) -> Value 
 
 def library_or_file(model: "Model", name: str) -> Value:
     """A thing of a library by its dotted name, or the file of the project that has it."""
-    if not is_library(name):
+    if not is_library(model, name):
         target = model.sibling(name, 0)
         if target is not None:
             return File(target)
@@ -102,7 +102,7 @@ def _origins(model: "Model", name: str, imports: tuple[Binding, ...]) -> tuple[B
         if not isinstance(statement, cst.ImportFrom):
             continue
         module = dotted_path(statement.module) if statement.module else ""
-        if module is None or (not statement.relative and is_library(module)):
+        if module is None or (not statement.relative and is_library(model, module)):
             continue
         original = node.evaluated_name if isinstance(node, cst.ImportAlias) else name
         target = model.sibling(module, len(statement.relative), exporting=original)
@@ -116,9 +116,14 @@ def _origins(model: "Model", name: str, imports: tuple[Binding, ...]) -> tuple[B
     return ()
 
 
-def is_library(name: str) -> bool:
-    """Whether a module is of the standard library or of a framework in the tables, whatever the project holds."""
-    return is_of_standard_library(name) or lookup.framework_of(name) is not None
+def is_library(model: "Model", name: str) -> bool:
+    """Whether a module that a file imports is of the standard library or of a framework in the tables.
+
+    Whatever the project holds, but a package built on a framework is no library where it is developed, or was copied.
+    """
+    if is_of_standard_library(name):
+        return True
+    return lookup.framework_of(name) is not None and not (lookup.is_built_on(name) and model.defines(name))
 
 
 def is_of_standard_library(name: str) -> bool:

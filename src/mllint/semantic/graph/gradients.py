@@ -205,16 +205,17 @@ class Gradients:
         return None if states & {True, None} else False
 
     def _switched(self, holder: cst.CSTNode) -> bool:
-        """Whether a statement in this very body switches gradients off, or to something that is not known."""
-        for word in ("set_grad_enabled", "_set_grad_enabled"):
+        """Whether a statement in this very body switches gradients off, or to something that is not known.
+
+        ``set_grad_enabled(False)``, or ``no_grad().__enter__()``.
+        """
+        for word in ("set_grad_enabled", "_set_grad_enabled", "__enter__"):
             for call in self.model.calls_by_word.get(word, ()):
                 scope_holder = self.model.enclosing_function(call) or self.model.tree.module
-                statement = self.model.tree.parent(call)
-                if (
-                    scope_holder is holder
-                    and isinstance(statement, cst.Expr)
-                    and self._context(call) in ("off", "unknown")
-                ):
+                if scope_holder is not holder or not isinstance(self.model.tree.parent(call), cst.Expr):
+                    continue
+                entered = call.func.value if isinstance(call.func, cst.Attribute) and word == "__enter__" else call
+                if self._context(entered) in ("off", "unknown"):
                     return True
         return False
 

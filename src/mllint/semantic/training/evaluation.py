@@ -13,7 +13,6 @@ from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.graph.data_sources import hangs_on_nothing
 from mllint.semantic.modules.weights import has_weights
-from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.training.adversaries import is_held_by_another, may_be_attacked
 from mllint.semantic.training.data_loops import (
     as_bound,
@@ -26,6 +25,7 @@ from mllint.semantic.training.data_loops import (
     is_spelled_as_loader,
     names_in,
 )
+from mllint.semantic.training.handed_on import as_given
 from mllint.semantic.training.loaders import EVALUATION, role_of
 from mllint.semantic.training.made_in_mode import is_switched_by_maker, switches_itself
 from mllint.semantic.training.outputs import are_detached, comes_from, may_reach
@@ -67,15 +67,14 @@ _TRAINING = frozenset({
 })  # fmt: skip
 
 
+_TELLING = _TRAINING | {Kind.TRAIN, Kind.EVAL, Kind.SET_MODE}
+
+
 class _Round(msgspec.Struct, frozen=True):
     """One time that a loop runs, and the forward passes in it of which it is the loop over the data."""
 
     found: LoopRun
     forwards: tuple[Event, ...]
-
-
-_MAX_STEPS = 6
-"""How many names, functions' parameters among them, are followed from a forward pass to the loop that feeds it."""
 
 
 def trains_too(model: "Model", node: cst.For) -> bool:
@@ -354,10 +353,23 @@ def _all_rounds(
     model: "Model", node: cst.For, judge: Callable[[_Round], bool], may_be: Callable[[_Round], bool]
 ) -> bool:
     """Whether every run of a loop that evaluates something may be wrong, and is judged to be."""
-    rounds = list(_rounds(model, model.runs.loops_at(node)))
+    rounds = _in_sight(list(_rounds(model, model.runs.loops_at(node))))
     if not rounds or not all(may_be(item) for item in rounds):
         return False
     return all(judge(item) for item in rounds)
+
+
+def _in_sight(rounds: list[_Round]) -> list[_Round]:
+    """The rounds but those that begin with a function which nobody calls, and which neither trains nor switches a mode.
+
+    They say nothing of what is done before, where others are known; alone they are all there is.
+    """
+    told = [item for item in rounds if not _is_untold(item.found.run)]
+    return told or rounds
+
+
+def _is_untold(run: Run) -> bool:
+    return run.frame.function is not None and not any(event.kind in _TELLING for event in run.events)
 
 
 def _rounds(model: "Model", found: tuple[LoopRun, ...]) -> Iterator[_Round]:
@@ -428,36 +440,6 @@ def _feeds(frame: Frame, node: cst.For, forward: Event) -> bool:
         return False  # parts of one batch
     fed = fed_names(frame.model, node)
     return any(fed & names_in(part) or is_next(part) or is_fed_piece(frame.model, node, part) for part in given)
-
-
-def as_given(frame: Frame, expression: cst.BaseExpression, outer: Frame) -> Iterator[cst.BaseExpression]:
-    """What an expression is made of in the body of an outer run, from which functions of the project lead to it."""
-    reached = [(frame, expression)]
-    seen: set[tuple[int, Binding]] = set()
-    for steps in range(_MAX_STEPS + 1):
-        sources: list[tuple[Frame, cst.BaseExpression]] = []
-        for inner, part in reached:
-            if inner is outer or steps == _MAX_STEPS or is_next(part):
-                yield part
-                continue
-            names = (item for item in subtree(part) if type(item) is cst.Name)
-            for binding in (binding for name in names for binding in inner.model.reaching(name)):
-                if (id(inner), binding) not in seen:
-                    seen.add((id(inner), binding))
-                    sources += _sources(inner, binding)
-        reached = sources
-
-
-def _sources(frame: Frame, binding: Binding) -> list[tuple[Frame, cst.BaseExpression]]:
-    """What a name was bound to: what the caller gives, also as a part of ``**batch``, or what is assigned."""
-    given = frame.given(binding)
-    if given is not None:
-        return [given]
-    function = frame.function
-    is_passed = binding.kind is BindingKind.PARAMETER and function is not None and binding.key != function.self_name
-    if is_passed and frame.call is not None and frame.caller is not None:
-        return [(frame.caller, arg.value) for arg in frame.call.args if arg.star]
-    return [(frame, binding.value)] if binding.value is not None and binding.kind is BindingKind.ASSIGN else []
 
 
 # -- what is wanted of the gradients -----------------------------------------------------------------------------------

@@ -276,7 +276,7 @@ def _is_bound_of(loop: Loop, binding: Binding, node: cst.BaseExpression, run: Ru
 def _is_named(frame: Frame, named: Thing, binding: Binding, run: Run, node: cst.BaseExpression) -> bool:
     """Whether an expression where a scheduler is made stands for a number that a run knows as ``named``."""
     made = seen_from_maker(run, binding, node)
-    return made == named or any(seen_from(frame, root, made) == named for root in named.roots)
+    return made == named or any(seen_from(frame, root, named, made) == named for root in named.roots)
 
 
 def _is_share_of(node: cst.BaseExpression, is_number: Callable[[cst.BaseExpression], bool]) -> bool:

@@ -113,7 +113,7 @@ def _steps_of_optimizer(run: Run, scheduler: Thing) -> tuple[Event, ...]:
         given = argument(made[2], 0, "optimizer")
         optimizers.add(None if given is None else seen_from_maker(run, made[0], given.value))
     names = {
-        seen_from(frame, root, item) for item in optimizers for root in scheduler.roots if scheduler.path
+        seen_from(frame, root, scheduler, item) for item in optimizers for root in scheduler.roots if scheduler.path
     } | optimizers
     return tuple(
         event
@@ -158,7 +158,7 @@ def _learns_by(update: Event, scheduler: Thing) -> bool:
         position = names.index("learning_rate") if "learning_rate" in names else None
         given = argument(made.call, position, "learning_rate")
         thing = None if given is None else made.frame.thing(given.value)
-        known = seen_from(update.frame, root, thing) if update.thing.path else thing
+        known = seen_from(update.frame, root, update.thing, thing) if update.thing.path else thing
         if thing is not None and known is not None and (thing.may_be(scheduler) or known.may_be(scheduler)):
             return True
     return False

@@ -8,11 +8,11 @@ import libcst as cst
 from mllint.semantic.events.steps import Event, Kind
 from mllint.semantic.training.data_loops import fed_names, is_named_evaluation, may_be_model, names_in
 from mllint.semantic.training.evaluation import (
-    as_given,
     is_put_to_training,
     is_used_for_backward,
     loop_over_data,
 )
+from mllint.semantic.training.handed_on import as_given
 from mllint.semantic.training.runs import Occurrence, Run
 from mllint.semantic.training.training_modes import (
     EVAL,
