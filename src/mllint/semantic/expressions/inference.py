@@ -2,6 +2,7 @@
 
 import builtins
 from collections.abc import Callable
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import libcst as cst
@@ -143,14 +144,23 @@ class Inference:
         return result
 
     def _builtin(self, name: str) -> Value | None:
-        star = self.model.scope(self.model.tree.module).bindings.get("*", ())
-        for binding in star:
+        stars = self.model.scope(self.model.tree.module).bindings.get("*", ())
+        given: list[Value | None] = []
+        for binding in stars:
             found = imported(self.model, binding, name)
-            if found is not None:
-                return found
-        if star:
+            if found is not None and not self._is_in_branch(binding.node):
+                given.clear()
+            given += [] if found is None else [found]
+        if given:
+            return reduce(join, given)
+        if stars:
             return Symbol(f"builtins.{name}") if name in _KEYWORD_LIKE_BUILTINS else None
         return Symbol(f"builtins.{name}") if name in _BUILTINS else None
+
+    def _is_in_branch(self, statement: cst.CSTNode) -> bool:
+        """Whether an import may be left out: it does not stand at the outside of its file."""
+        row = self.model.tree.parent(statement)
+        return row is not None and self.model.tree.parent(row) is not self.model.tree.module
 
     def exported(self, name: str) -> Value | None:
         """What ``from this_file import name`` gives."""

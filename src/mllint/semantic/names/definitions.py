@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from mllint.knowledge import lookup
 from mllint.semantic.names.scopes import Binding, BindingKind, Scope
 from mllint.semantic.values import (
+    Choice,
     ClassObject,
     Framework,
     Function,
@@ -195,8 +196,8 @@ class ClassInfo:
 
     @cached_property
     def has_unknown_base(self) -> bool:
-        """Whether some base, on any level, is neither a project class nor a name that is known."""
-        return any(base is None for info in self.lineage for base in info.bases)
+        """Whether some base, on any level, is neither a project class nor a name that is known, or one of several."""
+        return any(base is None or isinstance(base, Choice) for info in self.lineage for base in info.bases)
 
     @cached_property
     def framework(self) -> Framework | None:
