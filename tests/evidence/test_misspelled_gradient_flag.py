@@ -56,6 +56,9 @@ def test_torch_typos_that_are_not_silent(torch: Any) -> None:
         torch.ones(2, require_grad=True)
     with pytest.raises(TypeError):
         torch.nn.Parameter(torch.ones(2), requires_grads=False)
+    for flag in ({"require_grad": False}, {"requires_grad": False}):
+        with pytest.raises(TypeError):
+            torch.nn.Linear(2, 2, **flag)
     for container in (torch.nn.Linear(2, 2).parameters(), list(torch.nn.Linear(2, 2).parameters())):
         with pytest.raises(AttributeError):
             container.require_grad = False

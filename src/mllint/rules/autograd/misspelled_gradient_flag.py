@@ -33,7 +33,7 @@ for parameter in model.parameters():
 
 An attribute that the same file also reads, or that is set on an object that is
 neither tensor nor module: it is somebody's own field then.
-Keyword arguments of the project's own functions.
+Keyword arguments of the project's own functions, and of functions that take any keyword.
 
 ## Fix safety
 
@@ -41,7 +41,8 @@ Safe: the assignment did nothing before, and the name leaves no doubt about what
 which has no such flag under any name, the method `requires_grad_` is called; on a layer of Paddle no fix is offered.
 Unsafe on tensors of PyTorch that are computed, which do not let their flag be changed, where the flag is set on
 what may be no parameter (a tensor that needs a gradient cannot be changed in place or given to `numpy()`), and where
-all parameters of what is frozen are given to somebody to train: PyTorch raises when none of them is left.
+all parameters of what is frozen are given to somebody to train: PyTorch raises when none of them is left. An argument
+is renamed only where the function has the one that is meant.
 
 ## References
 
@@ -56,8 +57,9 @@ import libcst as cst
 from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, call_instead_of_assigning, rename_attribute, rename_keyword
+from mllint.knowledge.lookup import parameters
 from mllint.rule import Finding, Rule
-from mllint.semantic.graph.flags import is_trained_whole
+from mllint.semantic.graph.flags import is_context, is_trained_whole
 from mllint.semantic.values import ClassObject, Instance, Module, Other, Output, Symbol, Tensor, Value
 from mllint.syntax.shape import constant
 
@@ -82,7 +84,6 @@ _MEANT = {
         "stops_gradient", "stopgradient", "stop_graident", "stop_grandient", "stop_gradinet",
     ),
 }  # fmt: skip
-_FUNCTIONS = frozenset({"torch.autograd.Function", "paddle.autograd.PyLayer"})
 _TYPOS = {typo: flag for flag, typos in _MEANT.items() for typo in typos}
 
 
@@ -108,10 +109,17 @@ def check_keyword(arg: cst.Arg, context: Context) -> Iterator[Finding]:
     if not isinstance(call, cst.Call):
         return
     name = context.model.library_name(call.func) or ""
-    if name.startswith(("torch.", "paddle.")):
+    accepted = parameters(name)
+    if accepted and not any(item.startswith("**") for item in accepted):
         flag = _TYPOS[typo]
+        has_flag = flag in accepted
         fix = NodeFix(f"rename to `{flag}`", (rename_keyword(arg, flag),))
-        yield Finding(arg, f"`{typo}` is no argument of `{name}`: this raises", f"write `{flag}`", fix=lambda: fix)
+        yield Finding(
+            arg,
+            f"`{typo}` is no argument of `{name}`: this raises",
+            f"write `{flag}`" if has_flag else f"set `{flag}` on the tensor, or on the parameters of the module",
+            fix=(lambda: fix) if has_flag else None,
+        )
 
 
 def _attributes(target: cst.BaseExpression) -> Iterator[cst.Attribute]:
@@ -168,7 +176,7 @@ def _as_call(statement: cst.CSTNode, target: cst.Attribute, context: Context) ->
 def _is_own_field(target: cst.Attribute, typo: str, context: Context) -> bool:
     """Whether the attribute belongs to somebody: read in the file, declared by a class, set on no tensor or module."""
     owner = context.value(target.value)
-    if isinstance(owner, (ClassObject, Symbol, Other)) or _is_context(target.value, context):
+    if isinstance(owner, (ClassObject, Symbol, Other)) or is_context(context.model, target.value):
         return True
     if isinstance(owner, Instance) and owner.definition.framework is None:
         return True
@@ -177,16 +185,6 @@ def _is_own_field(target: cst.Attribute, typo: str, context: Context) -> bool:
     return any(
         attribute.attr.value == typo and _is_read(attribute, context) for attribute in context.nodes(cst.Attribute)
     )
-
-
-def _is_context(node: cst.BaseExpression, context: Context) -> bool:
-    """Whether a name is the ``ctx`` in which a function with a backward pass of its own keeps what it likes."""
-    info = context.function(node)
-    if info is None or info.owner is None or not info.parameters or not isinstance(node, cst.Name):
-        return False
-    position = 0 if "builtins.staticmethod" in info.decorators else 1
-    named = [item.name.value for item in info.parameters]
-    return node.value in named[: position + 1] and not _FUNCTIONS.isdisjoint(info.owner.library_bases)
 
 
 def _is_read(attribute: cst.Attribute, context: Context) -> bool:

@@ -21,6 +21,8 @@ _PARTS = frozenset({
     "image_encoder", "text_encoder", "vision_tower", "feature_extractor", "resnet", "vgg", "conv1", "bn1",
 })  # fmt: skip
 
+_FUNCTIONS = frozenset({"torch.autograd.Function", "paddle.autograd.PyLayer"})
+
 
 def flagged_module(model: "Model", node: cst.BaseExpression) -> Module | None:
     """The module that an expression is: one that is known, or a part of one that has a name as only modules have."""
@@ -108,6 +110,19 @@ def _holder(model: "Model", owner: cst.BaseExpression) -> cst.BaseExpression:
         case cst.Call(func=cst.Attribute(value=module, attr=cst.Name(value="parameters" | "named_parameters"))):
             return module
     return owner
+
+
+def is_context(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether a name is the ``ctx`` in which a function with a backward pass of its own keeps what it likes."""
+    function = model.enclosing_function(node)
+    if function is None or not isinstance(node, cst.Name):
+        return False
+    info = model.function_info(function)
+    if info.owner is None or not info.parameters:
+        return False
+    position = 0 if "builtins.staticmethod" in info.decorators else 1
+    named = [item.name.value for item in info.parameters]
+    return node.value in named[: position + 1] and not _FUNCTIONS.isdisjoint(info.owner.library_bases)
 
 
 def is_own_field(model: "Model", target: cst.Attribute, module: Module) -> bool:
