@@ -362,14 +362,14 @@ def _all_rounds(
 def _in_sight(rounds: list[_Round]) -> list[_Round]:
     """The rounds but those that begin with a function which nobody calls, and which neither trains nor switches a mode.
 
-    They say nothing of what is done before, where others are known; alone they are all there is.
+    They say nothing of what is done before, where others are known that train.
     """
-    told = [item for item in rounds if not _is_untold(item.found.run)]
-    return told or rounds
+    told = [item for item in rounds if item.found.run.frame.function is None or _happens(item.found.run, _TELLING)]
+    return told if any(_happens(item.found.run, _TRAINING) for item in told) else rounds
 
 
-def _is_untold(run: Run) -> bool:
-    return run.frame.function is not None and not any(event.kind in _TELLING for event in run.events)
+def _happens(run: Run, kinds: frozenset[Kind]) -> bool:
+    return any(event.kind in kinds for event in run.events)
 
 
 def _rounds(model: "Model", found: tuple[LoopRun, ...]) -> Iterator[_Round]:
