@@ -475,14 +475,14 @@ def is_data(value: Value) -> bool:
     return not isinstance(value, (Object, Module, Instance, Elements, Repeated, Mapping, Unfinished, Function, Symbol))
 
 
-def is_managed(frame: Frame) -> bool:
-    """Whether a trainer of another framework runs a body: the methods of a class, or the loops of a file."""
+def is_managed(frame: Frame, accelerated: bool = False) -> bool:
+    """Whether a trainer of another framework runs a body; accelerate does not where it is ``accelerated`` anyway."""
     owner = frame.instance_of or (None if frame.function is None else frame.function.owner)
     if owner is not None and any(name.partition(".")[0] in TRAINERS for name in owner.library_bases):
         return True
     model = frame.model
-    is_wrapped = model.imports("accelerate") and bool(_WRAPPER & model.names_by_word.keys())  # `set_seed` wraps nothing
-    return is_wrapped or any(map(model.imports, _ENGINES))
+    is_wrapped = not accelerated and model.imports("accelerate")  # `set_seed` alone wraps nothing
+    return (is_wrapped and not _WRAPPER.isdisjoint(model.names_by_word)) or any(map(model.imports, _ENGINES))
 
 
 _WRAPPER = frozenset({"Accelerator", "accelerator"})

@@ -101,7 +101,7 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     """Report the call that switches to evaluation mode."""
     if called_word(call) == "train" and not any(constant(arg.value) is False for arg in call.args):
         return
-    occurrences = context.model.runs.at(call)
+    occurrences = context.model.runs.at(call, accelerated=True)
     if not any(item.event.kind is Kind.EVAL for item in occurrences):
         return
     found = (trained_in_evaluation_mode(item.run, item.event) for item in occurrences)

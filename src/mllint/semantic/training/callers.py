@@ -146,18 +146,22 @@ def _is_on_self(model: "Model", call: cst.Call) -> bool:
 
 
 def _calls_elsewhere(function: FunctionInfo, instance_of: ClassInfo | None) -> list[_Call]:
-    """The calls of a function in the files that import its own, or the class of the object whose method it is."""
+    """The calls of a function in the files that import its own, or the class of the object whose method it is.
+
+    Where that class inherits the method, in its own file, too.
+    """
     owner = instance_of or function.owner
     model = function.model if instance_of is None else instance_of.model
     if model.project is None or function.name.startswith("__"):
         return []
     found: list[_Call] = []
     word = function.name if owner is None else owner.name
+    others = [model] if model is not function.model else []
     for path in model.project.importers(model.path, word)[:_MAX_FILES]:
         # How a test uses it says nothing of how it is meant.
         other = None if may_be_of_tests(path, model.project.root) else model.neighbour(path)
-        if other is None:
-            continue
+        others += [] if other is None else [other]
+    for other in others:
         for call in other.calls_by_word.get(function.name, ()):
             value = other.value(call.func)
             if isinstance(value, Function) and is_same(value.definition, function):

@@ -60,24 +60,26 @@ class Runs:
     def __init__(self, model: "Model") -> None:
         self.model = model
         self._runs: dict[tuple[int, int], Run] = {}
-        self._of_bodies: dict[int, dict[int, tuple[Occurrence, ...]]] = {}
+        self._of_bodies: dict[tuple[int, bool], dict[int, tuple[Occurrence, ...]]] = {}
 
-    def at(self, node: cst.CSTNode) -> tuple[Occurrence, ...]:
+    def at(self, node: cst.CSTNode, accelerated: bool = False) -> tuple[Occurrence, ...]:
         """Every time that the event at a node of this file comes about.
 
-        Empty where nothing is known of it: it is no event, or a trainer of another framework runs the body.
+        Empty where nothing is known of it: it is no event, or a trainer of another framework runs the body. Of what
+        runs with accelerate only the order of calls and the modes of modules are known (``accelerated``).
         """
         function = self.model.enclosing_function(node)
-        key = 0 if function is None else id(function)
+        key = (0 if function is None else id(function), accelerated)
         if key not in self._of_bodies:
-            self._of_bodies[key] = self._of_body(None if function is None else self.model.function_info(function))
+            info = None if function is None else self.model.function_info(function)
+            self._of_bodies[key] = self._of_body(info, accelerated)
         return self._of_bodies[key].get(id(node), ())
 
-    def _of_body(self, function: FunctionInfo | None) -> dict[int, tuple[Occurrence, ...]]:
+    def _of_body(self, function: FunctionInfo | None, accelerated: bool) -> dict[int, tuple[Occurrence, ...]]:
         found: dict[int, list[Occurrence]] = {}
         for root in roots_of(self.model, function):
             run = self._run_of(root)
-            if is_managed(run.frame):
+            if is_managed(run.frame, accelerated):
                 return {}
             for event in run.events:
                 node = self._own_node(event, function)
@@ -98,13 +100,13 @@ class Runs:
         return self._own(event.node, event.frame)
 
     def loops_at(self, node: cst.For) -> tuple[LoopRun, ...]:
-        """Every time that a loop of this file comes about in which something happens."""
+        """Every time that a loop of this file comes about in which something happens, also with accelerate."""
         function = self.model.enclosing_function(node)
         info = None if function is None else self.model.function_info(function)
         found: list[LoopRun] = []
         for root in roots_of(self.model, info):
             run = self._run_of(root)
-            if is_managed(run.frame):
+            if is_managed(run.frame, accelerated=True):
                 return ()
             is_root = info is not None and root.function is not None and is_same(root.function, info)
             for loop in run.derived("loops", partial(_loops_of, run)):

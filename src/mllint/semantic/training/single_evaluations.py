@@ -44,7 +44,7 @@ def single_evaluations(model: "Model", node: cst.With | cst.FunctionDef) -> Iter
     if not calls or says_gradients(node.body):
         return
     for call in calls:
-        occurrences = model.runs.at(call) if may_be_model(model, call.func) else ()
+        occurrences = model.runs.at(call, accelerated=True) if may_be_model(model, call.func) else ()
         if occurrences and all(_is_in_training_mode(item, call) for item in occurrences):
             yield call
 
@@ -55,7 +55,7 @@ def evaluations_with_graph(model: "Model", function: cst.FunctionDef) -> Iterato
     if not is_named_evaluation(name) or name.startswith("test_") or says_gradients(function.body):
         return
     for call in _calls_in(function):
-        occurrences = model.runs.at(call) if may_be_model(model, call.func) else ()
+        occurrences = model.runs.at(call, accelerated=True) if may_be_model(model, call.func) else ()
         if occurrences and all(_is_kept_from_training(item) for item in occurrences):
             yield call
 
@@ -76,7 +76,7 @@ def evaluations_recorded(model: "Model", function: cst.FunctionDef) -> Iterator[
     if not is_named_evaluation(name) or name.startswith("test_") or says_gradients(function.body):
         return
     for call in _calls_in(function):
-        occurrences = model.runs.at(call) if may_be_model(model, call.func) else ()
+        occurrences = model.runs.at(call, accelerated=True) if may_be_model(model, call.func) else ()
         if occurrences and all(_is_recorded_for_nothing(item) for item in occurrences):
             yield call
 

@@ -8,13 +8,14 @@ import libcst as cst
 
 from mllint.semantic import flow
 from mllint.semantic.events.given import literal_rounds, truth
-from mllint.semantic.events.kinds import may_name_thing
+from mllint.semantic.events.kinds import kind_of, may_name_thing
 from mllint.semantic.events.places import is_nothing, unpacked
 from mllint.semantic.events.steps import Around, Attempt, Branches, Event, Helper, Kind, Leave, Loop, Step, Within
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
+from mllint.semantic.training.outputs import comes_from
 from mllint.semantic.training.relevance import calls_what_matters, is_pass, matters
-from mllint.semantic.values import Function, Instance, Module, Value, functions_of
+from mllint.semantic.values import Function, Instance, Method, Module, Value, functions_of
 from mllint.syntax.shape import constant, dotted_path
 from mllint.syntax.walk import children, subtree
 
@@ -224,9 +225,12 @@ class _Unfolding:
                 for arm, function in enumerate(several)
             )
             return _kept(branches)
-        if flow.does_nothing(frame, call, value):
-            return []
-        return self._unknown(call, frame, around)
+        steps = [] if flow.does_nothing(frame, call, value) else self._unknown(call, frame, around)
+        if _gives_loss(call, value, frame):
+            assert isinstance(call.func, cst.Attribute)
+            seen = flow.Seen(Kind.FORWARD, frame.thing(call.func.value), is_proven=False)
+            steps.append(self._event(seen, call, frame, around))
+        return steps
 
     def _forward(self, call: cst.Call, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
         """The events of the project's ``forward`` method that the call of a module runs."""
@@ -342,6 +346,22 @@ def _class_of(call: cst.Call, called: Function, frame: Frame) -> ClassInfo | Non
         return frame.instance_of
     definition = called.receiver.definition if isinstance(called.receiver, (Instance, Module)) else None
     return None if definition is called.definition.owner else definition
+
+
+def _gives_loss(call: cst.Call, value: Value | None, frame: Frame) -> bool:
+    """Whether a method of a module that is not known gives a loss, of which its caller computes gradients.
+
+    ``model.compute_loss(batch)`` is a forward pass, then.
+    """
+    model = frame.model
+    if not isinstance(call.func, cst.Attribute) or not call.args or not (value is None or isinstance(value, Method)):
+        return False
+    function = model.enclosing_function(call)
+    losses = [item for item in model.calls_by_word.get("backward", ()) if model.enclosing_function(item) is function]
+    called = kind_of(frame, call.func.value) if losses else None
+    if called is None or called.kind != "module":
+        return False
+    return any(any(part is call for part in subtree(item)) or comes_from(frame, item, call) for item in losses)
 
 
 def _captured(function: FunctionInfo, frame: Frame) -> Frame | None:

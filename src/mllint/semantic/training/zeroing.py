@@ -241,7 +241,7 @@ def clears_before_step(model: "Model", call: cst.Call) -> cst.CSTNode | None:
     if behind == "backward" or (behind is None and word_before(model, call) == "step"):
         return None
     found: cst.CSTNode | None = None
-    for occurrence in model.runs.at(call):
+    for occurrence in model.runs.at(call, accelerated=True):
         step = None if occurrence.event.kind is not Kind.ZERO else _starved_step(occurrence.run, occurrence.event)
         if step is None:
             return None
