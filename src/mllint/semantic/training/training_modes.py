@@ -22,6 +22,7 @@ from mllint.semantic.training.paths import Paths
 from mllint.semantic.training.rates import rounds_of
 from mllint.semantic.training.runs import Run
 from mllint.semantic.values import Module, Value
+from mllint.syntax.walk import subtree
 
 FRESH = "fresh"
 """Nothing has switched the module since the run began."""
@@ -237,6 +238,8 @@ def trained_in_evaluation_mode(run: Run, switch: Event) -> Event | None:
     loop, inside = _common_loop(switch, trained)
     if loop is None or not is_updated_in(loop, module) or _may_be_switched_back(loop, switch):
         return None
+    if all(_hangs_on_mode(event) for event in events(loop.body) if event.kind in _COMPUTES):
+        return None
     if (
         rounds_of(loop) == 1
         or is_made_in(loop, switch, module)
@@ -283,6 +286,13 @@ def _hangs_on_outcome(event: Event, switch: Event) -> bool:
         isinstance(around.step, Branches) and (around.step, around.arm) not in shared and _is_ordering(around.step.node)
         for around in event.around
     )
+
+
+def _hangs_on_mode(event: Event) -> bool:
+    """Whether an event comes only in one mode of a module: ``if self.training: loss.backward()``."""
+    tests = (getattr(around.step.node, "test", None) for around in event.around if isinstance(around.step, Branches))
+    names = (item for test in tests if test is not None for item in subtree(test) if isinstance(item, cst.Attribute))
+    return any(name.attr.value == "training" for name in names)
 
 
 def _is_ordering(node: cst.CSTNode) -> bool:
