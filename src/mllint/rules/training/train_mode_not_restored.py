@@ -53,7 +53,8 @@ score is better. Models that are in evaluation mode before the loop begins, or a
 trained, with no evaluation between: to fine-tune with frozen batch normalization is done like that. Models without a
 layer that asks for its mode. Models that no optimizer in the loop updates (teachers, averaged copies, target networks),
 parts of a model, models that every round makes anew, and trainings that a trainer of another framework runs (Lightning,
-Accelerate, DeepSpeed and their like).
+DeepSpeed and their like; Accelerate switches no modes). Evaluations in which a module computes no gradients of itself,
+because it asks `if self.training:`.
 
 What is only called `model` or `net`, because it is a parameter of a function that nobody in the file calls, counts as a
 module where it is switched and called.
