@@ -241,7 +241,7 @@ def _makings(frame: Frame, node: cst.BaseExpression, path: tuple[int | None, ...
         case cst.Name(value="None"):
             return []
         case cst.Name() if not path:
-            bindings = [item for item in frame.model.reaching(node) if not is_nothing(item)]
+            bindings = [item for item in _widened(frame.model.reaching(node)) if not is_nothing(item)]
             passed = frame.given(bindings[0]) if len(bindings) == 1 else None
             if passed is not None:
                 return _makings(*passed, (), steps - 1)
@@ -264,6 +264,19 @@ def _makings(frame: Frame, node: cst.BaseExpression, path: tuple[int | None, ...
             given = (item.value for item in called.definition.scope.returns)
             return [made for value in given if value is not None for made in _makings(inner, value, path, steps - 1)]
     return [None]
+
+
+def _widened(bindings: tuple[Binding, ...]) -> list[Binding]:
+    """What binds a name, where a test says more of it on some ways: ``if scheduler is not None:``."""
+    found: dict[Binding, None] = {}
+    pending = list(bindings)
+    while pending:
+        item = pending.pop(0)
+        if item.kind is BindingKind.NARROWED:
+            pending += item.scope.reaching(item.key, item.node).bindings
+        else:
+            found[item] = None
+    return list(found)
 
 
 def run_of(frame: Frame, binding: Binding) -> Frame:

@@ -87,6 +87,15 @@ def exclude_each_other(one: Event, other: Event) -> bool:
     return any(theirs.get(key, truth) != truth for key, truth in conditions(one).items())
 
 
+def is_on_another_way(event: Event, other: Event) -> bool:
+    """Whether two events stand in different branches of a test that comes out alike in every round."""
+    ways = {around.step: around.arm for around in other.around if isinstance(around.step, Branches)}
+    return any(
+        isinstance(around.step, Branches) and ways.get(around.step, around.arm) != around.arm and stays(around.step)
+        for around in event.around
+    )
+
+
 def _facts(test: cst.BaseExpression, truth: bool) -> Iterator[tuple[str, bool]]:
     """The parts of a test that are known if the whole is. ``x is not None`` counts as ``x``."""
     match test:

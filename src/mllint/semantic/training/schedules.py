@@ -14,7 +14,7 @@ from mllint.semantic.events.things import EVERY, Frame, Thing
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import uses
 from mllint.semantic.training.first_factors import begins_above_zero, is_above_zero
-from mllint.semantic.training.guards import stays
+from mllint.semantic.training.guards import is_on_another_way, stays
 from mllint.semantic.training.paths import Paths
 from mllint.semantic.training.runs import Occurrence, Run
 from mllint.semantic.values import Instance, Object, Value
@@ -238,7 +238,7 @@ def _paths(run: Run, schedule: Event, optimizer: Thing, loop: Loop) -> Paths[str
         if event.kind is Kind.LOAD and (event.concerns(optimizer) or event.concerns(schedule.thing)):
             return _LOADED
         is_schedule = event.kind is Kind.SCHEDULE and event.concerns(schedule.thing)
-        return _UPDATED if is_schedule else state
+        return _UPDATED if is_schedule and not is_on_another_way(event, schedule) else state
 
     # Where a round makes the optimizer, each begins anew: the folds of a cross-validation.
     anew = [outer for outer in schedule.loops if is_made_in(outer, schedule, optimizer)]
