@@ -12,11 +12,11 @@ import msgspec
 from mllint.semantic.expressions.only_read import is_only_read
 from mllint.semantic.modules.fresh import is_fresh, is_set_up_by
 from mllint.semantic.modules.plain_tensors import parameter_inside
-from mllint.semantic.modules.weights import builds_a_program, drops_values, has_weights, is_constant
+from mllint.semantic.modules.weights import builds_a_program, drops_values, has_weights, is_constant, may_hold_weights
 from mllint.semantic.names.classes import Assignment, Role, makes_parameter
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import BindingKind
-from mllint.semantic.values import Module
+from mllint.semantic.values import Module, Repeated
 from mllint.syntax.iteration import handed_on
 from mllint.syntax.shape import constant, dotted_path, string_literal
 
@@ -84,6 +84,8 @@ class Container:
         """What makes the container: the value itself, or what its local name is bound to."""
         if not isinstance(value, cst.Name):
             return value if _is_display(self.model, value) else None
+        if self._is_given(value):
+            return value
         bindings = self.model.reaching(value)
         if len(bindings) != 1 or bindings[0].kind is not BindingKind.ASSIGN or bindings[0].path:
             return None
@@ -133,9 +135,24 @@ class Container:
                 self._note_key(parent.slice[0].slice.value if isinstance(parent.slice[0].slice, cst.Index) else None)
                 self._add(statement.value)
 
+    def _is_given(self, node: cst.Name) -> bool:
+        """Whether a name is a parameter that by its annotation holds modules, and ``forward`` works with them.
+
+        A list of the same that is made here registers no more of them.
+        """
+        bindings, value = self.model.reaching(node), self.model.value(node)
+        if len(bindings) != 1 or bindings[0].kind is not BindingKind.PARAMETER or not isinstance(value, Repeated):
+            return False
+        if self.method.name != "__init__" or not isinstance(value.item, Module) or not may_hold_weights(value.item):
+            return False
+        running = self.definition.members.reachable("forward")
+        return any(read.method in running for read in self.definition.members.reads(self.name))
+
     def _take(self, node: cst.BaseExpression, *, nested: bool = False) -> None:
         """Add what a display, comprehension or constructor of a container holds."""
         match node:
+            case cst.Name() if self._is_given(node):
+                self.contents.modules.append(node)
             case cst.List() | cst.Tuple() | cst.Set():
                 for element in node.elements:
                     if isinstance(element, cst.StarredElement):

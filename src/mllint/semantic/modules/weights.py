@@ -8,7 +8,8 @@ import libcst as cst
 from mllint.knowledge import lookup
 from mllint.semantic.modules.module_keys import module_keys
 from mllint.semantic.names.classes import makes_parameter
-from mllint.semantic.values import Module
+from mllint.semantic.names.scopes import BindingKind
+from mllint.semantic.values import Module, Value
 from mllint.syntax.shape import constant
 
 if TYPE_CHECKING:
@@ -43,6 +44,14 @@ def _have_weights(value: Module) -> bool:
     if value.definition is not None:
         return _holds_weights(value.definition)
     return value.name is not None and _is_layer_with_weights(value.name) is True
+
+
+def may_hold_weights(value: Module) -> bool:
+    """Whether what is declared as a module may well have weights: of a class with some, or of one that others fill."""
+    if value.definition is None:
+        return value.name is None or _have_weights(value)
+    forward = value.definition.method("forward")
+    return forward is None or forward.is_left_open or _holds_weights(value.definition)
 
 
 def _any_has_weights(model: "Model", call: cst.Call) -> bool:
@@ -102,9 +111,26 @@ def _assigned_modules(definition: "ClassInfo") -> "Iterator[tuple[Model, cst.Bas
             for key, bindings in method.scope.bindings.items():
                 if key.startswith(f"{method.self_name}.") and key.count(".") == 1:
                     for binding in bindings:
-                        value = info.model.binding_value(binding)
-                        if isinstance(value, Module) and binding.value is not None and not binding.path:
+                        if binding.value is None or binding.path:
+                            continue
+                        value = info.model.binding_value(binding) or _made_by_default(info.model, binding.value)
+                        if isinstance(value, Module):
                             yield info.model, binding.value, value
+
+
+def _made_by_default(model: "Model", node: cst.BaseExpression) -> Value | None:
+    """What the call of a parameter makes whose default is a layer class: ``conv(3, 8)`` with ``conv=nn.Conv2d``.
+
+    Whoever gives another class gives one of the same kind.
+    """
+    if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Name):
+        return None
+    bindings = model.reaching(node.func)
+    parameter = bindings[0].node if len(bindings) == 1 and bindings[0].kind is BindingKind.PARAMETER else None
+    default = parameter.default if isinstance(parameter, cst.Param) else None
+    name = None if default is None else model.library_name(default)
+    known = None if name is None else lookup.class_(name)
+    return None if known is None or known.kind not in ("layer", "rnn") else Module(model.framework or "torch", name)
 
 
 def _may_have_weights(name: str) -> bool:
