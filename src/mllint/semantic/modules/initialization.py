@@ -1,7 +1,7 @@
 """Whether ``__init__`` of a module reaches the ``__init__`` of the framework's own class, and when."""
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from mllint.semantic.model import Model
     from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 
+MAX_FILES = 8
+"""In how many files that import a class those are looked for that derive from it."""
 ROOTS = frozenset({"torch.nn.Module", "paddle.nn.Layer"})
 """The classes at the root, whose ``__init__`` needs no arguments."""
 _REGISTERS = frozenset({
@@ -193,7 +195,32 @@ def needs_it(definition: "ClassInfo", method: "FunctionInfo") -> bool:
         _registered_by(definition, method, part) is not None
         for line in method.node.body.body
         for part in _small_statements(line)
-    )
+    ) or any(_relies_on_it(info) for info in _subclasses(definition))
+
+
+def _subclasses(definition: "ClassInfo") -> "Iterator[ClassInfo]":
+    """The classes that derive from one, in its own file and in those that import it."""
+    yield from definition.members.subclasses
+    model = definition.model
+    importers = () if model.project is None else model.project.importers(model.path, definition.name)[:MAX_FILES]
+    for path in importers:
+        other = model.neighbour(path)
+        for node in () if other is None else other.tree.by_type.get(cst.ClassDef, ()):
+            info = other.class_info(node)  # type: ignore[union-attr]
+            if any(item.name == definition.name and item.model.path == model.path for item in info.lineage):
+                yield info
+
+
+def _relies_on_it(info: "ClassInfo") -> bool:
+    """Whether a class with one base is called as a module, and initialized by nothing but ``__init__`` of that base."""
+    own = info.methods.get("__init__")
+    if len(info.bases) != 1 or "forward" not in info.methods or "__call__" in info.methods:
+        return False
+    if own is None:
+        return len(info.lineage) == 2
+    calls = [item for item in mentions(info) if item.form is Form.RIGHT]
+    is_passed_on = len(info.lineage) == 2 and bool(calls) and all(is_super(info.model, item) for item in calls)
+    return is_passed_on and not may_be_initialized_otherwise(info, own)
 
 
 def _small_statements(line: cst.CSTNode) -> Sequence[cst.CSTNode]:
