@@ -66,6 +66,11 @@ def attachment(model: "Model", node: cst.CSTNode, inputs: Iterable[Value | None]
     return False if all(state is False for state in states) else None
 
 
+def _as_filled(arg: cst.Arg, value: Value | None) -> Value | None:
+    """What is known of an argument where it is used: a list that has a name may have been filled since."""
+    return None if isinstance(value, Elements) and value.mutable and isinstance(arg.value, cst.Name) else value
+
+
 def _state(value: Value | None) -> bool | None:
     match value:
         case Tensor() | Output():
@@ -185,7 +190,7 @@ def function_result(
     elif name in _DETACHING:
         attached = False
     else:
-        attached = attachment(model, call, arguments)
+        attached = attachment(model, call, (_as_filled(arg, item) for arg, item in zip(call.args, arguments, strict=True)))
     first = arguments[0] if arguments else None
     made = result(framework, name, fact, call, attached, own_input=True, receiver=first)
     return replace(made, leaf=True) if requires is not None and attached and isinstance(made, Tensor) else made
