@@ -72,3 +72,20 @@ def test_paddle_second_backward_needs_it(paddle: Any, retain: bool) -> None:
     else:
         with pytest.raises((RuntimeError, SystemError, ValueError), match="retain_graph"):
             second.backward()
+
+
+@pytest.mark.parametrize("step", [True, False])
+def test_torch_kept_graph_of_stepped_weights_is_of_no_use(torch: Any, step: bool) -> None:
+    """What a module has kept of an earlier round cannot be walked again, once a step has changed its weights."""
+    module = torch.nn.RNNCell(3, 3)
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
+    kept = module(torch.ones(1, 3))
+    for _ in range(2):
+        kept = module(torch.ones(1, 3), kept)
+    kept.sum().backward(retain_graph=True)
+    if step:
+        optimizer.step()
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            module(torch.ones(1, 3), kept).sum().backward()
+    else:
+        module(torch.ones(1, 3), kept).sum().backward()

@@ -45,7 +45,8 @@ for _ in range(100):
 
 A graph of which any part may be used by another backward pass: two losses of one output, a GAN whose generator learns
 from the same images, `create_graph`, a loss that is returned, stored or handed to a function that is not known. Losses
-of which a part was computed before this iteration, or by a module that is not known or keeps a state between its calls.
+of which a part was computed before this iteration, or by a module that is not known or keeps a state between its calls,
+unless a step changes its weights in every round of a loop in PyTorch: no later pass can go through the graph then.
 What a loop takes from a loader counts as data, also where only the name of the loader says that it is one.
 
 ## Fix safety
@@ -68,6 +69,7 @@ from mllint.edits import NodeFix, delete_argument
 from mllint.rule import Finding, Rule
 from mllint.semantic.graph.graph_slice import GraphSlice
 from mllint.semantic.graph.losses import loss_of, retaining
+from mllint.semantic.training.stale_weights import weights_change_every_round
 
 rule = Rule(
     code="ML210",
@@ -85,7 +87,7 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     kept, loss = retaining(call), loss_of(call)
     if kept is None or loss is None or context.gradients_off(call) is not False:
         return
-    graph = GraphSlice(context.model, loss, call)
+    graph = GraphSlice(context.model, loss, call, weights_change_every_round(context.model, call))
     if not graph.is_open and graph.is_spent_once:
         yield Finding(call, fix=lambda: _without(call, kept))
 

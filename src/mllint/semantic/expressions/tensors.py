@@ -190,7 +190,9 @@ def function_result(
     elif name in _DETACHING:
         attached = False
     else:
-        attached = attachment(model, call, (_as_filled(arg, item) for arg, item in zip(call.args, arguments, strict=True)))
+        attached = attachment(
+            model, call, (_as_filled(arg, item) for arg, item in zip(call.args, arguments, strict=True))
+        )
     first = arguments[0] if arguments else None
     made = result(framework, name, fact, call, attached, own_input=True, receiver=first)
     return replace(made, leaf=True) if requires is not None and attached and isinstance(made, Tensor) else made

@@ -1,5 +1,6 @@
 """The part of the graph that a loss hangs on: what it is computed from in its function, and what else uses that."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -14,7 +15,7 @@ from mllint.semantic.graph.statefulness import is_stateless, keeps_no_graph, wal
 from mllint.semantic.names.changes import is_changed_in_place
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by, uses
-from mllint.semantic.values import ClassObject, Function, Instance, Method, Module, Object, Symbol, Tensor
+from mllint.semantic.values import ClassObject, Elements, Function, Instance, Method, Module, Object, Symbol, Tensor
 from mllint.syntax.shape import argument, constant, dotted_path, last_word, string_literal
 from mllint.syntax.walk import children
 
@@ -43,12 +44,20 @@ class GraphSlice:
     """What a loss is computed from, in the function where ``backward()`` is called on it.
 
     ``is_open`` is true when some part of it is not understood, or may be older than one round of the loop around the
-    call (one call of the function, without a loop).
+    call (one call of the function, without a loop). ``begins_anew`` says of which calls that are not understood nothing
+    of an earlier round can be left in what they give.
     """
 
-    def __init__(self, model: "Model", loss: cst.BaseExpression, call: cst.Call) -> None:
+    def __init__(
+        self,
+        model: "Model",
+        loss: cst.BaseExpression,
+        call: cst.Call,
+        begins_anew: Callable[[cst.Call], bool] = lambda _: False,
+    ) -> None:
         self.model = model
         self.call = call
+        self._begins_anew = begins_anew
         self.scope: Scope = model.scope_of(call)
         self.loop = _loop_around(model, call)
         self.bindings: dict[int, Binding] = {}
@@ -69,7 +78,10 @@ class GraphSlice:
     def _behind(self, node: cst.CSTNode) -> list[cst.CSTNode]:
         """The expressions from which this one is computed, as far as they may hang on a graph."""
         value = self.model.value(node)
-        if hangs_on_nothing(value) or isinstance(value, (Module, Object, Symbol, ClassObject, Function)):
+        is_growing = isinstance(value, Elements) and value.mutable and not value.items
+        if (hangs_on_nothing(value) and not is_growing) or isinstance(
+            value, (Module, Object, Symbol, ClassObject, Function)
+        ):
             return []
         if isinstance(value, Tensor) and value.parameter:
             return []
@@ -179,6 +191,8 @@ class GraphSlice:
                     return [call.func.value, *given]
                 if is_called_loss(call) and name not in self.model.function_names:
                     return given
+        if (callee is None or isinstance(callee, Module)) and self._begins_anew(call):
+            return given
         self.is_open = True
         return []
 

@@ -12,7 +12,7 @@ import msgspec
 from mllint.semantic.expressions.only_read import is_only_read
 from mllint.semantic.modules.fresh import is_fresh, is_set_up_by
 from mllint.semantic.modules.plain_tensors import parameter_inside
-from mllint.semantic.modules.weights import builds_a_program, drops_values, has_weights, is_constant, may_hold_weights
+from mllint.semantic.modules.weights import builds_a_program, drops_values, has_weights, have_weights, is_constant
 from mllint.semantic.names.classes import Assignment, Role, makes_parameter
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import BindingKind
@@ -136,14 +136,14 @@ class Container:
                 self._add(statement.value)
 
     def _is_given(self, node: cst.Name) -> bool:
-        """Whether a name is a parameter that by its annotation holds modules, and ``forward`` works with them.
+        """Whether a name is a parameter that by its annotation holds modules with weights, and ``forward`` uses them.
 
         A list of the same that is made here registers no more of them.
         """
         bindings, value = self.model.reaching(node), self.model.value(node)
         if len(bindings) != 1 or bindings[0].kind is not BindingKind.PARAMETER or not isinstance(value, Repeated):
             return False
-        if self.method.name != "__init__" or not isinstance(value.item, Module) or not may_hold_weights(value.item):
+        if self.method.name != "__init__" or not isinstance(value.item, Module) or not have_weights(value.item):
             return False
         running = self.definition.members.reachable("forward")
         return any(read.method in running for read in self.definition.members.reads(self.name))

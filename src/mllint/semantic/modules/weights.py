@@ -30,7 +30,7 @@ def has_weights(model: "Model", node: cst.BaseExpression) -> bool | None:
     if value.definition is not None:
         return True if _holds_weights(value.definition) else None
     if value.others:
-        return True if all(_have_weights(other) for other in value.others) else None
+        return True if all(have_weights(other) for other in value.others) else None
     if value.name is None:
         # What a function of a library builds is a model.
         return None if value.call is None else True
@@ -39,19 +39,11 @@ def has_weights(model: "Model", node: cst.BaseExpression) -> bool | None:
     return _is_layer_with_weights(value.name)
 
 
-def _have_weights(value: Module) -> bool:
+def have_weights(value: Module) -> bool:
     """Whether a module of which only the class is known surely has weights."""
     if value.definition is not None:
         return _holds_weights(value.definition)
     return value.name is not None and _is_layer_with_weights(value.name) is True
-
-
-def may_hold_weights(value: Module) -> bool:
-    """Whether what is declared as a module may well have weights: of a class with some, or of one that others fill."""
-    if value.definition is None:
-        return value.name is None or _have_weights(value)
-    forward = value.definition.method("forward")
-    return forward is None or forward.is_left_open or _holds_weights(value.definition)
 
 
 def _any_has_weights(model: "Model", call: cst.Call) -> bool:

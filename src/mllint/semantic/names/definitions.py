@@ -285,6 +285,16 @@ class ClassInfo:
                 if method.self_name is not None:
                     yield from method.scope.bindings.get(f"{method.self_name}.{name}", ())
 
+    def _lasting(self, name: str) -> Iterator[Binding]:
+        """The assignments to an attribute of which something is left when the method around them has run."""
+        for binding in self.assignments(name):
+            if binding.kind is BindingKind.NARROWED:
+                continue
+            is_first = binding.scope.is_function and binding.scope.node.name.value == "__init__"  # type: ignore[attr-defined]
+            left = binding.scope.reaching_end(binding.key).bindings if is_first else ()
+            if not left or binding in left or any(item.kind is BindingKind.NARROWED for item in left):
+                yield binding
+
     @cached_property
     def _registered(self) -> dict[str, list[cst.Call]]:
         """The calls in the class's own methods that register a parameter, buffer or module under a literal name."""
@@ -326,11 +336,7 @@ class ClassInfo:
     def _assigned(self, name: str) -> Value | None:
         result: Value | None = None
         seen = False
-        values = (
-            binding.scope.model.binding_value(binding)
-            for binding in self.assignments(name)
-            if binding.kind is not BindingKind.NARROWED
-        )
+        values = (binding.scope.model.binding_value(binding) for binding in self._lasting(name))
         for value in chain(values, self._registrations(name)):
             if isinstance(value, Nothing):
                 continue

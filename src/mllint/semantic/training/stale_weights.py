@@ -1,12 +1,14 @@
 """Losses that were computed with weights which a step has changed before their backward pass."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import libcst as cst
 import msgspec
 
-from mllint.semantic.events.owners import updates
+from mllint.semantic.events.owners import maker, updates
 from mllint.semantic.events.steps import Kind
+from mllint.semantic.graph.losses import WALKING
 from mllint.semantic.modules.module_keys import module_keys
 from mllint.semantic.modules.second_passes import (
     Uncut,
@@ -24,6 +26,7 @@ from mllint.syntax.walk import subtree
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
+_LOOPS = (cst.For, cst.While)
 MAX_STEPS = 6
 """How many steps above a backward pass are looked at."""
 
@@ -47,6 +50,45 @@ def stale_weights(model: "Model", backward: cst.Call) -> Stale | None:
             if walk.of(loss) and _changes(model, step, calls[0]) and _has_gradients(model, step, name):
                 return None if may_change_graphs(model, backward) else Stale(name, step)
     return None
+
+
+def weights_change_every_round(model: "Model", backward: cst.Call) -> Callable[[cst.Call], bool]:
+    """Tells of which calls of modules the weights are stepped in every round of the loop, behind the only pass in it.
+
+    Through such weights no pass of a later round can go: what is left of an earlier one is of no use.
+    """
+    loop = next((item for item in model.tree.ancestors(backward) if isinstance(item, _LOOPS)), None)
+    scope = model.scope_of(backward)
+    if loop is None or model.framework != "torch" or not model.tree.is_inside(loop, scope.node):
+        return lambda _: False
+    others = (call for word in WALKING for call in model.calls_by_word.get(word, ()) if call is not backward)
+    if any(model.scope_of(call) is scope for call in others):
+        return lambda _: False
+    steps = [
+        call
+        for call in model.calls_by_word.get("step", ())
+        if model.scope_of(call) is scope and runs_before(scope, backward, call) and model.tree.is_inside(call, loop)
+    ]
+    called = set[str | None]()
+
+    def is_stepped(call: cst.Call) -> bool:
+        called.add(dotted_path(call.func))
+        return None not in called and len(called) == 1 and any(_may_change(model, step, call) for step in steps)
+
+    return is_stepped
+
+
+def _may_change(model: "Model", step: cst.Call, call: cst.Call) -> bool:
+    """Whether a step is one of an optimizer that has the weights of a module, or that comes from out of sight."""
+    occurrences = model.runs.at(step)
+    for item in occurrences:
+        frame, thing = item.event.frame, item.event.thing
+        if item.event.kind is not Kind.STEP or frame.model is not model:
+            return False
+        known = updates(frame, thing, frame.thing(call.func))
+        if known is False or (known is None and maker(frame, thing) is not None):
+            return False
+    return bool(occurrences)
 
 
 def _steps_above(model: "Model", backward: cst.Call) -> list[cst.Call]:
