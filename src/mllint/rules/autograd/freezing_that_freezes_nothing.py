@@ -37,7 +37,7 @@ model[0].requires_grad_(False)
 Parameters and other tensors, whose flag does work: `self.pos_embed.requires_grad = False`. (What is called somewhere,
 and what `children()` gives, is a module, even where nothing else is known of it.) Classes that define such a
 property, read the attribute themselves or keep an option in it, `self.requires_grad = requires_grad`. The values of
-`state_dict()` in Paddle, which are the parameters. `parameter.requires_grad` in Paddle, unless the project allows a
+`state_dict()` in Paddle, which are the parameters. `requires_grad` of a tensor in Paddle, unless the project allows a
 version below 3.2.
 
 ## Fix safety
@@ -79,6 +79,7 @@ from mllint.semantic.graph.flags import (
     is_state_value,
     is_trained_whole,
 )
+from mllint.semantic.names.uses import reads
 from mllint.semantic.values import Tensor
 from mllint.syntax.shape import constant, dotted_path
 
@@ -139,12 +140,34 @@ def _check(statement: cst.Assign, target: cst.Attribute, only: bool, context: Co
             "set `stop_gradient`, which means the opposite",
             fix=(lambda: NodeFix("set `stop_gradient`", _as_stop_gradient(statement, target))) if only else None,
         )
+    elif flag == "requires_grad" and constant(statement.value) is True and _is_old_tensor(owner, context):
+        yield Finding(
+            target,
+            "a tensor of Paddle has no `requires_grad` before 3.2: it gets no gradient",
+            "set `stop_gradient = False`",
+            fix=(lambda: NodeFix("set `stop_gradient`", _as_stop_gradient(statement, target))) if only else None,
+        )
+
+
+def _is_before_flags(context: Context) -> bool:
+    return context.paddle_version is not None and context.paddle_version < (3, 2)
 
 
 def _is_old_parameter(node: cst.BaseExpression, context: Context) -> bool:
     value = context.value(node)
-    is_old = context.paddle_version is not None and context.paddle_version < (3, 2)
-    return is_old and isinstance(value, Tensor) and value.parameter and value.framework == "paddle"
+    return _is_before_flags(context) and isinstance(value, Tensor) and value.parameter and value.framework == "paddle"
+
+
+def _is_old_tensor(node: cst.BaseExpression, context: Context) -> bool:
+    """Whether a thing is a tensor of Paddle, or one whose gradient a file for Paddle alone reads later."""
+    value, model = context.value(node), context.model
+    if not _is_before_flags(context) or (value is not None and not isinstance(value, Tensor)):
+        return False
+    if isinstance(value, Tensor):
+        return value.framework == "paddle"
+    path, scope = dotted_path(node), model.scope_of(node)
+    is_read = path is not None and any(True for _ in reads(model, f"{path}.grad", scope))
+    return model.framework == "paddle" and is_read and not any(True for _ in reads(model, f"{path}.requires_grad"))
 
 
 def _on_module(
