@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from mllint.semantic.expressions.passed_graph import with_graph_of_arguments
 from mllint.semantic.names.scopes import BindingKind
-from mllint.semantic.values import Function, Mapping, Nothing, Output, Tensor, Value, join
-from mllint.syntax.shape import argument, constant, string_literal
+from mllint.semantic.values import Function, Mapping, Module, Nothing, Output, Tensor, Value, join
+from mllint.syntax.shape import argument, constant, has_star_arguments, string_literal
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -28,6 +28,9 @@ def returned_to(caller: "Model", call: cst.Call, function: Function) -> Value | 
         if isinstance(given, (Tensor, Output)) and given.attached and caller.gradients.off(call) is True:
             return replace(given, attached=None)  # computed without gradients, unless it was there before
         return given
+    handed_back = _module_handed_back(caller, call, function)
+    if handed_back is not None:
+        return handed_back
     if len(info.scope.returns) < 2 or not info.is_transparent or not info.is_plain:
         return None
     possible = [item for item in info.scope.returns if not _is_passed_by(caller, item, info, call, function)]
@@ -40,6 +43,26 @@ def returned_to(caller: "Model", call: cst.Call, function: Function) -> Value | 
         if result is None:
             return None
     return result
+
+
+def _module_handed_back(caller: "Model", call: cst.Call, function: Function) -> Module | None:
+    """The module that a call gives to a function which returns just that: ``model = load_weights(model, path)``."""
+    info, parameters = function.definition, list[cst.CSTNode]()
+    if not info.is_transparent or not info.is_plain:
+        return None
+    for statement in info.scope.returns:
+        bindings = info.model.reaching(statement.value) if isinstance(statement.value, cst.Name) else ()
+        if len(bindings) != 1 or bindings[0].kind is not BindingKind.PARAMETER or bindings[0].scope is not info.scope:
+            return None
+        parameters.append(bindings[0].node)
+    if not parameters or any(parameter is not parameters[0] for parameter in parameters):
+        return None
+    position = next((index for index, item in enumerate(info.parameters) if item is parameters[0]), None)
+    if position is None or has_star_arguments(call):
+        return None
+    given = argument(call, position - (function.receiver is not None), info.parameters[position].name.value)
+    value = None if given is None else caller.value(given.value)
+    return value if isinstance(value, Module) else None
 
 
 def _is_passed_by(
