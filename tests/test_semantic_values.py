@@ -198,6 +198,45 @@ def test_values_of_dicts() -> None:
     assert value_of(display.replace("{}", "d[key]")) == Tensor("torch"), "more may be added to a display"
 
 
+@pytest.mark.parametrize(
+    ("returned", "expected"),
+    [
+        ("return net", "torch.nn.Linear"),
+        (
+            "if path is None:\n        return net\n    net.load_state_dict(torch.load(path))\n    return net",
+            "torch.nn.Linear",
+        ),
+        ("net = wrapped(net)\n    return net", None),
+        ("if path:\n        return other\n    return net", None),
+    ],
+)
+def test_modules_that_are_given_back(returned: str, expected: str | None) -> None:
+    """Each call gets its own module, though others hand over one of another class."""
+    found = value_of(f"""
+def prepared(net, other, path=None):
+    {returned}
+
+
+first = prepared(nn.Conv2d(3, 3, 3), None)
+second = prepared(other=None, net=nn.Linear(2, 2))
+second
+""")
+    assert (found.name if isinstance(found, Module) else None) == expected
+
+
+@pytest.mark.parametrize(
+    ("filled", "attached"),
+    [("", None), ("parts.append(layer(x))\n", None), ("parts = [torch.ones(2)]\n", None)],
+)
+def test_lists_with_a_name_may_have_been_filled(filled: str, attached: bool | None) -> None:
+    found = value_of(f"layer, x, parts = nn.Linear(2, 2), torch.ones(2), []\n{filled}torch.stack(parts)")
+    assert isinstance(found, Tensor)
+    assert found.attached is attached
+    shown = value_of("torch.stack([torch.ones(2)])")
+    assert isinstance(shown, Tensor)
+    assert shown.attached is False
+
+
 def test_packed_sequences() -> None:
     source = "def f(x: torch.Tensor, n):\n    p = nn.utils.rnn.pack_padded_sequence(x, n)\n    {}"
     packed = Object("packed", "torch.nn.utils.rnn.PackedSequence")

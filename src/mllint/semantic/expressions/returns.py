@@ -22,15 +22,15 @@ def returned_to(caller: "Model", call: cst.Call, function: Function) -> Value | 
     ``False``.
     """
     info = function.definition
+    handed_back = _module_handed_back(caller, call, function)
+    if handed_back is not None:
+        return handed_back
     found = info.model.returned(info)
     if found is not None:
         given = with_graph_of_arguments(caller, call, info, found)
         if isinstance(given, (Tensor, Output)) and given.attached and caller.gradients.off(call) is True:
             return replace(given, attached=None)  # computed without gradients, unless it was there before
         return given
-    handed_back = _module_handed_back(caller, call, function)
-    if handed_back is not None:
-        return handed_back
     if len(info.scope.returns) < 2 or not info.is_transparent or not info.is_plain:
         return None
     possible = [item for item in info.scope.returns if not _is_passed_by(caller, item, info, call, function)]
