@@ -76,10 +76,10 @@ from mllint.semantic.graph.flags import (
     flagged_module,
     is_named_parameter,
     is_own_field,
+    is_paddle_tensor,
     is_state_value,
     is_trained_whole,
 )
-from mllint.semantic.names.uses import reads
 from mllint.semantic.values import Tensor
 from mllint.syntax.shape import constant, dotted_path
 
@@ -133,41 +133,19 @@ def _check(statement: cst.Assign, target: cst.Attribute, only: bool, context: Co
             "`named_parameters()` gives pairs of name and parameter: setting a flag of a pair raises",
             "write `.parameters()`, or take the pair apart",
         )
-    elif flag == "requires_grad" and _is_old_parameter(owner, context):
+    elif (
+        flag == "requires_grad" and _is_before_3_2(context) and is_paddle_tensor(context.model, owner, statement.value)
+    ):
         yield Finding(
             target,
-            "a parameter of Paddle has no `requires_grad` before 3.2: nothing is frozen",
+            "a tensor of Paddle has no `requires_grad` before 3.2: this changes nothing",
             "set `stop_gradient`, which means the opposite",
             fix=(lambda: NodeFix("set `stop_gradient`", _as_stop_gradient(statement, target))) if only else None,
         )
-    elif flag == "requires_grad" and constant(statement.value) is True and _is_old_tensor(owner, context):
-        yield Finding(
-            target,
-            "a tensor of Paddle has no `requires_grad` before 3.2: it gets no gradient",
-            "set `stop_gradient = False`",
-            fix=(lambda: NodeFix("set `stop_gradient`", _as_stop_gradient(statement, target))) if only else None,
-        )
 
 
-def _is_before_flags(context: Context) -> bool:
+def _is_before_3_2(context: Context) -> bool:
     return context.paddle_version is not None and context.paddle_version < (3, 2)
-
-
-def _is_old_parameter(node: cst.BaseExpression, context: Context) -> bool:
-    value = context.value(node)
-    return _is_before_flags(context) and isinstance(value, Tensor) and value.parameter and value.framework == "paddle"
-
-
-def _is_old_tensor(node: cst.BaseExpression, context: Context) -> bool:
-    """Whether a thing is a tensor of Paddle, or one whose gradient a file for Paddle alone reads later."""
-    value, model = context.value(node), context.model
-    if not _is_before_flags(context) or (value is not None and not isinstance(value, Tensor)):
-        return False
-    if isinstance(value, Tensor):
-        return value.framework == "paddle"
-    path, scope = dotted_path(node), model.scope_of(node)
-    is_read = path is not None and any(True for _ in reads(model, f"{path}.grad", scope))
-    return model.framework == "paddle" and is_read and not any(True for _ in reads(model, f"{path}.requires_grad"))
 
 
 def _on_module(

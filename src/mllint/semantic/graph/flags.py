@@ -6,7 +6,7 @@ import libcst as cst
 
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.names.uses import reads
-from mllint.semantic.values import Method, Module, StateDict
+from mllint.semantic.values import Method, Module, StateDict, Tensor
 from mllint.syntax.iteration import run_over
 from mllint.syntax.shape import constant, dotted_path
 
@@ -145,6 +145,21 @@ def _declares_or_reads(info: "ClassInfo", name: str) -> bool:
     own_names = {method.self_name for method in info.methods.values()}
     places = (node for own in own_names if own is not None for node in reads(info.model, f"{own}.{name}"))
     return any(info.node in info.model.tree.ancestors(node) for node in places)
+
+
+def is_paddle_tensor(model: "Model", node: cst.BaseExpression, flag: cst.BaseExpression) -> bool:
+    """Whether a gradient flag is meant for a tensor of Paddle: a parameter, or one that is to have a gradient.
+
+    What a file for Paddle alone reads the gradient of, and asks for no such flag, is a tensor.
+    """
+    value = model.value(node)
+    if isinstance(value, Tensor):
+        return value.framework == "paddle" and (value.parameter or constant(flag) is True)
+    path = dotted_path(node)
+    if value is not None or path is None or model.framework != "paddle" or constant(flag) is not True:
+        return False
+    is_read = any(True for _ in reads(model, f"{path}.grad", model.scope_of(node)))
+    return is_read and not any(True for _ in reads(model, f"{path}.requires_grad"))
 
 
 def is_state_value(model: "Model", node: cst.BaseExpression) -> bool:
