@@ -18,7 +18,7 @@ from mllint.registry import all_rules
 TESTS = Path(__file__).parent
 # The package under test, wherever it was imported from.
 PATHS = os.pathsep.join((str(TESTS), str(Path(mllint.__file__).parents[1])))
-OPINIONS = [rule.code for rule in all_rules() if rule.is_opinion]
+OPTIONAL = [rule.code for rule in all_rules() if not rule.is_default]
 Place = tuple[str, int, int, str]
 
 
@@ -64,20 +64,20 @@ def engine_places() -> list[Place]:
 
 
 def of_default_rules_and_the_folders_own(places: Sequence[Place]) -> list[Place]:
-    """Both fronts run all opinions on all files; a case expects those of its own rule only.
+    """Both fronts run the rules that are off by default on all files; a case expects those of its own rule only.
 
     The files beside a case that carry no marker are there to be looked at, not to be reported on.
     """
     own = {case.path.relative_to(FIXTURES).as_posix(): case.rule.code for case in all_cases()}
     return sorted(
-        place for place in places if place[0] in own and (place[3] not in OPINIONS or own[place[0]] == place[3])
+        place for place in places if place[0] in own and (place[3] not in OPTIONAL or own[place[0]] == place[3])
     )
 
 
 @pytest.mark.slow
 def test_command_reports_the_same(copied_fixtures: Path, engine_places: list[Place]) -> None:
     options = ["--isolated", "--no-cache", "--exit-zero", "--output-format", "json"]
-    selected = ["--select", ",".join(["ML", *OPINIONS])]
+    selected = ["--select", ",".join(["ML", *OPTIONAL])]
     output = run(["-m", "mllint", "check", *options, *selected, "."], copied_fixtures)
     found = [
         (
@@ -93,7 +93,7 @@ def test_command_reports_the_same(copied_fixtures: Path, engine_places: list[Pla
 
 @pytest.mark.slow
 def test_flake8_reports_the_same(copied_fixtures: Path, engine_places: list[Place]) -> None:
-    selected = f"--select={','.join(['ML', *OPINIONS])}"
+    selected = f"--select={','.join(['ML', *OPTIONAL])}"
     output = run(["-m", "flake8", "--isolated", "--exit-zero", selected, "."], copied_fixtures)
     found = []
     for line in output.splitlines():

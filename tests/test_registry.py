@@ -108,9 +108,9 @@ def test_topics_have_a_block_each() -> None:
 # -- selection ------------------------------------------------------------------------------------
 
 
-def test_bare_prefix_leaves_opinions_off() -> None:
+def test_bare_prefix_leaves_off_what_is_off_by_default() -> None:
     for broad in ("ML", "ALL"):
-        on = [rule.code for rule in all_rules() if not rule.is_opinion]
+        on = [rule.code for rule in all_rules() if rule.is_default]
         assert list(select([broad], []).codes) == on
 
 

@@ -82,7 +82,7 @@ def select(select: Iterable[str], ignore: Iterable[str]) -> RuleSet:
     """The rules that ``select`` names and ``ignore`` does not.
 
     Among selectors that name a rule the most specific wins, and ``ignore`` wins a tie. ``ALL`` and the bare prefix
-    ``ML`` leave the opinions (ML9xx) off.
+    ``ML`` leave the opinions (ML9xx) off, and what is not on by default.
 
     Raises:
         UnknownSelectorError: a selector names no rule and is no prefix of ``ML000``-style codes.
@@ -94,7 +94,7 @@ def select(select: Iterable[str], ignore: Iterable[str]) -> RuleSet:
     # Whether ML002 runs follows the same rules, and like the opinions it does not run unless it is named.
     wanted = best((selector for selector in select if not is_broad(selector)), *UNUSED_SUPPRESSION)
     return RuleSet(
-        (rule for rule in all_rules() if _specificity(rule, select) > _specificity(rule, ignore, opinions=True)),
+        (rule for rule in all_rules() if _specificity(rule, select) > _specificity(rule, ignore, all_count=True)),
         checks_suppressions=wanted > best(ignore, *UNUSED_SUPPRESSION),
     )
 
@@ -110,7 +110,7 @@ def is_selector(selector: str) -> bool:
     )
 
 
-def _specificity(rule: Rule, selectors: tuple[str, ...], *, opinions: bool = False) -> int:
+def _specificity(rule: Rule, selectors: tuple[str, ...], *, all_count: bool = False) -> int:
     """How specific the most specific selector for the rule is; 0 when none names it."""
-    counting = (selector for selector in selectors if opinions or not (is_broad(selector) and rule.is_opinion))
+    counting = (selector for selector in selectors if all_count or rule.is_default or not is_broad(selector))
     return best(counting, rule.code, rule.name)

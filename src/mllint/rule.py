@@ -62,7 +62,8 @@ class Rule:
 
     ``frameworks`` are the packages the rule knows; a file that mentions none of them is never parsed for it.
     ``applicability`` is the most trusted fix the rule may offer, ``None`` when it offers none.
-    ``since`` is the mllint version that introduced the rule.
+    ``since`` is the mllint version that introduced the rule. ``by_default`` is false where fewer than nine in ten
+    of its findings were right in code that nobody had looked at before.
     """
 
     code: str
@@ -71,6 +72,7 @@ class Rule:
     frameworks: frozenset[str]
     since: str
     applicability: Applicability | None = None
+    by_default: bool = field(default=True, kw_only=True)
     module: str = field(default="", kw_only=True)
     subscriptions: list[Subscription] = field(default_factory=list, init=False)
 
@@ -100,8 +102,13 @@ class Rule:
 
     @property
     def is_opinion(self) -> bool:
-        """Whether the rule is advice (ML9xx) and stays off unless selected by more than the bare prefix."""
+        """Whether the rule is advice (ML9xx)."""
         return self.code.startswith("ML9")
+
+    @property
+    def is_default(self) -> bool:
+        """Whether the rule is on unless something is said of it; otherwise it takes more than the bare prefix."""
+        return self.by_default and not self.is_opinion
 
     def on(
         self, *node_types: type[cst.CSTNode], mentions: tuple[str, ...] = (), shape: Shape | None = None

@@ -79,3 +79,8 @@ def test_paddle_attacks_need_the_graph(paddle: Any) -> None:
     assert attacked().shape == [1, 2]
     with paddle.no_grad(), pytest.raises(ValueError, match="does not appear in the backward graph"):
         attacked()
+
+
+def test_parameters_without_gradients_record_no_graph(torch: Any) -> None:
+    weight = torch.nn.Parameter(torch.rand(2, 2), requires_grad=False)
+    assert (torch.rand(1, 2) @ weight).grad_fn is None

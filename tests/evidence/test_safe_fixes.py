@@ -45,6 +45,12 @@ kept = torch.ones(2)
 kept.require_grad = True
 result = [output.requires_grad, indices.sum().item(), kept.numpy().sum()]
 """,
+    "a type that is asked for on the way": """
+weight = torch.ones(2, 2)
+x = torch.ones(1, 2) / 2
+x.double().clamp(0, 1)
+result = (x @ weight).tolist()
+""",
     "a generator that is asked for the next": """
 model = nn.Linear(2, 2)
 parameters = model.parameters()

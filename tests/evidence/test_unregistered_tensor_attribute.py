@@ -139,3 +139,10 @@ def test_paddle_leaf_gets_a_gradient_and_no_update(paddle: Any, paddle_layer: An
 def test_paddle_parameter_class_came_with_3_2(paddle: Any, paddle_version: tuple[int, int]) -> None:
     """So the fix writes ``create_parameter`` for a lower target."""
     assert hasattr(paddle.nn, "Parameter") is (paddle_version >= (3, 2))
+
+
+def test_type_gives_the_parameter_itself_where_it_is_of_that_type(torch: Any) -> None:
+    """So that it is registered, unlike one of another type."""
+    parameter = torch.nn.Parameter(torch.rand(2))
+    assert parameter.type(torch.FloatTensor) is parameter
+    assert not isinstance(parameter.type(torch.float16), torch.nn.Parameter)

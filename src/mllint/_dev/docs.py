@@ -94,7 +94,7 @@ def _page(rule: Rule) -> Iterator[str]:
     facts = [
         ", ".join(_frameworks(rule)),
         _fix(rule),
-        "off by default" if rule.is_opinion else "on by default",
+        "on by default" if rule.is_default else "off by default",
         f"since {rule.since}",
     ]
     yield " · ".join(facts)
@@ -195,7 +195,8 @@ def _table(rules: tuple[Rule, ...] | list[Rule], folder: str) -> Iterator[str]:
     for rule in rules:
         frameworks = ", ".join(_frameworks(rule))
         name = f"[{rule.name}]({folder}{rule.name}.md)"
-        yield f"| {rule.code} | {name} | {rule.message} | {frameworks} | {_fix(rule)} |"
+        fix = _fix(rule) if rule.is_default else f"{_fix(rule)}, off by default"
+        yield f"| {rule.code} | {name} | {rule.message} | {frameworks} | {fix} |"
 
 
 def _frameworks(rule: Rule) -> list[str]:

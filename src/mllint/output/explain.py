@@ -143,7 +143,7 @@ def page_of(rule: Rule) -> Page:
         fix=rule.applicability,
         frameworks=tuple(sorted(rule.frameworks)),
         since=rule.since,
-        is_default=not rule.is_opinion,
+        is_default=rule.is_default,
         severity=rule.severity,
         topic=rule.topic,
     )

@@ -348,11 +348,11 @@ def _forward(frame: Frame, call: cst.Call) -> Seen | None:
 
 def _freeze(frame: Frame, call: cst.Call) -> Seen | None:
     receiver = _receiver(call)
-    made = receiver.func if isinstance(receiver, cst.Call) else None
-    if isinstance(made, cst.Attribute) and made.attr.value in ("detach", "clone"):
-        return None  # of a tensor
-    thaws = not call.args or constant(call.args[0].value) is True
-    return None if receiver is None else Seen(Kind.THAW if thaws else Kind.FREEZE, frame.thing(receiver))
+    is_of_tensor = isinstance(receiver, cst.Call) and called_word(receiver) in ("detach", "clone")
+    if receiver is None or is_of_tensor or _is_own_function(frame, call):
+        return None
+    thaws = called_word(call) != "freeze" and (not call.args or constant(call.args[0].value) is True)
+    return Seen(Kind.THAW if thaws else Kind.FREEZE, frame.thing(receiver))
 
 
 def _load(frame: Frame, call: cst.Call) -> Seen | None:
@@ -388,7 +388,7 @@ _READERS: dict[str, Reader] = {
     "forward": _forward,
     "train": _mode("train"),
     "eval": _mode("eval"),
-    "requires_grad_": _freeze,
+    **dict.fromkeys(("requires_grad_", "freeze"), _freeze),  # the latter of Lightning's modules
     "load_state_dict": _load,
     "set_state_dict": _load,
     "set_dict": _load,

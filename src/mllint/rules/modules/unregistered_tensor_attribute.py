@@ -53,7 +53,8 @@ class Scale(nn.Module):
 Tensors that somebody looks after: moved by hand (`self.mask.to(x.device)`), made on a device, given to an optimizer or
 to `torch.autograd.grad`, set to something else later. Tables that are read for their shape, as an index, or one number
 at a time; lists of tensors without elements (`torch.empty(0)`), which are filled later; those of tests. 0-d tensors,
-which work with tensors on any device. `nn.Parameter(x).requires_grad_(False)`, which is the parameter itself.
+which work with tensors on any device. `nn.Parameter(x).requires_grad_(False)` and
+`nn.Parameter(x).type(torch.FloatTensor)`, which are the parameter itself.
 
 ## Fix safety
 

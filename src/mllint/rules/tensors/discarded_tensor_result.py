@@ -49,7 +49,8 @@ On Paddle before 3.0 `x.to(...)` changes the tensor itself, so it is left alone 
 Safe for a plain name of this function or module that is not the variable of a loop over a list (there the assignment
 would be lost too), and for an attribute that is surely a plain tensor: a tensor cannot be assigned to a registered
 parameter. Unsafe for `detach()`, because code below may rely on the graph that is still there, for another shape
-(`unsqueeze()`, `permute()`), because the code below has run with the one there is, for a thing that is a tensor on one
+(`unsqueeze()`, `permute()`), or another type or device on the way (`x.cpu().clamp(0, 1)`), because the code below has
+run with the one there is, for a thing that is a tensor on one
 of several ways only, for a leaf that needs a gradient (the name would be bound to another tensor, which no optimizer
 knows), where gradients are switched off but the tensor has a graph, and where another thing beside it, which may be no
 tensor, stays where it is. No fix is offered where nothing reads the name
@@ -142,8 +143,8 @@ def _method(call: cst.Call, context: Context) -> _Lost | None:
     ):
         return None
     returns = {fact.returns for fact in facts if fact is not None}
-    is_safe = is_sure and not detaches(call) and "scalar" not in returns and name not in new_results.RESHAPING
-    trust = Applicability.SAFE if is_safe else Applicability.UNSAFE
+    is_same = "scalar" not in returns and name not in new_results.RESHAPING and not new_results.is_converted(receiver)
+    trust = Applicability.SAFE if is_sure and is_same and not detaches(call) else Applicability.UNSAFE
     meant = "tensors" not in returns and name not in _NAMED and not name.startswith("new")
     return _Lost(root, f"{name}()", trust if meant else None)
 

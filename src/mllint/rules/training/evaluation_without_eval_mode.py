@@ -73,10 +73,11 @@ the project too; functions that nobody in the project calls, but for models that
 layer is known to ask for its mode; where nothing at all is known of a model, its `train()` says that one does. Models
 that `from_pretrained` of transformers gave, and models that were switched to training mode right before the loop: to
 recompute the statistics of batch normalization, or to sample with dropout, is done like that. Loops that drop the
-output, and loaded models that are given the same input in every round, or one that is made up for its shape. Beside
-what is trained, models that nothing updates decide nothing: the network of a perceptual loss, a teacher. Containers of
-models that have names of their own, where one of these is switched, and modules without such a layer of their own that
-are made of one that is in evaluation mode.
+output, or never read it, as where a hook is what is wanted; and loaded models that are given the same input in every
+round, or one that is made up for its shape. Beside what is trained, models that nothing updates decide nothing: the
+network of a perceptual loss, a teacher. Containers of models that have names of their own, where one of these is
+switched, and modules without such a layer of their own that are made of one that is in evaluation mode. Parts that an
+object keeps of a model which its base class switches.
 
 ## Fix safety
 

@@ -62,8 +62,8 @@ or under something that cannot be looked into. Functions that are handed on, or 
 the loop is not part of a training in sight. Loops with a word of gradients in them (`grad`, `autograd`,
 `requires_grad`, hooks): attacks, saliency maps, Fisher information. Loops in which a library may attack the model: it
 is given the model, or makes the input out of the target, or the model is put into a collection. Loops whose results go
-into a `backward()` later. Models whose parameters are frozen, or whose class computes gradients itself, such as forces.
-Trainings that a trainer of another framework runs.
+into a `backward()` later. Models whose parameters are frozen, or made without gradients, or whose class computes
+gradients itself, such as forces. Trainings that a trainer of another framework runs.
 
 ## Fix safety
 
@@ -79,6 +79,7 @@ offered where one of the functions is there to be overridden.
 """
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import libcst as cst
 
@@ -91,6 +92,9 @@ from mllint.semantic.training.data_loops import may_evaluate
 from mllint.semantic.training.evaluation import evaluates_with_graph, may_need_the_graph, trains_too
 from mllint.semantic.training.single_evaluations import evaluations_recorded
 from mllint.semantic.training.wanted_gradients import wants_no_gradients
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
 
 _ALL_AT_ONCE = "this evaluates, but records a graph of the forward pass"
 
@@ -111,7 +115,7 @@ def check(loop: cst.For, context: Context) -> Iterator[Finding]:
     if is_test_code(model):
         return  # a few samples, gone with the test
     if may_evaluate(model, loop) and model.gradients.off(loop) is not True and evaluates_with_graph(model, loop):
-        framework = context.model.framework or "torch"
+        framework = _framework(model)
         if trains_too(model, loop):
             yield Finding(loop, help="where it only evaluates, run it under `no_grad()`, or `set_grad_enabled(False)`")
             return
@@ -128,10 +132,16 @@ def check_whole(function: cst.FunctionDef, context: Context) -> Iterator[Finding
     if is_test_code(model):
         return
     for call in evaluations_recorded(model, function):
-        framework = model.framework or "torch"
+        framework = _framework(model)
         decorated = f"put `@{framework}.no_grad()` on the function, or the call"
         where = decorated if wants_no_gradients(model, function) else "put the call"
         yield Finding(call, _ALL_AT_ONCE, f"{where} under `with {framework}.no_grad():`")
+
+
+def _framework(model: "Model") -> str:
+    """What the help speaks of; packages that work with torch are imported beside Paddle, too, for their tokenizers."""
+    is_paddle = model.imports("paddle") and not model.imports("torch")
+    return model.framework or ("paddle" if is_paddle else "torch")
 
 
 def _fix(loop: cst.For, context: Context) -> NodeFix | None:

@@ -303,11 +303,15 @@ class Snapshot:
             return True
         if self.alias.is_choice:
             return True
+        child: cst.CSTNode = self.alias.statement
         for ancestor in self.model.tree.ancestors(self.alias.statement):
             if ancestor is loop:
                 return False
-            if isinstance(ancestor, (cst.If, cst.Else)):
-                return not _ends_loop(ancestor)
+            if isinstance(ancestor, cst.If):
+                is_for_last = _is_last_round(self.model, ancestor.test)
+                if is_for_last is None or is_for_last is not (child is ancestor.body):
+                    return not _ends_loop(child)
+            child = ancestor
         return False
 
     @property
@@ -367,6 +371,21 @@ class Snapshot:
         return self.model.tree.is_inside(node, holder)
 
 
-def _ends_loop(branch: cst.If | cst.Else) -> bool:
+def _ends_loop(branch: cst.CSTNode) -> bool:
     """Whether a branch leaves the loop or the function when it is done."""
-    return isinstance(last_statement(branch.body), (cst.Break, cst.Return, cst.Raise))
+    body = branch.body if isinstance(branch, cst.Else) else branch
+    return isinstance(body, cst.BaseSuite) and isinstance(last_statement(body), (cst.Break, cst.Return, cst.Raise))
+
+
+def _is_last_round(model: "Model", test: cst.BaseExpression) -> bool | None:
+    """Whether a test holds in the last round of a loop over texts; ``None``: it asks for something else.
+
+    So does ``phase == "val"`` in ``for phase in ["train", "val"]``: what that round keeps is what the loop leaves.
+    """
+    match test:
+        case cst.Comparison(left=cst.Name() as name, comparisons=[cst.ComparisonTarget(cst.Equal(), wanted)]):
+            rounds = [item.value for item in model.reaching(name) if item.kind is BindingKind.LOOP]
+            if len(rounds) == 1 and isinstance(rounds[0], (cst.List, cst.Tuple)) and rounds[0].elements:
+                last = string_literal(rounds[0].elements[-1].value)
+                return None if last is None else last == string_literal(wanted)
+    return None

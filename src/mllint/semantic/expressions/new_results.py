@@ -40,6 +40,10 @@ RESHAPING = frozenset({
 """Methods that give another shape. What stands below has run with the one there was; with another it may broadcast."""
 _SHAPING = frozenset({"view", "reshape", "expand", "repeat", "tile", "broadcast_to"})
 _MOVING = frozenset({"to", "cuda", "cpu", "npu", "xpu"})
+_CONVERTING = frozenset({
+    "to", "type", "type_as", "astype", "cast", "cpu", "cuda", "float", "double", "half", "bfloat16", "long", "int",
+    "short", "bool", "byte",
+})  # fmt: skip
 _CHANGING_CONTAINERS = frozenset({name for kind in (list, dict, set) for name in dir(kind)})
 
 
@@ -134,6 +138,15 @@ def _may_change_itself(value: Value | None, name: str) -> bool:
         case Elements() | Repeated() | Mapping():
             return name in _CHANGING_CONTAINERS
     return True
+
+
+def is_converted(node: cst.BaseExpression) -> bool:
+    """Whether a chain of methods takes a tensor to another device or type: ``x.cpu()`` of ``x.cpu().clamp(0, 1)``."""
+    while isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
+        if node.func.attr.value in _CONVERTING:
+            return True
+        node = node.func.value
+    return False
 
 
 def moves_one_of_several(model: "Model", call: cst.Call) -> bool:

@@ -49,11 +49,24 @@ class Backward:
         """The call that proves what a binding binds to be an attached tensor."""
         found: Spent | None = None
         for spent in self._by_key.get(binding.key, ()):
-            if self.model.scope_of(spent.node) is binding.scope and binding in self.model.reaching(spent.node):
+            if self.model.scope_of(spent.node) is not binding.scope or self._is_of_round_before(spent.node, binding):
+                continue
+            if binding in self.model.reaching(spent.node):
                 found = spent
                 if spent.one_element:
                     break
         return found
+
+    def _is_of_round_before(self, spent: cst.CSTNode, binding: Binding) -> bool:
+        """Whether a binding in a loop of its own stands behind the call: nobody meant it to go around to that.
+
+        So ends a round of a training with a validation, which has losses of the same names.
+        """
+        made, call = binding.scope.place_of(binding.node), binding.scope.place_of(spent)
+        if made is None or call is None or made[1] < call[1]:
+            return False
+        loops = (item for item in self.model.tree.ancestors(binding.node) if isinstance(item, (cst.For, cst.While)))
+        return any(not self.model.tree.is_inside(spent, loop) for loop in loops)
 
     @cached_property
     def calls(self) -> tuple[cst.Call, ...]:

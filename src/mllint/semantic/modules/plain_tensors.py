@@ -26,6 +26,7 @@ from mllint.semantic.values import (
     Value,
 )
 from mllint.syntax.shape import argument, constant, dotted_path, last_word
+from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -39,6 +40,10 @@ _NOT_NUMBERS = frozenset({
 _ONLY_SHAPE = frozenset({"expand_as", "view_as", "reshape_as", "copy_", "resize_as_"})
 
 
+_OTHER_KINDS = frozenset({
+    "DoubleTensor", "HalfTensor", "BFloat16Tensor", "LongTensor", "IntTensor", "float64", "double", "float16", "half",
+    "bfloat16", "complex64", "complex128",
+})  # fmt: skip
 _GRADIENT_FLAGS = {"requires_grad": True, "stop_gradient": False}
 
 
@@ -208,12 +213,26 @@ def _gives_another(model: "Model", call: cst.Call, method: str) -> bool:
         return False
     if method in ("float", "contiguous", "cpu"):
         return False  # nothing to do, and so the parameter itself
+    if method in ("type", "type_as"):
+        return any(_is_of_another_kind(model, arg.value) for arg in call.args)
     if method == "to" and call.args:
         value = call.args[0].value
         spelled = dotted_path(value) or ""
         is_dtype = model.value(value) == Other("dtype") or "dtype" in spelled or spelled.endswith("float32")
         return constant(value) != "cpu" and not is_dtype
     return True
+
+
+def _is_of_another_kind(model: "Model", kind: cst.BaseExpression) -> bool:
+    """Whether the type of a tensor, as it is named or bound to a name, is not that of a new parameter on the CPU."""
+    bound = model.reaching(kind)
+    if isinstance(kind, cst.Name) and not bound:
+        bound = tuple(model.scope(model.tree.module).bindings.get(kind.value, ()))
+    meant = [item.value for item in bound if item.value is not None] or [kind]
+    parts = (part for node in meant for part in subtree(node) if isinstance(part, (cst.Name, cst.Attribute)))
+    named = (model.qualified_name(part) or "" for part in parts)
+    kinds = [name.removeprefix("torch.") for name in named if name.startswith("torch.")]
+    return any(kind in _OTHER_KINDS or (kind.startswith("cuda.") and kind.endswith("Tensor")) for kind in kinds)
 
 
 # -- where it goes -----------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
-    from mllint.semantic.names.definitions import ClassInfo
+    from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
     from mllint.semantic.values import Value
 
 # What is done with a module before it is used: filling a container, giving weights their first values.
@@ -62,7 +62,7 @@ def _unused(definition: "ClassInfo") -> Iterator[tuple[str, Assignment]]:
         kinds = [_makes_weights(place) for place in places]
         if True in kinds and None not in kinds and not _is_used(definition, name):
             place = places[kinds.index(True)]
-            if not _is_on_demand(place) and not _is_dead(place):
+            if not _is_on_demand(place) and not _is_dead(place) and not _is_left_empty(definition, name, places):
                 yield name, place
 
 
@@ -94,6 +94,25 @@ def _is_on_demand(place: Assignment) -> bool:
             return True
         child = ancestor
     return False
+
+
+def _is_left_empty(definition: "ClassInfo", name: str, places: list[Assignment]) -> bool:
+    """Whether an attribute is a list that is made empty, and that nothing is ever put into."""
+    if not all(isinstance(place.value, cst.Call) and _is_empty(place.value) for place in places):
+        return False
+    written = {id(place.node) for place in places}
+    for method in (method for info in definition.lineage for method in info.methods.values()):
+        for word in method.model.names_by_word.get(name, ()):
+            around = list(method.model.tree.ancestors(word))
+            if method.node in around and not any(id(node) in written for node in around):
+                return False
+    return True
+
+
+def _is_empty(made: cst.Call) -> bool:
+    """Whether a container is made of nothing: ``ModuleList([])``."""
+    given = [arg.value for arg in made.args]
+    return all(isinstance(node, (cst.List, cst.Tuple, cst.Dict)) and not node.elements for node in given)
 
 
 def _demanded(test: cst.BaseExpression) -> Iterator[cst.Name]:
@@ -142,9 +161,15 @@ def _is_complete(definition: "ClassInfo") -> bool:
     if not members.has_only_plain_bases or "__getattr__" in definition.methods:
         return False
     forward = definition.method("forward")
-    if forward is None or forward.is_left_open:
+    if forward is None or forward.is_left_open or not _uses_instance(forward):
         return False
     return not (members.sets_computed_names or members.reads_computed_names or _has_weights_from_a_file(definition))
+
+
+def _uses_instance(method: "FunctionInfo") -> bool:
+    """Whether a method names its object at all: a ``forward`` that does not is still to be written."""
+    own = method.self_name
+    return any(isinstance(node, cst.Name) and node.value == own for node in subtree(method.node.body))
 
 
 def _has_weights_from_a_file(definition: "ClassInfo") -> bool:
@@ -178,17 +203,23 @@ def _is_downloaded(definition: "ClassInfo") -> bool:
     """Whether a function of the project loads into an instance what it downloads, all keys of which have to fit."""
     for model in (*definition.members.models, *_loaders(definition.model)):
         for call in (call for word in _LOADING for call in model.calls_by_word.get(word, ())):
-            strict, given = argument(call, 1, "strict"), argument(call, 0, "state_dict")
+            strict = argument(call, 1, "strict")
             is_partial = strict is not None and constant(strict.value) is False
-            if given is None or is_partial or not isinstance(call.func, cst.Attribute):
-                continue
-            value = model.value(call.func.value)
-            made = value.definition if isinstance(value, Module) else None
-            # Two readings of one file have definitions of their own.
-            lineage = () if made is None else [(info.name, info.model.path) for info in made.lineage]
-            if (definition.name, definition.model.path) in lineage and _downloads(model, given.value):
+            # A function of the project may load, which is given the module, too: `load_state_dict(net, state)`.
+            receiver = [call.func.value] if isinstance(call.func, cst.Attribute) else []
+            parties = [*receiver, *(arg.value for arg in call.args)]
+            is_loaded = not is_partial and any(_is_made_of(definition, model.value(part)) for part in parties)
+            if is_loaded and any(_downloads(model, arg.value) for arg in call.args):
                 return True
     return False
+
+
+def _is_made_of(definition: "ClassInfo", value: "Value | None") -> bool:
+    """Whether a module is surely one of a class, or of one that derives from it."""
+    made = value.definition if isinstance(value, Module) else None
+    # Two readings of one file have definitions of their own.
+    lineage = () if made is None else [(info.name, info.model.path) for info in made.lineage]
+    return (definition.name, definition.model.path) in lineage
 
 
 def _loaders(model: "Model") -> Iterator["Model"]:
@@ -252,8 +283,11 @@ def _is_used(definition: "ClassInfo", name: str) -> bool:
 
 
 def _is_commented_out(model: "Model", name: str) -> bool:
-    """Whether a comment of the file holds the call: who took it out knows that the layer is not used."""
-    return re.search(rf"#[^\n]*\bself\.{name}\(", model.source.text) is not None
+    """Whether a comment of the file holds the call, or a text that is a statement: who took it out knows of it."""
+    if re.search(rf"#[^\n]*\bself\.{name}\(", model.source.text) is not None:
+        return True
+    texts = (node for node in model.tree.by_type.get(cst.SimpleString, ()) if f"self.{name}(" in node.value)
+    return any(isinstance(model.tree.parent(node), cst.Expr) for node in texts)
 
 
 def _is_use(model: "Model", node: cst.BaseExpression) -> bool:

@@ -130,6 +130,32 @@ def _may_have_weights(name: str) -> bool:
     return state is None or state.sized or bool(state.keys)
 
 
+def asks_for_no_gradients(definition: "ClassInfo") -> bool:
+    """Whether no parameter that a project class makes asks for gradients: ``Parameter(weight, requires_grad=False)``.
+
+    Such weights learn by rules of their own, or never.
+    """
+    made = [
+        binding.value
+        for info in definition.lineage
+        for method in info.methods.values()
+        for key, bindings in method.scope.bindings.items()
+        if key.startswith(f"{method.self_name}.") and key.count(".") == 1
+        for binding in bindings
+        if binding.value is not None and makes_parameter(info.model, binding.value)
+    ]
+    return (
+        bool(made)
+        and all(isinstance(value, cst.Call) and _is_made_without(value) for value in made)
+        and not any(True for _ in _assigned_modules(definition))
+    )
+
+
+def _is_made_without(parameter: cst.Call) -> bool:
+    flags = (arg.value for arg in parameter.args if arg.keyword is not None and arg.keyword.value == "requires_grad")
+    return any(constant(flag) is False for flag in flags)
+
+
 def is_constant(model: "Model", node: cst.BaseExpression) -> bool:
     """Whether an expression stands for a Paddle layer all of whose parameters are tables: computed, and never trained.
 

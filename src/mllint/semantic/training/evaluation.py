@@ -12,7 +12,7 @@ from mllint.semantic.events.steps import Event, Helper, Kind, Loop, events
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.graph.data_sources import hangs_on_nothing
-from mllint.semantic.modules.weights import has_weights
+from mllint.semantic.modules.weights import asks_for_no_gradients, has_weights
 from mllint.semantic.training.adversaries import is_held_by_another, may_be_attacked
 from mllint.semantic.training.data_loops import (
     as_bound,
@@ -28,7 +28,7 @@ from mllint.semantic.training.data_loops import (
 from mllint.semantic.training.handed_on import as_given
 from mllint.semantic.training.loaders import EVALUATION, role_of
 from mllint.semantic.training.made_in_mode import is_switched_by_maker, switches_itself
-from mllint.semantic.training.outputs import are_detached, comes_from, may_reach
+from mllint.semantic.training.outputs import are_detached, comes_from, is_dropped, may_reach
 from mllint.semantic.training.runs import LoopRun, Run
 from mllint.semantic.training.training_modes import (
     EVAL,
@@ -243,7 +243,7 @@ def _trains_while_it_evaluates(found: _Round, forward: Event) -> bool:
         or records_graph(forward) is False
         or (_is_called_evaluation(found.found) and not _hands_on(found))
     )
-    if not is_evaluation or not is_over_evaluation_data(found.found) or _is_discarded(forward) or is_as_loaded(forward):
+    if not is_evaluation or not is_over_evaluation_data(found.found) or is_dropped(forward) or is_as_loaded(forward):
         return False
     value = module_called(forward)
     modes = modes_before(run, module, forward)
@@ -301,11 +301,6 @@ def _functions_of_losses(run: Run) -> frozenset[Thing]:
         if any(item.frame is event.frame and comes_from(item.frame, item.node, event.node) for item in backwards)
     )
     return frozenset(thing for thing in made if thing is not None)
-
-
-def _is_discarded(forward: Event) -> bool:
-    """Whether nobody wants the output: the statistics of batch normalization are being collected."""
-    return isinstance(forward.frame.model.tree.parent(forward.node), cst.Expr)
 
 
 def evaluated_module(model: "Model", node: cst.For) -> str | None:
@@ -449,6 +444,9 @@ def _is_frozen(found: _Round) -> bool:
     """Whether the parameters of the model may ask for no gradients at all."""
     run = found.found.run
     freezes = [event for event in run.events if event.kind is Kind.FREEZE]
+    classes = [value.definition if isinstance(value, Module) else None for value in map(module_called, found.forwards)]
+    if all(definition is not None and asks_for_no_gradients(definition) for definition in classes):
+        return True
     return any(may_concern(run, event, item.thing) for event in freezes for item in found.forwards)
 
 

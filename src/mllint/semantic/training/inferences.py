@@ -20,6 +20,7 @@ from mllint.semantic.training.data_loops import may_be_model, names_in
 from mllint.semantic.training.evaluation import evaluates_in_training_mode, loop_over_data
 from mllint.semantic.training.handed_on import as_given
 from mllint.semantic.training.made_in_mode import is_switched_by_maker, switches_itself
+from mllint.semantic.training.outputs import is_dropped
 from mllint.semantic.training.runs import Occurrence, Run
 from mllint.semantic.training.training_modes import (
     FRESH,
@@ -209,7 +210,7 @@ def _is_only_used(run: Run, forward: Event) -> bool:
         return False
     if is_switched_by_maker(module) or (value.definition is not None and switches_itself(value.definition)):
         return False
-    if isinstance(forward.frame.model.tree.parent(node), cst.Expr) or _is_sampled(forward) or _is_made_up(forward):
+    if is_dropped(forward) or _is_sampled(forward) or _is_made_up(forward):
         return False
     called = re.escape(dotted_path(node.func) or "")
     if re.search(rf"#[^\n]*\b{called}\.eval\(", forward.frame.model.source.text):

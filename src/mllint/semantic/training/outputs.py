@@ -19,6 +19,20 @@ _WITHOUT_GRAPH = frozenset({"data", "argmax", "argmin", "argsort", "shape", "siz
 _MAX_STEPS = 3
 
 
+def is_dropped(forward: Event) -> bool:
+    """Whether nobody reads what a forward pass gives: it is run for its hooks, or for the statistics that it collects.
+
+    So it is as a statement, or as a name that is never read.
+    """
+    model = forward.frame.model
+    statement = model.tree.parent(forward.node)
+    if not isinstance(statement, cst.Assign):
+        return isinstance(statement, cst.Expr)
+    bound = bound_by(model, statement)
+    is_named = all(isinstance(target.target, cst.Name) for target in statement.targets)
+    return is_named and bool(bound) and not any(True for binding in bound for _ in uses(model, binding))
+
+
 def are_detached(forwards: tuple[Event, ...]) -> bool:
     """Whether the code takes what some forward passes give off its graph, wherever it reads it.
 

@@ -13,6 +13,7 @@ from mllint.semantic.training.evaluation import (
     loop_over_data,
 )
 from mllint.semantic.training.handed_on import as_given
+from mllint.semantic.training.outputs import is_dropped
 from mllint.semantic.training.runs import Occurrence, Run
 from mllint.semantic.training.training_modes import (
     EVAL,
@@ -162,7 +163,7 @@ def _is_of_trained(run: Run, forward: Event) -> bool:
     module = forward.thing
     if forward.kind is not Kind.FORWARD or module is None or run.is_cut or is_as_loaded(forward):
         return False
-    if _is_of_round(forward) or isinstance(forward.frame.model.tree.parent(forward.node), cst.Expr):
+    if _is_of_round(forward) or is_dropped(forward):
         return False
     modes = modes_before(run, module, forward)
     return TRAINED in modes and is_put_to_training(modes) and bool(mode_matters(forward)) and is_trained(run, module)

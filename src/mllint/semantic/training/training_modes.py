@@ -14,7 +14,7 @@ from mllint.semantic.events.steps import Branches, Event, Helper, Kind, Loop, ev
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.modules.mode_layers import depends_on_mode
 from mllint.semantic.modules.weights import is_container
-from mllint.semantic.names.definitions import FunctionInfo
+from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.training.holders import was_made_with
 from mllint.semantic.training.made_in_mode import is_switched_by_maker
@@ -67,7 +67,7 @@ def _paths(run: Run, module: Thing) -> Paths[str]:
                 return {Kind.TRAIN: TRAIN, Kind.EVAL: EVAL}.get(event.kind, UNKNOWN)
             if event.kind is Kind.EVAL and state != EVAL and module.may_be(event.thing):
                 return PARTLY
-            if any(covers(event.thing, part) for part in parts):
+            if any(covers(event.thing, part) for part in parts) or _may_hold(event, module):
                 return UNKNOWN
         elif event.kind is Kind.UNKNOWN:
             return UNKNOWN if state != EVAL and event.concerns(module) and not is_call_of(event, module) else state
@@ -76,6 +76,18 @@ def _paths(run: Run, module: Thing) -> Paths[str]:
         return state
 
     return Paths(run.steps, FRESH, advance, partial(makes_anew, thing=module))
+
+
+def _may_hold(switch: Event, module: Thing) -> bool:
+    """Whether what a base class switches to evaluation may be made of a module that an object of its class keeps.
+
+    The base class has a name for what ``self.build()`` gives, the derived class one for each part of it.
+    """
+    function, switched = switch.frame.function, switch.thing
+    if switch.kind is not Kind.EVAL or function is None or function.owner is None or switched is None:
+        return False
+    is_local = all(isinstance(root, Binding) for root in switched.roots)
+    return is_local and any(isinstance(root, ClassInfo) and function.owner in root.lineage[1:] for root in module.roots)
 
 
 def is_made_of_evaluated(run: Run, forward: Event) -> bool:
