@@ -11,8 +11,9 @@ Only parameters have such a flag. On a module the assignment makes a new attribu
 (A pair of name and parameter takes no attribute, and raises.)
 `model.requires_grad_ = False` even destroys the method of that name.
 
-In Paddle `layer.stop_gradient`, `layer.trainable` and `layer.requires_grad` do nothing in any version, and a parameter
-has no `requires_grad` before 3.2.
+In Paddle `layer.stop_gradient`, `layer.trainable` and `layer.requires_grad` do nothing in any version. Before 3.2
+no tensor has a `requires_grad`: to set it does nothing to a parameter, nor to another tensor in 3.0 and 3.1; in 2.6
+that one raises.
 
 ## Example
 
@@ -138,7 +139,7 @@ def _check(statement: cst.Assign, target: cst.Attribute, only: bool, context: Co
     ):
         yield Finding(
             target,
-            "a tensor of Paddle has no `requires_grad` before 3.2: this changes nothing",
+            "a tensor of Paddle has no `requires_grad` before 3.2: its flag does not change",
             "set `stop_gradient`, which means the opposite",
             fix=(lambda: NodeFix("set `stop_gradient`", _as_stop_gradient(statement, target))) if only else None,
         )
