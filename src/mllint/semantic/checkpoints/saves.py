@@ -201,7 +201,18 @@ def _entered(tracer: Follower, route: Route) -> Tracer:
 
 
 def _needs_call(parts: list[cst.BaseExpression], function: "FunctionInfo") -> bool:
-    """Whether one of some expressions in a function has another value in each call of it."""
+    """Whether one of some expressions in a function has another value in each call of it.
+
+    Every file around asks, and the answer is the same.
+    """
+    known: dict[tuple[int, ...], bool] = function.model.remembered.setdefault(("saves", "need calls"), {})
+    key = (id(function.node), *map(id, parts))
+    if key not in known:
+        known[key] = _depends_on_call(parts, function)
+    return known[key]
+
+
+def _depends_on_call(parts: list[cst.BaseExpression], function: "FunctionInfo") -> bool:
     names = {parameter.name.value for parameter in function.named_parameters} - {function.self_name}
     model, pending, seen = function.model, [*parts] if names else [], set[int]()
     while pending:
