@@ -59,8 +59,12 @@ def _unused(definition: "ClassInfo") -> Iterator[tuple[str, Assignment]]:
         if not _is_complete(definition):
             return
         places = list(definition.members.assignments(name))
-        kinds = [_makes_weights(place) for place in places]
-        if True in kinds and None not in kinds and not _is_used(definition, name):
+        made = [place.value for place in places if place.value is not None and _makes_module(place)]
+        if len(made) < len(places) or _is_used(definition, name):
+            continue
+        # To tell whether a layer has weights it may have to be built: that comes after what a file says by its text.
+        kinds = [has_weights(place.model, value) for place, value in zip(places, made, strict=True)]
+        if True in kinds and None not in kinds and not definition.members.may_be_read_elsewhere(name):
             place = places[kinds.index(True)]
             if not _is_on_demand(place) and not _is_dead(place) and not _is_left_empty(definition, name, places):
                 yield name, place
@@ -249,16 +253,14 @@ def _is_instance(definition: "ClassInfo", value: "Value | None") -> bool:
     return value.definition is not None and definition in value.definition.lineage
 
 
-def _makes_weights(place: Assignment) -> bool | None:
-    """Whether an assignment makes a new submodule that has weights; ``None``: it may do something else."""
+def _makes_module(place: Assignment) -> bool:
+    """Whether an assignment makes a new submodule, and gives it no other name."""
     if place.role is not Role.SUBMODULE or not isinstance(place.value, cst.Call):
-        return None
+        return False
     if isinstance(place.node, cst.Assign) and len(place.node.targets) > 1:
-        return None  # it has another name too
+        return False
     made = place.model.value(place.value)
-    if not isinstance(made, Module) or _is_another_name(place.value) or takes_others(place.model, place.value):
-        return None
-    return has_weights(place.model, place.value)
+    return isinstance(made, Module) and not (_is_another_name(place.value) or takes_others(place.model, place.value))
 
 
 def _is_another_name(made: cst.BaseExpression) -> bool:
@@ -269,6 +271,7 @@ def _is_another_name(made: cst.BaseExpression) -> bool:
 
 
 def _is_used(definition: "ClassInfo", name: str) -> bool:
+    """Whether the files of a class do anything with an attribute, or have its name in a text or a comment."""
     members = definition.members
     for model in members.models:
         for word in model.names_by_word.get(name, ()):
@@ -279,7 +282,7 @@ def _is_used(definition: "ClassInfo", name: str) -> bool:
                     return True
         if re.search(rf"[\"'][\w.]*\b{name}\b", model.source.text) or _is_commented_out(model, name):
             return True
-    return members.may_be_read_elsewhere(name)
+    return False
 
 
 def _is_commented_out(model: "Model", name: str) -> bool:
