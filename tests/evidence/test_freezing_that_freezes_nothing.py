@@ -189,3 +189,12 @@ def test_paddle_pair_takes_no_flag(paddle: Any) -> None:
     for pair in paddle.nn.Linear(2, 2).named_parameters():
         with pytest.raises(AttributeError):
             pair.stop_gradient = True
+
+
+def test_paddle_tensor_with_a_gradient_cannot_be_changed_in_place(paddle: Any) -> None:
+    """Why the other flag is no safe change of what is no parameter: before it the code below ran."""
+    points = paddle.ones([2])
+    points[0] = 2.0
+    points.stop_gradient = False
+    with pytest.raises(ValueError, match="Leaf"):
+        points[0] = 3.0

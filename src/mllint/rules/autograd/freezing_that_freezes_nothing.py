@@ -45,7 +45,8 @@ version below 3.2.
 
 Safe: the flag is set on the parameters, by `requires_grad_` in PyTorch and by a loop in Paddle. Unsafe on `self`, where
 layers that are made further down would not be frozen, and where all parameters of what is frozen are given to somebody
-to train: PyTorch raises when none of them is left. No fix is offered for the values of `state_dict()`, and for pairs.
+to train: PyTorch raises when none of them is left. Unsafe on what is no parameter in Paddle: a tensor that has a
+gradient from then on cannot be changed in place. No fix is offered for the values of `state_dict()`, and for pairs.
 
 ## References
 
@@ -141,8 +142,15 @@ def _check(statement: cst.Assign, target: cst.Attribute, only: bool, context: Co
             target,
             "a tensor of Paddle has no `requires_grad` before 3.2: its flag does not change",
             "set `stop_gradient`, which means the opposite",
-            fix=(lambda: NodeFix("set `stop_gradient`", _as_stop_gradient(statement, target))) if only else None,
+            fix=(lambda: _other_flag(statement, target, context)) if only else None,
         )
+
+
+def _other_flag(statement: cst.Assign, target: cst.Attribute, context: Context) -> NodeFix:
+    """Set the flag that all versions of Paddle have. A tensor that gets a gradient by it cannot be changed in place."""
+    value = context.value(target.value)
+    trust = Applicability.SAFE if isinstance(value, Tensor) and value.parameter else Applicability.UNSAFE
+    return NodeFix("set `stop_gradient`", _as_stop_gradient(statement, target), trust)
 
 
 def _is_before_3_2(context: Context) -> bool:
