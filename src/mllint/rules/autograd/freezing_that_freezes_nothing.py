@@ -113,6 +113,7 @@ def check(statement: cst.Assign, context: Context) -> Iterator[Finding]:
 
 def _check(statement: cst.Assign, target: cst.Attribute, only: bool, context: Context) -> Iterator[Finding]:
     flag, owner = target.attr.value, target.value
+    is_old = context.paddle_version is not None and context.paddle_version < (3, 2)
     module = flagged_module(context.model, owner)
     if module is not None:
         is_option = dotted_path(owner) == "self" and not isinstance(constant(statement.value), bool)
@@ -135,9 +136,7 @@ def _check(statement: cst.Assign, target: cst.Attribute, only: bool, context: Co
             "`named_parameters()` gives pairs of name and parameter: setting a flag of a pair raises",
             "write `.parameters()`, or take the pair apart",
         )
-    elif (
-        flag == "requires_grad" and _is_before_3_2(context) and is_paddle_tensor(context.model, owner, statement.value)
-    ):
+    elif flag == "requires_grad" and is_old and is_paddle_tensor(context.model, owner, statement.value):
         yield Finding(
             target,
             "a tensor of Paddle has no `requires_grad` before 3.2: its flag does not change",
@@ -151,10 +150,6 @@ def _other_flag(statement: cst.Assign, target: cst.Attribute, context: Context) 
     value = context.value(target.value)
     trust = Applicability.SAFE if isinstance(value, Tensor) and value.parameter else Applicability.UNSAFE
     return NodeFix("set `stop_gradient`", _as_stop_gradient(statement, target), trust)
-
-
-def _is_before_3_2(context: Context) -> bool:
-    return context.paddle_version is not None and context.paddle_version < (3, 2)
 
 
 def _on_module(

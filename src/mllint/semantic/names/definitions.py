@@ -286,14 +286,26 @@ class ClassInfo:
                     yield from method.scope.bindings.get(f"{method.self_name}.{name}", ())
 
     def _lasting(self, name: str) -> Iterator[Binding]:
-        """The assignments to an attribute of which something is left when the method around them has run."""
+        """The assignments to an attribute of which something is left when the method around them has run.
+
+        An ``__init__`` that calls methods of the object shows them what it binds anew later.
+        """
         for binding in self.assignments(name):
             if binding.kind is BindingKind.NARROWED:
                 continue
-            is_first = binding.scope.is_function and binding.scope.node.name.value == "__init__"  # type: ignore[attr-defined]
+            is_first = self._is_quiet_constructor(binding.scope)
             left = binding.scope.reaching_end(binding.key).bindings if is_first else ()
             if not left or binding in left or any(item.kind is BindingKind.NARROWED for item in left):
                 yield binding
+
+    def _is_quiet_constructor(self, scope: Scope) -> bool:
+        """Whether the body of a function is an ``__init__`` that calls no other method of the object."""
+        node = scope.node
+        if not isinstance(node, cst.FunctionDef) or node.name.value != "__init__":
+            return False
+        calls = scope.model.tree.calls_in(node.body)
+        named = (call.func.attr.value for call in calls if isinstance(call.func, cst.Attribute))
+        return all(word == "__init__" or self.method(word) is None for word in named)
 
     @cached_property
     def _registered(self) -> dict[str, list[cst.Call]]:
