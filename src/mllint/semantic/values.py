@@ -209,11 +209,13 @@ class Loaded(Value, frozen=True):
 class Mapping(Value, frozen=True):
     """A dict; ``node`` is its display or constructor where that is known to be the only one.
 
-    ``item`` is what all of its values are, where that is declared.
+    ``item`` is what all of its values are, where that is declared. ``home`` is the file in which ``node`` stands, if it
+    is a display; of the file itself, it is the table of its names.
     """
 
     node: "cst.CSTNode | None" = None
     item: Value | None = None
+    home: "Model | None" = None
 
 
 class Other(Value, frozen=True):
@@ -228,7 +230,8 @@ class Options(Other, frozen=True):
     model: "Model"
 
 
-_MAX_OTHERS = 8
+MAX_OTHERS = 8
+"""How many modules one may be that are looked at one by one."""
 
 
 def join(first: Value | None, second: Value | None) -> Value | None:
@@ -289,7 +292,7 @@ def _choice(first: Value, second: Value) -> Choice | None:
         for option in value.options if isinstance(value, Choice) else (value,):
             if option not in options:
                 options.append(option)
-    return Choice(tuple(options)) if len(options) <= _MAX_OTHERS else None
+    return Choice(tuple(options)) if len(options) <= MAX_OTHERS else None
 
 
 def _join_tensors(first: Tensor, second: Tensor) -> Value | None:
@@ -330,7 +333,7 @@ def _others(first: Module, second: Module) -> tuple[Module, ...]:
         for other in module.others or (replace(module, wrappers=()),):
             if other not in found:
                 found.append(other)
-    return tuple(found) if len(found) <= _MAX_OTHERS else ()
+    return tuple(found) if len(found) <= MAX_OTHERS else ()
 
 
 def more_exact(declared: Value, passed: Value | None) -> Value:

@@ -3,16 +3,15 @@
 from functools import reduce
 from typing import TYPE_CHECKING
 
-import libcst as cst
 from msgspec.structs import replace
 
 from mllint.knowledge import lookup
 from mllint.semantic.expressions.imports import library_or_file
 from mllint.semantic.expressions.options import option
+from mllint.semantic.expressions.tables import namespace
 from mllint.semantic.values import (
     Array,
     Batch,
-    Choice,
     ClassObject,
     Elements,
     File,
@@ -36,7 +35,6 @@ from mllint.semantic.values import (
     Value,
     join,
 )
-from mllint.syntax.shape import string_literal
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -48,8 +46,6 @@ MODULE_SEQUENCES = frozenset({
 MODULE_DICTS = frozenset({"torch.nn.ModuleDict", "paddle.nn.LayerDict"})
 ENTRIES = frozenset({"keys", "values", "items"})
 """Methods of a dict of tensors that no tensor has (Paddle's ``values()`` of a sparse tensor aside)."""
-_WRITING = frozenset({"update", "setdefault", "pop", "popitem", "clear"})
-"""Methods of a dict that change what is in it."""
 
 # Attributes of a tensor that are the same numbers without the graph, or the same tensor seen otherwise.
 _TENSOR_VIEWS = frozenset({"T", "mT", "H", "mH", "real", "imag"})
@@ -66,6 +62,8 @@ def attribute(model: "Model", value: Value | None, name: str) -> Value | None:
             path = f"{value.name}.{name}"
             # In a folder that is no package too: `import models.unet`.
             return library_or_file(model, path) if model.imports(path) else Symbol(lookup.canonical(path))
+        case File() if name == "__dict__":
+            return namespace(value)
         case File():
             return value.model.exported(name) or _submodule(value, name)
         case Tensor():
@@ -157,53 +155,3 @@ def _of_class(value: ClassObject, name: str) -> Value | None:
         receiver = value if "builtins.classmethod" in method.decorators else None
         return Function(method, receiver)
     return value.definition.attribute(name)
-
-
-def dict_item(model: "Model", value: Mapping, key: str) -> Value | None:
-    """What ``value["key"]`` is: as the display says that names the key once, or as all values of the dict are."""
-    if not isinstance(value.node, cst.Dict):
-        return dict_value(model, value)
-    found = [
-        element.value
-        for element in value.node.elements
-        if isinstance(element, cst.DictElement) and string_literal(element.key) == key
-    ]
-    return model.value(found[0]) if len(found) == 1 else value.item
-
-
-def dict_value(model: "Model", value: Mapping) -> Value | None:
-    """What all values of a dict are. Values may be added to a display later: of them only the kind is taken."""
-    if value.item is not None or value.node is None:
-        return value.item
-    if isinstance(value.node, cst.DictComp):
-        return model.value(value.node.value)
-    if not isinstance(value.node, cst.Dict):
-        return None
-    result: Value | None = None
-    for position, element in enumerate(value.node.elements):
-        found = model.value(element.value) if isinstance(element, cst.DictElement) else None
-        result = found if position == 0 else join(result, found)
-    if isinstance(result, Module):
-        return Module(result.framework)
-    if isinstance(result, (ClassObject, Choice)):
-        return None if _may_be_added_to(model, value.node) else result
-    return Tensor(result.framework) if isinstance(result, Tensor) and not result.or_number else None
-
-
-def _may_be_added_to(model: "Model", display: cst.Dict) -> bool:
-    """Whether more may be put into a dict than is displayed: it is kept under another name than one of its own, or the
-    file writes to it.
-    """
-    statement = model.tree.parent(display)
-    if isinstance(statement, cst.Subscript):
-        return False
-    target = statement.targets[0].target if isinstance(statement, cst.Assign) else None
-    if not isinstance(target, cst.Name):
-        return True
-    for name in model.names_by_word.get(target.value, ()):
-        holder = model.tree.parent(name)
-        if isinstance(holder, cst.Attribute) and holder.attr.value in _WRITING:
-            return True
-        if isinstance(holder, cst.Subscript) and isinstance(model.tree.parent(holder), cst.AssignTarget):
-            return True
-    return False

@@ -9,17 +9,20 @@ from msgspec.structs import replace
 from mllint.knowledge import lookup
 from mllint.knowledge.schema import Class as ClassFact
 from mllint.semantic.expressions import picked, tensors
-from mllint.semantic.expressions.attributes import ENTRIES, MODULE_DICTS, dict_item, dict_value
+from mllint.semantic.expressions.attributes import ENTRIES, MODULE_DICTS
 from mllint.semantic.expressions.imports import is_of_standard_library
 from mllint.semantic.expressions.iteration import element_of
 from mllint.semantic.expressions.module_outputs import module_output
 from mllint.semantic.expressions.returns import returned_to
+from mllint.semantic.expressions.tables import dict_item, dict_value, namespace
 from mllint.semantic.values import (
+    MAX_OTHERS,
     Array,
     Batch,
     Choice,
     ClassObject,
     Elements,
+    File,
     Framework,
     Function,
     Instance,
@@ -94,7 +97,10 @@ def _called(model: "Model", call: cst.Call, callee: Value | None) -> Value | Non
         case Unfinished():
             return callee
         case Choice():
-            return reduce(join, (_called(model, call, option) for option in callee.options))
+            made = reduce(join, (_called(model, call, option) for option in callee.options))
+            if isinstance(made, Module) and len(callee.options) > MAX_OTHERS:
+                return replace(made, call=call)
+            return made
         case Symbol():
             return _of_symbol(model, call, callee.name)
         case ClassObject():
@@ -258,8 +264,16 @@ def _of_builtin(model: "Model", call: cst.Call, name: str, first: cst.BaseExpres
         case "print":
             return Nothing()
         case "getattr":
-            return picked.member(model, call, value)
+            return _of_namespace(call, value) if isinstance(value, File) else picked.member(model, call, value)
     return None
+
+
+def _of_namespace(call: cst.Call, file: File) -> Value | None:
+    """What ``getattr(file, name)`` gives."""
+    if len(call.args) != 2 or any(arg.star or arg.keyword is not None for arg in call.args):
+        return None
+    name = string_literal(call.args[1].value)
+    return dict_value(namespace(file)) if name is None else file.model.exported(name)
 
 
 def _number(value: Value | None) -> Number | None:
@@ -291,7 +305,7 @@ def method_result(model: "Model", call: cst.Call, receiver: Value, name: str) ->
         case Tensor():
             return tensors.method_result(model, call, receiver, name)
         case Batch() | Output() if name in ENTRIES:
-            return _of_dict_method(model, call, receiver, name)
+            return _of_dict_method(call, receiver, name)
         case Output():
             return replace(receiver, attached=False) if name == "detach" else receiver
         case Other(kind="instance") if name in ("parse_args", "parse_known_args"):
@@ -302,7 +316,7 @@ def method_result(model: "Model", call: cst.Call, receiver: Value, name: str) ->
         case Object():
             return _of_object_method(model, call, receiver, name)
         case StateDict() | Mapping() | Loaded():
-            return _of_dict_method(model, call, receiver, name)
+            return _of_dict_method(call, receiver, name)
         case Array():
             return _of_array_method(call, receiver, name)
         case Text():
@@ -383,27 +397,28 @@ _PATH_METHODS = frozenset({"joinpath", "resolve", "absolute", "with_suffix", "wi
 _Dict = StateDict | Mapping | Loaded | Batch | Output
 
 
-def _of_dict_method(model: "Model", call: cst.Call, receiver: _Dict, name: str) -> Value | None:
+def _of_dict_method(call: cst.Call, receiver: _Dict, name: str) -> Value | None:
     if name == "copy":
         return receiver
     if name == "keys":
         return Repeated(Text())
     if name == "items":
-        return Repeated(Elements((Text(), _entry(model, receiver))))
+        return Repeated(Elements((Text(), _entry(receiver))))
     if name == "values":
-        return Repeated(_entry(model, receiver))
-    key = string_literal(call.args[0].value) if call.args else None
-    if name in ("get", "pop") and key is not None:
-        if isinstance(receiver, Loaded):
-            return replace(receiver, keys=(*receiver.keys, key)) if len(call.args) == 1 else None
-        if isinstance(receiver, Mapping) and len(call.args) == 1:
-            return dict_item(model, receiver, key)
-    return None
+        return Repeated(_entry(receiver))
+    if name not in ("get", "pop") or not call.args or isinstance(receiver, (StateDict, Batch, Output)):
+        return None
+    key, is_only = string_literal(call.args[0].value), len(call.args) == 1
+    if isinstance(receiver, Loaded):
+        return replace(receiver, keys=(*receiver.keys, key)) if key is not None and is_only else None
+    if not is_only:
+        return None
+    return dict_value(receiver) if key is None else dict_item(receiver, key)
 
 
-def _entry(model: "Model", receiver: _Dict) -> Value | None:
+def _entry(receiver: _Dict) -> Value | None:
     if isinstance(receiver, Mapping):
-        return dict_value(model, receiver)
+        return dict_value(receiver)
     if isinstance(receiver, StateDict) and isinstance(receiver.owner, Module):
         return Tensor(receiver.owner.framework, False)
     if isinstance(receiver, Batch):

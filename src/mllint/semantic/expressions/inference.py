@@ -15,6 +15,7 @@ from mllint.semantic.expressions.calls import called, called_method
 from mllint.semantic.expressions.conditional import conditional
 from mllint.semantic.expressions.imports import imported
 from mllint.semantic.expressions.iteration import element_of
+from mllint.semantic.expressions.tables import dict_item, dict_value
 from mllint.semantic.expressions.tensors import arithmetic, attachment
 from mllint.semantic.names.definitions import FunctionInfo, is_receiver
 from mllint.semantic.names.inner_bindings import InnerBindings
@@ -343,9 +344,7 @@ class Inference:
                 return Loaded(base.framework, base.call, (*base.keys, text))
             case Mapping():
                 text = string_literal(index)
-                if text is None:
-                    return attributes.dict_value(self.model, base)
-                return attributes.dict_item(self.model, base, text)
+                return dict_value(base) if text is None else dict_item(base, text)
             case Instance():
                 return called_method(base, "__getitem__")
             case Text():
@@ -441,6 +440,6 @@ _EVALUATORS: dict[type[cst.CSTNode], Callable[[Inference, Any], Value | None]] =
     cst.SimpleString: lambda _, node: Text(string_literal(node)) if isinstance(constant(node), str) else None,
     cst.ConcatenatedString: lambda _, node: Text(string_literal(node)),
     cst.FormattedString: lambda _, __: Text(),
-    cst.Dict: lambda _, node: Mapping(node),
-    cst.DictComp: lambda _, node: Mapping(node),
+    cst.Dict: lambda self, node: Mapping(node, home=self.model),
+    cst.DictComp: lambda self, node: Mapping(node, home=self.model),
 }

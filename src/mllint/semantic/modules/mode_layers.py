@@ -9,9 +9,10 @@ import msgspec
 from mllint.knowledge import lookup
 from mllint.knowledge.facts import PADDLE_BUILDERS
 from mllint.semantic.events.places import children_given
+from mllint.semantic.expressions.tables import made
 from mllint.semantic.names.conditions import conditions
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
-from mllint.semantic.values import ClassObject, Function, Member, Module, Symbol, Value
+from mllint.semantic.values import Choice, ClassObject, Function, Member, Module, Symbol, Value
 from mllint.syntax.shape import argument, constant, has_star_arguments
 from mllint.syntax.walk import subtree
 
@@ -54,19 +55,24 @@ def depends_on_mode(value: Value | None, *models: "Model") -> bool | None:
         several = [depends_on_mode(other, *models) for other in value.others]
         return True if True in several else _all_agree(several)
     if value.name is None:
-        # What a function of a library builds is a whole model, what is picked by name may be any layer.
-        return None if value.call is None or _is_picked(value.call, models) else True
+        return None if value.call is None else _made_depends(value.call, models)
     if value.call is not None and value.name.rpartition(".")[2] in _CONTAINERS:
         making = next((model for model in models if id(value.call) in model.tree.parents), None)
         return None if making is None else _container_depends(making, value.call)
     return _library_depends(value.name, value.call)
 
 
-def _is_picked(call: cst.Call, models: "tuple[Model, ...]") -> bool:
-    """Whether what is called was picked from a package by its name, in one of these files."""
-    return isinstance(call.func, (cst.Call, cst.Subscript)) or any(
-        id(call) in model.tree.parents and isinstance(model.value(call.func), Member) for model in models
-    )
+def _made_depends(call: cst.Call, models: "tuple[Model, ...]") -> bool | None:
+    """Whether a module depends on the mode of which only the call is known, in one of these files, that makes it.
+
+    What a function of a library builds is a whole model, what is picked by name of a library may be any layer; of what
+    is picked from a table of the project, one that does is enough.
+    """
+    making = next((model for model in models if id(call) in model.tree.parents), None)
+    called = None if making is None else making.value(call.func)
+    if isinstance(called, Choice):
+        return True if any(depends_on_mode(made(option), *models) for option in called.options) else None
+    return None if isinstance(called, Member) or isinstance(call.func, (cst.Call, cst.Subscript)) else True
 
 
 def _container_depends(model: "Model", call: cst.Call) -> bool | None:

@@ -188,13 +188,13 @@ def fed_names(model: "Model", node: cst.For) -> set[str]:
     if id(node) not in known:
         fed = set(_pieces(model, node)[1]) if _counts(node.iter) else names_in(node.target)
         for statement in subtree(node.body):
-            if type(statement) is cst.Assign and (is_next(statement.value) or fed & _data_names(statement.value)):
+            if type(statement) is cst.Assign and (is_next(statement.value) or fed & data_names(statement.value)):
                 fed |= {name for target in statement.targets for name in names_in(target.target)}
         known[id(node)] = fed
     return known[id(node)]
 
 
-def _data_names(node: cst.BaseExpression) -> set[str]:
+def data_names(node: cst.BaseExpression) -> set[str]:
     """The names in an expression but for the functions that it calls: `layer(x)` is made of `x`."""
     parts = list(subtree(node))
     called = {id(item.func) for item in parts if type(item) is cst.Call}

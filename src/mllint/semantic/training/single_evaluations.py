@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.semantic.events.steps import Event, Kind
-from mllint.semantic.training.data_loops import fed_names, is_named_evaluation, may_be_model, names_in
+from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.training.data_loops import (
+    data_names,
+    fed_names,
+    is_named_evaluation,
+    is_next,
+    may_be_model,
+    names_in,
+)
 from mllint.semantic.training.evaluation import (
     is_put_to_training,
     is_used_for_backward,
@@ -27,7 +35,7 @@ from mllint.semantic.training.training_modes import (
 )
 from mllint.semantic.training.wanted_gradients import computes_gradients, says_gradients
 from mllint.syntax.shape import dotted_path
-from mllint.syntax.walk import children
+from mllint.syntax.walk import children, subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -41,7 +49,7 @@ _OF_THEIR_OWN = frozenset({cst.For, cst.While, cst.FunctionDef, cst.ClassDef, cs
 def single_evaluations(model: "Model", node: cst.With | cst.FunctionDef) -> Iterator[cst.Call]:
     """The forward passes right in a block without gradients that surely evaluate a model in training mode."""
     name = _function_name(model, node)
-    calls = [call for call in _calls_in(node) if _may_evaluate(call, name)]
+    calls = [call for call in _calls_in(node) if is_named_evaluation(name) or _is_given_test_data(model, call)]
     if not calls or says_gradients(node.body):
         return
     for call in calls:
@@ -65,7 +73,7 @@ def _is_kept_from_training(occurrence: Occurrence) -> bool:
     run, forward = occurrence.run, occurrence.event
     if forward in training_forwards(run) or forward.frame.caller is None or not forward.loops:
         return False
-    return _is_of_trained(run, forward)
+    return not _is_of_round(forward) and _is_of_trained(run, forward)
 
 
 def evaluations_recorded(model: "Model", function: cst.FunctionDef) -> Iterator[cst.Call]:
@@ -118,13 +126,24 @@ def _function_name(model: "Model", node: cst.With | cst.FunctionDef) -> str:
     return "" if function is None else function.name.value
 
 
-def _may_evaluate(call: cst.Call, function: str) -> bool:
-    """Whether a call in a function may be an evaluation, to go by names: where it is none, nothing is followed."""
-    return is_named_evaluation(function) or _is_given_test_data(call)
+def _is_given_test_data(model: "Model", call: cst.Call) -> bool:
+    """Whether what a call is given is called test or validation data, or what that was taken from is."""
+    given = [name for arg in call.args for name in names_in(arg)]
+    return any(map(is_named_evaluation, given)) or any(True for _ in _test_data_behind(model, call))
 
 
-def _is_given_test_data(call: cst.Call) -> bool:
-    return any(is_named_evaluation(name) for arg in call.args for name in names_in(arg))
+def _test_data_behind(model: "Model", call: cst.Call) -> Iterator[Binding]:
+    """What binds the names in the arguments of a call to something of what is called test or validation data."""
+    names = (item for arg in call.args for item in subtree(arg.value) if type(item) is cst.Name)
+    for binding in (binding for name in names for binding in model.reaching(name)):
+        is_taken = binding.kind is BindingKind.ASSIGN or type(binding.node) is cst.CompFor
+        if is_taken and binding.value is not None and any(map(is_named_evaluation, data_names(binding.value))):
+            yield binding
+
+
+def _is_batch_of_its_own(binding: Binding) -> bool:
+    """Whether a name is bound to a batch of ``next(iter(loader))``, or by a comprehension to one after the other."""
+    return type(binding.node) is cst.CompFor or (binding.value is not None and is_next(binding.value))
 
 
 def switches_gradients_off(node: cst.With | cst.FunctionDef) -> bool:
@@ -154,8 +173,11 @@ def _calls_in(node: cst.With | cst.FunctionDef) -> Iterator[cst.Call]:
 def _is_in_training_mode(occurrence: Occurrence, call: cst.Call) -> bool:
     run, forward = occurrence.run, occurrence.event
     name = "" if forward.frame.function is None else forward.frame.function.name
-    is_evaluation = _is_given_test_data(call) or is_named_evaluation(name)
-    return is_evaluation and records_graph(forward) is False and _is_of_trained(run, forward)
+    model = forward.frame.model
+    if records_graph(forward) is not False or not (is_named_evaluation(name) or _is_given_test_data(model, call)):
+        return False
+    is_batch = _is_of_round(forward) and not any(map(_is_batch_of_its_own, _test_data_behind(model, call)))
+    return not is_batch and _is_of_trained(run, forward)
 
 
 def _is_of_trained(run: Run, forward: Event) -> bool:
@@ -163,7 +185,7 @@ def _is_of_trained(run: Run, forward: Event) -> bool:
     module = forward.thing
     if forward.kind is not Kind.FORWARD or module is None or run.is_cut or is_as_loaded(forward):
         return False
-    if _is_of_round(forward) or is_dropped(forward):
+    if is_dropped(forward):
         return False
     modes = modes_before(run, module, forward)
     return TRAINED in modes and is_put_to_training(modes) and bool(mode_matters(forward)) and is_trained(run, module)
