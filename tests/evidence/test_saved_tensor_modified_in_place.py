@@ -18,6 +18,9 @@ SHAPES: dict[str, tuple[tuple[int, ...], ...]] = {
     "mv": (SQUARE, ROW),
     "dot": (ROW, ROW),
     "bmm": (BATCH, BATCH),
+    "outer": (ROW, ROW),
+    "adaptive_max_pool2d": (IMAGE,),
+    "instance_norm": (IMAGE,),
     "conv2d": (IMAGE, (2, 2, 3, 3)),
     "conv3d": ((1, 2, 4, 4, 4), (2, 2, 3, 3, 3)),
 }
@@ -31,9 +34,15 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "max_pool1d": (2,),
     "max_pool2d": (2,),
     "avg_pool2d": (2,),
+    "adaptive_max_pool2d": (2,),
+    "softmin": (-1,),
+    "cumprod": (0,),
+    "logcumsumexp": (0,),
     "layer_norm": ([3],),
 }
-TWO = frozenset(name for name, saved in saved_tensors._OPERATIONS.items() if any(1 in pair for pair in saved.inputs))
+TWO = frozenset({"cdist", "pairwise_distance"}).union(
+    name for name, saved in saved_tensors._OPERATIONS.items() if any(1 in pair for pair in saved.inputs)
+)
 
 
 def made(framework: Any, shape: tuple[int, ...], *, attached: bool) -> Any:

@@ -83,3 +83,20 @@ def test_paddle_total_over_rounds(paddle: Any) -> None:
     total = total + model(paddle.rand([4, 2])).mean()
     with pytest.raises(SystemError, match="backward twice for the same subgraph"):
         total.backward()
+
+
+def walk_total_twice(framework: Any, total: Any) -> None:
+    criterion, model = framework.nn.MSELoss(), framework.nn.Linear(3, 1)
+    for _ in range(2):
+        total = total + criterion(model(framework.rand([2, 3])), framework.rand([2, 1]))
+        total.backward()
+
+
+def test_torch_total_of_a_loss_function(torch: Any) -> None:
+    with pytest.raises(RuntimeError, match="backward through the graph a second time"):
+        walk_total_twice(torch, 0)
+
+
+def test_paddle_total_of_a_loss_function(paddle: Any) -> None:
+    with pytest.raises((RuntimeError, SystemError), match="backward twice for the same subgraph"):
+        walk_total_twice(paddle, paddle.zeros([1]))

@@ -30,16 +30,18 @@ def _rows(words: str, saved: Saved) -> dict[str, Saved]:
 
 
 _OPERATIONS: Mapping[str, Saved] = {
-    **_rows("sigmoid tanh exp expm1 sqrt rsqrt reciprocal relu softmax log_softmax", _RESULT),
+    **_rows("sigmoid tanh exp exp2 expm1 sqrt rsqrt reciprocal relu softmax softmin log_softmax", _RESULT),
+    **_rows("std cdist pairwise_distance inverse", _RESULT),
     **_rows(
         "abs acos asin atan cos cosh sin sinh erf log log1p log2 log10 square pow clip clamp gelu silu mish softplus "
-        "softsign leaky_relu elu celu hardtanh hardswish hardshrink max_pool1d max_pool2d avg_pool2d layer_norm",
+        "softsign leaky_relu elu celu hardtanh hardswish hardshrink softshrink logsigmoid log_sigmoid logit lgamma "
+        "digamma acosh asinh atanh max_pool1d max_pool2d avg_pool2d adaptive_max_pool2d layer_norm instance_norm",
         _INPUT,
     ),
-    **_rows("amax amin prod logsumexp norm", _BOTH),
-    **_rows("mul multiply matmul mm bmm mv dot linear conv2d conv3d", _FACTORS),
+    **_rows("amax amin prod cumprod logsumexp logcumsumexp norm", _BOTH),
+    **_rows("mul multiply matmul mm bmm mv dot outer linear conv2d conv3d", _FACTORS),
     **_rows("div divide true_divide", Saved(inputs=((0, 1), (1, 0), (1, 1)))),
-    **_rows("maximum minimum atan2", Saved(inputs=((0, 0), (0, 1), (1, 0), (1, 1)))),
+    **_rows("maximum minimum atan2 logaddexp", Saved(inputs=((0, 0), (0, 1), (1, 0), (1, 1)))),
 }
 """By the last word of a function or method. The input of a power is that which is raised."""
 
@@ -61,6 +63,7 @@ _LAYERS: Mapping[str, str] = {
     "Tanh": "tanh",
     "ReLU": "relu",
     "Softmax": "softmax",
+    "Softmin": "softmin",
     "LogSoftmax": "log_softmax",
     "GELU": "gelu",
     "SiLU": "silu",
@@ -68,6 +71,9 @@ _LAYERS: Mapping[str, str] = {
     "Mish": "mish",
     "Softplus": "softplus",
     "Softsign": "softsign",
+    "LogSigmoid": "logsigmoid",
+    "Softshrink": "softshrink",
+    "Hardshrink": "hardshrink",
     "LeakyReLU": "leaky_relu",
     "ELU": "elu",
     "CELU": "celu",
@@ -80,6 +86,8 @@ _LAYERS: Mapping[str, str] = {
     "MaxPool2D": "max_pool2d",
     "AvgPool2d": "avg_pool2d",
     "AvgPool2D": "avg_pool2d",
+    "AdaptiveMaxPool2d": "adaptive_max_pool2d",
+    "AdaptiveMaxPool2D": "adaptive_max_pool2d",
 }
 """The operation that a layer without weights is, by the last word of its class."""
 

@@ -46,7 +46,8 @@ for _ in range(100):
 A graph of which any part may be used by another backward pass: two losses of one output, a GAN whose generator learns
 from the same images, `create_graph`, a loss that is returned, stored or handed to a function that is not known. Losses
 of which a part was computed before this iteration, or by a module that is not known or keeps a state between its calls,
-unless a step changes its weights in every round of a loop in PyTorch: no later pass can go through the graph then.
+unless in PyTorch a step changes its weights in every round, before any other backward pass: no later pass can go
+through the graph then. What a function is given, where its callers are not seen.
 What a loop takes from a loader counts as data, also where only the name of the loader says that it is one.
 
 ## Fix safety

@@ -11,7 +11,7 @@ from mllint.semantic.expressions.hints import is_called_loss
 from mllint.semantic.graph.additions import appended
 from mllint.semantic.graph.data_sources import comes_from_data, hangs_on_nothing
 from mllint.semantic.graph.losses import WALKING
-from mllint.semantic.graph.statefulness import is_stateless, keeps_no_graph, walks_backwards
+from mllint.semantic.graph.statefulness import computes_afresh, is_stateless, keeps_no_graph, walks_backwards
 from mllint.semantic.names.changes import is_changed_in_place
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by, uses
@@ -176,8 +176,7 @@ class GraphSlice:
                 if keeps_no_graph(callee) or _is_library_loss(callee):
                     return given
             case Function():
-                owner = callee.definition.owner
-                if not walks_backwards(callee.definition) and (owner is None or is_stateless(owner)):
+                if computes_afresh(callee.definition):
                     return given
             case Method(receiver=Tensor()):
                 return [] if name in _CUTTING else [call.func, *given]

@@ -12,6 +12,7 @@ import msgspec
 
 from mllint.knowledge import saved_tensors
 from mllint.knowledge.saved_tensors import Saved
+from mllint.semantic.graph.given_graphs import is_attached
 from mllint.semantic.graph.in_place import (
     changed_by_function,
     first_layer,
@@ -84,12 +85,6 @@ def operation(model: "Model", node: cst.CSTNode) -> Operation | None:
 def _known(name: str, operands: tuple[cst.BaseExpression, ...]) -> Operation | None:
     saved = saved_tensors.operation(name)
     return None if saved is None else Operation(name, saved, operands)
-
-
-def is_attached(model: "Model", node: cst.CSTNode) -> bool:
-    """Whether an expression is a tensor that surely hangs on a graph."""
-    value = model.value(node)
-    return isinstance(value, (Tensor, Output)) and value.attached is True
 
 
 # -- kept results ------------------------------------------------------------------------------------------------------

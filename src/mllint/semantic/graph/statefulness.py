@@ -10,11 +10,14 @@ from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import ClassObject, Function, Instance, Module, Object, Repeated, Symbol, Tensor, Value
 from mllint.syntax.shape import dotted_path
+from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
 _GROWING = ("append", "extend", "insert", "update", "appendleft", "copy_", "add_", "mul_", "set_")
+MAX_CALLS = 3
+"""Through how many methods that call each other what is read is followed."""
 MAX_CLASSES = 24
 """How many classes of the parts of a module are looked into."""
 
@@ -51,6 +54,48 @@ def is_stateless(definition: ClassInfo) -> bool:
     return True
 
 
+def computes_afresh(function: FunctionInfo, calls: int = MAX_CALLS) -> bool:
+    """Whether what a function gives hangs on nothing but what it is given, and on weights.
+
+    True of functions, and of methods of whatever class: a method of a trainer may read what the constructor has set up,
+    and nothing that other methods leave behind.
+    """
+    if function.scope.outer_names:
+        return False
+    owner, own = function.owner, function.self_name
+    if owner is None or own is None:
+        return owner is None or is_stateless(owner)
+    if is_stateless(owner):
+        return True
+    if calls == 0 or owner.has_unknown_base:
+        return False
+    read = {
+        part.attr.value
+        for part in subtree(function.node.body)
+        if isinstance(part, cst.Attribute) and dotted_path(part) == f"{own}.{part.attr.value}"
+    }
+    return all(_is_set_up(owner, name, calls) for name in sorted(read))
+
+
+def _is_set_up(owner: ClassInfo, name: str, calls: int) -> bool:
+    """Whether an attribute is a method that computes afresh, or what the constructor alone binds, without a graph."""
+    method = owner.method(name)
+    if method is not None:
+        return computes_afresh(method, calls - 1)
+    assigned = list(owner.members.assignments(name))
+    return bool(assigned) and all(
+        item.method is not None
+        and item.method.name == "__init__"
+        and item.value is not None
+        and not _is_graph(item.model.value(item.value))
+        for item in assigned
+    )
+
+
+def _is_graph(value: Value | None) -> bool:
+    return isinstance(value, Tensor) and value.attached is not False and not value.parameter
+
+
 def _keeps(info: ClassInfo) -> bool:
     """Whether the methods of this very class may put something with a graph into an attribute."""
     return any(_attribute_is_kept(method) for method in info.methods.values()) or _grows(info)
@@ -68,7 +113,7 @@ def _attribute_is_kept(method: FunctionInfo) -> bool:
                 continue
             value = method.model.binding_value(binding)
             if method.name == "__init__":
-                if isinstance(value, Tensor) and value.attached is not False and not value.parameter:
+                if _is_graph(value):
                     return True
             elif not _carries_nothing(value):
                 return True

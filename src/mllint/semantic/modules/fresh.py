@@ -51,8 +51,16 @@ def _makes_new(model: "Model", node: cst.Call, callee: Value | None, steps: int)
             return lookup.wrapper(name) is None and not takes_others(model, node, steps)
         case Function(definition):
             value = model.value(node)
-            return isinstance(value, Module) and value.call is not None and not _registers_inside(definition)
+            if not isinstance(value, Module) or _registers_inside(definition):
+                return False
+            return value.call is not None or _gives_new(definition, steps)
     return False
+
+
+def _gives_new(function: "FunctionInfo", steps: int) -> bool:
+    """Whether each ``return`` of a function makes a new module, of one class or another."""
+    given = [statement.value for statement in function.scope.returns]
+    return function.is_plain and all(item is not None and is_fresh(function.model, item, steps - 1) for item in given)
 
 
 def takes_others(model: "Model", call: cst.Call, steps: int = MAX_STEPS) -> bool:

@@ -7,12 +7,12 @@ import libcst as cst
 import msgspec
 
 from mllint.knowledge import saved_tensors
+from mllint.semantic.graph.given_graphs import is_attached
 from mllint.semantic.graph.in_place import ACTIVATIONS, changes_by, works_in_place
 from mllint.semantic.graph.placement import is_read_below
 from mllint.semantic.graph.saved import (
     always_runs,
     in_next_round,
-    is_attached,
     is_view,
     is_wanted,
     keeper_before,

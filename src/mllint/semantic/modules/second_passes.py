@@ -7,7 +7,9 @@ import libcst as cst
 import msgspec
 
 from mllint.knowledge import lookup
+from mllint.semantic.expressions.hints import is_called_loss
 from mllint.semantic.expressions.passed_graph import may_cut
+from mllint.semantic.graph.data_sources import hangs_on_nothing
 from mllint.semantic.graph.dependence import Dependence, hands_on
 from mllint.semantic.graph.losses import loss_of
 from mllint.semantic.modules.weights import has_weights
@@ -279,7 +281,31 @@ def _total(model: "Model", loss: cst.BaseExpression, loop: _Loop) -> str | None:
     if before is None or added is None or binding not in model.reaching(before):
         return None
     walk = Uncut(model, lambda _: False, lambda call: keeps_for_backward(model, call))
-    return binding.key if walk.of(added) else None
+    if walk.of(added) or (_begins_as_number(model, before, loop) and _is_computed_loss(model, added, loop)):
+        return binding.key
+    return None
+
+
+def _begins_as_number(model: "Model", total: cst.BaseExpression, loop: _Loop) -> bool:
+    """Whether a total hangs on nothing when its loop begins: what can be walked is what the rounds have added."""
+    begun = [item for item in model.reaching(total) if not model.tree.is_inside(item.node, loop)]
+    return bool(begun) and all(
+        item.kind is BindingKind.ASSIGN and not item.path and hangs_on_nothing(model.binding_value(item))
+        for item in begun
+    )
+
+
+def _is_computed_loss(model: "Model", node: cst.BaseExpression, loop: _Loop) -> bool:
+    """Whether an expression is a loss that the round computes from something that may hang on a graph."""
+    if isinstance(node, cst.Name):
+        bindings = model.reaching(node)
+        made = bindings[0] if len(bindings) == 1 and bindings[0].kind is BindingKind.ASSIGN else None
+        if made is None or made.value is None or made.path or not model.tree.is_inside(made.node, loop):
+            return False
+        node = made.value
+    if not isinstance(node, cst.Call) or not is_called_loss(node) or hangs_on_nothing(model.value(node)):
+        return False
+    return not all(hangs_on_nothing(model.value(arg.value)) for arg in node.args)
 
 
 def _summands(binding: Binding) -> tuple[cst.BaseExpression | None, cst.BaseExpression | None]:

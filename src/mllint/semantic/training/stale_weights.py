@@ -1,7 +1,7 @@
 """Losses that were computed with weights which a step has changed before their backward pass."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import libcst as cst
 import msgspec
@@ -25,6 +25,7 @@ from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
+    from mllint.semantic.names.scopes import Scope
 
 _LOOPS = (cst.For, cst.While)
 MAX_STEPS = 6
@@ -53,42 +54,63 @@ def stale_weights(model: "Model", backward: cst.Call) -> Stale | None:
 
 
 def weights_change_every_round(model: "Model", backward: cst.Call) -> Callable[[cst.Call], bool]:
-    """Tells of which calls of modules the weights are stepped in every round of the loop, behind the only pass in it.
+    """Tells of which calls of modules the weights are stepped in every round, before any other backward pass.
 
-    Through such weights no pass of a later round can go: what is left of an earlier one is of no use.
+    A round is one of the loop around the pass, or one call of its function. Through such weights no other pass can go:
+    what is left of the graph is of no use.
     """
-    loop = next((item for item in model.tree.ancestors(backward) if isinstance(item, _LOOPS)), None)
-    scope = model.scope_of(backward)
-    if loop is None or model.framework != "torch" or not model.tree.is_inside(loop, scope.node):
-        return lambda _: False
-    others = (call for word in WALKING for call in model.calls_by_word.get(word, ()) if call is not backward)
-    if any(model.scope_of(call) is scope for call in others):
-        return lambda _: False
-    steps = [
-        call
-        for call in model.calls_by_word.get("step", ())
-        if model.scope_of(call) is scope and runs_before(scope, backward, call) and model.tree.is_inside(call, loop)
-    ]
-    called = set[str | None]()
+    steps = _steps_below(model, backward) if model.framework == "torch" else []
+    unsure = set[str | None]()
 
     def is_stepped(call: cst.Call) -> bool:
-        called.add(dotted_path(call.func))
-        return None not in called and len(called) == 1 and any(_may_change(model, step, call) for step in steps)
+        changed = [_may_change(model, step, call) for step in steps]
+        if "surely" in changed:
+            return True
+        unsure.add(dotted_path(call.func))
+        return None not in unsure and len(unsure) == 1 and "perhaps" in changed
 
     return is_stepped
 
 
-def _may_change(model: "Model", step: cst.Call, call: cst.Call) -> bool:
+def _steps_below(model: "Model", backward: cst.Call) -> list[cst.Call]:
+    """The calls of a ``step`` that come behind a backward pass in its round, and before the next backward pass."""
+    scope = model.scope_of(backward)
+    loop = next((item for item in model.tree.ancestors(backward) if isinstance(item, _LOOPS)), None)
+    around = loop if loop is not None and model.tree.is_inside(loop, scope.node) else scope.node
+    below = (
+        call
+        for call in model.calls_by_word.get("step", ())
+        if model.scope_of(call) is scope and runs_before(scope, backward, call) and model.tree.is_inside(call, around)
+    )
+    others = [
+        call
+        for word in WALKING
+        for call in model.calls_by_word.get(word, ())
+        if call is not backward and model.scope_of(call) is scope and not _is_before(scope, call, backward)
+    ]
+    return [step for step in below if not any(_is_before(scope, other, step) for other in others)]
+
+
+def _is_before(scope: "Scope", earlier: cst.CSTNode, later: cst.CSTNode) -> bool:
+    """Whether a place stands above another one of its scope."""
+    here, there = scope.place_of(earlier), scope.place_of(later)
+    return here is not None and there is not None and here[1] < there[1]
+
+
+def _may_change(model: "Model", step: cst.Call, call: cst.Call) -> Literal["surely", "perhaps", "no"]:
     """Whether a step is one of an optimizer that has the weights of a module, or that comes from out of sight."""
-    occurrences = model.runs.at(step)
-    for item in occurrences:
+    verdicts = set[bool | None]()
+    for item in model.runs.at(step):
         frame, thing = item.event.frame, item.event.thing
         if item.event.kind is not Kind.STEP or frame.model is not model:
-            return False
+            return "no"
         known = updates(frame, thing, frame.thing(call.func))
         if known is False or (known is None and maker(frame, thing) is not None):
-            return False
-    return bool(occurrences)
+            return "no"
+        verdicts.add(known)
+    if not verdicts:
+        return "no"
+    return "surely" if verdicts == {True} else "perhaps"
 
 
 def _steps_above(model: "Model", backward: cst.Call) -> list[cst.Call]:

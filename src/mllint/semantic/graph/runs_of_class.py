@@ -1,0 +1,100 @@
+"""The calls in a file that run the modules of one of its classes, also from within lists and ``Sequential``."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.semantic.names.definitions import ClassInfo
+from mllint.semantic.values import ClassObject, Module
+from mllint.syntax.shape import last_word
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+MAX_WORDS = 8
+"""Through how many names a module is followed from where it is made."""
+_HOLDERS = frozenset({"Sequential", "ModuleList", "LayerList", "list", "tuple", "enumerate", "reversed"})
+_PUTTING = frozenset({"append", "extend", "insert"})
+_DISPLAYS = (cst.List, cst.Tuple, cst.ListComp, cst.GeneratorExp, cst.Element, cst.StarredElement, cst.BinaryOperation)
+
+
+def runs_of(model: "Model", definition: ClassInfo) -> Iterator[cst.Call]:
+    """The calls that give something to a module of a class, or to the ``Sequential`` that it is a part of.
+
+    What a ``Sequential`` is given goes into each of its modules, changed by those before.
+    """
+    made = (
+        call
+        for call in model.calls_by_word.get(definition.name, ())
+        if isinstance(callee := model.value(call.func), ClassObject) and callee.definition is definition
+    )
+    pending = [word for call in made if (word := _holder(model, call)) is not None]
+    seen = set[str]()
+    while pending and len(seen) < MAX_WORDS:
+        word = pending.pop()
+        if word in seen:
+            continue
+        seen.add(word)
+        for name in model.names_by_word.get(word, ()):
+            parent = model.tree.parent(name)
+            mention = parent if isinstance(parent, cst.Attribute) and parent.attr is name else name
+            yield from _runs_at(model, mention)
+            onward = _holder(model, mention)
+            if onward is not None:
+                pending.append(onward)
+
+
+def _holder(model: "Model", node: cst.CSTNode) -> str | None:
+    """The name that holds a thing, or a list or ``Sequential`` of it; of what is given back, the function's."""
+    while True:
+        parent = model.tree.parent(node)
+        if isinstance(parent, cst.Arg):
+            call = model.tree.parent(parent)
+            word = last_word(call.func) if isinstance(call, cst.Call) else None
+            if isinstance(call, cst.Call) and word in _PUTTING and isinstance(call.func, cst.Attribute):
+                return last_word(call.func.value)
+            if call is None or word not in _HOLDERS:
+                return None
+            node = call
+        elif isinstance(parent, _DISPLAYS):
+            node = parent
+        elif isinstance(parent, cst.Assign):
+            return last_word(parent.targets[0].target) if parent.value is node else None
+        elif isinstance(parent, cst.Return):
+            function = model.enclosing_function(parent)
+            return None if function is None else function.name.value
+        elif isinstance(parent, cst.Call) and parent.func is node:
+            node = parent  # of a function that makes it
+            if isinstance(model.value(node), Module) and isinstance(model.value(parent.func), Module):
+                return None
+        else:
+            return None
+
+
+def _runs_at(model: "Model", mention: cst.CSTNode) -> Iterator[cst.Call]:
+    """The calls of what a mention stands for, or of what a loop over it, or an index, takes out of it."""
+    parent = model.tree.parent(mention)
+    while isinstance(parent, cst.Arg):
+        call = model.tree.parent(parent)
+        if not isinstance(call, cst.Call) or last_word(call.func) not in _HOLDERS or not call.args:
+            return
+        mention, parent = call, model.tree.parent(call)
+    if isinstance(parent, cst.Subscript) and parent.value is mention:
+        mention, parent = parent, model.tree.parent(parent)
+    if isinstance(parent, cst.Call) and parent.func is mention:
+        if parent.args and isinstance(model.value(mention), Module):
+            yield parent
+    elif isinstance(parent, cst.For) and parent.iter is mention:
+        for word in _bound(parent.target):
+            for call in model.calls_by_word.get(word, ()):
+                if isinstance(call.func, cst.Name) and model.tree.is_inside(call, parent):
+                    yield call
+
+
+def _bound(target: cst.BaseExpression) -> Iterator[str]:
+    if isinstance(target, cst.Name):
+        yield target.value
+    elif isinstance(target, (cst.Tuple, cst.List)):
+        for element in target.elements:
+            yield from _bound(element.value)
