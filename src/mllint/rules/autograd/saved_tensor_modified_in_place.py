@@ -49,8 +49,8 @@ class Block(nn.Module):
 
 Results that nothing keeps: of a convolution, a linear or normalization layer, a sum, a concatenation. Copies
 (`x.clone()`) and what is written through `x.data`, which no check sees. Everything without gradients, and what only
-runs in evaluation. Tensors of which it is not certain that they hang on a graph: what a function or module is given, unless
-somebody in the file gives it what surely does. In Paddle `x += y`, which makes a new tensor.
+runs in evaluation. Tensors of which it is not certain that they hang on a graph: what a function or module is
+given, unless somebody in the file gives it what surely does. In Paddle `x += y`, which makes a new tensor.
 
 ## Fix safety
 
