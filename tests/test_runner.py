@@ -53,6 +53,12 @@ def test_a_file_that_concerns_no_rule_is_not_parsed(tmp_path: Path, data: bytes)
     assert (outcome.result.status, outcome.result.diagnostics) == (Status.SKIPPED, ())
 
 
+def test_a_file_with_a_forward_may_be_a_module_without_naming_a_framework() -> None:
+    data = b"from .base import Base\n\nclass Net(Base):\n    def forward(self, x):\n        return x\n"
+    assert may_concern_rules(data)
+    assert RuleSet(all_rules()).may_fire(data)
+
+
 def test_the_rules_of_a_file() -> None:
     every = tuple(rule.code for rule in all_rules() if rule.is_default)
     assert codes(Settings()) == every

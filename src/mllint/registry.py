@@ -11,6 +11,7 @@ from mllint.diagnostics import OWN_CODES
 from mllint.dispatch import Dispatch
 from mllint.rule import Rule
 from mllint.selectors import UnknownSelectorError, best, is_broad, names
+from mllint.syntax.gate import FORWARD
 
 UNUSED_SUPPRESSION = ("ML002", "unused-suppression")
 """Code and name of what is no rule about code, but about the comments that silence rules."""
@@ -56,7 +57,7 @@ class RuleSet:
         # Where a framework is enough, nothing else need be looked for in most files.
         ordered = sorted(words.items(), key=lambda item: (item[1] is not None, sorted(item[0])))
         return tuple(
-            (_any_word(frameworks), None if mentions is None else _any_word(mentions))
+            (_any_word(_signs_of(frameworks)), None if mentions is None else _any_word(mentions))
             for frameworks, mentions in ordered
         )
 
@@ -66,6 +67,11 @@ class RuleSet:
             frameworks.search(data) and (mentions is None or mentions.search(data))
             for frameworks, mentions in self._gates
         )
+
+
+def _signs_of(frameworks: frozenset[str]) -> frozenset[str]:
+    """Of what a file has one if any of the frameworks plays a part in it."""
+    return frameworks | {FORWARD} if frameworks & {"torch", "paddle"} else frameworks
 
 
 def _any_word(words: Iterable[str]) -> re.Pattern[bytes]:
