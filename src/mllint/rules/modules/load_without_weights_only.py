@@ -89,7 +89,7 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     given = argument(call, None, "weights_only")
     if (given is not None and constant(given.value) is not None) or argument(call, 2, "pickle_module") is not None:
         return
-    if _is_module(call, context) or _is_second_try(call, context) or _is_object(call, context):
+    if _is_module(call, context) or _is_other_way(call, context) or _is_object(call, context):
         return
     edit = replace(given.value, "True") if given else insert_after(call.args[-1].value, ", weights_only=True")
     yield Finding(
@@ -99,12 +99,29 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     )
 
 
-def _is_second_try(call: cst.Call, context: Context) -> bool:
-    """Whether it stands where a load with ``weights_only`` has failed: in a version that does not know it."""
-    handlers = [item for item in context.model.tree.ancestors(call) if isinstance(item, cst.ExceptHandler)]
-    tried = [item.body for handler in handlers if isinstance(item := context.parent(handler), cst.Try)]
-    loads = [item for body in tried for item in subtree(body) if isinstance(item, cst.Call)]
-    return any(argument(item, None, "weights_only") is not None for item in loads)
+def _is_other_way(call: cst.Call, context: Context) -> bool:
+    """Whether it stands where a version does not know ``weights_only``: a load with it failed, or was not possible."""
+    child: cst.CSTNode = call
+    for ancestor in context.model.tree.ancestors(call):
+        other: cst.CSTNode | None = None
+        if isinstance(ancestor, cst.Try) and isinstance(child, cst.ExceptHandler):
+            other = ancestor.body
+        elif isinstance(ancestor, (cst.If, cst.IfExp)) and child is not ancestor.test and _asks_version(ancestor.test):
+            other = ancestor.orelse if child is ancestor.body else ancestor.body
+        if other is not None and any(_gives_option(item) for item in subtree(other)):
+            return True
+        child = ancestor
+    return False
+
+
+def _gives_option(node: cst.CSTNode) -> bool:
+    return isinstance(node, cst.Call) and argument(node, None, "weights_only") is not None
+
+
+def _asks_version(test: cst.BaseExpression) -> bool:
+    """Whether a condition asks for the version of the framework, or whether a function takes the option."""
+    words = (part.value for part in subtree(test) if isinstance(part, (cst.Name, cst.SimpleString)))
+    return any("version" in word.lower() or "weights_only" in word for word in words)
 
 
 def _is_object(call: cst.Call, context: Context) -> bool:
