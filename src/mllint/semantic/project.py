@@ -7,6 +7,7 @@ is being checked. How much is read is bounded, and what was read is kept for the
 import re
 from collections import OrderedDict
 from functools import cached_property
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakSet
@@ -89,13 +90,14 @@ class Project:
     def importers(self, reader: Path, word: str) -> tuple[Path, ...]:
         """The other files that import a file, or a package that does, by the look of it, and have a word.
 
-        None in too large a project.
+        The nearest come first, since files far apart may have one name. None in too large a project.
         """
         home = self.disk.real(str(reader))
         stem = home.parent.name if home.stem == "__init__" else home.stem
         question = ("importers", stem, word)
         self.reads.note(str(home), question)
-        return tuple(path for path in self.disk.importers(question) if path != home)
+        others = (path for path in self.disk.importers(question) if path != home)
+        return tuple(sorted(others, key=lambda path: -_in_common(path, home)))
 
     def users(self, reader: Path, module: str, word: str) -> tuple[Path, ...]:
         """The files that have the name of a module in their imports, and a word; none in too large a project."""
@@ -227,6 +229,11 @@ class Project:
 
 
 _STAR_IMPORT = re.compile(rb"import\s*\*")
+
+
+def _in_common(one: Path, other: Path) -> int:
+    """How many folders the ways to two files have in common."""
+    return len(list(takewhile(lambda pair: pair[0] == pair[1], zip(one.parts, other.parts, strict=False))))
 
 
 def _size(model: "Model | None") -> int:

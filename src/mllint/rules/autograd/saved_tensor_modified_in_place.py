@@ -48,9 +48,10 @@ class Block(nn.Module):
 ## What it leaves alone
 
 Results that nothing keeps: of a convolution, a linear or normalization layer, a sum, a concatenation. Copies
-(`x.clone()`) and what is written through `x.data`, which no check sees. Everything without gradients, and what only
-runs in evaluation. Tensors of which it is not certain that they hang on a graph: what a function or module is
-given, unless somebody in the file gives it what surely does. In Paddle `x += y`, which makes a new tensor.
+(`x.clone()`) and what is written through `x.data`, which no check sees. Everything without gradients, also where all
+who call the function have switched them off, and what only runs in evaluation. Tensors of which it is not certain that
+they hang on a graph: what a function or module is given, unless somebody in the file gives it what surely does. In
+Paddle `x += y`, which makes a new tensor.
 
 ## Fix safety
 
@@ -73,6 +74,7 @@ from mllint.rule import Finding, Rule
 from mllint.semantic.graph.in_place import WORDS, may_work_in_place
 from mllint.semantic.modules.saved_changes import Kept, kept_and_changed, kept_and_changed_by_call
 from mllint.semantic.names.writes import may_write_to_name
+from mllint.semantic.training.callers import runs_without_gradients_elsewhere
 
 rule = Rule(
     code="ML215",
@@ -94,7 +96,7 @@ _OPERATORS = {
 def check(statement: cst.Assign | cst.AugAssign | cst.Expr, context: Context) -> Iterator[Finding]:
     """Report a statement that changes a tensor which something has kept."""
     kept = kept_and_changed(context.model, statement)
-    if kept is not None:
+    if kept is not None and not runs_without_gradients_elsewhere(context.model, statement):
         yield _finding(statement, kept, context)
 
 
@@ -102,7 +104,8 @@ def check(statement: cst.Assign | cst.AugAssign | cst.Expr, context: Context) ->
 def check_call(call: cst.Call, context: Context) -> Iterator[Finding]:
     """Report an activation in place, or what a layer that works in place is given."""
     for place, kept in kept_and_changed_by_call(context.model, call):
-        yield _finding(place, kept, context)
+        if not runs_without_gradients_elsewhere(context.model, place):
+            yield _finding(place, kept, context)
 
 
 def _finding(node: cst.BaseSmallStatement | cst.Call, kept: Kept, context: Context) -> Finding:

@@ -40,7 +40,7 @@ class Net(nn.Module):
 ## What it leaves alone
 
 Classes with a `forward` or `__call__` from any base, or one that is assigned; abstract classes, whose `forward` is
-written in a subclass; methods that the file calls by the odd name.
+written in a subclass; methods that the file calls by the odd name, and `_forward`, which somebody has put aside.
 
 ## Fix safety
 
@@ -96,7 +96,8 @@ def check(node: cst.ClassDef, context: Context) -> Iterator[Finding]:
 
 def _is_nearly_forward(name: str) -> bool:
     word = name.strip("_").lower()
-    if name == "forward" or word in _OTHER_WORDS or not word.isalpha():
+    is_put_aside = name.startswith("_") and not name.startswith("__")
+    if name == "forward" or is_put_aside or word in _OTHER_WORDS or not word.isalpha():
         return False
     return abs(len(word) - len("forward")) <= 2 and _distance(word, "forward") <= 2
 

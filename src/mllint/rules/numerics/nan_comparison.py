@@ -33,7 +33,8 @@ if torch.isnan(loss):
 
 `x != x`, which is a right (if terse) test for NaN. `x is np.nan` where `x` may be that very object, because it is the
 default of a parameter or of `get(key, np.nan)`, what the variable began as, or what a function of the file gives or is
-given: there the identity is the point. Comparisons that do no harm since `isnan` stands beside them: `x == np.nan or
+given: there the identity is the point. So it may be where nothing is known of `x`: pandas keeps the object that stands
+for a missing cell. Comparisons that do no harm since `isnan` stands beside them: `x == np.nan or
 np.isnan(x)`. Lists and dicts that are asked for `np.nan`: they find the object that was put in.
 
 ## Fix safety
@@ -161,8 +162,13 @@ def _membership(node: cst.Comparison, left: _Operand, part: cst.ComparisonTarget
 
 
 def _may_be_it(operand: _Operand, nan: _Operand, context: Context) -> bool:
-    """Whether the operand may be the very object that the NaN is; what ``float("nan")`` makes is always a new one."""
-    return not isinstance(nan, cst.Call) and context.may_be_nan_object(operand)
+    """Whether the operand may be the very object that the NaN is; what ``float("nan")`` makes is always a new one.
+
+    What is not known may be a cell of a table: pandas hands out the object that was put in.
+    """
+    if isinstance(nan, cst.Call):
+        return False
+    return not isinstance(context.value(operand), (Tensor, Array, Number)) or context.may_be_nan_object(operand)
 
 
 def _finding(test: _Test, context: Context) -> Finding:

@@ -103,7 +103,7 @@ class Snapshot:
 
     @property
     def _is_filled_in(self) -> bool:
-        """Whether entries of it are replaced: then it is made to be loaded, not kept as it was."""
+        """Whether entries of it are replaced, or a checkpoint is read into it: it is made to be loaded, not kept."""
         if "." in self.key or self.alias.is_entry:
             return False
         named = (node for item in bound_by(self.model, self.alias.statement) for node in uses(self.model, item))
@@ -119,10 +119,18 @@ class Snapshot:
         parent = self.model.tree.parent(node)
         if isinstance(parent, cst.Attribute) and parent.value is node:
             return parent.attr.value in ("update", "pop")
+        if isinstance(parent, cst.Arg):
+            return self._is_read_into(parent)
         item = None if parent is None else self.model.tree.parent(parent)
         return (
             isinstance(parent, cst.Subscript) and parent.value is node and isinstance(item, (cst.AssignTarget, cst.Del))
         )
+
+    def _is_read_into(self, given: cst.Arg) -> bool:
+        """Whether a function of the framework reads a file into it: ``torch.distributed.checkpoint.load(state)``."""
+        call = self.model.tree.parent(given)
+        name = self.model.qualified_name(call.func) if isinstance(call, cst.Call) else None
+        return name is not None and ".distributed." in name and name.rpartition(".")[2].startswith("load")
 
     @cached_property
     def _uses(self) -> tuple[cst.BaseExpression, ...]:

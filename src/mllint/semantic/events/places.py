@@ -175,7 +175,12 @@ def has_named_parts(value: cst.BaseExpression | None) -> bool:
 
 
 def is_handed_on(binding: Binding) -> bool:
-    """Whether an attribute is bound to what it is already: ``self.net = self.net.to(device)``, in a wrapper too."""
+    """Whether an attribute is bound to what it is already: ``self.net = self.net.to(device)``, in a wrapper too.
+
+    So it is where ``isinstance`` says of what kind it is.
+    """
+    if binding.kind is BindingKind.NARROWED:
+        return True
     value = None if binding.path else binding.value
     node = None if value is None else handed_through(binding.scope.model, value)
     return node is not None and dotted_path(node) == binding.key

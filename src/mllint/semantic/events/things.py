@@ -316,6 +316,11 @@ class Frame(msgspec.Struct, eq=False):
         bound = None if path is None else bound_to_call(frame.caller.model, frame.call, path)
         return None if bound is None else frame.caller._of_target(bound, steps)
 
+    def made_by(self, call: cst.Call) -> Thing | None:
+        """What a call makes in this run, by the name that it is bound to."""
+        bound = bound_to_call(self.model, call, ())
+        return None if bound is None else self._of_target(bound, _MAX_STEPS)
+
     def _of_target(self, binding: Binding, steps: int) -> Thing | None:
         """The thing that a binding of this run's body binds."""
         if "." not in binding.key:

@@ -15,7 +15,7 @@ from mllint.semantic.names.conditions import is_in_another_branch
 from mllint.semantic.names.operands import operands, paths_in
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Function, Instance, Output, Tensor, Value
-from mllint.syntax.shape import detaches, dotted_path, fingerprint, string_literal, subscript_index
+from mllint.syntax.shape import argument, constant, detaches, dotted_path, fingerprint, string_literal, subscript_index
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ def holds_graph(accumulator: Accumulator) -> bool:
         and not _adds_up_parameters(accumulator)
         and not _is_idle_entry(accumulator)
         and not _is_held_anyway(accumulator)
+        and not _walks_one_graph(accumulator)
         and not _is_cut_in_another_branch(accumulator)
         and not begins_with_each_step(accumulator)
         and not has_few_additions(accumulator)
@@ -64,6 +65,21 @@ def _is_held_anyway(accumulator: Accumulator) -> bool:
         and other.needs_graph
         for other in _beside(accumulator)
     )
+
+
+def _walks_one_graph(accumulator: Accumulator) -> bool:
+    """Whether each round walks a graph made before the loop: ``outputs[i].backward(retain_graph=True)``."""
+    model, loop = accumulator.model, accumulator.loop
+    for call in model.calls_by_word.get("backward", ()):
+        keeps = argument(call, None, "retain_graph")
+        if keeps is None or constant(keeps.value) is not True or not model.tree.is_inside(call, loop):
+            continue
+        names = [item for item in subtree(call.func) if isinstance(item, cst.Name)]
+        bound = [binding for name in names for binding in model.reaching(name)]
+        made = [binding for binding in bound if binding.kind is not BindingKind.LOOP]
+        if made and not any(model.tree.is_inside(binding.node, loop) for binding in made):
+            return True
+    return False
 
 
 def _is_cut_in_another_branch(accumulator: Accumulator) -> bool:

@@ -28,6 +28,10 @@ _DEPENDING = (
 )  # fmt: skip
 """How the names of layers begin that may ask for their mode."""
 _CONTAINERS = frozenset({"Sequential", "ModuleList", "LayerList", "ModuleDict", "LayerDict", "Module", "Layer"})
+_ALL_PARTS = frozenset({
+    "children", "named_children", "modules", "named_modules", "sublayers", "named_sublayers", "_modules", "_sub_layers",
+})  # fmt: skip
+"""What gives all parts of a module, whatever their names."""
 _NORMALIZING_FIRST = (
     "torchvision.models.resnet", "torchvision.models.resnext", "torchvision.models.wide_resnet",
     "torchvision.models.densenet", "torchvision.models.googlenet", "torchvision.models.inception",
@@ -173,7 +177,7 @@ def _made_by(current: ClassInfo | FunctionInfo) -> Iterator[_Parts]:
     if current.has_unknown_base:
         yield _Parts(is_closed=False)
     for info in current.lineage:
-        yield _parts(info, info.node.body, _constructing(info))
+        yield _parts(info, info.node.body, _constructing(info), current)
         if _called_of_what_is_given(info):
             yield _Parts(is_closed=False)
     forward = current.method("forward")
@@ -202,8 +206,16 @@ def _called_of_what_is_given(info: ClassInfo) -> frozenset[str]:
     )
 
 
-def _parts(holder: ClassInfo | FunctionInfo, body: cst.CSTNode, methods: frozenset[str] | None) -> _Parts:
-    """What is made in a body; what is called there matters in these methods only (``None``: anywhere)."""
+def _parts(
+    holder: ClassInfo | FunctionInfo,
+    body: cst.CSTNode,
+    methods: frozenset[str] | None,
+    made: ClassInfo | None = None,
+) -> _Parts:
+    """What is made in a body; what is called there matters in these methods only (``None``: anywhere).
+
+    ``made`` is the class whose instances it is made for.
+    """
     model, found = holder.model, _Parts()
     for node in subtree(body):
         kind = type(node)
@@ -220,7 +232,8 @@ def _parts(holder: ClassInfo | FunctionInfo, body: cst.CSTNode, methods: frozens
             if isinstance(called, Symbol) and (called.name.startswith(_LIBRARIES) or called.name in PADDLE_BUILDERS):
                 if _library_depends(called.name, node) is True:
                     is_whole = not _is_only_read(model, node) or called.name.lower().startswith(_NORMALIZING_FIRST)
-                    found.depends = found.depends or (is_whole and not _is_off_by_default(model, node))
+                    is_left = _is_off_by_default(model, node) or (made is not None and _is_left_out(made, model, node))
+                    found.depends = found.depends or (is_whole and not is_left)
                     found.is_closed = False
             elif _is_given_dropout(node):
                 found.depends = True
@@ -251,6 +264,24 @@ def _is_off_by_default(model: "Model", node: cst.CSTNode) -> bool:
     return any(
         type(part) is cst.Name and part.value in off for test in conditions(model, node) for part in subtree(test)
     )
+
+
+def _is_left_out(made: ClassInfo, model: "Model", node: cst.CSTNode) -> bool:
+    """Whether a layer is part of an attribute that nothing reads: not ``forward``, which gives what comes before it."""
+    forward = made.method("forward")
+    statement = next((item for item in model.tree.ancestors(node) if isinstance(item, cst.BaseSmallStatement)), None)
+    target = statement.targets[0].target if isinstance(statement, cst.Assign) else None
+    if forward is None or forward.self_name is None or not isinstance(target, cst.Attribute):
+        return False
+    if getattr(target.value, "value", None) != forward.self_name or made.members.reads_computed_names:
+        return False
+    runs_all = any(
+        isinstance(item, cst.Attribute)
+        and item.attr.value in _ALL_PARTS
+        and getattr(item.value, "value", None) == forward.self_name
+        for item in subtree(forward.node.body)
+    )
+    return not runs_all and not any(True for _ in made.members.reads(target.attr.value))
 
 
 def _is_given_dropout(call: cst.Call) -> bool:

@@ -84,7 +84,9 @@ def _is_all_it_has(definition: "ClassInfo", names: frozenset[str]) -> bool:
 
 
 def _may_be_weights(place: Assignment) -> bool:
-    return place.value is None or isinstance(place.model.value(place.value), (Module, Tensor, Output))
+    whole = place.node.value if isinstance(place.node, cst.Assign) else None
+    several = [item.value for item in whole.elements] if isinstance(whole, cst.Tuple) else [place.value]
+    return any(value is None or isinstance(place.model.value(value), (Module, Tensor, Output)) for value in several)
 
 
 def _is_on_demand(place: Assignment) -> bool:
@@ -177,10 +179,13 @@ def _uses_instance(method: "FunctionInfo") -> bool:
 
 
 def _has_weights_from_a_file(definition: "ClassInfo") -> bool:
-    """Whether a file says what layers there are: the constructor loads one, or the class is loaded and never saved."""
-    if _loads_itself(definition):
-        return True
+    """Whether a file says what layers there are: the constructor loads one, or the class is loaded and never saved.
+
+    So it is for the parts of a class whose constructor loads one.
+    """
     model = definition.model
+    if _loads_itself(definition) or any(_loads_itself(info) for info in _wholes(definition)):
+        return True
     if any(model.calls_by_word.get(word) for word in ("save", *_STATE_DICTS)):
         return False
     return any(
@@ -188,6 +193,24 @@ def _has_weights_from_a_file(definition: "ClassInfo") -> bool:
         for word in _LOADING
         for call in model.calls_by_word.get(word, ())
     )
+
+
+def _wholes(definition: "ClassInfo") -> Iterator["ClassInfo"]:
+    """The classes of a file that load a state dict in their constructor, and of which a class may be a part."""
+    model = definition.model
+    for call in (call for word in _LOADING for call in model.calls_by_word.get(word, ())):
+        function = model.enclosing_function(call)
+        owner = None if function is None else model.function_info(function).owner
+        if owner is None or function is None or function.name.value != "__init__":
+            continue
+        seen, pending = {owner.name}, [owner.node]
+        classes = {node.name.value: node for node in model.tree.by_type[cst.ClassDef]}
+        while pending:
+            words = {item.value for item in subtree(pending.pop().body) if isinstance(item, cst.Name)}
+            pending += [classes[word] for word in words & classes.keys() - seen]
+            seen |= words
+        if definition.name in seen:
+            yield owner
 
 
 def _loads_itself(definition: "ClassInfo") -> bool:

@@ -41,6 +41,37 @@ def roots_of(model: "Model", function: FunctionInfo | None) -> tuple[Root, ...]:
     return tuple(found.values())
 
 
+def runs_without_gradients_elsewhere(model: "Model", node: cst.CSTNode) -> bool:
+    """Whether other files call the function around a place, and all of them with gradients switched off.
+
+    Where nobody in sight calls it, the other functions of its file say what they are for.
+    """
+    function = model.enclosing_function(node)
+    info = None if function is None else model.function_info(function)
+    if info is None or info.owner is not None:
+        return False
+    known = _records(info)
+    if known is None and not model.calls_by_word.get(info.name):
+        others = map(model.function_info, model.tree.by_type[cst.FunctionDef])
+        found = {_records(item) for item in others if item.owner is None and item is not info}
+        return False in found and True not in found
+    return known is False
+
+
+def _records(function: FunctionInfo, steps: int = 2) -> bool | None:
+    """Whether a function may run with gradients where other files call it; ``None``: none of them does."""
+    calls = _calls_elsewhere(function, None)
+    return any(_may_record(call, steps) for call in calls) if calls else None
+
+
+def _may_record(call: "_Call", steps: int) -> bool:
+    """Whether gradients may be on at a call, as far as its file and those that call its function tell."""
+    if call.model.gradients.off(call.node) is True:
+        return False
+    caller = call.model.enclosing_function(call.node)
+    return caller is None or steps == 0 or _records(call.model.function_info(caller), steps - 1) is not False
+
+
 def _climb(
     function: FunctionInfo | None,
     model: "Model",

@@ -56,10 +56,15 @@ def _look(function: FunctionInfo, budget: list[int], running: list[FunctionInfo]
     return found
 
 
+def names_event(function: FunctionInfo) -> bool:
+    """Whether a word of training stands in a function."""
+    return id(function.node) in function.model.runs.worded
+
+
 def _has_event(function: FunctionInfo) -> bool:
     """Whether a word of training stands in a function, or it hands what it was given to something unknown."""
     model = function.model
-    if id(function.node) in model.runs.worded:
+    if names_event(function):
         return True
     own = _own_words(function)
     given = frozenset(parameter.name.value for parameter in function.parameters)

@@ -11,7 +11,7 @@ from mllint.knowledge import lookup
 from mllint.semantic.files.testing import is_in_a_test
 from mllint.semantic.names.classes import PLAIN_BASES
 from mllint.semantic.names.receivers import method_of_receiver
-from mllint.semantic.names.scopes import Binding
+from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by, uses
 from mllint.semantic.values import Function, Method, Object, Symbol, Text
 from mllint.syntax.shape import argument, has_star_arguments
@@ -58,7 +58,7 @@ def never_stepped(model: "Model") -> Iterator[NeverStepped]:
     for word in words:
         for call in model.calls_by_word[word]:
             framework = _makes_scheduler(model, call)
-            if framework is None or is_in_a_test(model, call):
+            if framework is None or is_in_a_test(model, call) or _is_only_shown(model, call):
                 continue
             found = _judge(model, call, framework)
             if found is not None:
@@ -108,6 +108,24 @@ def _gives_scheduler(model: "Model", call: cst.Call, callee: Function) -> str | 
         for node in uses(home, bindings[0])
     )
     return framework if is_kept else None
+
+
+def _is_only_shown(model: "Model", call: cst.Call) -> bool:
+    """Whether nothing is done with the optimizer of a scheduler but making schedulers for it: a lesson shows them."""
+    given = argument(call, 0, "optimizer")
+    bindings = model.reaching(given.value) if given is not None and isinstance(given.value, cst.Name) else ()
+    if not bindings or any(binding.kind is not BindingKind.ASSIGN for binding in bindings):
+        return False
+    return all(_is_shown(model, node) for binding in bindings for node in uses(model, binding))
+
+
+def _is_shown(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether a place that reads an optimizer makes a scheduler for it, or looks at its settings."""
+    parent = model.tree.parent(node)
+    if isinstance(parent, cst.Attribute):
+        return parent.attr.value == "param_groups"
+    maker = model.tree.parent(parent) if isinstance(parent, cst.Arg) else None
+    return isinstance(maker, cst.Call) and _makes_scheduler(model, maker) is not None
 
 
 def _judge(model: "Model", call: cst.Call, framework: str) -> NeverStepped | None:

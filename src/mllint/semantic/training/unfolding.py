@@ -14,9 +14,9 @@ from mllint.semantic.events.steps import Around, Attempt, Branches, Event, Helpe
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.training.outputs import comes_from
-from mllint.semantic.training.relevance import calls_what_matters, is_pass, matters
-from mllint.semantic.values import Function, Instance, Method, Module, Value, functions_of
-from mllint.syntax.shape import constant, dotted_path
+from mllint.semantic.training.relevance import calls_what_matters, is_pass, matters, names_event
+from mllint.semantic.values import ClassObject, Function, Instance, Method, Module, Value, functions_of
+from mllint.syntax.shape import constant, dotted_path, last_word
 from mllint.syntax.walk import children, subtree
 
 if TYPE_CHECKING:
@@ -216,6 +216,8 @@ class _Unfolding:
         if isinstance(value, Instance):
             called = value.definition.method("__call__")
             value = value if called is None else Function(called, value)
+        if isinstance(value, ClassObject):
+            return self._constructor(call, value.definition, frame, around)
         if isinstance(value, Function):
             return self._helper(call, value, frame, around)
         if len(several := functions_of(value)) > 1:
@@ -247,6 +249,15 @@ class _Unfolding:
             if isinstance(value, Function):
                 steps += self._helper(call, value, frame, around)
         return steps
+
+    def _constructor(
+        self, call: cst.Call, definition: ClassInfo, frame: Frame, around: tuple[Around, ...]
+    ) -> list[Step]:
+        """The events of making an object that is no module: it may switch, or train, what it is given."""
+        made, constructor = definition.instance(call), definition.method("__init__")
+        if not isinstance(made, Instance) or constructor is None or not names_event(constructor):
+            return []
+        return self._helper(call, Function(constructor, made), frame, around)
 
     def _helper(self, call: cst.Call, called: Function, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
         function, instance_of = called.definition, _class_of(call, called, frame)
@@ -319,6 +330,8 @@ def _can_be_followed(function: FunctionInfo) -> bool:
 def _receiver_of(call: cst.Call, called: Function, frame: Frame) -> Thing | None:
     if isinstance(called.receiver, (Module, Instance)) and frame.value(call.func) == called.receiver:
         return frame.thing(call.func)  # the object itself is called
+    if called.definition.name == "__init__" and last_word(call.func) != "__init__":
+        return frame.made_by(call)
     if called.receiver is None or not isinstance(call.func, cst.Attribute):
         return None
     if isinstance(call.func.value, cst.Call):  # `super().method()`
