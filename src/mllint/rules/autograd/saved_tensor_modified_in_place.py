@@ -49,9 +49,9 @@ class Block(nn.Module):
 
 Results that nothing keeps: of a convolution, a linear or normalization layer, a sum, a concatenation. Copies
 (`x.clone()`) and what is written through `x.data`, which no check sees. Everything without gradients, also where all
-who call the function have switched them off, and what only runs in evaluation. Tensors of which it is not certain that
-they hang on a graph: what a function or module is given, unless somebody in the file gives it what surely does. In
-Paddle `x += y`, which makes a new tensor.
+who call the function have switched them off, what only runs in evaluation, and tests. Tensors of which it is not
+certain that they hang on a graph: what a function or module is given, unless somebody in the file gives it what surely
+does. In Paddle `x += y`, which makes a new tensor.
 
 ## Fix safety
 
@@ -71,6 +71,7 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, replace
 from mllint.rule import Finding, Rule
+from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.graph.in_place import WORDS, may_work_in_place
 from mllint.semantic.modules.saved_changes import Kept, kept_and_changed, kept_and_changed_by_call
 from mllint.semantic.names.writes import may_write_to_name
@@ -96,7 +97,7 @@ _OPERATORS = {
 def check(statement: cst.Assign | cst.AugAssign | cst.Expr, context: Context) -> Iterator[Finding]:
     """Report a statement that changes a tensor which something has kept."""
     kept = kept_and_changed(context.model, statement)
-    if kept is not None and not runs_without_gradients_elsewhere(context.model, statement):
+    if kept is not None and _may_raise(statement, context):
         yield _finding(statement, kept, context)
 
 
@@ -104,8 +105,13 @@ def check(statement: cst.Assign | cst.AugAssign | cst.Expr, context: Context) ->
 def check_call(call: cst.Call, context: Context) -> Iterator[Finding]:
     """Report an activation in place, or what a layer that works in place is given."""
     for place, kept in kept_and_changed_by_call(context.model, call):
-        if not runs_without_gradients_elsewhere(context.model, place):
+        if _may_raise(place, context):
             yield _finding(place, kept, context)
+
+
+def _may_raise(place: cst.CSTNode, context: Context) -> bool:
+    """Whether a gradient may be asked for: not in a test, which would not pass, nor where all callers want none."""
+    return not (is_test_code(context.model) or runs_without_gradients_elsewhere(context.model, place))
 
 
 def _finding(node: cst.BaseSmallStatement | cst.Call, kept: Kept, context: Context) -> Finding:

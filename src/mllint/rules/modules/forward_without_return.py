@@ -45,7 +45,7 @@ class Net(nn.Module):
 
 Abstract methods: a docstring, `pass`, `...`, or `raise`. Generators. A `forward` that keeps its results elsewhere: in
 an attribute, in a list or dict that it was given, in a file. Classes with a `__call__` of their own, which may take the
-result from elsewhere.
+result from elsewhere. Tests, which may run a module for what it does on the way.
 
 ## Fix safety
 
@@ -64,6 +64,7 @@ import libcst as cst
 from mllint.context import Context
 from mllint.knowledge import lookup
 from mllint.rule import Finding, Rule
+from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Module, Output, Tensor
 
@@ -85,6 +86,8 @@ def check(node: cst.FunctionDef, context: Context) -> Iterator[Finding]:
     info = context.model.function_info(node)
     if info.owner is None or info.owner.framework is None or info.self_name is None or not info.is_plain:
         return
+    if is_test_code(context.model):
+        return  # a test that runs has no use for the result
     if any("__call__" in base.methods for base in info.owner.lineage):
         return  # what calls it may take the result from elsewhere
     if any(statement.value is not None for statement in info.scope.returns):

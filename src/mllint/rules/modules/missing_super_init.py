@@ -39,7 +39,8 @@ class Net(nn.Module):
 `nn.Module.__init__(self)`, `Base.__init__(self, ...)`, `super(Net, self).__init__()`, a call in another method that
 `__init__` runs, and data classes with a `__post_init__`. Numbers, strings and lists that are set before the call
 (plain tensors too on PyTorch). Constructors that only raise, and classes with a `__new__` or metaclass of their own.
-Classes that are modules by name only: nothing is registered, and there is no `forward` to call.
+Classes that are modules by name only: nothing is registered, and there is no `forward` to call. Tests: one that passes
+does without the tables.
 
 ## Fix safety
 
@@ -61,6 +62,7 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeEdit, NodeFix, add_call_parentheses, delete_line, insert_first, replace
 from mllint.rule import Finding, Rule
+from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.modules import initialization
 from mllint.semantic.modules.initialization import Form, Late, Mention
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
@@ -81,8 +83,8 @@ _MISSPELLED = frozenset({"_init_", "__init_", "_init__", "__int__", "__inti__", 
 def check(node: cst.ClassDef, context: Context) -> Iterator[Finding]:
     """Report a constructor that leaves the module without its tables."""
     definition = context.model.class_info(node)
-    if definition.framework is None:
-        return
+    if definition.framework is None or is_test_code(context.model):
+        return  # a test that runs has no use for the tables
     method = definition.methods.get("__init__")
     if method is None:
         yield from _misspelled(definition)

@@ -40,7 +40,7 @@ class Net(nn.Module):
 
 Functions and methods, which replace the method on purpose (`self.forward = self._forward`); classes that define the
 name as a property. Names that nothing but the user's own code calls, such as `type` or `half`, as long as the file
-does not call them on a module of this class; methods that Paddle has only since a later version.
+does not call them on a module of this class; methods that Paddle has only since a later version. Tests.
 
 ## Fix safety
 
@@ -59,6 +59,7 @@ import libcst as cst
 
 from mllint.context import Context
 from mllint.rule import Finding, Rule
+from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.names.definitions import FunctionInfo
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import BindingKind
@@ -105,7 +106,7 @@ def _may_hide(statement: cst.Assign | cst.AnnAssign) -> bool:
 @rule.on(cst.Assign, cst.AnnAssign, mentions=_WORDS, shape=_may_hide)
 def check(statement: cst.Assign | cst.AnnAssign, context: Context) -> Iterator[Finding]:
     """Report an attribute of a module that has the name of one of its methods."""
-    if statement.value is None:
+    if statement.value is None or is_test_code(context.model):
         return
     for target in (
         [item.target for item in statement.targets] if isinstance(statement, cst.Assign) else [statement.target]

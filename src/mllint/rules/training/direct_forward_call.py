@@ -43,11 +43,12 @@ class Model(nn.Module):
 
 `super().forward(x)`, `Base.forward(self, x)` and `self.forward(x)`; a module on which nobody can have put a hook, since
 it is made for this one call (`nn.CosineSimilarity().forward(x, y)`) or nothing else is done with it where it is made
-(`criterion = nn.MSELoss()`, `loss = criterion.forward(x, y)`); modules made by `torch.jit`; classes with a
-`__call__` of their own, or with a base that is not known; tests, which may be about the method itself; the module
-inside a wrapper, whose `forward` is called to get around the wrapper; and files that replace somebody's `forward`,
-where the old one is called on purpose. What is only known to be some module, by the way it is used, is left alone too,
-unless those who call the function give a known one: an object with `eval()` and `forward()` need not be callable.
+(`criterion = nn.MSELoss()`, `loss = criterion.forward(x, y)`); modules made by `torch.jit`; classes with a `__call__`
+of their own, or with a base that is not known; tests, which may be about the method itself; the `forward` of an object
+that is no module, which hands on method by method; the module inside a wrapper, whose `forward` is called to get around
+the wrapper; and files that replace somebody's `forward`, where the old one is called on purpose. What is only known to
+be some module, by the way it is used, is left alone too, unless those who call the function give a known one: an object
+with `eval()` and `forward()` need not be callable.
 
 ## Fix safety
 
@@ -99,7 +100,7 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     callee = call.func
     assert isinstance(callee, cst.Attribute)
     receiver = callee.value
-    if _is_own(receiver, context):
+    if _is_own(receiver, context) or _is_handed_on(call, context):
         return
     value = context.value(receiver)
     if isinstance(value, Module) and (value.call is receiver or _is_only_run(receiver, value, context)):
@@ -124,6 +125,13 @@ def _is_own(receiver: cst.BaseExpression, context: Context) -> bool:
     if isinstance(receiver, cst.Call):
         return isinstance(receiver.func, cst.Name) and receiver.func.value == "super"
     return method_of_receiver(context.model, receiver) is not None
+
+
+def _is_handed_on(call: cst.Call, context: Context) -> bool:
+    """Whether the ``forward`` of an object that is no module hands on to that of one, as all its methods do."""
+    function = context.model.enclosing_function(call)
+    info = None if function is None else context.model.function_info(function)
+    return info is not None and info.name == "forward" and info.owner is not None and info.owner.framework is None
 
 
 def _is_only_run(receiver: cst.BaseExpression, value: Module, context: Context) -> bool:

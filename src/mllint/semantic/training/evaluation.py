@@ -37,7 +37,7 @@ from mllint.semantic.training.training_modes import (
     TRAINED,
     covers,
     has_class_in_sight,
-    is_as_loaded,
+    has_mode_from_file,
     is_made_of_evaluated,
     is_made_within,
     is_trained,
@@ -243,7 +243,12 @@ def _trains_while_it_evaluates(found: _Round, forward: Event) -> bool:
         or records_graph(forward) is False
         or (_is_called_evaluation(found.found) and not _hands_on(found))
     )
-    if not is_evaluation or not is_over_evaluation_data(found.found) or is_dropped(forward) or is_as_loaded(forward):
+    if (
+        not is_evaluation
+        or not is_over_evaluation_data(found.found)
+        or is_dropped(forward)
+        or has_mode_from_file(forward)
+    ):
         return False
     value = module_called(forward)
     modes = modes_before(run, module, forward)

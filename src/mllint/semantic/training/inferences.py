@@ -24,7 +24,7 @@ from mllint.semantic.training.outputs import is_dropped
 from mllint.semantic.training.runs import Occurrence, Run
 from mllint.semantic.training.training_modes import (
     FRESH,
-    is_as_loaded,
+    has_mode_from_file,
     is_made_within,
     mode_matters,
     modes_before,
@@ -206,7 +206,7 @@ def _is_only_used(run: Run, forward: Event) -> bool:
     if module is None or not isinstance(node, cst.Call) or any(event.kind in _TRAINING for event in run.events):
         return False
     value = module_called(forward)
-    if not isinstance(value, Module) or is_as_loaded(forward) or mode_matters(forward) is not True:
+    if not isinstance(value, Module) or has_mode_from_file(forward) or mode_matters(forward) is not True:
         return False
     if is_switched_by_maker(module) or (value.definition is not None and switches_itself(value.definition)):
         return False

@@ -26,7 +26,7 @@ from mllint.semantic.training.runs import Occurrence, Run
 from mllint.semantic.training.training_modes import (
     EVAL,
     TRAINED,
-    is_as_loaded,
+    has_mode_from_file,
     is_trained,
     mode_matters,
     modes_before,
@@ -183,7 +183,7 @@ def _is_in_training_mode(occurrence: Occurrence, call: cst.Call) -> bool:
 def _is_of_trained(run: Run, forward: Event) -> bool:
     """Whether the output is wanted of a model that is in the training mode of its own training."""
     module = forward.thing
-    if forward.kind is not Kind.FORWARD or module is None or run.is_cut or is_as_loaded(forward):
+    if forward.kind is not Kind.FORWARD or module is None or run.is_cut or has_mode_from_file(forward):
         return False
     if is_dropped(forward):
         return False

@@ -216,12 +216,23 @@ def is_updated_in(loop: Loop, module: Thing) -> bool:
 
 def is_as_loaded(forward: Event) -> bool:
     """Whether the module of a forward pass is what ``from_pretrained`` of transformers gave, in evaluation mode."""
+    name = _maker_of_called(forward)
+    return name.startswith("transformers.") and name.endswith(".from_pretrained")
+
+
+def has_mode_from_file(forward: Event) -> bool:
+    """Whether the module of a forward pass came with its mode: also of ``jit.load``, as it was when it was saved."""
+    return is_as_loaded(forward) or _maker_of_called(forward) in ("torch.jit.load", "paddle.jit.load")
+
+
+def _maker_of_called(forward: Event) -> str:
+    """The library function that surely made the module of a forward pass; empty where there is none."""
     value = module_called(forward)
     if forward.thing is None or not isinstance(value, Module) or value.call is None or value.definition is not None:
-        return False
+        return ""
     makers = [maker for root in forward.thing.roots for maker in makers_of(root, forward.thing.path)]
     names = [maker.scope.model.qualified_name(value.call.func) or "" for maker in makers]
-    return len(names) == 1 and names[0].startswith("transformers.") and names[0].endswith(".from_pretrained")
+    return names[0] if len(names) == 1 else ""
 
 
 def is_trained_as_loaded(run: Run, forward: Event) -> bool:
