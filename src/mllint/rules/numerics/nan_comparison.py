@@ -162,13 +162,8 @@ def _membership(node: cst.Comparison, left: _Operand, part: cst.ComparisonTarget
 
 
 def _may_be_it(operand: _Operand, nan: _Operand, context: Context) -> bool:
-    """Whether the operand may be the very object that the NaN is; what ``float("nan")`` makes is always a new one.
-
-    What is not known may be a cell of a table: pandas hands out the object that was put in.
-    """
-    if isinstance(nan, cst.Call):
-        return False
-    return not isinstance(context.value(operand), (Tensor, Array, Number)) or context.may_be_nan_object(operand)
+    """Whether the operand may be the very object that the NaN is; what ``float("nan")`` makes is always a new one."""
+    return not isinstance(nan, cst.Call) and context.may_be_nan_object(operand)
 
 
 def _finding(test: _Test, context: Context) -> Finding:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, cast
 import libcst as cst
 
 from mllint.semantic.names.scopes import Binding, BindingKind
-from mllint.semantic.values import Function, Instance, Module
+from mllint.semantic.values import Array, Function, Instance, Module, Number, Tensor
 from mllint.syntax.shape import argument, dotted_path, last_word, string_literal
 from mllint.syntax.walk import subtree
 
@@ -100,9 +100,11 @@ def only_binding(model: "Model", node: cst.BaseExpression) -> Binding | None:
 def may_be_that_object(model: "Model", node: cst.BaseExpression) -> bool:
     """Whether an expression may give the very NaN object that the code wrote somewhere as a default or beginning.
 
-    Or whether it does not matter, since ``isnan`` is asked as well.
+    What is not known may be a cell of a table: pandas hands out the object that was put in. Or whether it does not
+    matter, since ``isnan`` is asked as well.
     """
-    return _may_be(model, node, 0) or is_asked_beside(model, node)
+    is_known = isinstance(model.value(node), (Tensor, Array, Number))
+    return not is_known or _may_be(model, node, 0) or is_asked_beside(model, node)
 
 
 def _may_be(model: "Model", node: cst.BaseExpression, steps: int) -> bool:

@@ -131,7 +131,9 @@ def _library_depends(name: str, call: cst.Call | None) -> bool | None:
         given = argument(call, None, "track_running_stats")
         return given is not None and constant(given.value) is True
     if last.startswith(("LSTM", "GRU", "RNN", "Multi")):
-        given = argument(call, None, "dropout")
+        given, layers = argument(call, None, "dropout"), argument(call, 2, "num_layers")
+        if not last.startswith("Multi") and (layers is None or constant(layers.value) == 1):
+            return False  # between the layers only
         return given is not None and constant(given.value) not in (0, 0.0)
     given = argument(call, 0 if "Dropout" in last else None, "p" if "Dropout" in last else "dropout")
     return given is None or constant(given.value) not in (0, 0.0)

@@ -199,11 +199,18 @@ def is_put_to_training(modes: frozenset[str]) -> bool:
 def _is_in_training_mode(found: _Round) -> bool:
     if found.found.run.is_cut or _wants_gradients(found, GRADIENT_WORDS - {"volatile"}):
         return False
+    if any(_is_switched_on_purpose(found.found.run, forward) for forward in found.forwards):
+        return False
     # To which modules the mode matters is asked last: the classes of all their layers are read for it.
     if not any(_trains_while_it_evaluates(found, forward) for forward in found.forwards):
         return False
     asking = _asking_for_mode(found)
     return bool(asking) and all(_trains_while_it_evaluates(found, forward) for forward in asking)
+
+
+def _is_switched_on_purpose(run: Run, forward: Event) -> bool:
+    """Whether a module was put to training mode for a loop that evaluates: what runs beside it is meant to be, too."""
+    return forward.thing is not None and modes_before(run, forward.thing, forward) == {TRAIN}
 
 
 def _asking_for_mode(found: _Round) -> list[Event]:
