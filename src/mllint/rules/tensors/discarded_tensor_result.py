@@ -49,12 +49,11 @@ On Paddle before 3.0 `x.to(...)` changes the tensor itself, so it is left alone 
 Safe for a plain name of this function or module that is not the variable of a loop over a list (there the assignment
 would be lost too), and for an attribute that is surely a plain tensor: a tensor cannot be assigned to a registered
 parameter. Unsafe for `detach()`, because code below may rely on the graph that is still there, for another shape
-(`unsqueeze()`, `permute()`), or another type or device on the way (`x.cpu().clamp(0, 1)`), because the code below has
-run with the one there is, for a thing that is a tensor on one
-of several ways only, for a leaf that needs a gradient (the name would be bound to another tensor, which no optimizer
-knows), where gradients are switched off but the tensor has a graph, and where another thing beside it, which may be no
-tensor, stays where it is. No fix is offered where nothing reads the name
-below: the caller's tensor was to be changed, and another name for it changes nothing.
+(`unsqueeze()`, `permute()`, pooling), or another type or device on the way (`x.cpu().clamp(0, 1)`), because the code
+below has run with the one there is, for a thing that is a tensor on one of several ways only, for a leaf that needs a
+gradient (the name would be bound to another tensor, which no optimizer knows), where gradients are switched off but the
+tensor has a graph, and where another thing beside it, which may be no tensor, stays where it is. No fix is offered
+where nothing reads the name below: the caller's tensor was to be changed, and another name for it changes nothing.
 
 ## References
 
@@ -143,7 +142,7 @@ def _method(call: cst.Call, context: Context) -> _Lost | None:
     ):
         return None
     returns = {fact.returns for fact in facts if fact is not None}
-    is_same = "scalar" not in returns and name not in new_results.RESHAPING and not new_results.is_converted(receiver)
+    is_same = "scalar" not in returns and not new_results.is_converted(receiver)
     trust = Applicability.SAFE if is_sure and is_same and not detaches(call) else Applicability.UNSAFE
     meant = "tensors" not in returns and name not in _NAMED and not name.startswith("new")
     return _Lost(root, f"{name}()", trust if meant else None)
@@ -154,8 +153,7 @@ def _function(call: cst.Call, context: Context) -> _Lost | None:
     name = context.library_name(call.func)
     if name is None or not call.args or call.args[0].star or writes_elsewhere(call, lookup.parameters(name)):
         return None
-    given = call.args[0].value
-    last, fact = name.rpartition(".")[2], lookup.function(name)
+    given, last, fact = call.args[0].value, name.rpartition(".")[2], lookup.function(name)
     root = context.root_of_chain(given)
     if last in _EFFECTS:
         return None
@@ -205,7 +203,8 @@ def _finding(statement: cst.Expr, call: cst.Call, lost: _Lost, context: Context)
         return Finding(call, message, "assign the result to a name of its own and use that")
     if "\n" in written or len(operand) + len(written) > 100:
         written = f"{context.text(call.func)}(...)"
-    if context.loses_gradient(lost.operand, statement) or new_results.moves_one_of_several(context.model, call):
+    is_other = new_results.gives_other_shape(lost.what) or new_results.moves_one_of_several(context.model, call)
+    if is_other or context.loses_gradient(lost.operand, statement):
         trust = Applicability.UNSAFE
     fix = NodeFix("assign the result", (assign_result(statement, operand),), trust)
     is_whole = statement.value is call and isinstance(lost.operand, (cst.Name, cst.Attribute))

@@ -31,7 +31,8 @@ if mask.dtype != torch.bool:
 ## What it leaves alone
 
 Everything that is not surely the dtype of a tensor: arrays of NumPy, data frames, `args.dtype == "fp16"`. A thing of
-which nothing else is known counts as one where it is moved under its own name, `x = x.to("cpu")`.
+which nothing else is known counts as one where it is moved under its own name, `x = x.to("cpu")`. What is handed to
+another library where the test holds (`Image.fromarray(x)`) is an array, whatever an annotation says.
 `str(x.dtype)`, `x.type()`, `paddle.get_default_dtype()` and `layer._dtype`, which are strings.
 
 ## Fix safety
@@ -90,9 +91,22 @@ def check(node: cst.Comparison, context: Context) -> Iterator[Finding]:
         framework = _framework(pair.operand, context) if _may_be_dtype(pair) else None
         if framework is not None:
             kinds = {_kind(other, context) for other in pair.others}
-            if None not in kinds:
+            if None not in kinds and not (kinds == {"numpy"} and _goes_on_as_array(node, pair.operand, context)):
                 yield _finding(node, pair, kinds, framework, context)
             return
+
+
+def _goes_on_as_array(node: cst.Comparison, operand: cst.BaseExpression, context: Context) -> bool:
+    """Whether what follows a test hands the thing to another library: ``Image.fromarray(x)`` takes no tensor."""
+    branch, owner = context.parent(node), operand.value if isinstance(operand, cst.Attribute) else None
+    if not isinstance(branch, cst.If) or not isinstance(owner, cst.Name):
+        return False
+    for call in context.model.tree.calls_in(branch.body):
+        name = context.qualified_name(call.func) or "torch"
+        is_given = any(isinstance(arg.value, cst.Name) and arg.value.value == owner.value for arg in call.args)
+        if is_given and name.partition(".")[0] not in ("torch", "paddle", "builtins"):
+            return True
+    return False
 
 
 def _may_be_dtype(pair: Comparand) -> bool:

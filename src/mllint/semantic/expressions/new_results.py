@@ -38,6 +38,10 @@ RESHAPING = frozenset({
     "expand_as", "sum_to_size",
 })  # fmt: skip
 """Methods that give another shape. What stands below has run with the one there was; with another it may broadcast."""
+_OF_OTHER_SHAPE = (
+    "pool", "flatten", "interpolate", "upsampl", "pad", "fold", "shuffle", "similarity", "distance", "one_hot",
+)  # fmt: skip
+"""Parts of the names of functions and layers that give another shape, too."""
 _SHAPING = frozenset({"view", "reshape", "expand", "repeat", "tile", "broadcast_to"})
 _MOVING = frozenset({"to", "cuda", "cpu", "npu", "xpu"})
 _CONVERTING = frozenset({
@@ -79,6 +83,11 @@ def is_other_object(model: "Model", node: cst.BaseExpression) -> bool:
         and lookup.tensor_attribute(value.framework, part.attr.value) is None
         for part in read
     )
+
+
+def gives_other_shape(name: str) -> bool:
+    """Whether a function or layer of this name gives, or may give, another shape than that of what it is given."""
+    return name.removesuffix("()") in RESHAPING or any(word in name.lower() for word in _OF_OTHER_SHAPE)
 
 
 def gives_new_shape(model: "Model", call: cst.Call) -> bool:
