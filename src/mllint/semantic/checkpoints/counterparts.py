@@ -6,6 +6,7 @@ are read of the same file.
 """
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -126,4 +127,4 @@ def _returned(state: "FunctionInfo") -> list[Saved]:
     values = [statement.value for statement in state.scope.returns]
     if len(values) != 1 or values[0] is None:
         return []
-    return [Saved(Place(state.model, values[0]), None, Tracer(state.model), values[0])]
+    return [Saved(Place(state.model, values[0]), None, partial(Tracer(state.model).content, values[0]))]

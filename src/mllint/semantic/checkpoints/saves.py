@@ -1,7 +1,7 @@
 """What a file and the files around it save, and where."""
 
-from collections.abc import Iterable, Iterator
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property, partial
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING
 
@@ -41,28 +41,28 @@ class Saved:
     """
 
     def __init__(
-        self, place: Place, path: Path | None, tracer: Tracer, what: cst.BaseExpression, *, is_certain: bool = True
+        self, place: Place, path: Path | None, follow: Callable[[], Content | None], *, is_certain: bool = True
     ) -> None:
+        """``follow`` finds out what is saved."""
         self.place = place
         self.path = path
         self.is_certain = is_certain
-        self._tracer = tracer
-        self._what = what
+        self._follow = follow
 
     @cached_property
     def content(self) -> Content | None:
         """What is saved; ``None`` when that is not known."""
-        return self._tracer.content(self._what)
+        return self._follow()
 
     def copied_to(self, path: Path | None) -> "Saved":
         """The same under another path."""
-        return Saved(self.place, path, self._tracer, self._what)
+        return Saved(self.place, path, lambda: self.content)
 
     def read_from(self, path: Path, reader: "Model") -> "Saved":
         """The same, as what a file reads from a path that is alike."""
         if self.place.model is reader or self.path is None or not self.path.has_other_folder(path):
             return self
-        return Saved(self.place, self.path, self._tracer, self._what, is_certain=False)
+        return Saved(self.place, self.path, lambda: self.content, is_certain=False)
 
 
 class _Site(msgspec.Struct, frozen=True):
@@ -81,6 +81,7 @@ class Surroundings:
         self.model = model
         self._models: tuple[Model, ...] | None = None
         self._saved: tuple[Saved, ...] | None = None
+        self._calls: dict[FunctionInfo, tuple[tuple[Model, cst.Call], ...]] = {}
 
     @property
     def models(self) -> "tuple[Model, ...]":
@@ -147,7 +148,7 @@ class Surroundings:
         for _ in range(2):
             tracers = [further for tracer in tracers for further in self._routes(tracer, site)]
         for tracer in tracers[:MAX_ROUTES]:
-            yield Saved(Place(site.model, site.call), tracer.path(site.where), tracer, site.what)
+            yield _saved_by(tracer, site)
 
     def _routes(self, tracer: Tracer, site: _Site) -> list[Tracer]:
         """The same tracer entered through each call of its function; itself, where nothing depends on the call."""
@@ -161,13 +162,18 @@ class Surroundings:
         definition = None if function is None else outermost.model.function_info(function)
         if definition is None or not _needs_call(parts, definition):
             return [tracer]
-        calls = list(self.calls_of(definition))[:MAX_ROUTES]
+        calls = self.calls_of(definition)[:MAX_ROUTES]
         if not calls:
             return [tracer]
         return [_entered(tracer, Route(Follower(model), call, definition)) for model, call in calls]
 
-    def calls_of(self, definition: "FunctionInfo") -> "Iterator[tuple[Model, cst.Call]]":
+    def calls_of(self, definition: "FunctionInfo") -> "tuple[tuple[Model, cst.Call], ...]":
         """The calls of a function of the project in these files."""
+        if definition not in self._calls:
+            self._calls[definition] = tuple(self._look_for(definition))
+        return self._calls[definition]
+
+    def _look_for(self, definition: "FunctionInfo") -> "Iterator[tuple[Model, cst.Call]]":
         for model in self.models:
             for call in calls_of_function(model, definition.name):
                 callee = model.value(call.func)
@@ -190,6 +196,19 @@ class Surroundings:
                         same = source is not None and saved.path is not None and source.is_same_as(saved.path)
                         if beside or same:
                             yield saved.copied_to(target)
+
+
+def _saved_by(tracer: Tracer, site: _Site) -> Saved:
+    """What is saved at a site, entered through some calls: every file around asks, and it is followed once."""
+    known: dict[tuple[cst.Call, ...], Saved] = site.model.remembered.setdefault(("saves", "entered through"), {})
+    calls, follower = [site.call], tracer.route
+    while follower is not None:
+        calls.append(follower.call)
+        follower = follower.caller.route
+    if tuple(calls) not in known:
+        content = partial(tracer.content, site.what)
+        known[tuple(calls)] = Saved(Place(site.model, site.call), tracer.path(site.where), content)
+    return known[tuple(calls)]
 
 
 def _entered(tracer: Follower, route: Route) -> Tracer:
@@ -238,14 +257,17 @@ def _is_holder(name: cst.Name, model: "Model") -> bool:
     return not isinstance(call, cst.Call) or call.func is not attribute
 
 
-def calls_of_function(model: "Model", word: str) -> Iterator[cst.Call]:
+def calls_of_function(model: "Model", word: str) -> Iterable[cst.Call]:
     """The calls in a file of what is called ``word`` where it is defined, under whatever name it was imported."""
-    words = {word}
-    for alias in model.tree.by_type.get(cst.ImportAlias, ()):
-        if alias.asname is not None and alias.evaluated_name.rpartition(".")[2] == word:
-            words.add(alias.evaluated_alias or word)
-    for each in sorted(words):
-        yield from model.calls_by_word.get(each, ())
+    aliases: dict[str, set[str]] | None = model.remembered.get(("functions", "under other names"))
+    if aliases is None:
+        aliases = model.remembered["functions", "under other names"] = {}
+        for alias in model.tree.by_type.get(cst.ImportAlias, ()):
+            if alias.asname is not None and alias.evaluated_alias is not None:
+                aliases.setdefault(alias.evaluated_name.rpartition(".")[2], set()).add(alias.evaluated_alias)
+    if word not in aliases:
+        return model.calls_by_word.get(word, ())
+    return [call for each in sorted({word} | aliases[word]) for call in model.calls_by_word.get(each, ())]
 
 
 def _site(model: "Model", call: cst.Call) -> Iterator[_Site]:

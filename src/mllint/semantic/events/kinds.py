@@ -4,6 +4,7 @@ What the model knows of a thing decides; how it is used or named only where noth
 """
 
 import re
+from typing import TYPE_CHECKING
 
 import libcst as cst
 import msgspec
@@ -14,6 +15,9 @@ from mllint.semantic.names.definitions import ClassInfo
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Instance, Module, Object, Symbol, Value
 from mllint.syntax.shape import dotted_path
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
 
 _NAMES = {
     "optimizer": re.compile(r"(?:^|_)(?:optim|optimizer|optimiser|opt|optimizers|optims|opts)(?:_|\d|$)"),
@@ -59,6 +63,19 @@ def kind_of(frame: Frame, node: cst.BaseExpression) -> Called | None:
     if len(kinds) != 1 or not (is_given or kinds == ["scaler"]):
         return None
     return Called(kinds[0], is_proven=False)
+
+
+def kind_at_sight(model: "Model", node: cst.BaseExpression) -> str | None:
+    """What kind of thing an expression is in every run, to go by its file alone; ``None`` when that does not say.
+
+    What nothing but its name tells apart is of the kind that its name says.
+    """
+    known = _kind_of_value(model.value(node))
+    word = _last_word(node)
+    if known is not None or word is None:
+        return known
+    kinds = [kind for kind, pattern in _NAMES.items() if pattern.search(word)]
+    return kinds[0] if len(kinds) == 1 else None
 
 
 def _kind_of_value(value: Value | None) -> str | None:

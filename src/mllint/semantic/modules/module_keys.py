@@ -25,7 +25,18 @@ _CHANGING_WORDS = ("lora", "quant", "prune", "fuse", "inject", "adapter", "repla
 
 
 def module_keys(model: "Model", node: cst.BaseExpression, module: Module) -> KeySet:
-    """The keys of the state dict of the module that an expression stands for."""
+    """The keys of the state dict of the module that an expression stands for.
+
+    Every file around that loads asks about what is saved in one, and the answer is the same.
+    """
+    known: dict[tuple[int, Module], KeySet] = model.remembered.setdefault(("module", "keys"), {})
+    key = (id(node), module)
+    if key not in known:
+        known[key] = _derived_keys(model, node, module)
+    return known[key]
+
+
+def _derived_keys(model: "Model", node: cst.BaseExpression, module: Module) -> KeySet:
     changed = _changed_later(model, node, module)
     part = Construction().built_at(node, model)
     if isinstance(part, Part) and not (part.is_open and not part.children):

@@ -35,7 +35,7 @@ def may_evaluate(model: "Model", node: cst.For) -> bool:
     """Whether a loop may call a model, to go by its text: what this denies need not be followed."""
     function = model.enclosing_function(node)
     name = "" if function is None else function.name.value
-    if name in _OF_MODULES:
+    if name in _OF_MODULES or is_within_step(model, function):
         return False
     if not any(word in model.calls_by_word for word in _TELLING) and not (
         _is_in_evaluation(name) or any(map(is_named_evaluation, names_in(node.iter)))
@@ -45,6 +45,14 @@ def may_evaluate(model: "Model", node: cst.For) -> bool:
     if id(node) not in known:
         known[id(node)] = _may_evaluate(model, node)
     return known[id(node)]
+
+
+def is_within_step(model: "Model", function: cst.FunctionDef | None) -> bool:
+    """Whether a method is a part of one forward pass, as its name says, or of an optimizer."""
+    owner = None if function is None else model.function_info(function).owner
+    if function is None or owner is None:
+        return False
+    return owner.kind == "optimizer" or (function.name.value.startswith("forward_") and owner.framework is not None)
 
 
 def _is_in_evaluation(name: str) -> bool:

@@ -12,6 +12,7 @@ from mllint.semantic.events.steps import Event, Helper, Kind, Loop, events
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.graph.data_sources import hangs_on_nothing
+from mllint.semantic.modules.mode_layers import depends_on_mode
 from mllint.semantic.modules.weights import asks_for_no_gradients, has_weights
 from mllint.semantic.training.adversaries import is_held_by_another, may_be_attacked
 from mllint.semantic.training.data_loops import (
@@ -23,11 +24,14 @@ from mllint.semantic.training.data_loops import (
     is_next,
     is_piecewise,
     is_spelled_as_loader,
+    is_within_step,
+    may_be_model,
     names_in,
 )
 from mllint.semantic.training.handed_on import as_given
 from mllint.semantic.training.loaders import EVALUATION, role_of
 from mllint.semantic.training.made_in_mode import is_switched_by_maker, switches_itself
+from mllint.semantic.training.nearby import evaluated_before, trains_in_every_round
 from mllint.semantic.training.outputs import are_detached, comes_from, is_dropped, may_reach
 from mllint.semantic.training.runs import LoopRun, Run
 from mllint.semantic.training.training_modes import (
@@ -180,7 +184,34 @@ def _is_in_called_evaluation(found: LoopRun) -> bool:
 
 def evaluates_in_training_mode(model: "Model", node: cst.For) -> bool:
     """Whether a loop surely evaluates a model that is in training mode, on every way there."""
+    if _calls_what_was_switched(model, node):
+        return False
     return _all_rounds(model, node, _is_in_training_mode, _may_train)
+
+
+def _calls_what_was_switched(model: "Model", node: cst.For) -> bool:
+    """Whether all that a loop may evaluate was surely put to evaluation mode in the same body."""
+    switched = evaluated_before(model, node)
+    callees = [call.func for call in model.tree.calls_in(node.body)] if switched else []
+    paths = {dotted_path(callee) for callee in callees}
+    return bool(paths & switched) and not any(
+        dotted_path(callee) not in switched and _may_ask_for_mode(model, callee) for callee in callees
+    )
+
+
+def may_be_in_training_mode(model: "Model", call: cst.Call) -> bool:
+    """Whether a call may be one of a module that was not surely put to evaluation mode in the same body."""
+    if not may_be_model(model, call.func) or is_within_step(model, model.enclosing_function(call)):
+        return False
+    return dotted_path(call.func) not in evaluated_before(model, call) and _may_ask_for_mode(model, call.func)
+
+
+def _may_ask_for_mode(model: "Model", callee: cst.BaseExpression) -> bool:
+    """Whether a callee may be a module to which the mode makes a difference: a loss is none."""
+    if not may_be_model(model, callee):
+        return False
+    value = model.value(callee)
+    return not isinstance(value, Module) or depends_on_mode(value, model) is not False
 
 
 def _may_train(found: _Round) -> bool:
@@ -360,6 +391,8 @@ def _all_rounds(
     model: "Model", node: cst.For, judge: Callable[[_Round], bool], may_be: Callable[[_Round], bool]
 ) -> bool:
     """Whether every run of a loop that evaluates something may be wrong, and is judged to be."""
+    if trains_in_every_round(model, node):
+        return False
     rounds = _in_sight(list(_rounds(model, model.runs.loops_at(node))))
     if not rounds or not all(may_be(item) for item in rounds):
         return False

@@ -10,16 +10,18 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.semantic.checkpoints.read_from_file import is_read_from_file
+from mllint.semantic.events.kinds import kind_at_sight
 from mllint.semantic.events.places import is_nothing
 from mllint.semantic.events.steps import Event, Helper, Kind
 from mllint.semantic.events.things import Thing
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.names.definitions import ClassInfo
 from mllint.semantic.names.scopes import Binding
-from mllint.semantic.training.data_loops import may_be_model, names_in
-from mllint.semantic.training.evaluation import evaluates_in_training_mode, loop_over_data
+from mllint.semantic.training.data_loops import names_in
+from mllint.semantic.training.evaluation import evaluates_in_training_mode, loop_over_data, may_be_in_training_mode
 from mllint.semantic.training.handed_on import as_given
 from mllint.semantic.training.made_in_mode import is_switched_by_maker, switches_itself
+from mllint.semantic.training.nearby import trains_around
 from mllint.semantic.training.outputs import is_dropped
 from mllint.semantic.training.runs import Occurrence, Run
 from mllint.semantic.training.training_modes import (
@@ -57,7 +59,7 @@ def inferences(model: "Model", load: cst.Call) -> Iterator[cst.Call]:
     """The first forward pass, in the file, of each module that a call loads weights into, which infers in training
     mode.
     """
-    if is_test_code(model):
+    if is_test_code(model) or _is_of_no_module(model, load) or trains_around(model, load):
         return
     found: dict[int, cst.Call] = {}
     kept: dict[Thing, None] = {}
@@ -88,6 +90,11 @@ def inferences(model: "Model", load: cst.Call) -> Iterator[cst.Call]:
             yield node
 
 
+def _is_of_no_module(model: "Model", load: cst.Call) -> bool:
+    """Whether what is loaded is surely no module, but an optimizer or the like."""
+    return isinstance(load.func, cst.Attribute) and kind_at_sight(model, load.func.value) not in (None, "module")
+
+
 def _always_infers(model: "Model", node: cst.CSTNode) -> bool:
     occurrences = model.runs.at(node)
     return bool(occurrences) and all(infers_in_training_mode(item) for item in occurrences)
@@ -109,10 +116,12 @@ def _is_told_elsewhere(forward: Event) -> bool:
 
 def inferences_elsewhere_loaded(model: "Model", body: cst.CSTNode) -> Iterator[cst.Call]:
     """The first forward pass, in some code, of each module that infers in training mode, loaded in another file."""
-    if is_test_code(model):
+    if is_test_code(model) or trains_around(model, body):
         return
     found: set[Thing] = set()
-    for call in (item for item in subtree(body) if isinstance(item, cst.Call) and may_be_model(model, item.func)):
+    for call in model.tree.calls_in(body):
+        if not may_be_in_training_mode(model, call):
+            continue
         occurrences = model.runs.at(call)
         things = {item.event.thing for item in occurrences}
         if len(things) == 1 and not things & found and all(_is_loaded_elsewhere(item, model) for item in occurrences):

@@ -8,23 +8,29 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.syntax.shape import dotted_path
+from mllint.semantic.events.kinds import kind_at_sight
+from mllint.syntax.shape import dotted_path, fingerprint, last_word
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
 _CLEARING = ("zero_grad", "clear_grad", "clear_gradients")
 _UPDATING = ("backward", "step", "minimize")
+_COMPUTING = ("backward", "minimize")
+_PASSED_THROUGH = (cst.IndentedBlock, cst.SimpleStatementLine, cst.Expr, cst.With)
+_BODIES = (cst.IndentedBlock, cst.Module)
+_OF_THEIR_OWN = (cst.FunctionDef, cst.Lambda, cst.ClassDef)
 
 
 def clears_beside(model: "Model", step: cst.Call) -> bool:
     """Whether the gradients of the optimizer of a step are cleared in the same round of the same body."""
-    names = {dotted_path(step.func.value)} if isinstance(step.func, cst.Attribute) else set()
-    names |= {dotted_path(arg.value) for arg in step.args}  # `scaler.step(optimizer)`
+    parts = [step.func.value] if isinstance(step.func, cst.Attribute) else []
+    parts += [arg.value for arg in step.args]  # `scaler.step(optimizer)`
+    written = {fingerprint(part) for part in parts}
     home = _round_of(model, step)
     return any(
         isinstance(call.func, cst.Attribute)
-        and dotted_path(call.func.value) in names - {None}
+        and fingerprint(call.func.value) in written
         and (home is _round_of(model, call) or any(item is home for item in model.tree.ancestors(call)))
         and not _stand_in_two_arms(model, step, call)
         for word in _CLEARING
@@ -81,3 +87,162 @@ def _nearest(model: "Model", call: cst.CSTNode, *, ahead: bool) -> str | None:
             if position is not None and (position > home if ahead else position < home):
                 found.append((abs(position - home), word))
     return min(found)[1] if found else None
+
+
+def follows_optimizer(model: "Model", schedule: cst.Call) -> bool:
+    """Whether something steps an optimizer before a call in the loop around it, and nothing in the body does behind."""
+    before, behind = _around_in_round(model, schedule)
+    if before is None:
+        return False
+    stepping = [
+        call
+        for word in _and_who_calls(model, "step", "minimize")
+        for call in _calls_beside(model, schedule, word)
+        if call is not schedule and not (word == "step" and steps_no_optimizer(model, call))
+    ]
+    holders = [{id(item) for item in model.tree.ancestors(call)} for call in stepping]
+    return any(item & before for item in holders) and not any(item & behind for item in holders)
+
+
+def _around_in_round(model: "Model", node: cst.CSTNode) -> tuple[set[int] | None, set[int]]:
+    """The statements before and behind a node in one round of the innermost loop around it; no loop, none before."""
+    before, behind = set[int](), set[int]()
+    child = node
+    for parent in model.tree.ancestors(node):
+        if isinstance(parent, _BODIES):
+            place = next(position for position, item in enumerate(parent.body) if item is child)
+            before |= {id(item) for item in parent.body[:place]}
+            behind |= {id(item) for item in parent.body[place + 1 :]}
+        elif isinstance(parent, (cst.For, cst.While)):
+            return before, behind
+        elif isinstance(parent, _OF_THEIR_OWN):
+            break
+        child = parent
+    return None, behind
+
+
+def steps_no_optimizer(model: "Model", step: cst.Call) -> bool:
+    """Whether what steps is surely another thing, such as a scheduler."""
+    if step.args or not isinstance(step.func, cst.Attribute):
+        return False
+    return kind_at_sight(model, step.func.value) not in (None, "optimizer", "scaler")
+
+
+def trains_in_every_round(model: "Model", loop: cst.For) -> bool:
+    """Whether gradients are computed right in the body of a loop, in no branch, loop or function of its own."""
+    return any(
+        _is_reached_from(model, call, loop)
+        for word in _COMPUTING
+        for call in model.calls_by_word.get(word, ())
+        if isinstance(call.func, cst.Attribute)
+    )
+
+
+def _is_reached_from(model: "Model", node: cst.CSTNode, loop: cst.For) -> bool:
+    """Whether every round of a loop comes by a node in it, to go by what stands around the node."""
+    child = node
+    for parent in model.tree.ancestors(node):
+        if parent is loop:
+            return child is loop.body
+        if not isinstance(parent, _PASSED_THROUGH):
+            return False
+        child = parent
+    return False
+
+
+def trains_around(model: "Model", node: cst.CSTNode) -> bool:
+    """Whether the body around a node computes gradients, or calls a function of the file that does: no run infers."""
+    computing = {
+        None if function is None else id(function)
+        for word in _COMPUTING
+        for call in model.calls_by_word.get(word, ())
+        for function in (model.enclosing_function(call),)
+    }
+    home = model.enclosing_function(node)
+    if (None if home is None else id(home)) in computing:
+        return True
+    names = {item.name.value for item in model.tree.by_type.get(cst.FunctionDef, ()) if id(item) in computing}
+    return any(
+        model.enclosing_function(call) is home and _is_own(call.func)
+        for name in names
+        for call in model.calls_by_word.get(name, ())
+    )
+
+
+def _is_own(callee: cst.BaseExpression) -> bool:
+    """Whether a callee is spelled as a function of the file, or as a method of the same object."""
+    return isinstance(callee, cst.Name) or (isinstance(callee, cst.Attribute) and dotted_path(callee.value) == "self")
+
+
+def evaluated_before(model: "Model", node: cst.CSTNode) -> frozenset[str]:
+    """The dotted paths of what is surely in evaluation mode when a node is reached, in whatever run.
+
+    The body around the node calls ``eval()`` of them, in no branch, and does nothing behind that which may switch back.
+    """
+    found: set[str] = set()
+    if "eval" not in model.calls_by_word:
+        return frozenset()
+    passed: list[cst.CSTNode] = [node] if isinstance(node, cst.For) else []
+    child = node
+    for parent in model.tree.ancestors(node):
+        if isinstance(parent, (cst.For, cst.While)):
+            passed.append(parent)
+        elif isinstance(parent, _BODIES):
+            place = next(position for position, item in enumerate(parent.body) if item is child)
+            for statement in reversed(parent.body[:place]):
+                path = _evaluated_by(statement)
+                if path is not None and not any(_may_switch_back(model, item, path) for item in passed):
+                    found.add(path)
+                passed.append(statement)
+        if isinstance(parent, _OF_THEIR_OWN):
+            break
+        child = parent
+    return frozenset(found)
+
+
+def _evaluated_by(statement: cst.CSTNode) -> str | None:
+    """The dotted path of what a statement puts to evaluation mode: ``net.eval()``, ``net = net.eval()``."""
+    small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
+    call = small.value if isinstance(small, (cst.Expr, cst.Assign)) else None
+    if not isinstance(call, cst.Call) or last_word(call.func) != "eval" or call.args:
+        return None
+    path = dotted_path(call.func.value) if isinstance(call.func, cst.Attribute) else None
+    if isinstance(small, cst.Assign) and [dotted_path(target.target) for target in small.targets] != [path]:
+        return None
+    return path
+
+
+def _may_switch_back(model: "Model", statement: cst.CSTNode, path: str) -> bool:
+    """Whether some code may put what has a path to training mode, or bind the path anew."""
+    if any(
+        _stands_in(model, call, statement)
+        for name in _and_who_calls(model, "train")
+        for call in model.calls_by_word.get(name, ())
+    ):
+        return True
+    is_round = isinstance(statement, (cst.For, cst.While))
+    for name in model.names_within(path.rpartition(".")[2], model.scope_of(statement)):
+        held = model.tree.parent(name)
+        held = held if isinstance(held, cst.Attribute) and held.attr is name else name
+        if dotted_path(held) != path or not _stands_in(model, name, statement):
+            continue
+        holder = model.tree.parent(held)
+        if isinstance(holder, cst.AssignTarget) or (isinstance(holder, cst.Arg) and not is_round):
+            return True
+    return False
+
+
+def _and_who_calls(model: "Model", *words: str) -> frozenset[str]:
+    """Some names of what a file calls, and those of its functions that call these."""
+    key = ("who calls", " ".join(words))
+    if key not in model.remembered:
+        calls = (call for word in words for call in model.calls_by_word.get(word, ()))
+        functions = (model.enclosing_function(call) for call in calls)
+        names = frozenset(function.name.value for function in functions if function is not None)
+        model.remembered[key] = names.union(words)
+    known: frozenset[str] = model.remembered[key]
+    return known
+
+
+def _stands_in(model: "Model", node: cst.CSTNode, statement: cst.CSTNode) -> bool:
+    return any(item is statement for item in model.tree.ancestors(node))

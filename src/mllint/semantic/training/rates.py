@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge import lookup
+from mllint.semantic.events.kinds import kind_at_sight
 from mllint.semantic.events.owners import seen_from
 from mllint.semantic.events.steps import Attempt, Branches, Event, Kind, Loop
 from mllint.semantic.events.things import Frame, Thing
@@ -45,6 +46,8 @@ _PER_EPOCH = {
     "get_polynomial_decay_schedule_with_warmup": ("num_training_steps",),
 }  # fmt: skip
 """The arguments of schedulers that say after how many steps something happens."""
+_BASES = ("LRScheduler", "_LRScheduler")
+"""What all of them are, as annotations say."""
 
 
 def stepped_too_often(model: "Model", call: cst.Call) -> str | None:
@@ -59,7 +62,7 @@ def stepped_too_seldom(model: "Model", call: cst.Call) -> str | None:
 
 def _of_all(model: "Model", call: cst.Call, judge: Callable[[Run, Event], str | None]) -> str | None:
     answer: str | None = None
-    for occurrence in model.runs.at(call):
+    for occurrence in model.runs.at(call) if _may_count(model, call) else ():
         event = occurrence.event
         if (
             event.kind is not Kind.SCHEDULE
@@ -71,6 +74,16 @@ def _of_all(model: "Model", call: cst.Call, judge: Callable[[Run, Event], str | 
         if answer is None:
             return None
     return answer
+
+
+def _may_count(model: "Model", step: cst.Call) -> bool:
+    """Whether what steps may be one of the schedulers that count, to go by its file alone."""
+    stepped = step.func.value if isinstance(step.func, cst.Attribute) else None
+    if stepped is None or kind_at_sight(model, stepped) not in (None, "scheduler"):
+        return False
+    value = model.value(stepped)
+    name = value.name.rpartition(".")[2] if isinstance(value, Object) else None
+    return name is None or name in _PER_EPOCH or name in _BASES
 
 
 def _counts_epochs(run: Run, schedule: Event) -> str | None:

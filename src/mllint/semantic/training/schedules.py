@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge import lookup
+from mllint.semantic.events.kinds import kind_at_sight
 from mllint.semantic.events.made_anew import is_made_in
 from mllint.semantic.events.owners import Made, makers_of, makings, makings_of, run_of, seen_from
 from mllint.semantic.events.steps import Attempt, Branches, Event, Kind, Loop
@@ -15,6 +16,7 @@ from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import uses
 from mllint.semantic.training.first_factors import begins_above_zero, is_above_zero
 from mllint.semantic.training.guards import is_on_another_way, stays
+from mllint.semantic.training.nearby import follows_optimizer
 from mllint.semantic.training.paths import Paths
 from mllint.semantic.training.runs import Occurrence, Run
 from mllint.semantic.values import Instance, Object, Value
@@ -171,6 +173,9 @@ _FRESH, _UPDATED, _LOADED, _PASSED = "fresh", "updated", "loaded", "passed"
 
 def steps_before_optimizer(model: "Model", call: cst.Call) -> cst.CSTNode | None:
     """The optimizer's step that follows a scheduler's in every round, where that one surely comes first."""
+    stepped = call.func.value if isinstance(call.func, cst.Attribute) else None
+    if stepped is None or kind_at_sight(model, stepped) not in (None, "scheduler") or follows_optimizer(model, call):
+        return None
     found: cst.CSTNode | None = None
     for occurrence in model.runs.at(call):
         step = _update_behind(occurrence)

@@ -19,6 +19,7 @@ from mllint.semantic.training.evaluation import (
     is_put_to_training,
     is_used_for_backward,
     loop_over_data,
+    may_be_in_training_mode,
 )
 from mllint.semantic.training.handed_on import as_given
 from mllint.semantic.training.outputs import is_dropped
@@ -53,7 +54,7 @@ def single_evaluations(model: "Model", node: cst.With | cst.FunctionDef) -> Iter
     if not calls or says_gradients(node.body):
         return
     for call in calls:
-        occurrences = model.runs.at(call, accelerated=True) if may_be_model(model, call.func) else ()
+        occurrences = model.runs.at(call, accelerated=True) if may_be_in_training_mode(model, call) else ()
         if occurrences and all(_is_in_training_mode(item, call) for item in occurrences):
             yield call
 
@@ -64,7 +65,7 @@ def evaluations_with_graph(model: "Model", function: cst.FunctionDef) -> Iterato
     if not is_named_evaluation(name) or name.startswith("test_") or says_gradients(function.body):
         return
     for call in _calls_in(function):
-        occurrences = model.runs.at(call, accelerated=True) if may_be_model(model, call.func) else ()
+        occurrences = model.runs.at(call, accelerated=True) if may_be_in_training_mode(model, call) else ()
         if occurrences and all(_is_kept_from_training(item) for item in occurrences):
             yield call
 

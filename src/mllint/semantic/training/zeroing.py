@@ -14,7 +14,7 @@ from mllint.semantic.graph.data_sources import yields_data
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.training.guards import exclude_each_other
 from mllint.semantic.training.holders import may_act_on
-from mllint.semantic.training.nearby import clears_beside, word_before, word_behind
+from mllint.semantic.training.nearby import clears_beside, steps_no_optimizer, word_before, word_behind
 from mllint.semantic.training.paths import Paths
 from mllint.semantic.training.runs import Occurrence, Run
 from mllint.semantic.values import Function, Instance, Object
@@ -52,7 +52,7 @@ def accumulates_without_end(model: "Model", step: cst.Call) -> Clearing | None:
 
     Or over all calls of a method that updates with an optimizer its object keeps.
     """
-    if clears_beside(model, step):
+    if steps_no_optimizer(model, step) or clears_beside(model, step):
         return None
     occurrences = model.runs.at(step)
     inside = [item for item in occurrences if item.event.loops]
