@@ -80,6 +80,7 @@ from mllint.edits import NodeFix, insert_before
 from mllint.rule import Finding, Rule
 from mllint.semantic.events.steps import Event, Kind
 from mllint.semantic.flow import called_word
+from mllint.semantic.training.nearby import is_switched_back
 from mllint.semantic.training.training_modes import is_as_loaded, is_trained_as_loaded, trained_in_evaluation_mode
 from mllint.semantic.values import Module
 from mllint.syntax.shape import constant, dotted_path
@@ -101,6 +102,8 @@ _TRAINING_WORDS = frozenset({"backward", "step", "minimize"})
 def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     """Report the call that switches to evaluation mode."""
     if called_word(call) == "train" and not any(constant(arg.value) is False for arg in call.args):
+        return
+    if is_switched_back(context.model, call):
         return
     occurrences = context.model.runs.at(call, accelerated=True)
     if not any(item.event.kind is Kind.EVAL for item in occurrences):

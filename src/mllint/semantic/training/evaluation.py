@@ -10,6 +10,7 @@ import msgspec
 from mllint.semantic.events.made_anew import is_made_in
 from mllint.semantic.events.steps import Event, Helper, Kind, Loop, events
 from mllint.semantic.events.things import Frame, Thing
+from mllint.semantic.expressions.hints import is_called_loss
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.graph.data_sources import hangs_on_nothing
 from mllint.semantic.modules.mode_layers import depends_on_mode
@@ -192,26 +193,26 @@ def evaluates_in_training_mode(model: "Model", node: cst.For) -> bool:
 def _calls_what_was_switched(model: "Model", node: cst.For) -> bool:
     """Whether all that a loop may evaluate was surely put to evaluation mode in the same body."""
     switched = evaluated_before(model, node)
-    callees = [call.func for call in model.tree.calls_in(node.body)] if switched else []
-    paths = {dotted_path(callee) for callee in callees}
-    return bool(paths & switched) and not any(
-        dotted_path(callee) not in switched and _may_ask_for_mode(model, callee) for callee in callees
-    )
+    calls = list(model.tree.calls_in(node.body)) if switched else []
+    others = [call for call in calls if dotted_path(call.func) not in switched]
+    return len(others) < len(calls) and not any(_may_ask_for_mode(model, call) for call in others)
 
 
 def may_be_in_training_mode(model: "Model", call: cst.Call) -> bool:
     """Whether a call may be one of a module that was not surely put to evaluation mode in the same body."""
-    if not may_be_model(model, call.func) or is_within_step(model, model.enclosing_function(call)):
+    if is_within_step(model, model.enclosing_function(call)) or not _may_ask_for_mode(model, call):
         return False
-    return dotted_path(call.func) not in evaluated_before(model, call) and _may_ask_for_mode(model, call.func)
+    return dotted_path(call.func) not in evaluated_before(model, call)
 
 
-def _may_ask_for_mode(model: "Model", callee: cst.BaseExpression) -> bool:
-    """Whether a callee may be a module to which the mode makes a difference: a loss is none."""
-    if not may_be_model(model, callee):
+def _may_ask_for_mode(model: "Model", call: cst.Call) -> bool:
+    """Whether what is called may be a module to which the mode makes a difference: a loss is none, to go by names."""
+    if not may_be_model(model, call.func) or is_called_loss(call):
         return False
-    value = model.value(callee)
-    return not isinstance(value, Module) or depends_on_mode(value, model) is not False
+    value = model.value(call.func)
+    # The layers of a class of the project are not looked through for this.
+    is_of_library = isinstance(value, Module) and value.name is not None and not value.others
+    return not is_of_library or depends_on_mode(value, model) is not False
 
 
 def _may_train(found: _Round) -> bool:

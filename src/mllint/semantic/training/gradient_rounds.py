@@ -8,6 +8,7 @@ from mllint.semantic.events.kinds import kind_of
 from mllint.semantic.events.owners import updates
 from mllint.semantic.events.steps import Around, Branches, Event, Kind, Leave, Loop, Step, events
 from mllint.semantic.training.guards import counts_rounds
+from mllint.semantic.training.nearby import steps_in_every_round
 from mllint.semantic.training.paths import Paths
 from mllint.semantic.training.runs import Occurrence
 from mllint.semantic.training.zeroing import clears_before_step
@@ -21,7 +22,7 @@ _STEPS = (Kind.STEP, Kind.MINIMIZE)
 def step_in_some_rounds(model: "Model", call: cst.Call) -> Event | None:
     """The step, taken only in some rounds, of an optimizer whose gradients a call clears in every round."""
     found: Event | None = None
-    for occurrence in model.runs.at(call):
+    for occurrence in () if steps_in_every_round(model, call) else model.runs.at(call):
         step = None if occurrence.event.kind is not Kind.ZERO else _step_in_some_rounds(occurrence)
         if step is None:
             return None

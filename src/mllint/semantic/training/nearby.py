@@ -19,6 +19,7 @@ _UPDATING = ("backward", "step", "minimize")
 _COMPUTING = ("backward", "minimize")
 _PASSED_THROUGH = (cst.IndentedBlock, cst.SimpleStatementLine, cst.Expr, cst.With)
 _BODIES = (cst.IndentedBlock, cst.Module)
+_LOOPS = (cst.For, cst.While)
 _OF_THEIR_OWN = (cst.FunctionDef, cst.Lambda, cst.ClassDef)
 
 
@@ -113,7 +114,7 @@ def _around_in_round(model: "Model", node: cst.CSTNode) -> tuple[set[int] | None
             place = next(position for position, item in enumerate(parent.body) if item is child)
             before |= {id(item) for item in parent.body[:place]}
             behind |= {id(item) for item in parent.body[place + 1 :]}
-        elif isinstance(parent, (cst.For, cst.While)):
+        elif isinstance(parent, _LOOPS):
             return before, behind
         elif isinstance(parent, _OF_THEIR_OWN):
             break
@@ -128,6 +129,44 @@ def steps_no_optimizer(model: "Model", step: cst.Call) -> bool:
     return kind_at_sight(model, step.func.value) not in (None, "optimizer", "scaler")
 
 
+def steps_in_every_round(model: "Model", node: cst.CSTNode) -> bool:
+    """Whether an optimizer steps right in the body of the loop around a node, whatever happens in a round."""
+    loop = next((item for item in model.tree.ancestors(node) if isinstance(item, (*_LOOPS, *_OF_THEIR_OWN))), None)
+    if not isinstance(loop, _LOOPS) or any(
+        _stands_in(model, item, loop) for item in model.tree.by_type.get(cst.Continue, ())
+    ):
+        return False
+    return any(
+        isinstance(call.func, cst.Attribute)
+        and kind_at_sight(model, call.func.value) == "optimizer"
+        and _is_reached_from(model, call, loop)
+        for call in _calls_beside(model, node, "step")
+    )
+
+
+def is_switched_back(model: "Model", switch: cst.Call) -> bool:
+    """Whether all training of a file puts what a call switches to training mode itself, to go by how it is written.
+
+    The call stands in a function of its own, such as one that evaluates.
+    """
+    home = model.enclosing_function(switch)
+    word = last_word(switch.func.value) if isinstance(switch.func, cst.Attribute) else None
+    training = {
+        id(function): function
+        for name in _COMPUTING
+        for call in model.calls_by_word.get(name, ())
+        for function in (model.enclosing_function(call),)
+    }
+    if home is None or id(home) in training or not training or word is None:
+        return False
+    switching = {
+        id(model.enclosing_function(call))
+        for call in model.calls_by_word.get("train", ())
+        if isinstance(call.func, cst.Attribute) and last_word(call.func.value) == word and not call.args
+    }
+    return training.keys() <= switching
+
+
 def trains_in_every_round(model: "Model", loop: cst.For) -> bool:
     """Whether gradients are computed right in the body of a loop, in no branch, loop or function of its own."""
     return any(
@@ -138,7 +177,7 @@ def trains_in_every_round(model: "Model", loop: cst.For) -> bool:
     )
 
 
-def _is_reached_from(model: "Model", node: cst.CSTNode, loop: cst.For) -> bool:
+def _is_reached_from(model: "Model", node: cst.CSTNode, loop: cst.For | cst.While) -> bool:
     """Whether every round of a loop comes by a node in it, to go by what stands around the node."""
     child = node
     for parent in model.tree.ancestors(node):
@@ -185,7 +224,7 @@ def evaluated_before(model: "Model", node: cst.CSTNode) -> frozenset[str]:
     passed: list[cst.CSTNode] = [node] if isinstance(node, cst.For) else []
     child = node
     for parent in model.tree.ancestors(node):
-        if isinstance(parent, (cst.For, cst.While)):
+        if isinstance(parent, _LOOPS):
             passed.append(parent)
         elif isinstance(parent, _BODIES):
             place = next(position for position, item in enumerate(parent.body) if item is child)
@@ -220,7 +259,7 @@ def _may_switch_back(model: "Model", statement: cst.CSTNode, path: str) -> bool:
         for call in model.calls_by_word.get(name, ())
     ):
         return True
-    is_round = isinstance(statement, (cst.For, cst.While))
+    is_round = isinstance(statement, _LOOPS)
     for name in model.names_within(path.rpartition(".")[2], model.scope_of(statement)):
         held = model.tree.parent(name)
         held = held if isinstance(held, cst.Attribute) and held.attr is name else name

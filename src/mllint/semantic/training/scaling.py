@@ -5,16 +5,18 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.semantic.events.kinds import kind_at_sight
 from mllint.semantic.events.owners import maker, updates
 from mllint.semantic.events.participants import goes_through_scaler, is_given_optimizer
 from mllint.semantic.events.steps import Attempt, Branches, Event, Kind, Loop, events
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.training.guards import counts_rounds, exclude_each_other, is_setting
+from mllint.semantic.training.nearby import steps_no_optimizer, word_before
 from mllint.semantic.training.paths import Paths
 from mllint.semantic.training.runs import Occurrence, Run
 from mllint.semantic.values import Function, Instance, Module, Object, Symbol
-from mllint.syntax.shape import argument, constant, string_literal
+from mllint.syntax.shape import argument, constant, last_word, string_literal
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -31,7 +33,19 @@ _STEPS = 8
 
 def has_scaler(model: "Model", step: cst.CSTNode) -> bool:
     """Whether a scaler takes part in a run of a step."""
+    if isinstance(step, cst.Call) and (steps_no_optimizer(model, step) or _uses_plain_gradients(model, step)):
+        return False
     return any(item.run.derived("has scaler", partial(_has_scaler, item.run)) for item in model.runs.at(step))
+
+
+def _uses_plain_gradients(model: "Model", step: cst.Call) -> bool:
+    """Whether an optimizer's own step comes right behind a backward pass, in a file that scales nothing."""
+    if step.args or "scale" in model.calls_by_word or last_word(step.func) != "step":
+        return False
+    stepped = step.func.value if isinstance(step.func, cst.Attribute) else None
+    return (
+        stepped is not None and kind_at_sight(model, stepped) == "optimizer" and word_before(model, step) == "backward"
+    )
 
 
 def _has_scaler(run: Run) -> bool:
