@@ -10,10 +10,8 @@ import msgspec
 from mllint.semantic.events.made_anew import is_made_in
 from mllint.semantic.events.steps import Event, Helper, Kind, Loop, events
 from mllint.semantic.events.things import Frame, Thing
-from mllint.semantic.expressions.hints import is_called_loss
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.graph.data_sources import hangs_on_nothing
-from mllint.semantic.modules.mode_layers import depends_on_mode
 from mllint.semantic.modules.weights import asks_for_no_gradients, has_weights
 from mllint.semantic.training.adversaries import is_held_by_another, may_be_attacked
 from mllint.semantic.training.data_loops import (
@@ -25,14 +23,12 @@ from mllint.semantic.training.data_loops import (
     is_next,
     is_piecewise,
     is_spelled_as_loader,
-    is_within_step,
-    may_be_model,
     names_in,
 )
 from mllint.semantic.training.handed_on import as_given
 from mllint.semantic.training.loaders import EVALUATION, role_of
 from mllint.semantic.training.made_in_mode import is_switched_by_maker, switches_itself
-from mllint.semantic.training.nearby import evaluated_before, trains_in_every_round
+from mllint.semantic.training.nearby import calls_what_was_switched, trains_in_every_round
 from mllint.semantic.training.outputs import are_detached, comes_from, is_dropped, may_reach
 from mllint.semantic.training.runs import LoopRun, Run
 from mllint.semantic.training.training_modes import (
@@ -185,34 +181,9 @@ def _is_in_called_evaluation(found: LoopRun) -> bool:
 
 def evaluates_in_training_mode(model: "Model", node: cst.For) -> bool:
     """Whether a loop surely evaluates a model that is in training mode, on every way there."""
-    if _calls_what_was_switched(model, node):
+    if calls_what_was_switched(model, node):
         return False
     return _all_rounds(model, node, _is_in_training_mode, _may_train)
-
-
-def _calls_what_was_switched(model: "Model", node: cst.For) -> bool:
-    """Whether all that a loop may evaluate was surely put to evaluation mode in the same body."""
-    switched = evaluated_before(model, node)
-    calls = list(model.tree.calls_in(node.body)) if switched else []
-    others = [call for call in calls if dotted_path(call.func) not in switched]
-    return len(others) < len(calls) and not any(_may_ask_for_mode(model, call) for call in others)
-
-
-def may_be_in_training_mode(model: "Model", call: cst.Call) -> bool:
-    """Whether a call may be one of a module that was not surely put to evaluation mode in the same body."""
-    if is_within_step(model, model.enclosing_function(call)) or not _may_ask_for_mode(model, call):
-        return False
-    return dotted_path(call.func) not in evaluated_before(model, call)
-
-
-def _may_ask_for_mode(model: "Model", call: cst.Call) -> bool:
-    """Whether what is called may be a module to which the mode makes a difference: a loss is none, to go by names."""
-    if not may_be_model(model, call.func) or is_called_loss(call):
-        return False
-    value = model.value(call.func)
-    # The layers of a class of the project are not looked through for this.
-    is_of_library = isinstance(value, Module) and value.name is not None and not value.others
-    return not is_of_library or depends_on_mode(value, model) is not False
 
 
 def _may_train(found: _Round) -> bool:

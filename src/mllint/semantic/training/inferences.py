@@ -18,10 +18,10 @@ from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.names.definitions import ClassInfo
 from mllint.semantic.names.scopes import Binding
 from mllint.semantic.training.data_loops import names_in
-from mllint.semantic.training.evaluation import evaluates_in_training_mode, loop_over_data, may_be_in_training_mode
+from mllint.semantic.training.evaluation import evaluates_in_training_mode, loop_over_data
 from mllint.semantic.training.handed_on import as_given
 from mllint.semantic.training.made_in_mode import is_switched_by_maker, switches_itself
-from mllint.semantic.training.nearby import trains_around
+from mllint.semantic.training.nearby import may_be_in_training_mode, trains_around
 from mllint.semantic.training.outputs import is_dropped
 from mllint.semantic.training.runs import Occurrence, Run
 from mllint.semantic.training.training_modes import (

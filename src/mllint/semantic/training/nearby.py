@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.semantic.events.kinds import kind_at_sight
+from mllint.semantic.expressions.hints import is_called_loss
+from mllint.semantic.modules.mode_layers import depends_on_mode
+from mllint.semantic.training.data_loops import is_within_step, may_be_model
+from mllint.semantic.values import Module
 from mllint.syntax.shape import dotted_path, fingerprint, last_word
+from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -132,9 +137,7 @@ def steps_no_optimizer(model: "Model", step: cst.Call) -> bool:
 def steps_in_every_round(model: "Model", node: cst.CSTNode) -> bool:
     """Whether an optimizer steps right in the body of the loop around a node, whatever happens in a round."""
     loop = next((item for item in model.tree.ancestors(node) if isinstance(item, (*_LOOPS, *_OF_THEIR_OWN))), None)
-    if not isinstance(loop, _LOOPS) or any(
-        _stands_in(model, item, loop) for item in model.tree.by_type.get(cst.Continue, ())
-    ):
+    if not isinstance(loop, _LOOPS) or any(type(item) is cst.Continue for item in subtree(loop.body)):
         return False
     return any(
         isinstance(call.func, cst.Attribute)
@@ -151,29 +154,42 @@ def is_switched_back(model: "Model", switch: cst.Call) -> bool:
     """
     home = model.enclosing_function(switch)
     word = last_word(switch.func.value) if isinstance(switch.func, cst.Attribute) else None
-    training = {
-        id(function): function
-        for name in _COMPUTING
-        for call in model.calls_by_word.get(name, ())
-        for function in (model.enclosing_function(call),)
-    }
-    if home is None or id(home) in training or not training or word is None:
+    computing = _computing(model)
+    if home is None or id(home) in computing or not computing or word is None:
         return False
-    switching = {
-        id(model.enclosing_function(call))
-        for call in model.calls_by_word.get("train", ())
-        if isinstance(call.func, cst.Attribute) and last_word(call.func.value) == word and not call.args
-    }
-    return training.keys() <= switching
+    return computing.keys() <= _switching(model, word)
+
+
+def _computing(model: "Model") -> dict[int, cst.FunctionDef | None]:
+    """The functions of a file that compute gradients, by their ``id``; ``None`` for the file's own statements."""
+    key = ("functions", "that compute gradients")
+    if key not in model.remembered:
+        calls = (call for word in _COMPUTING for call in model.calls_by_word.get(word, ()))
+        functions = (model.enclosing_function(call) for call in calls)
+        model.remembered[key] = {id(function): function for function in functions}
+    known: dict[int, cst.FunctionDef | None] = model.remembered[key]
+    return known
+
+
+def _switching(model: "Model", word: str) -> frozenset[int]:
+    """The functions of a file, by their ``id``, that call ``train()`` of what has a name."""
+    key = ("functions that call train", word)
+    if key not in model.remembered:
+        model.remembered[key] = frozenset(
+            id(model.enclosing_function(call))
+            for call in model.calls_by_word.get("train", ())
+            if isinstance(call.func, cst.Attribute) and last_word(call.func.value) == word and not call.args
+        )
+    known: frozenset[int] = model.remembered[key]
+    return known
 
 
 def trains_in_every_round(model: "Model", loop: cst.For) -> bool:
     """Whether gradients are computed right in the body of a loop, in no branch, loop or function of its own."""
     return any(
-        _is_reached_from(model, call, loop)
+        isinstance(call.func, cst.Attribute) and _is_reached_from(model, call, loop)
         for word in _COMPUTING
-        for call in model.calls_by_word.get(word, ())
-        if isinstance(call.func, cst.Attribute)
+        for call in _calls_beside(model, loop, word)
     )
 
 
@@ -191,20 +207,12 @@ def _is_reached_from(model: "Model", node: cst.CSTNode, loop: cst.For | cst.Whil
 
 def trains_around(model: "Model", node: cst.CSTNode) -> bool:
     """Whether the body around a node computes gradients, or calls a function of the file that does: no run infers."""
-    computing = {
-        None if function is None else id(function)
-        for word in _COMPUTING
-        for call in model.calls_by_word.get(word, ())
-        for function in (model.enclosing_function(call),)
-    }
-    home = model.enclosing_function(node)
-    if (None if home is None else id(home)) in computing:
-        return True
-    names = {item.name.value for item in model.tree.by_type.get(cst.FunctionDef, ()) if id(item) in computing}
-    return any(
+    home, computing = model.enclosing_function(node), _computing(model)
+    return id(home) in computing or any(
         model.enclosing_function(call) is home and _is_own(call.func)
-        for name in names
-        for call in model.calls_by_word.get(name, ())
+        for function in computing.values()
+        if function is not None
+        for call in _calls_beside(model, node, function.name.value)
     )
 
 
@@ -213,7 +221,32 @@ def _is_own(callee: cst.BaseExpression) -> bool:
     return isinstance(callee, cst.Name) or (isinstance(callee, cst.Attribute) and dotted_path(callee.value) == "self")
 
 
-def evaluated_before(model: "Model", node: cst.CSTNode) -> frozenset[str]:
+def calls_what_was_switched(model: "Model", node: cst.For) -> bool:
+    """Whether all that a loop may evaluate was surely put to evaluation mode in the same body."""
+    switched = _evaluated_before(model, node)
+    calls = list(model.tree.calls_in(node.body)) if switched else []
+    others = [call for call in calls if dotted_path(call.func) not in switched]
+    return len(others) < len(calls) and not any(_may_ask_for_mode(model, call) for call in others)
+
+
+def may_be_in_training_mode(model: "Model", call: cst.Call) -> bool:
+    """Whether a call may be one of a module that was not surely put to evaluation mode in the same body."""
+    if is_within_step(model, model.enclosing_function(call)) or not _may_ask_for_mode(model, call):
+        return False
+    return dotted_path(call.func) not in _evaluated_before(model, call)
+
+
+def _may_ask_for_mode(model: "Model", call: cst.Call) -> bool:
+    """Whether what is called may be a module to which the mode makes a difference: a loss is none, to go by names."""
+    if not may_be_model(model, call.func) or is_called_loss(call):
+        return False
+    value = model.value(call.func)
+    # The layers of a class of the project are not looked through for this.
+    is_of_library = isinstance(value, Module) and value.name is not None and not value.others
+    return not is_of_library or depends_on_mode(value, model) is not False
+
+
+def _evaluated_before(model: "Model", node: cst.CSTNode) -> frozenset[str]:
     """The dotted paths of what is surely in evaluation mode when a node is reached, in whatever run.
 
     The body around the node calls ``eval()`` of them, in no branch, and does nothing behind that which may switch back.

@@ -39,12 +39,16 @@ def has_scaler(model: "Model", step: cst.CSTNode) -> bool:
 
 
 def _uses_plain_gradients(model: "Model", step: cst.Call) -> bool:
-    """Whether an optimizer's own step comes right behind a backward pass, in a file that scales nothing."""
+    """Whether an optimizer's own step comes right behind a ``loss.backward()``, in a file that scales nothing."""
     if step.args or "scale" in model.calls_by_word or last_word(step.func) != "step":
         return False
     stepped = step.func.value if isinstance(step.func, cst.Attribute) else None
-    return (
-        stepped is not None and kind_at_sight(model, stepped) == "optimizer" and word_before(model, step) == "backward"
+    if stepped is None or kind_at_sight(model, stepped) != "optimizer" or word_before(model, step) != "backward":
+        return False
+    # A function of that name, which is given the loss, may scale it.
+    return all(
+        isinstance(call.func, cst.Attribute) and not any(arg.keyword is None for arg in call.args)
+        for call in model.calls_by_word["backward"]
     )
 
 

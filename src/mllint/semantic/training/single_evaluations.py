@@ -19,9 +19,9 @@ from mllint.semantic.training.evaluation import (
     is_put_to_training,
     is_used_for_backward,
     loop_over_data,
-    may_be_in_training_mode,
 )
 from mllint.semantic.training.handed_on import as_given
+from mllint.semantic.training.nearby import may_be_in_training_mode
 from mllint.semantic.training.outputs import is_dropped
 from mllint.semantic.training.runs import Occurrence, Run
 from mllint.semantic.training.training_modes import (
