@@ -19,6 +19,8 @@ from mllint.semantic.checkpoints.tracing import Tracer
 from mllint.semantic.expressions.inference import Inference
 from mllint.semantic.model import Model
 from mllint.semantic.project import Project
+from mllint.semantic.training import runs
+from mllint.semantic.training.unfolding import unfold
 from mllint.settings import Settings
 from mllint.syntax.walk import Tree
 
@@ -55,6 +57,43 @@ def evaluate(model: Net, batch):
 """
 
 
+RIGHT = b"""\
+import torch
+from torch import nn
+from torch.optim.lr_scheduler import LambdaLR
+
+
+def train(loader, model: nn.Module, optimizer, lr_scheduler: LambdaLR):
+    criterion = nn.CrossEntropyLoss()
+    model.train()
+    for inputs, labels in loader:
+        loss = criterion(model(inputs.cuda()), labels.cuda())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        lr_scheduler.step()
+
+
+def validate(loader, model: nn.Module):
+    criterion = nn.CrossEntropyLoss()
+    model.eval()
+    total = 0.0
+    with torch.no_grad():
+        for inputs, labels in loader:
+            total += criterion(model(inputs.cuda()), labels.cuda()).item()
+    return total / len(loader)
+
+
+def main(training, validation):
+    model = nn.Sequential(nn.Linear(8, 8), nn.Dropout(), nn.Linear(8, 2)).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    lr_scheduler = LambdaLR(optimizer, lambda step: 0.99**step)
+    for _ in range(10):
+        train(training, model, optimizer, lr_scheduler)
+        print(validate(validation, model))
+"""
+
+
 @pytest.fixture
 def counts(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
     """How often each step ran since the test began."""
@@ -83,6 +122,22 @@ def test_clean_file_is_made_into_nodes_once_and_never_parsed_in_full(counts: dic
     result = engine.lint(CLEAN, "clean.py", rules)
     assert result.diagnostics == ()
     assert counts == {"parses": 0, "trees": 1, "walks": 0, "spans": 0}
+
+
+def test_training_that_is_right_as_it_is_written_is_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    followed: list[object] = []
+
+    def unfolded(frame: Any) -> Any:
+        followed.append(frame)
+        return unfold(frame)
+
+    monkeypatch.setattr(runs, "unfold", unfolded)
+    rules = select(["ML"], [])
+    assert engine.lint(RIGHT, "right.py", rules).diagnostics == ()
+    assert followed == []
+    wrong = engine.lint(RIGHT.replace(b"    model.eval()\n", b""), "wrong.py", rules)
+    assert [item.code for item in wrong.diagnostics] == ["ML310"]
+    assert followed
 
 
 def test_file_behind_the_gate_is_not_parsed(counts: dict[str, int]) -> None:
