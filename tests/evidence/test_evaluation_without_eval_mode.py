@@ -1,5 +1,6 @@
 """ML310: in training mode an evaluation is random, and writes into the statistics, under ``no_grad()`` too."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -102,3 +103,27 @@ def test_paddle_children_in_another_container_are_the_same_layers(paddle: Any) -
     assert not model[1].training
     model.train()
     assert backbone[1].training
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
+def test_torch_recurrent_networks_of_one_layer_drop_nothing(torch: Any, kind: str) -> None:
+    make, x = getattr(torch.nn, kind), torch.ones(3, 2, 40)
+    one, two = make(40, 40, 1, dropout=0.9), make(40, 40, 2, dropout=0.9)
+    assert torch.equal(one(x)[0], one(x)[0])
+    assert not torch.equal(two(x)[0], two(x)[0])
+
+
+def test_torch_jit_loads_what_was_saved_in_its_mode(torch: Any, tmp_path: Path) -> None:
+    for mode in (True, False):
+        path = str(tmp_path / f"{mode}.pt")
+        torch.jit.save(torch.jit.script(torch.nn.Dropout(0.5).train(mode)), path)
+        assert torch.jit.load(path).training is mode
+
+
+def test_paddle_jit_loads_in_evaluation_mode(paddle: Any, tmp_path: Path) -> None:
+    network = paddle.nn.Sequential(paddle.nn.Linear(40, 40), paddle.nn.Dropout(0.5))
+    network.train()
+    paddle.jit.save(network, str(tmp_path / "net"), input_spec=[paddle.static.InputSpec([-1, 40])])
+    loaded, x = paddle.jit.load(str(tmp_path / "net")), paddle.ones([1, 40])
+    assert not loaded.training
+    assert bool((loaded(x) == loaded(x)).all())
