@@ -124,6 +124,25 @@ def test_clean_file_is_made_into_nodes_once_and_never_parsed_in_full(counts: dic
     assert counts == {"parses": 0, "trees": 1, "walks": 0, "spans": 0}
 
 
+@pytest.mark.parametrize("codes", [["ML215"], ["ML"]])
+def test_a_node_is_visited_only_beside_the_words_that_its_rule_waits_for(
+    codes: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However few there are: or a finding would hang on which rules are selected beside it."""
+    visited: set[str] = set()
+
+    def seen(handler: Any, nodes: Any, context: Any) -> bool:
+        visited.add(handler.__module__.rpartition(".")[2])
+        return False
+
+    monkeypatch.setattr(engine, "_finds_something", seen)
+    few = b"import torch\n\n\ndef shift(scores):\n    scores.add_(torch.ones(3))\n"
+    engine.lint(few, "few.py", select(codes, []))
+    assert "saved_tensor_modified_in_place" not in visited
+    engine.lint(few.replace(b"shift", b"forward"), "few.py", select(codes, []))
+    assert "saved_tensor_modified_in_place" in visited
+
+
 def test_training_that_is_right_as_it_is_written_is_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
     followed: list[object] = []
 

@@ -14,9 +14,6 @@ from mllint.context import Context
 from mllint.rule import Handler, Rule, Subscription
 from mllint.syntax.walk import Tree
 
-_NODES_A_WORD = 40
-"""How many nodes are tested for a shape in the time in which one word is looked for."""
-
 Visitor: TypeAlias = tuple[Rule, Handler]
 
 
@@ -68,15 +65,11 @@ class Dispatch(msgspec.Struct, frozen=True):
     def _visits_of_nodes(self, tree: Tree, text: str) -> Iterator[tuple[Rule, Handler, Sequence[cst.CSTNode]]]:
         known: dict[str, bool] = {}
         for node_type, rule, subscription in self.of_nodes:
-            count, words = tree.count(node_type), subscription.mentions
-            if not count:
-                continue
-            # To visit a few nodes costs less than to look for many words, and to test them for a shape still less.
-            if count > len(words) * _NODES_A_WORD and not _is_any_in(words, text, known):
+            # Never a node without the words, however few there are: what the gate keeps out when a rule is selected
+            # alone would be found beside others.
+            if not tree.count(node_type) or not _is_any_in(subscription.mentions, text, known):
                 continue
             nodes = tree.of_shape(node_type, subscription.shape)
-            if len(nodes) > len(words) and not _is_any_in(words, text, known):
-                continue
             if nodes:
                 yield rule, subscription.handler, nodes
 

@@ -184,7 +184,7 @@ def _has_weights_from_a_file(definition: "ClassInfo") -> bool:
     So it is for the parts of a class whose constructor loads one.
     """
     model = definition.model
-    if _loads_itself(definition) or any(_loads_itself(info) for info in _wholes(definition)):
+    if _loads_itself(definition) or definition.name in _parts_of_loaded(model):
         return True
     if any(model.calls_by_word.get(word) for word in ("save", *_STATE_DICTS)):
         return False
@@ -195,22 +195,23 @@ def _has_weights_from_a_file(definition: "ClassInfo") -> bool:
     )
 
 
-def _wholes(definition: "ClassInfo") -> Iterator["ClassInfo"]:
-    """The classes of a file that load a state dict in their constructor, and of which a class may be a part."""
-    model = definition.model
-    for call in (call for word in _LOADING for call in model.calls_by_word.get(word, ())):
-        function = model.enclosing_function(call)
-        owner = None if function is None else model.function_info(function).owner
-        if owner is None or function is None or function.name.value != "__init__":
-            continue
-        seen, pending = {owner.name}, [owner.node]
+def _parts_of_loaded(model: "Model") -> frozenset[str]:
+    """The names of what classes of a file may be made of that load a state dict in their constructor, at any depth."""
+    key = ("unused", "parts of what loads itself")
+    if key not in model.remembered:
+        calls = (call for word in _LOADING for call in model.calls_by_word.get(word, ()))
+        functions = (function for call in calls if (function := model.enclosing_function(call)) is not None)
+        owners = (model.function_info(function).owner for function in functions if function.name.value == "__init__")
+        pending = [owner.node for owner in owners if owner is not None and _loads_itself(owner)]
         classes = {node.name.value: node for node in model.tree.by_type[cst.ClassDef]}
+        seen = {node.name.value for node in pending}
         while pending:
-            words = {item.value for item in subtree(pending.pop().body) if isinstance(item, cst.Name)}
+            words = {item.value for item in subtree(pending.pop().body) if type(item) is cst.Name}
             pending += [classes[word] for word in words & classes.keys() - seen]
             seen |= words
-        if definition.name in seen:
-            yield owner
+        model.remembered[key] = frozenset(seen)
+    parts: frozenset[str] = model.remembered[key]
+    return parts
 
 
 def _loads_itself(definition: "ClassInfo") -> bool:
