@@ -150,12 +150,13 @@ def steps_in_every_round(model: "Model", node: cst.CSTNode) -> bool:
 def is_switched_back(model: "Model", switch: cst.Call) -> bool:
     """Whether all training of a file puts what a call switches to training mode itself, to go by how it is written.
 
-    The call stands in a function of its own, such as one that evaluates, which no function that trains calls.
+    The call stands in a function of its own and in no loop, such as one that evaluates, which no function that trains
+    calls.
     """
     home = model.enclosing_function(switch)
     word = last_word(switch.func.value) if isinstance(switch.func, cst.Attribute) else None
     computing = _computing(model)
-    if home is None or not computing or word is None:
+    if home is None or not computing or word is None or _round_of(model, switch) is not home:
         return False
     leading = _and_who_calls(model, *_and_who_calls(model, home.name.value))
     if any(function is None or function is home or function.name.value in leading for function in computing.values()):
