@@ -124,7 +124,7 @@ def test_clean_file_is_made_into_nodes_once_and_never_parsed_in_full(counts: dic
     assert counts == {"parses": 0, "trees": 1, "walks": 0, "spans": 0}
 
 
-@pytest.mark.parametrize("codes", [["ML215"], ["ML"]])
+@pytest.mark.parametrize("codes", [["ML215"], ["ML", "ML215"]])
 def test_a_node_is_visited_only_beside_the_words_that_its_rule_waits_for(
     codes: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -151,7 +151,7 @@ def test_training_that_is_right_as_it_is_written_is_not_followed(monkeypatch: py
         return unfold(frame)
 
     monkeypatch.setattr(runs, "unfold", unfolded)
-    rules = select(["ML"], [])
+    rules = select(["ML", "ML310"], [])
     assert engine.lint(RIGHT, "right.py", rules).diagnostics == ()
     assert followed == []
     wrong = engine.lint(RIGHT.replace(b"    model.eval()\n", b""), "wrong.py", rules)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.cases import default_rules_and, read_targets
+from harness.cases import read_targets, whole_rule_set
 from mllint._dev import docs
 from mllint._dev.rule_page import HEADINGS, PageError, RulePage
 from mllint.diagnostics import Applicability, Diagnostic
@@ -29,33 +29,32 @@ every_page = pytest.mark.parametrize(
 )
 
 
-def findings(code: str, rule: Rule) -> tuple[Diagnostic, ...]:
-    """What the default rules and this one find in a piece of documentation."""
-    return lint(code.encode(), "example.py", default_rules_and(rule.name), targets=read_targets(code)).diagnostics
+def findings(code: str) -> tuple[Diagnostic, ...]:
+    """What all rules find in a piece of documentation."""
+    return lint(code.encode(), "example.py", whole_rule_set(), targets=read_targets(code)).diagnostics
 
 
 @every_rule
 def test_example_fires_this_rule_alone(rule: Rule) -> None:
     for example in RulePage.of(rule).code("Example"):
         ast.parse(example)
-        assert {found.code for found in findings(example, rule)} == {rule.code}, example
+        assert {found.code for found in findings(example)} == {rule.code}, example
 
 
 @every_rule
 def test_use_instead_is_silent(rule: Rule) -> None:
     for instead in RulePage.of(rule).code("Use instead"):
         ast.parse(instead)
-        assert findings(instead, rule) == (), instead
+        assert findings(instead) == (), instead
 
 
 @every_rule
 def test_safe_fix_of_the_example_is_what_to_use_instead(rule: Rule) -> None:
     page = RulePage.of(rule)
     for example, instead in zip(page.code("Example"), page.code("Use instead"), strict=True):
-        offered = {f.fix.applicability for f in findings(example, rule) if f.fix is not None}
+        offered = {f.fix.applicability for f in findings(example) if f.fix is not None}
         if Applicability.SAFE in offered:
-            rules = default_rules_and(rule.name)
-            result = fix(example.encode(), "example.py", rules, targets=read_targets(example))
+            result = fix(example.encode(), "example.py", whole_rule_set(), targets=read_targets(example))
             assert result.data.decode() == instead
 
 

@@ -17,6 +17,7 @@ from mllint.edits import NodeEdit, NodeFix
 from mllint.registry import RuleSet
 from mllint.rule import Finding, Rule
 from mllint.semantic.project import Project
+from mllint.settings import Settings
 from mllint.syntax.source import Source
 
 Build = Callable[[cst.Call, Any], NodeFix | None]
@@ -501,5 +502,5 @@ def fit(loader, val_loader):
                 print(net(x))!
 """
     text = text.replace("!", "  ")
-    fixed = fix_source(text, "train.py", unsafe=True).data.decode()
+    fixed = fix_source(text, "train.py", Settings(select=("ML310",)), unsafe=True).data.decode()
     assert fixed.splitlines()[-2:] == ["                print(net(x))  ", "            net.train()"]

@@ -83,6 +83,7 @@ rule = Rule(
     help="compute a new tensor instead",
     frameworks=frozenset({"torch", "paddle"}),
     since="0.1.0",
+    by_default=False,
     applicability=Applicability.UNSAFE,
 )
 
