@@ -296,6 +296,10 @@ def _holds(node: cst.CSTNode, inner: cst.CSTNode) -> bool:
 # --- Imports --------------------------------------------------------------------------------------
 
 
+_COME_WITH_PACKAGE = frozenset({"torch.nn", "paddle.nn"})
+"""What ``import torch`` and ``import paddle`` import, too: their ``__init__`` does."""
+
+
 def need_import(tree: Tree, module: str) -> tuple[str, NodeEdit | None]:
     """How to speak of a module such as ``math`` or ``torch.nn`` anywhere in the file.
 
@@ -304,10 +308,13 @@ def need_import(tree: Tree, module: str) -> tuple[str, NodeEdit | None]:
     not count: they may not have run. A name that the file uses for something else is left alone,
     and the module is imported under another one.
     """
+    package, _, inner = module.partition(".")
     for name in _visible_names(tree.module, module):
         if not _means_something_else(tree, name.partition(".")[0], module):
             return name, None
-    package = module.partition(".")[0]
+    for name in _visible_names(tree.module, package) if module in _COME_WITH_PACKAGE else ():
+        if not _means_something_else(tree, name.partition(".")[0], package):
+            return f"{name}.{inner}", None
     late = _is_imported_late(tree, package)
     if not _means_something_else(tree, package, module):
         return module, replaced(_insertion(tree.module, module, f"import {module}"), is_doubtful=late)

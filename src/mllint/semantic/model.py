@@ -1,8 +1,9 @@
 """The facade over the model of one file: scopes, definitions, values, all computed when asked and remembered."""
 
 from collections import defaultdict
-from collections.abc import MutableMapping
+from collections.abc import Iterator, MutableMapping
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
@@ -38,6 +39,9 @@ _AROUND_STATEMENTS = frozenset({cst.Module, cst.IndentedBlock, *_DEFINITIONS})
 # What a model holds on to when it forgets what was derived, and what it begins anew.
 _KEPT = frozenset({"tree", "source", "project", "derivation", "path", "_functions", "_classes"})
 _EMPTIED = frozenset({"_scopes", "_scope_of", "_comprehensions", "_left_scopes"})
+
+
+_MAX_IMPORTERS = 8
 
 
 class Model:
@@ -411,6 +415,16 @@ class Model:
             return None
         self._note_content(path)
         return self.project.model(path)
+
+    def importers(self, *words: str) -> Iterator["Model"]:
+        """The nearest files of the project that import this one and have one of the words, each once; a few at most."""
+        if self.project is None:
+            return
+        paths = dict.fromkeys(path for word in words for path in self.project.importers(self.path, word))
+        for path in islice(paths, _MAX_IMPORTERS):
+            other = self.neighbour(path)
+            if other is not None:
+                yield other
 
     def _note_content(self, path: Path) -> None:
         if self.project is not None:

@@ -20,7 +20,6 @@ _PARTS = (
 )  # fmt: skip
 _COMPREHENSIONS = (cst.ListComp, cst.SetComp, cst.DictComp, cst.GeneratorExp)
 _MAX_STEPS = 60
-_MAX_FILES = 8
 
 
 class TensorUses:
@@ -94,9 +93,7 @@ def _read_inside(model: "Model", loop: cst.CompFor) -> Iterator[cst.CSTNode]:
 def _readers(model: "Model", word: str) -> Iterator["Model"]:
     """The file, and those that import the name from it."""
     yield model
-    if model.project is not None:
-        others = model.project.importers(model.path, word)[:_MAX_FILES]
-        yield from (other for path in others if (other := model.neighbour(path)) is not None)
+    yield from model.importers(word)
 
 
 def read_as_attribute(model: "Model", word: str) -> Iterator[cst.Attribute]:

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from mllint.semantic.model import Model
     from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 
-MAX_FILES = 8
-"""In how many files that import a class those are looked for that derive from it."""
 ROOTS = frozenset({"torch.nn.Module", "paddle.nn.Layer"})
 """The classes at the root, whose ``__init__`` needs no arguments."""
 _REGISTERS = frozenset({
@@ -201,13 +199,10 @@ def needs_it(definition: "ClassInfo", method: "FunctionInfo") -> bool:
 def _subclasses(definition: "ClassInfo") -> "Iterator[ClassInfo]":
     """The classes that derive from one, in its own file and in those that import it."""
     yield from definition.members.subclasses
-    model = definition.model
-    importers = () if model.project is None else model.project.importers(model.path, definition.name)[:MAX_FILES]
-    for path in importers:
-        other = model.neighbour(path)
-        for node in () if other is None else other.tree.by_type.get(cst.ClassDef, ()):
-            info = other.class_info(node)  # type: ignore[union-attr]
-            if any(item.name == definition.name and item.model.path == model.path for item in info.lineage):
+    for model in definition.model.importers(definition.name):
+        for node in model.tree.by_type.get(cst.ClassDef, ()):
+            info = model.class_info(node)
+            if any(item.name == definition.name and item.model.path == definition.model.path for item in info.lineage):
                 yield info
 
 

@@ -30,9 +30,6 @@ _WEIGHTS = frozenset({"weight", "bias", "data"})
 MIN_VARIANT = 3
 """A class that leaves so many submodules unused, and all of another class, is a variant: it keeps them on purpose."""
 
-MAX_LOADERS = 8
-"""How many files that import a class are read for what they load into it."""
-
 
 def unused_submodules(definition: "ClassInfo") -> tuple[tuple[str, Assignment], ...]:
     """The new submodules with weights that nothing in the project reads: their names, and where they are assigned.
@@ -229,7 +226,7 @@ def _loads_itself(definition: "ClassInfo") -> bool:
 
 def _is_downloaded(definition: "ClassInfo") -> bool:
     """Whether a function of the project loads into an instance what it downloads, all keys of which have to fit."""
-    for model in (*definition.members.models, *_loaders(definition.model)):
+    for model in (*definition.members.models, *definition.model.importers(*_LOADING)):
         for call in (call for word in _LOADING for call in model.calls_by_word.get(word, ())):
             strict = argument(call, 1, "strict")
             is_partial = strict is not None and constant(strict.value) is False
@@ -248,14 +245,6 @@ def _is_made_of(definition: "ClassInfo", value: "Value | None") -> bool:
     # Two readings of one file have definitions of their own.
     lineage = () if made is None else [(info.name, info.model.path) for info in made.lineage]
     return (definition.name, definition.model.path) in lineage
-
-
-def _loaders(model: "Model") -> Iterator["Model"]:
-    """The files of the project that import a file and load state dicts."""
-    project = model.project
-    paths = {path for word in _LOADING for path in project.importers(model.path, word)} if project is not None else ()
-    found = (model.neighbour(path) for path in sorted(paths)[:MAX_LOADERS])
-    return (item for item in found if item is not None)
 
 
 def _downloads(model: "Model", node: cst.BaseExpression, steps: int = 2) -> bool:
