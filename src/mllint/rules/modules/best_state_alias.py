@@ -92,7 +92,7 @@ rule = Rule(
     applicability=Applicability.SAFE,
 )
 
-_LONGEST_NAME = 20
+_LONGEST_MESSAGE = 88
 
 
 @rule.on_method("state_dict")
@@ -106,18 +106,20 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     snapshot = Snapshot(context.model, alias)
     if not _shares_tensors(call.func.value, snapshot, context) or not snapshot.is_stale:
         return
-    where = "on the CPU `" if alias.only_on_cpu else "`"
-    name = snapshot.key if len(snapshot.key) <= _LONGEST_NAME else snapshot.key.rpartition(".")[2][:_LONGEST_NAME]
-    owner = "optimizer" if isinstance(context.value(call.func.value), Object) else "model"
-    goes_on = (
-        "what is written into them is in it, too" if snapshot.is_only_overwritten else "training goes on changing it"
-    )
     yield Finding(
         call,
-        f"{where}{name}` shares its tensors with the {owner}: {goes_on}",
+        _message(alias, snapshot, of_optimizer=isinstance(context.value(call.func.value), Object)),
         f"write `copy.deepcopy({path}.state_dict())`",
         fix=lambda: _fix(alias, context),
     )
+
+
+def _message(alias: Alias, snapshot: Snapshot, *, of_optimizer: bool) -> str:
+    where = "on the CPU " if alias.only_on_cpu else ""
+    written = f"what is written into the {'optimizer' if of_optimizer else 'model'} is in it, too"
+    said = f"is no copy: {written if snapshot.is_only_overwritten else 'training goes on changing it'}"
+    message = f"{where}`{snapshot.key}` {said}"
+    return message if len(message) <= _LONGEST_MESSAGE else f"{where}this state dict {said}"
 
 
 def _shares_tensors(owner: cst.BaseExpression, snapshot: Snapshot, context: Context) -> bool:
