@@ -9,7 +9,8 @@ import pytest
 from mllint import edits
 from mllint.diagnostics import Applicability, Edit, Fix
 from mllint.doubts import demoted
-from mllint.edits import NodeEdit, Side, need_import
+from mllint.edits import NodeEdit, Side
+from mllint.imports import need_import
 from mllint.syntax.parse import parse
 from mllint.syntax.source import Source
 from mllint.syntax.spans import spans_of

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from mllint import edits, engine, fix_source, fixer
 from mllint.diagnostics import Applicability, Result, Status
 from mllint.edits import NodeEdit, NodeFix
+from mllint.imports import need_import
 from mllint.registry import RuleSet
 from mllint.rule import Finding, Rule
 from mllint.semantic.project import Project
@@ -183,7 +184,7 @@ def test_a_fix_may_bring_a_finding_elsewhere_which_is_mended_in_the_next_round()
 
 def test_the_same_import_is_inserted_once() -> None:
     def build(call: cst.Call, context: Any) -> NodeFix:
-        name, change = edits.need_import(context._tree, "math")
+        name, change = need_import(context._tree, "math")
         changes = (edits.replace(call.func, f"{name}.floor"), *([change] if change else ()))
         return fix_of(*changes)
 
@@ -195,7 +196,7 @@ def test_the_same_import_is_inserted_once() -> None:
 def test_different_imports_at_one_place_take_turns() -> None:
     def importing(module: str) -> Build:
         def build(call: cst.Call, context: Any) -> NodeFix:
-            name, change = edits.need_import(context._tree, module)
+            name, change = need_import(context._tree, module)
             changes = (edits.replace(call.func, f"{name}.f"), *([change] if change else ()))
             return fix_of(*changes)
 
@@ -421,7 +422,7 @@ IMPORTING = rule_for(
     "floor",
     lambda call, context: fix_of(
         edits.replace(call.func, "math.floor"),
-        *filter(None, [edits.need_import(context._tree, "math")[1]]),
+        *filter(None, [need_import(context._tree, "math")[1]]),
     ),
 )
 ALL = (RENAME, WRAP, DROP, BROKEN, LOOP, POOL, IMPORTING)

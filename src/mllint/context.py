@@ -7,7 +7,8 @@ from typing import TypeVar
 
 import libcst as cst
 
-from mllint.edits import NodeEdit, need_import
+from mllint.edits import NodeEdit
+from mllint.imports import need_import
 from mllint.semantic.graph import nan, placement
 from mllint.semantic.model import Model
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
