@@ -42,16 +42,17 @@ class Net(nn.Module):
 
 ## What it leaves alone
 
-Layers without weights, those of tests, and the only layer of a class, which is there for the class to have parameters.
-Layers that are made on demand, under a flag of the constructor that is off by default. Lists that are made empty and
-left so. Classes whose `forward` uses nothing of the object: it is still to be written. Attributes that are read
-anywhere in the project, whose name stands in a string, or whose call is commented out. Lists and sequences of layers
-that are used by another name too (`self._heads = nn.ModuleList(self.heads)`). Networks whose weights the file loads and
-never saves: there the checkpoint says which layers there are; so does a published one that a function of the project
-downloads and loads strictly. Variants of a network that leave three layers or more unused which a class in another file
-has and uses: the same checkpoint is to fit both. Classes that look at their own attributes in other ways: `getattr`,
-`children()`, the instance handed to a function. Classes with a base that is not known, and abstract ones. What is only
-done to set a layer up (initial values of its weights, `append`) is no use of it.
+Layers without weights, those of tests, those of which a comment says that they are unused or there for a checkpoint,
+and the only layer of a class, which is there for the class to have parameters. Layers that are made on demand, under a
+flag of the constructor that is off by default. Lists that are made empty and left so. Classes whose `forward` uses
+nothing of the object: it is still to be written. Attributes that are read anywhere in the project, whose name stands in
+a string, or whose call is commented out. Lists and sequences of layers that are used by another name too
+(`self._heads = nn.ModuleList(self.heads)`). Networks whose weights the file loads and never saves: there the checkpoint
+says which layers there are; so does a published one that a function of the project downloads and loads strictly.
+Variants of a network that leave three layers or more unused which a class in another file has and uses: the same
+checkpoint is to fit both. Classes that look at their own attributes in other ways: `getattr`, `children()`, the
+instance handed to a function. Classes with a base that is not known, and abstract ones. What is only done to set a
+layer up (initial values of its weights, `append`) is no use of it.
 
 ## Fix safety
 
@@ -63,6 +64,7 @@ No fix is offered: the layer may be missing from `forward`, or be left over.
 - [paddle.DataParallel](https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/DataParallel_en.html)
 """
 
+import re
 from collections.abc import Iterator
 
 import libcst as cst
@@ -80,6 +82,9 @@ rule = Rule(
     since="0.1.0",
 )
 
+# What a comment says of a layer that somebody keeps on purpose.
+_KNOWN = re.compile(r"\b(unused|(not|never) used|compatib|checkpoints?\b)", re.IGNORECASE)
+
 
 @rule.on(cst.ClassDef)
 def check(node: cst.ClassDef, context: Context) -> Iterator[Finding]:
@@ -88,4 +93,6 @@ def check(node: cst.ClassDef, context: Context) -> Iterator[Finding]:
     if found and is_test_code(context.model):
         return
     for name, place in found:
+        if any(_KNOWN.search(comment) for comment in context.comments(place.node)):
+            continue
         yield Finding(place.node, f"`self.{name}` is never used: its weights get no gradient")

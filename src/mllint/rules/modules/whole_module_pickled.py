@@ -32,11 +32,12 @@ torch.save(model.state_dict(), "model.pt")
 ## What it leaves alone
 
 Modules that are scripted, traced, exported or quantized, whose code belongs to them. What is written into memory
-(`io.BytesIO`), to be read at once. Files that read with `weights_only=False` or allow classes by `add_safe_globals`:
-whole modules are meant there. Copies that are made for the checkpoint, `{"model": deepcopy(model).half()}`. A branch
-beside one that saves a `state_dict()`: there somebody chooses. In files of torch a module of which the same function
-saves the state as well. Modules into which the same function has put other parts (`setattr(net, name, layer)`,
-`add_module`), as to prune them: no class builds them so. What is not surely a module.
+(`io.BytesIO`), to be read at once. Tests: there it is tried out whether a module can be pickled. Files that read with
+`weights_only=False` or allow classes by `add_safe_globals`: whole modules are meant there. Copies that are made for the
+checkpoint, `{"model": deepcopy(model).half()}`. A branch beside one that saves a `state_dict()`: there somebody
+chooses. In files of torch a module of which the same function saves the state as well. Modules into which the same
+function has put other parts (`setattr(net, name, layer)`, `add_module`), as to prune them: no class builds them so.
+What is not surely a module.
 
 ## Fix safety
 
@@ -62,6 +63,7 @@ from mllint.knowledge import lookup
 from mllint.rule import Finding, Rule
 from mllint.semantic.checkpoints import saving
 from mllint.semantic.checkpoints.loads import is_read_back
+from mllint.semantic.files.testing import is_in_a_test, is_test_code
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.values import Loaded, Module, Object
 from mllint.syntax.shape import argument, constant, dotted_path
@@ -91,6 +93,8 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     inside = None if what is None or what.parameter is None else what.parameter[0].value(what.parameter[1])
     if what is None or what.saver not in _SAVERS or _goes_to_memory(call, context) or _is_pickled(inside, context):
         return  # what a function of the project pickles is judged there
+    if is_test_code(context.model) or is_in_a_test(context.model, call):
+        return  # whether it can be pickled is what is tested
     places = [(context.model, call), *([] if what.parameter is None else [what.parameter])]
     seen: set[int] = set()
     for part in saving.parts(context.model, what.node):

@@ -113,13 +113,15 @@ class Construction(Statements):
         if definition.framework is None:
             return Mark.OBJECT if not definition.has_unknown_base else UNKNOWN
         part = Part(definition)
-        if definition.has_unknown_base or definition.node.decorators or _has_hooks(definition):
+        if definition.has_unknown_base or definition.node.decorators:
             part.is_open = True
         self._initialize(part, definition, given, Frame(definition.model, is_running=True))
         for info in definition.lineage:
             for method in info.methods.values():
                 if id(method.node) not in self._run:
                     _loosen_by(method, part)
+        if _has_hooks(definition):
+            part.forget()
         return part
 
     def _initialize(self, part: Part, definition: "ClassInfo", given: Given, frame: Frame) -> None:

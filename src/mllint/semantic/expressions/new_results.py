@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge import lookup
+from mllint.semantic.files.testing import is_benchmark
 from mllint.semantic.names.uses import uses
 from mllint.semantic.values import (
     Array,
@@ -21,7 +22,7 @@ from mllint.semantic.values import (
     Text,
     Value,
 )
-from mllint.syntax.shape import dotted_path
+from mllint.syntax.shape import dotted_path, last_word
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -156,6 +157,11 @@ def is_converted(node: cst.BaseExpression) -> bool:
             return True
         node = node.func.value
     return False
+
+
+def is_measured(model: "Model", call: cst.Call) -> bool:
+    """Whether a benchmark computes something for the time that it takes. What moves a tensor is there for more."""
+    return is_benchmark(model) and last_word(call.func) not in _CONVERTING
 
 
 def moves_one_of_several(model: "Model", call: cst.Call) -> bool:

@@ -29,15 +29,28 @@ def is_test_code(model: "Model") -> bool:
 def _is_named_as_a_test(model: "Model") -> bool:
     # `test_model.py` of a research project runs the model on the test data: the name alone does not tell.
     path = PurePath(model.source.path)
-    return path.name.startswith("test_") and path.parent.name in _FOLDERS
+    if not path.name.startswith("test_"):
+        return False
+    folders = () if model.project is None else _folders(model.path, model.project.root)
+    return not _FOLDERS.isdisjoint((path.parent.name, *folders))
+
+
+def is_benchmark(model: "Model") -> bool:
+    """Whether a file measures how long things take, by its name: ``bench_attention.py``, ``benchmark_matmul.py``."""
+    return PurePath(model.source.path).name.startswith("bench")
 
 
 def may_be_of_tests(path: PurePath, root: PurePath) -> bool:
     """Whether a file of a project may be one of tests, by its name or that of a folder: then it says nothing of how
     the project is used.
     """
-    folders = path.relative_to(root).parts[:-1] if path.is_relative_to(root) else ()
+    folders = _folders(path, root)
     return path.stem.startswith("test_") or path.stem.endswith("_test") or not _FOLDERS.isdisjoint(folders)
+
+
+def _folders(path: PurePath, root: PurePath) -> tuple[str, ...]:
+    """The names of the folders of a project that lead to a file."""
+    return path.relative_to(root).parts[:-1] if path.is_relative_to(root) else ()
 
 
 def _imports_tools_for_tests(model: "Model") -> bool:

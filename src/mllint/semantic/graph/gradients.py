@@ -30,6 +30,7 @@ _HOOKS_WITHOUT_GRADIENTS = frozenset({
 })  # fmt: skip
 
 
+_CONTEXTS = (cst.Call, cst.IfExp, cst.Attribute)
 Truth = Callable[[cst.BaseExpression], bool | None]
 
 
@@ -123,7 +124,7 @@ class Gradients:
         if name is None:
             if isinstance(context, cst.IfExp):
                 return self._conditional(context, truth)
-            bound = self._bound(context, truth) if isinstance(context, cst.Name) else "untouched"
+            bound = self._bound(target, truth) if isinstance(target, cst.Name) else "untouched"
             # One context or another may switch anything; one of the project does where it speaks of gradients.
             is_open = isinstance(context, cst.BooleanOperation) or self._may_switch(target)
             return "unknown" if is_open else bound
@@ -142,13 +143,13 @@ class Gradients:
             return self._context(context.body if test else context.orelse, truth)
         parts = (context.body, context.orelse)
         states = {self._context(part, truth) for part in parts}
-        is_known = all(isinstance(part, cst.Call) and self.model.qualified_name(part.func) for part in parts)
+        is_known = all(self.model.qualified_name(part.func if isinstance(part, cst.Call) else part) for part in parts)
         return states.pop() if len(states) == 1 and is_known else "unknown"
 
-    def _bound(self, context: cst.Name, truth: "Truth | None") -> str:
-        """What a context does that was bound to a name before."""
-        made = [binding.value for binding in self.model.reaching(context) if not binding.path]
-        states = {self._context(value, truth) for value in made if isinstance(value, (cst.Call, cst.IfExp))}
+    def _bound(self, name: cst.Name, truth: "Truth | None") -> str:
+        """What a context does that was bound to a name before, or what gives it: ``context = torch.no_grad``."""
+        made = [binding.value for binding in self.model.reaching(name) if not binding.path]
+        states = {self._context(value, truth) for value in made if isinstance(value, _CONTEXTS)}
         if len(made) == 1 and len(states) == 1:
             return states.pop()
         return "unknown" if states - {"untouched"} else "untouched"

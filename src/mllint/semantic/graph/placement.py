@@ -284,10 +284,14 @@ def can_be_rebound(model: "Model", target: cst.BaseExpression, statement: cst.CS
 
 
 def _keeps(model: "Model", binding: Binding, target: cst.BaseExpression, statement: cst.CSTNode) -> bool:
-    """Whether code below sees the rebound name; the elements of a list do not change with the loop's variable."""
-    if binding.kind is BindingKind.LOOP and not isinstance(model.binding_value(binding), Batch):
-        return is_read_below(model, target, statement)
-    return True
+    """Whether code below sees the rebound name; the elements of a list do not change with the loop's variable.
+
+    What is done with a parameter in a loop is meant for the one that the model keeps.
+    """
+    value = model.binding_value(binding)
+    if binding.kind is not BindingKind.LOOP or isinstance(value, Batch):
+        return True
+    return not (isinstance(value, Tensor) and value.parameter) and is_read_below(model, target, statement)
 
 
 def _is_read_nowhere_else(model: "Model", target: cst.Name, bindings: list[Binding], statement: cst.CSTNode) -> bool:

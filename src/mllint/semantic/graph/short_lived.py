@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.semantic.names.scopes import BindingKind
-from mllint.syntax.shape import fingerprint, integer_literal
+from mllint.syntax.shape import fingerprint, integer_literal, last_word
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -18,6 +18,8 @@ FEW = 8
 """Up to how many additions are a handful."""
 
 _CLEARING = ("zero_grad", "clear_grad", "clear_gradients")
+_ACCUMULATION = "accumulation"
+"""What the number of batches is called whose gradients are added up for one step."""
 _LAST_OF_ROUND = "sync_gradients"
 """What Accelerate calls the batch with which an accumulation ends."""
 
@@ -62,7 +64,10 @@ def _tests(accumulator: "Accumulator", node: cst.CSTNode) -> Iterator[cst.BaseEx
 
 
 def has_few_additions(accumulator: "Accumulator") -> bool:
-    """Whether the loops that add to a name have a handful of rounds together, as the source says itself."""
+    """Whether the loops that add to a name have a handful of rounds together, as the source says itself.
+
+    So have those over the batches of one step: ``range(accumulation_steps)``.
+    """
     model, begun = accumulator.model, accumulator.beginnings
     if "." in accumulator.key or not begun or not accumulator.is_in_loop:
         return False
@@ -94,8 +99,11 @@ def _rounds(model: "Model", iterated: cst.BaseExpression) -> int | None:
         return _rounds(model, iterated.args[0].value)
     if iterated.func.value != "range" or len(iterated.args) != 1:
         return None
-    number = integer_literal(iterated.args[0].value)
-    bindings = () if number is not None else model.reaching(iterated.args[0].value)
+    count = iterated.args[0].value
+    if _ACCUMULATION in (last_word(count) or ""):
+        return FEW
+    number = integer_literal(count)
+    bindings = () if number is not None else model.reaching(count)
     if len(bindings) == 1 and bindings[0].kind is BindingKind.ASSIGN and not bindings[0].path:
         number = integer_literal(bindings[0].value)
     return number

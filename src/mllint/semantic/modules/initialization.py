@@ -185,9 +185,12 @@ def needs_it(definition: "ClassInfo", method: "FunctionInfo") -> bool:
 
     A class that only calls itself a module goes without, and one that is yet to be written.
     """
+    forward = definition.method("forward")
     if all(item.is_left_open for item in definition.methods.values()):
         return False
-    if definition.method("forward") is not None and definition.method("__call__") is None:
+    if forward is not None and forward.is_left_open and not any(_subclasses(definition)):
+        return False
+    if forward is not None and definition.method("__call__") is None:
         return True
     return any(
         _registered_by(definition, method, part) is not None

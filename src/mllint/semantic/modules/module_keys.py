@@ -18,8 +18,11 @@ if TYPE_CHECKING:
 ANYTHING = KeySet(open=frozenset({""}))
 """The keys of a module of which nothing is known."""
 _NO_WRAPPER = KeySet(open=frozenset({""}), never=frozenset(WRAPPER_PREFIXES))
-# Methods that change which modules a module has.
-_CHANGES = frozenset({"add_module", "add_sublayer", "register_module", "append", "extend", "insert", "load_adapter"})
+# Methods that change which modules, parameters and buffers a module has.
+_CHANGES = frozenset({
+    "add_module", "add_sublayer", "register_module", "append", "extend", "insert", "load_adapter", "register_buffer",
+    "register_parameter", "add_parameter",
+})  # fmt: skip
 # Functions whose name says that they change the modules inside the one that they are given.
 _CHANGING_WORDS = ("lora", "quant", "prune", "fuse", "inject", "adapter", "replace", "patch", "convert", "swap")
 
