@@ -58,7 +58,7 @@ State dicts that are saved or loaded into another model at once, also as an entr
 Copies: `copy.deepcopy`, `v.clone()`, a change of dtype, `v.cpu()` in a file that uses the GPU, or moves things
 `to(device)`. Models that are made anew in every round of the loop. State dicts that nobody uses after the model has
 changed, or where that is not certain. What the last phase of every epoch keeps (`if phase == "val"` in a loop over
-`["train", "val"]`): behind the loop it is the model's own state.
+`["train", "val"]`): behind the loop it is the model's own state. Tests.
 
 ## Fix safety
 
@@ -80,6 +80,7 @@ from mllint.edits import NodeEdit, NodeFix, append_trailer, insert_before, renam
 from mllint.rule import Finding, Rule
 from mllint.semantic.checkpoints.aliases import Alias, alias_of
 from mllint.semantic.checkpoints.snapshots import Snapshot
+from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.values import Module, Object
 from mllint.syntax.shape import dotted_path, string_literal
 
@@ -101,7 +102,7 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     assert isinstance(call.func, cst.Attribute)
     path = dotted_path(call.func.value)
     alias = alias_of(context.model, call) if path is not None and not call.args else None
-    if alias is None or (alias.only_on_cpu and _uses_gpu(context)):
+    if alias is None or is_test_code(context.model) or (alias.only_on_cpu and _uses_gpu(context)):
         return
     snapshot = Snapshot(context.model, alias)
     if not _shares_tensors(call.func.value, snapshot, context) or not snapshot.is_stale:

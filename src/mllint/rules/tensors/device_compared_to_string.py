@@ -40,7 +40,8 @@ too.
 
 Safe where the string names a kind of device: `.type` is what was meant (in Paddle `.is_cpu_place()` and the like; two
 places do not equal each other before 3.1). Unsafe for a string with an index, `"cuda:0"`, and for one that is not
-literal: it becomes `torch.device(...)`, and `torch.device("cuda")` does not equal `torch.device("cuda:0")`.
+literal: it becomes `torch.device(...)`, and `torch.device("cuda")` does not equal `torch.device("cuda:0")`. Unsafe for
+the test of `a if ... else b` as well: one of the two values has never been used, and may not suit.
 
 ## References
 
@@ -101,7 +102,7 @@ def _of_device(node: cst.Comparison, pair: Comparand, context: Context) -> Findi
             f"compare `{path}.type` with it",
             fix=None
             if pair.is_identity
-            else lambda: NodeFix("compare the type", append_trailer(pair.operand, ".type")),
+            else lambda: NodeFix("compare the type", append_trailer(pair.operand, ".type"), _trust(node, context)),
         )
     return Finding(
         node,
@@ -118,7 +119,9 @@ def _of_place(node: cst.Comparison, pair: Comparand, context: Context) -> Findin
         node,
         _message(pair),
         f"write `{path}.{method or 'is_gpu_place'}()`",
-        fix=None if method is None or pair.is_membership else lambda: _place_fix(node, pair, method),
+        fix=None
+        if method is None or pair.is_membership
+        else lambda: _place_fix(node, pair, method, _trust(node, context)),
     )
 
 
@@ -164,6 +167,12 @@ def _is_string(node: cst.BaseExpression, context: Context) -> bool:
     return isinstance(value, Text) and (value.literal is not None or not isinstance(node, (cst.Name, cst.Attribute)))
 
 
+def _trust(node: cst.Comparison, context: Context) -> Applicability:
+    """Unsafe where the comparison chooses a value: nobody has ever seen the other one at work."""
+    chosen = context.parent(node)
+    return Applicability.UNSAFE if isinstance(chosen, cst.IfExp) and chosen.test is node else Applicability.SAFE
+
+
 def _device_fix(pair: Comparand, context: Context) -> NodeFix:
     module, import_edit = context.need_import("torch")
     edits = wrap(pair.others[0], f"{module}.device(", ")")
@@ -171,7 +180,7 @@ def _device_fix(pair: Comparand, context: Context) -> NodeFix:
     return NodeFix("compare with a device", every, Applicability.UNSAFE)
 
 
-def _place_fix(node: cst.Comparison, pair: Comparand, method: str) -> NodeFix:
+def _place_fix(node: cst.Comparison, pair: Comparand, method: str, trust: Applicability) -> NodeFix:
     edits: list[NodeEdit] = []
     if pair.operand is node.left:
         edits.append(replace_between(pair.operand, pair.others[0], f".{method}()"))
@@ -179,4 +188,4 @@ def _place_fix(node: cst.Comparison, pair: Comparand, method: str) -> NodeFix:
         edits += (delete_before(pair.others[0], pair.operand), *append_trailer(pair.operand, f".{method}()"))
     if pair.is_negated:
         edits.append(insert_before(node.left, "not "))
-    return NodeFix(f"ask `{method}()`", tuple(edits))
+    return NodeFix(f"ask `{method}()`", tuple(edits), trust)

@@ -47,8 +47,8 @@ class Classifier(nn.Module):
 Calls that are told the mode, or whose probability depends on it; calls under a condition that asks for the mode, or in
 a method that is only called under one; a probability that is zero, that comes in as an argument of the method, like the
 flag that asks for it, or that somebody changes later; functions outside of modules; networks whose dropout is on by
-design, as their class says: the pre-net of Tacotron 2, Monte Carlo dropout. In PyTorch `F.alpha_dropout` is off by
-default.
+design, as their class says: the pre-net of Tacotron 2, Monte Carlo dropout. Networks of tests. In PyTorch
+`F.alpha_dropout` is off by default.
 
 ## Fix safety
 
@@ -70,6 +70,7 @@ from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, insert_after
 from mllint.knowledge.dropouts import FUNCTIONS
 from mllint.rule import Finding, Rule
+from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.modules.dropouts import AlwaysOn, always_on
 from mllint.syntax.shape import dotted_path
 
@@ -91,7 +92,7 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     """Report a call that drops values in every mode."""
     name = context.qualified_name(call.func)
     found = None if name is None else always_on(context.model, call, FUNCTIONS[name])
-    if found is None or _is_meant(call, context):
+    if found is None or _is_meant(call, context) or is_test_code(context.model):
         return
     path = dotted_path(call.func)
     written = path if path is not None and len(path) <= _LONGEST_NAME else (name or "").rpartition(".")[2]
