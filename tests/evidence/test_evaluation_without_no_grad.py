@@ -84,3 +84,20 @@ def test_paddle_attacks_need_the_graph(paddle: Any) -> None:
 def test_parameters_without_gradients_record_no_graph(torch: Any) -> None:
     weight = torch.nn.Parameter(torch.rand(2, 2), requires_grad=False)
     assert (torch.rand(1, 2) @ weight).grad_fn is None
+
+
+@pytest.mark.filterwarnings("ignore:volatile was removed")
+def test_torch_inputs_that_refuse_gradients_are_recorded(torch: Any) -> None:
+    """The parameters ask for the graph, whatever is said of the inputs; ``volatile`` does nothing."""
+    network = torch.nn.Linear(2, 2).eval()
+    assert network(torch.ones(1, 2, requires_grad=False)).grad_fn is not None
+    with pytest.warns(UserWarning, match="volatile was removed"):
+        volatile = torch.autograd.Variable(torch.ones(1, 2), volatile=True)
+    assert network(volatile).grad_fn is not None
+
+
+def test_paddle_inputs_that_refuse_gradients_are_recorded(paddle: Any) -> None:
+    network = paddle.nn.Linear(2, 2)
+    network.eval()
+    inputs = paddle.to_tensor([[1.0, 2.0]], stop_gradient=True)
+    assert not network(inputs).stop_gradient

@@ -60,10 +60,12 @@ def evaluate(network: nn.Module, loader: DataLoader) -> float:
 Loops that are under `no_grad()` or `inference_mode()`, also in all of the functions that call them, in other files too,
 or under something that cannot be looked into. Functions that are handed on, or picked by a part of their names, where
 the loop is not part of a training in sight. Loops with a word of gradients in them (`grad`, `autograd`,
-`requires_grad`, hooks): attacks, saliency maps, Fisher information. Loops in which a library may attack the model: it
-is given the model, or makes the input out of the target, or the model is put into a collection. Loops whose results go
-into a `backward()` later. Models whose parameters are frozen, or made without gradients, or whose class computes
-gradients itself, such as forces. Trainings that a trainer of another framework runs.
+`requires_grad`, hooks): attacks, saliency maps, Fisher information. (Who says that the inputs want none,
+`to_tensor(inputs, stop_gradient=True)` or `Variable(inputs, volatile=True)`, still gets a graph, for the parameters;
+`volatile` has done nothing since PyTorch 0.4.) Loops in which a library may attack the model: it is given the model, or
+makes the input out of the target, or the model is put into a collection. Loops whose results go into a `backward()`
+later. Models whose parameters are frozen, or made without gradients, or whose class computes gradients itself, such as
+forces. Trainings that a trainer of another framework runs. Projects for a PyTorch before 0.4.
 
 ## Fix safety
 
@@ -96,6 +98,8 @@ from mllint.semantic.training.wanted_gradients import wants_no_gradients
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
+_NO_GRAD_SINCE = (0, 4)
+"""The version of PyTorch from which on ``no_grad()`` takes the place of volatile variables."""
 _ALL_AT_ONCE = "this evaluates, but records a graph of the forward pass"
 
 rule = Rule(
@@ -112,8 +116,8 @@ rule = Rule(
 def check(loop: cst.For, context: Context) -> Iterator[Finding]:
     """Report the loop over the data."""
     model = context.model
-    if is_test_code(model):
-        return  # a few samples, gone with the test
+    if is_test_code(model) or _is_too_old(context):
+        return  # a few samples, gone with the test; or what there was before `no_grad()`
     if may_evaluate(model, loop) and model.gradients.off(loop) is not True and evaluates_with_graph(model, loop):
         framework = _framework(model)
         if trains_too(model, loop):
@@ -129,13 +133,18 @@ def check(loop: cst.For, context: Context) -> Iterator[Finding]:
 def check_whole(function: cst.FunctionDef, context: Context) -> Iterator[Finding]:
     """Report the forward passes of all the data at once."""
     model = context.model
-    if is_test_code(model):
+    if is_test_code(model) or _is_too_old(context):
         return
     for call in evaluations_recorded(model, function):
         framework = _framework(model)
         decorated = f"put `@{framework}.no_grad()` on the function, or the call"
         where = decorated if wants_no_gradients(model, function) else "put the call"
         yield Finding(call, _ALL_AT_ONCE, f"{where} under `with {framework}.no_grad():`")
+
+
+def _is_too_old(context: Context) -> bool:
+    """Whether the project is written for a PyTorch without ``no_grad()``."""
+    return context.torch_version is not None and context.torch_version < _NO_GRAD_SINCE
 
 
 def _framework(model: "Model") -> str:

@@ -110,7 +110,7 @@ def _records_for_nothing(found: _Round) -> bool:
     return (
         (any(_is_evaluation(found, forward) for forward in found.forwards) or _is_detached(found))
         and all(records_graph(forward) for forward in found.forwards)
-        and not _is_frozen(found)
+        and not is_frozen(run, found.forwards)
         and not _wants_gradients(found)
         and not any(may_be_attacked(found.found.loop, forward) for forward in found.forwards)
         and not is_used_for_backward(run, found.found.loop.frame, node)
@@ -200,7 +200,7 @@ def is_put_to_training(modes: frozenset[str]) -> bool:
 
 
 def _is_in_training_mode(found: _Round) -> bool:
-    if found.found.run.is_cut or _wants_gradients(found, GRADIENT_WORDS - {"volatile"}):
+    if found.found.run.is_cut or _wants_gradients(found):
         return False
     if any(_is_switched_on_purpose(found.found.run, forward) for forward in found.forwards):
         return False
@@ -457,14 +457,13 @@ def _feeds(frame: Frame, node: cst.For, forward: Event) -> bool:
 # -- what is wanted of the gradients -----------------------------------------------------------------------------------
 
 
-def _is_frozen(found: _Round) -> bool:
-    """Whether the parameters of the model may ask for no gradients at all."""
-    run = found.found.run
+def is_frozen(run: Run, forwards: tuple[Event, ...]) -> bool:
+    """Whether the parameters of the models that are called may ask for no gradients at all."""
     freezes = [event for event in run.events if event.kind is Kind.FREEZE]
-    classes = [value.definition if isinstance(value, Module) else None for value in map(module_called, found.forwards)]
+    classes = [value.definition if isinstance(value, Module) else None for value in map(module_called, forwards)]
     if all(definition is not None and asks_for_no_gradients(definition) for definition in classes):
         return True
-    return any(may_concern(run, event, item.thing) for event in freezes for item in found.forwards)
+    return any(may_concern(run, event, item.thing) for event in freezes for item in forwards)
 
 
 def _wants_gradients(found: _Round, words: frozenset[str] = GRADIENT_WORDS) -> bool:

@@ -48,7 +48,6 @@ _TRAINING = frozenset({
     Kind.SCHEDULE,
 })  # fmt: skip
 _BINDING = frozenset({cst.AssignTarget, cst.AnnAssign, cst.AugAssign, cst.For, cst.CompFor})
-_WORDS = GRADIENT_WORDS - {"volatile"}
 _SWITCHING = ("eval", "train", "backward", "minimize")
 _MAX_STEPS = 8
 """How many expressions are looked at, at most, to tell what an input is made of."""
@@ -179,7 +178,7 @@ def _is_never_switched(model: "Model", name: str) -> bool:
     others: list[Model | None] = []
     if model.project is not None:
         others += [model.neighbour(path) for path in model.project.importers(model.path, name)]
-    if any(word in model.names_by_word for word in _WORDS):
+    if any(word in model.names_by_word for word in GRADIENT_WORDS):
         return False
     return all(
         item is not None and not any(word in item.calls_by_word for word in _SWITCHING) for item in (model, *others)
@@ -255,12 +254,12 @@ def _wants_gradients(run: Run, forward: Event) -> bool:
     """Whether something may be done with the gradients of a forward pass."""
     function = forward.frame.function
     if records_graph(forward) is False:
-        return function is not None and says_gradients(function.node.body, _WORDS - {"set_grad_enabled"})
+        return function is not None and says_gradients(function.node.body, GRADIENT_WORDS - {"set_grad_enabled"})
     if run.frame.function is not None:
         return True  # who calls it may train
     running = {item for event in run.events for item in event.frame.running()}
     own = (item for item in run.frame.model.tree.module.body if not isinstance(item, (cst.FunctionDef, cst.ClassDef)))
-    return any(says_gradients(item, _WORDS) for item in (*own, *(item.node.body for item in running)))
+    return any(says_gradients(item) for item in (*own, *(item.node.body for item in running)))
 
 
 def _is_sampled(forward: Event) -> bool:

@@ -16,6 +16,7 @@ from mllint.semantic.training.data_loops import (
     names_in,
 )
 from mllint.semantic.training.evaluation import (
+    is_frozen,
     is_put_to_training,
     is_used_for_backward,
     loop_over_data,
@@ -97,6 +98,8 @@ def _is_recorded_for_nothing(occurrence: Occurrence) -> bool:
     if forward.kind is not Kind.FORWARD or module is None or run.is_cut or not records_graph(forward):
         return False
     if isinstance(forward.frame.model.tree.parent(forward.node), cst.Expr) or _is_of_round(forward):
+        return False
+    if is_frozen(run, (forward,)):
         return False
     if modes_before(run, module, forward) != {EVAL} or not is_trained(run, module):
         return False

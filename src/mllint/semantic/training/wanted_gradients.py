@@ -1,5 +1,6 @@
 """Code that wants gradients of something: what of a model is evaluated there may need its graph."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 GRADIENT_WORDS = frozenset({
     "grad", "backward", "requires_grad", "requires_grad_", "enable_grad", "retain_grad", "stop_gradient",
-    "jacobian", "hessian", "jvp", "vjp", "volatile", "register_hook", "register_backward_hook", "set_grad_enabled",
+    "jacobian", "hessian", "jvp", "vjp", "register_hook", "register_backward_hook", "set_grad_enabled",
     "register_full_backward_hook", "functional_call",
 })  # fmt: skip
 """Words of code that wants gradients of something."""
@@ -38,10 +39,22 @@ def says_gradients(body: cst.CSTNode, words: frozenset[str] = GRADIENT_WORDS, fr
         said = [item for item in said if id(item) in living_nodes]
     if not said:
         return False
-    refused = {
-        id(item.keyword) for item in subtree(body) if isinstance(item, cst.Arg) and constant(item.value) is False
-    }
+    refused = set(map(id, _refusals(body)))
     return any(id(word) not in refused for word in said)
+
+
+def _refusals(body: cst.CSTNode) -> Iterator[cst.Name]:
+    """The words of code that wants no gradients: in ``stop_gradient=True``, ``x.requires_grad_(False)``."""
+    for item in subtree(body):
+        match item:
+            case cst.Arg(keyword=cst.Name() as word, value=value):
+                pass
+            case cst.Call(func=cst.Attribute(attr=word), args=[cst.Arg(keyword=None, value=value)]):
+                pass
+            case _:
+                continue
+        if constant(value) is (word.value == "stop_gradient"):
+            yield word
 
 
 def computes_gradients(forward: Event) -> bool:
