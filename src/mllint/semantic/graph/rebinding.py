@@ -226,6 +226,8 @@ def _gives_tensor(model: "Model", statement: cst.Assign | cst.AugAssign, path: s
     if (dotted_path(value) or "").partition(".")[0] == path:
         return False  # a shorter name for the thing or for a part of it
     known = model.value(value)
+    if isinstance(value, cst.Subscript) and known is None:
+        return True  # what was kept of it before, `backup[name]`: nothing else comes of such a statement
     return isinstance(known, Tensor) and isinstance(
         value, (cst.Name, cst.Attribute, cst.Subscript, cst.BinaryOperation)
     )
