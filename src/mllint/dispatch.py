@@ -20,7 +20,8 @@ Visitor: TypeAlias = tuple[Rule, Handler]
 class Dispatch(msgspec.Struct, frozen=True):
     """The subscriptions of a set of rules by what they wait for."""
 
-    of_nodes: tuple[tuple[type[cst.CSTNode], Rule, Subscription], ...]
+    of_nodes: tuple[tuple[type[cst.CSTNode], tuple[str, ...], Rule, Subscription], ...]
+    """By the type of the node, and the words beside which it is visited: the short ones first, which most files have."""
     of_methods: dict[str, tuple[Visitor, ...]]
     of_callees: dict[str, tuple[Visitor, ...]]
     callee_words: frozenset[str]
@@ -29,13 +30,14 @@ class Dispatch(msgspec.Struct, frozen=True):
     @classmethod
     def of(cls, rules: Iterable[Rule]) -> "Dispatch":
         """The tables of the rules, in their order."""
-        of_nodes: list[tuple[type[cst.CSTNode], Rule, Subscription]] = []
+        of_nodes: list[tuple[type[cst.CSTNode], tuple[str, ...], Rule, Subscription]] = []
         of_methods: dict[str, list[Visitor]] = {}
         of_callees: dict[str, list[Visitor]] = {}
         for rule in rules:
             for subscription in rule.subscriptions:
                 visitor = (rule, subscription.handler)
-                of_nodes += [(node_type, rule, subscription) for node_type in subscription.node_types]
+                words = tuple(sorted(subscription.mentions, key=lambda word: (len(word), word)))
+                of_nodes += [(node_type, words, rule, subscription) for node_type in subscription.node_types]
                 for method in sorted(subscription.methods):
                     of_methods.setdefault(method, []).append(visitor)
                 for callee in sorted(subscription.callees):
@@ -64,10 +66,12 @@ class Dispatch(msgspec.Struct, frozen=True):
 
     def _visits_of_nodes(self, tree: Tree, text: str) -> Iterator[tuple[Rule, Handler, Sequence[cst.CSTNode]]]:
         known: dict[str, bool] = {}
-        for node_type, rule, subscription in self.of_nodes:
+        # Each thing that is written, once: the same words are in it, and it is a third as long.
+        text = "\n".join(set(text.split()))
+        for node_type, words, rule, subscription in self.of_nodes:
             # Never a node without the words, however few there are: what the gate keeps out when a rule is selected
             # alone would be found beside others.
-            if not tree.count(node_type) or not _is_any_in(subscription.mentions, text, known):
+            if not tree.count(node_type) or not _is_any_in(words, text, known):
                 continue
             nodes = tree.of_shape(node_type, subscription.shape)
             if nodes:
@@ -84,7 +88,7 @@ class Dispatch(msgspec.Struct, frozen=True):
         return [call for word in sorted(self.callee_words) for call in calls.get(word, ())]
 
 
-def _is_any_in(words: frozenset[str], text: str, known: dict[str, bool]) -> bool:
+def _is_any_in(words: tuple[str, ...], text: str, known: dict[str, bool]) -> bool:
     """Whether a text has one of some words; if there are none, that is not known."""
     for word in words:
         is_there = known.get(word)
