@@ -21,7 +21,7 @@ class Dispatch(msgspec.Struct, frozen=True):
     """The subscriptions of a set of rules by what they wait for."""
 
     of_nodes: tuple[tuple[type[cst.CSTNode], tuple[str, ...], Rule, Subscription], ...]
-    """By the type of the node, and the words beside which it is visited: the short ones first, which most files have."""
+    """By the type of the node, and the words beside which it is visited: short ones first, which most files have."""
     of_methods: dict[str, tuple[Visitor, ...]]
     of_callees: dict[str, tuple[Visitor, ...]]
     callee_words: frozenset[str]
