@@ -49,7 +49,8 @@ round one of an object of an unknown class that was given it before.
 Loops that make their optimizer anew in every round (loops inside them are looked at), loops with one round, loops in
 functions that are called after what they measure (`benchmark`, `profile`, `memory`), and loops that a trainer of
 another framework runs (Lightning, Accelerate, DeepSpeed and their like). Methods beside which a file clears the
-gradients of what another object keeps: `agent.network.zero_grad()`.
+gradients of what another object keeps: `agent.network.zero_grad()`. Of two steps of one optimizer (in Paddle
+`minimize()` and `step()`) the last is reported.
 
 An optimizer that is only known by its name, because it is a parameter of a function that nobody in the file calls,
 counts as one where the loop computes gradients too.
@@ -64,6 +65,7 @@ Unsafe: `zero_grad()` (in Paddle `clear_grad()`) is put behind the step, and wha
 - [paddle.optimizer.Optimizer.clear_grad](https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/optimizer/Optimizer_en.html)
 """
 
+import itertools
 from collections.abc import Iterator
 
 import libcst as cst
@@ -76,6 +78,7 @@ from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.flow import optimizer_of
 from mllint.semantic.training.zeroing import accumulates_without_end
 from mllint.semantic.values import Object
+from mllint.syntax.shape import fingerprint, last_word
 
 _FURTHER_OUT = "the gradients are cleared outside of the loop: every step uses the sum of its rounds"
 
@@ -96,6 +99,8 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     if clearing is None or is_test_code(context.model):
         return
     optimizer = optimizer_of(context.model, call)
+    if optimizer is not None and _precedes_another_step(call, optimizer, context):
+        return
     method = "zero_grad"
     if context.model.framework == "paddle":
         method = "clear_gradients" if _is_of_fluid(optimizer, context) else "clear_grad"
@@ -106,6 +111,19 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
         help=None if text is None else f"write `{text}` before `backward()`, in every round",
         fix=lambda: _fix(call, text, context),
     )
+
+
+def _precedes_another_step(call: cst.Call, optimizer: cst.BaseExpression, context: Context) -> bool:
+    """Whether the same optimizer steps once more below in the same block: what mends the last mends both."""
+    line = context.parent(context.statement(call))
+    block = None if line is None else context.parent(line)
+    lines = block.body if isinstance(block, (cst.IndentedBlock, cst.Module)) else ()
+    below = itertools.islice(itertools.dropwhile(lambda item: item is not line, lines), 1, None)
+    rows = (item for item in below if isinstance(item, cst.SimpleStatementLine))
+    parts = (part.value for row in rows for part in row.body if isinstance(part, cst.Expr))
+    calls = (part for part in parts if isinstance(part, cst.Call) and last_word(part.func) in ("step", "minimize"))
+    steps = (optimizer_of(context.model, other) for other in calls)
+    return any(other is not None and fingerprint(other) == fingerprint(optimizer) for other in steps)
 
 
 def _is_of_fluid(optimizer: cst.BaseExpression | None, context: Context) -> bool:
