@@ -32,6 +32,7 @@ from mllint.semantic.values import (
     Elements,
     Function,
     Instance,
+    Loaded,
     Mapping,
     Method,
     Module,
@@ -113,10 +114,7 @@ def read(frame: Frame, call: cst.Call) -> Seen | None:
 
 
 def _kept_method(frame: Frame, name: cst.Name) -> tuple[Frame, cst.Attribute] | None:
-    """The method that a name stands for, and the run in which it is written: ``step = optimizer.step``.
-
-    The caller may hand it on as an argument.
-    """
+    """The method that a name stands for, which a caller may hand on, and its run: ``step = optimizer.step``."""
     function = frame.function
     is_parameter = function is not None and any(item.name.value == name.value for item in function.parameters)
     if not is_parameter and name.value not in frame.model.runs.kept_methods:
@@ -322,7 +320,7 @@ def _mode(word: str) -> Reader:
         if receiver is None or len(call.args) > (word == "train") or _is_own_function(frame, call):
             return None
         value = frame.value(receiver)
-        if value is not None and not isinstance(value, (Module, Method)):  # an attribute that a subclass sets
+        if value is not None and not isinstance(value, (Loaded, Module, Method)):  # an attribute that a subclass sets
             return None
         given = call.args[0] if call.args else None
         kind = Kind.TRAIN if word == "train" else Kind.EVAL

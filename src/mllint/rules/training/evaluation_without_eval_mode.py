@@ -33,7 +33,9 @@ from torch import nn
 from torch.utils.data import DataLoader
 
 
-def train(network: nn.Module, optimizer: torch.optim.Optimizer, training: DataLoader, validation: DataLoader) -> None:
+def train(training: DataLoader, validation: DataLoader) -> None:
+    network = nn.Sequential(nn.Linear(16, 16), nn.Dropout(0.2), nn.Linear(16, 4))
+    optimizer = torch.optim.Adam(network.parameters())
     for _ in range(10):
         network.train()
         for inputs, labels in training:
@@ -53,7 +55,9 @@ from torch import nn
 from torch.utils.data import DataLoader
 
 
-def train(network: nn.Module, optimizer: torch.optim.Optimizer, training: DataLoader, validation: DataLoader) -> None:
+def train(training: DataLoader, validation: DataLoader) -> None:
+    network = nn.Sequential(nn.Linear(16, 16), nn.Dropout(0.2), nn.Linear(16, 4))
+    optimizer = torch.optim.Adam(network.parameters())
     for _ in range(10):
         network.train()
         for inputs, labels in training:
@@ -70,14 +74,15 @@ def train(network: nn.Module, optimizer: torch.optim.Optimizer, training: DataLo
 
 Loops before which the model may be switched to evaluation mode, also by those who call the function, in other files of
 the project too; functions that nobody in the project calls, but for models that are loaded there. Models of which no
-layer is known to ask for its mode; where nothing at all is known of a model, its `train()` says that one does. Models
-that `from_pretrained` of transformers gave, and models that were switched to training mode right before the loop: to
-recompute the statistics of batch normalization, or to sample with dropout, is done like that. Loops that drop the
-output, or never read it, as where a hook is what is wanted; and loaded models that are given the same input in every
-round, or one that is made up for its shape. Beside what is trained, models that nothing updates decide nothing: the
-network of a perceptual loss, a teacher. Containers of models that have names of their own, where one of these is
-switched, and modules without such a layer of their own that are made of one that is in evaluation mode. Parts that an
-object keeps of a model which its base class switches.
+layer is known to ask for its mode, such as those whose only dropout drops nothing by default, or is there only where a
+setting says so. Models that `from_pretrained` of transformers gave, and loops before which a model was switched to
+training mode, or its switch to evaluation mode was taken out and left as a comment: to recompute the statistics of
+batch normalization, or to sample with dropout, is done like that. Tests. Loops that drop the output, or never read it,
+as where a hook is what is wanted; and loaded models that are given the same input in every round, or one that is made
+up for its shape. Beside what is trained, models that nothing updates decide nothing: the network of a perceptual loss,
+a teacher. Containers of models that have names of their own, where one of these is switched, and modules without such a
+layer of their own that are made of one that is in evaluation mode. Parts that an object keeps of a model which its base
+class switches.
 
 ## Fix safety
 

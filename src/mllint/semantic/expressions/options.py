@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.semantic.values import Nothing, Number, Repeated, Symbol, Text, Value, join
-from mllint.syntax.shape import argument, constant, has_star_arguments, string_literal
+from mllint.syntax.shape import argument, constant, dotted_path, has_star_arguments, string_literal
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -40,10 +40,10 @@ def default_of_option(declaring: "Model", reading: "Model", name: str) -> cst.Ba
 
 
 def _is_assigned(model: "Model", name: str) -> bool:
-    """Whether an attribute of that name is assigned anywhere in a file."""
+    """Whether an attribute of that name is assigned anywhere in a file; what an object keeps itself is no option."""
     for node in model.names_by_word.get(name, ()):
         attribute = model.tree.parent(node)
-        if isinstance(attribute, cst.Attribute) and attribute.attr is node:
+        if isinstance(attribute, cst.Attribute) and attribute.attr is node and dotted_path(attribute.value) != "self":
             holder = model.tree.parent(attribute)
             if isinstance(holder, (cst.AssignTarget, cst.AugAssign, cst.AnnAssign)) and holder.target is attribute:
                 return True

@@ -10,10 +10,11 @@ from mllint.knowledge import lookup
 from mllint.knowledge.facts import PADDLE_BUILDERS
 from mllint.semantic.events.places import children_given
 from mllint.semantic.expressions.tables import made
+from mllint.semantic.modules.drop_rates import NOTHING, Making, drops_nothing, rate_of
 from mllint.semantic.names.conditions import conditions
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.values import Choice, ClassObject, Function, Member, Module, Symbol, Value
-from mllint.syntax.shape import argument, constant, has_star_arguments
+from mllint.syntax.shape import argument, constant, has_star_arguments, last_word
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -53,7 +54,8 @@ def depends_on_mode(value: Value | None, *models: "Model") -> bool | None:
     if not isinstance(value, Module):
         return None
     if value.definition is not None:
-        known = _class_depends(value.definition)
+        making = next((model for model in models if id(value.call) in model.tree.parents), None)
+        known = _class_depends(Making(value.definition, value.call, making))
         return True if known is None and _is_given_depending(value.definition, value.call, models) else known
     if value.others:
         several = [depends_on_mode(other, *models) for other in value.others]
@@ -152,10 +154,10 @@ class _Parts(msgspec.Struct):
     functions: list[FunctionInfo] = []
 
 
-def _class_depends(definition: ClassInfo) -> bool | None:
+def _class_depends(making: Making) -> bool | None:
     """Whether a class, or one of the classes and functions that make its parts, has such a layer."""
     seen: list[ClassInfo | FunctionInfo] = []
-    pending: list[ClassInfo | FunctionInfo] = [definition]
+    pending: list[ClassInfo | FunctionInfo] = [making.definition]
     is_closed = True
     while pending:
         current = pending.pop()
@@ -164,7 +166,7 @@ def _class_depends(definition: ClassInfo) -> bool | None:
         seen.append(current)
         if len(seen) > _MAX_PARTS:
             return None
-        for found in _made_by(current):
+        for found in _made_by(current, making):
             if found.depends:
                 return True
             is_closed = is_closed and found.is_closed
@@ -172,14 +174,14 @@ def _class_depends(definition: ClassInfo) -> bool | None:
     return False if is_closed else None
 
 
-def _made_by(current: ClassInfo | FunctionInfo) -> Iterator[_Parts]:
+def _made_by(current: ClassInfo | FunctionInfo, making: Making) -> Iterator[_Parts]:
     if isinstance(current, FunctionInfo):
-        yield _parts(current, current.node.body, None)
+        yield _parts(current, current.node.body, None, making)
         return
     if current.has_unknown_base:
         yield _Parts(is_closed=False)
     for info in current.lineage:
-        yield _parts(info, info.node.body, _constructing(info), current)
+        yield _parts(info, info.node.body, _constructing(info), making, current)
         if _called_of_what_is_given(info):
             yield _Parts(is_closed=False)
     forward = current.method("forward")
@@ -212,19 +214,21 @@ def _parts(
     holder: ClassInfo | FunctionInfo,
     body: cst.CSTNode,
     methods: frozenset[str] | None,
+    making: Making,
     made: ClassInfo | None = None,
 ) -> _Parts:
     """What is made in a body; what is called there matters in these methods only (``None``: anywhere).
 
-    ``made`` is the class whose instances it is made for.
+    ``made`` is the class whose instances it is made for, ``making`` how the whole module is made.
     """
     model, found = holder.model, _Parts()
     for node in subtree(body):
         kind = type(node)
         if kind is cst.Attribute and node.attr.value == "training":  # type: ignore[attr-defined]
             is_own = getattr(node.value, "value", None) == "self"  # type: ignore[attr-defined]
-            found.depends = found.depends or is_own
-            found.is_closed = found.is_closed and is_own  # of another, which may be none of its parts
+            is_off = is_own and drops_nothing(model, _rate_beside(model, node), making)
+            found.depends = found.depends or (is_own and not is_off)
+            found.is_closed = found.is_closed and is_own and not is_off  # of another, which may be none of its parts
         elif kind is cst.Name:
             mentioned = model.value(node)
             if isinstance(mentioned, ClassObject) and mentioned.definition is not holder:
@@ -234,10 +238,11 @@ def _parts(
             if isinstance(called, Symbol) and (called.name.startswith(_LIBRARIES) or called.name in PADDLE_BUILDERS):
                 if _library_depends(called.name, node) is True:
                     is_whole = not _is_only_read(model, node) or called.name.lower().startswith(_NORMALIZING_FIRST)
-                    is_left = _is_off_by_default(model, node) or (made is not None and _is_left_out(made, model, node))
+                    is_left = _hangs_on_settings(model, node) or (made is not None and _is_left_out(made, model, node))
+                    is_left = is_left or drops_nothing(model, rate_of(node), making)
                     found.depends = found.depends or (is_whole and not is_left)
                     found.is_closed = False
-            elif _is_given_dropout(node):
+            elif _is_given_dropout(node) and not drops_nothing(model, rate_of(node), making):
                 found.depends = True
             elif isinstance(called, (Function, type(None))) and (methods is None or _method(model, node) in methods):
                 found.is_closed = found.is_closed and (called is not None or _is_arithmetic(node))
@@ -252,20 +257,36 @@ def _is_only_read(model: "Model", node: cst.Call) -> bool:
     return isinstance(read, cst.Attribute) and not (isinstance(called, cst.Call) and called.func is read)
 
 
-def _is_off_by_default(model: "Model", node: cst.CSTNode) -> bool:
-    """Whether a place is reached only where a parameter is given that is false by default: ``if add_norm:``."""
+def _hangs_on_settings(model: "Model", node: cst.CSTNode) -> bool:
+    """Whether a place is reached only where a setting says so that is not known to: ``if norm == "batch":``."""
     function = model.enclosing_function(node)
     if function is None:
         return False
-    parameters = (*function.params.params, *function.params.kwonly_params)
-    off = {
-        item.name.value
-        for item in parameters
-        if item.default is not None and constant(item.default) in (False, None, 0)
-    }
-    return any(
-        type(part) is cst.Name and part.value in off for test in conditions(model, node) for part in subtree(test)
+    parameters = {item.name.value: item for item in (*function.params.params, *function.params.kwonly_params)}
+    return any(_is_setting(test, parameters) for test in conditions(model, node))
+
+
+def _is_setting(test: cst.BaseExpression, parameters: dict[str, cst.Param]) -> bool:
+    """Whether a test asks for nothing but parameters, or what they keep, and these do not pass it by default."""
+    parts = list(subtree(test))
+    names = {part.value for part in parts if type(part) is cst.Name}
+    attributes = {part.attr.value for part in parts if type(part) is cst.Attribute}
+    asked = [parameters[name] for name in names if name in parameters]
+    if not asked or not names <= parameters.keys() | attributes | {"None", "True", "False"}:
+        return False  # of what is made there, such as the last of several layers
+    defaults = [None if item.default is None else constant(item.default) for item in asked]
+    words = [constant(part) for part in parts if type(part) is cst.SimpleString]
+    return bool(attributes) or not all(
+        default in words if words else default not in (..., *NOTHING) for default in defaults
     )
+
+
+def _rate_beside(model: "Model", training: cst.CSTNode) -> cst.BaseExpression | None:
+    """How much is dropped by a function that is told the mode: ``dropout(x, rate, self.training)``."""
+    arg = model.tree.parent(training)
+    call = None if arg is None else model.tree.parent(arg)
+    is_dropping = isinstance(call, cst.Call) and "dropout" in (last_word(call.func) or "").lower()
+    return rate_of(call) if is_dropping and isinstance(call, cst.Call) else None
 
 
 def _is_left_out(made: ClassInfo, model: "Model", node: cst.CSTNode) -> bool:

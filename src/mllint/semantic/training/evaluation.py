@@ -36,11 +36,10 @@ from mllint.semantic.training.training_modes import (
     FRESH,
     TRAIN,
     TRAINED,
-    covers,
-    has_class_in_sight,
     has_mode_from_file,
     is_made_of_evaluated,
     is_made_within,
+    is_taken_out,
     is_trained,
     may_concern,
     mode_matters,
@@ -181,7 +180,7 @@ def _is_in_called_evaluation(found: LoopRun) -> bool:
 
 def evaluates_in_training_mode(model: "Model", node: cst.For) -> bool:
     """Whether a loop surely evaluates a model that is in training mode, on every way there."""
-    if calls_what_was_switched(model, node):
+    if is_test_code(model) or calls_what_was_switched(model, node):
         return False
     return _all_rounds(model, node, _is_in_training_mode, _may_train)
 
@@ -202,26 +201,31 @@ def is_put_to_training(modes: frozenset[str]) -> bool:
 def _is_in_training_mode(found: _Round) -> bool:
     if found.found.run.is_cut or _wants_gradients(found):
         return False
-    if any(_is_switched_on_purpose(found.found.run, forward) for forward in found.forwards):
+    if _is_meant(found.found.run, found.forwards):
         return False
     # To which modules the mode matters is asked last: the classes of all their layers are read for it.
     if not any(_trains_while_it_evaluates(found, forward) for forward in found.forwards):
         return False
     asking = _asking_for_mode(found)
-    return bool(asking) and all(_trains_while_it_evaluates(found, forward) for forward in asking)
+    return (
+        bool(asking)
+        and not any(map(is_taken_out, asking))
+        and all(_trains_while_it_evaluates(found, forward) for forward in asking)
+    )
 
 
-def _is_switched_on_purpose(run: Run, forward: Event) -> bool:
-    """Whether a module was put to training mode for a loop that evaluates: what runs beside it is meant to be, too."""
-    return forward.thing is not None and modes_before(run, forward.thing, forward) == {TRAIN}
+def _is_meant(run: Run, forwards: tuple[Event, ...]) -> bool:
+    """Whether something was put to training mode for a loop that evaluates: what runs beside it is meant to be, too."""
+    switched = dict.fromkeys(event.thing for event in run.events if event.kind is Kind.TRAIN)
+    asked = [*((item.thing, item) for item in forwards), *((thing, forwards[0]) for thing in switched)]
+    return any(thing is not None and modes_before(run, thing, item) == {TRAIN} for thing, item in asked)
 
 
 def _asking_for_mode(found: _Round) -> list[Event]:
     """The forward passes in a loop to which the mode may make a difference: not those of a loss, or of what is fixed.
 
-    Where it surely makes none to any of them, or that is not known, there are none; but who switches a module to
-    training mode says that it does. Beside what is trained, what is never updated decides nothing: the network of a
-    perceptual loss, a teacher.
+    Where it surely makes none to any of them, or that is not known, there are none. Beside what is trained, what is
+    never updated decides nothing: the network of a perceptual loss, a teacher.
     """
     run, matters = found.found.run, {id(forward): mode_matters(forward) for forward in found.forwards}
     is_known = True in matters.values()
@@ -233,15 +237,7 @@ def _asking_for_mode(found: _Round) -> list[Event]:
 def _asks(run: Run, forward: Event, matters: bool | None, is_known: bool) -> bool:
     if matters is not None or forward.thing is None:
         return matters is True
-    return (is_known or _is_said_to_ask(run, forward)) and is_trained(run, forward.thing)
-
-
-def _is_said_to_ask(run: Run, forward: Event) -> bool:
-    """Whether all that is known of a module is that the code says ``train()`` of it."""
-    if forward.thing is None or has_class_in_sight(forward):
-        return False
-    switches = (event.thing for event in run.events if event.kind is Kind.TRAIN)
-    return any(switched is not None and covers(switched, forward.thing) for switched in switches)
+    return is_known and is_trained(run, forward.thing)
 
 
 def _trains_while_it_evaluates(found: _Round, forward: Event) -> bool:

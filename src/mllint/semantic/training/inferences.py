@@ -3,7 +3,6 @@
 Where nothing in the whole run computes gradients, or has an optimizer, a model that is loaded is there to be used.
 """
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -28,6 +27,7 @@ from mllint.semantic.training.training_modes import (
     FRESH,
     has_mode_from_file,
     is_made_within,
+    is_taken_out,
     mode_matters,
     modes_before,
     module_called,
@@ -220,9 +220,8 @@ def _is_only_used(run: Run, forward: Event) -> bool:
         return False
     if is_dropped(forward) or _is_sampled(forward) or _is_made_up(forward):
         return False
-    called = re.escape(dotted_path(node.func) or "")
-    if re.search(rf"#[^\n]*\b{called}\.eval\(", forward.frame.model.source.text):
-        return False  # who took the switch out wants training mode
+    if is_taken_out(forward):
+        return False
     loop = loop_over_data(forward)
     if loop is None or not isinstance(loop.node, cst.For):
         return True

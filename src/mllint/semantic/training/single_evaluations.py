@@ -29,6 +29,7 @@ from mllint.semantic.training.training_modes import (
     EVAL,
     TRAINED,
     has_mode_from_file,
+    is_taken_out,
     is_trained,
     mode_matters,
     modes_before,
@@ -189,7 +190,7 @@ def _is_of_trained(run: Run, forward: Event) -> bool:
     module = forward.thing
     if forward.kind is not Kind.FORWARD or module is None or run.is_cut or has_mode_from_file(forward):
         return False
-    if is_dropped(forward):
+    if is_dropped(forward) or is_taken_out(forward):
         return False
     modes = modes_before(run, module, forward)
     return TRAINED in modes and is_put_to_training(modes) and bool(mode_matters(forward)) and is_trained(run, module)

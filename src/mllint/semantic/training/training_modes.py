@@ -1,5 +1,6 @@
 """In which mode, training or evaluation, an event finds a module; where a graph is recorded; which forwards train."""
 
+import re
 from collections.abc import Callable, Iterator
 from functools import partial
 
@@ -22,6 +23,7 @@ from mllint.semantic.training.paths import Paths
 from mllint.semantic.training.rates import rounds_of
 from mllint.semantic.training.runs import Run
 from mllint.semantic.values import Module, Value
+from mllint.syntax.shape import dotted_path
 from mllint.syntax.walk import subtree
 
 FRESH = "fresh"
@@ -69,6 +71,8 @@ def _paths(run: Run, module: Thing) -> Paths[str]:
                 return PARTLY
             if any(covers(event.thing, part) for part in parts) or _may_hold(event, module):
                 return UNKNOWN
+            if was_made_with(event.thing, module):  # a framework that was given its model
+                return TRAIN if event.kind is Kind.TRAIN else UNKNOWN
         elif event.kind is Kind.UNKNOWN:
             return UNKNOWN if state != EVAL and event.concerns(module) and not is_call_of(event, module) else state
         elif event.kind in _COMPUTES and state in (FRESH, TRAIN, PARTLY):
@@ -246,6 +250,21 @@ def is_trained_as_loaded(run: Run, forward: Event) -> bool:
     return modes_before(run, module, forward) <= {FRESH, TRAINED}
 
 
+def is_taken_out(forward: Event) -> bool:
+    """Whether a switch to evaluation mode stands in a comment, in a file from which a forward pass is reached.
+
+    Who took it out wants training mode.
+    """
+    called = dotted_path(forward.node.func) if isinstance(forward.node, cst.Call) else None
+    if called is None:
+        return False
+    switch = re.compile(rf"#[^\n]*\b{re.escape(called.removesuffix('.forward'))}\.eval\(")
+    frame: Frame | None = forward.frame
+    while frame is not None and switch.search(frame.model.source.text) is None:
+        frame = frame.caller
+    return frame is not None
+
+
 # -- evaluation mode for good ------------------------------------------------------------------------------------------
 
 _State = tuple[Event | None, bool]
@@ -383,12 +402,6 @@ def mode_matters(forward: Event) -> bool | None:
     if matters is None and any(depends_on_mode(made, *models) for made in _made(forward)):
         return True
     return matters
-
-
-def has_class_in_sight(forward: Event) -> bool:
-    """Whether the module that is called is of a class of the project, at least on one of the ways there."""
-    value = module_called(forward)
-    return any(isinstance(item, Module) and item.definition is not None for item in (value, *_made(forward)))
 
 
 def _made(forward: Event) -> list[Value | None]:
