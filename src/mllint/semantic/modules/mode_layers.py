@@ -14,7 +14,7 @@ from mllint.semantic.modules.drop_rates import NOTHING, Making, drops_nothing, r
 from mllint.semantic.names.conditions import conditions
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.values import Choice, ClassObject, Function, Member, Module, Symbol, Value
-from mllint.syntax.shape import argument, constant, has_star_arguments, last_word
+from mllint.syntax.shape import argument, constant, has_star_arguments
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -125,8 +125,10 @@ def _library_depends(name: str, call: cst.Call | None) -> bool | None:
         return None
     if not last.startswith(_DEPENDING):
         return False
-    if last.startswith(("BatchNorm", "SyncBatchNorm", "RReLU")):
+    if last.startswith("RReLU"):
         return True
+    if last.startswith(("BatchNorm", "SyncBatchNorm")):
+        return None if call is not None and _keeps_no_statistics(call) else True
     if call is None:
         return None
     if last.startswith("InstanceNorm"):
@@ -141,37 +143,50 @@ def _library_depends(name: str, call: cst.Call | None) -> bool | None:
     return given is None or constant(given.value) not in (0, 0.0)
 
 
+def _keeps_no_statistics(call: cst.Call) -> bool:
+    """Whether batch normalization keeps none, those of one batch only, or uses nothing else: ``momentum=1``."""
+    said = {word: argument(call, None, word) for word in ("track_running_stats", "momentum", "use_global_stats")}
+    values = {word: constant(given.value) for word, given in said.items() if given is not None}
+    return values.get("track_running_stats") is False or 1 in (values.get("momentum"), values.get("use_global_stats"))
+
+
 class _Parts(msgspec.Struct):
     """What the text of a class or function says of the layers that are made there.
 
-    ``depends``: one surely depends on the mode. ``is_closed``: nothing is made there that is not known. ``classes`` and
+    ``depends``: one surely depends on the mode. ``is_asked``: the class asks for it, whatever that means there: to give
+    losses, to be taught. ``is_closed``: nothing is made there that is not known. ``classes`` and
     ``functions`` of the project may make more.
     """
 
     depends: bool = False
+    is_asked: bool = False
     is_closed: bool = True
     classes: list[ClassInfo] = []
     functions: list[FunctionInfo] = []
 
 
 def _class_depends(making: Making) -> bool | None:
-    """Whether a class, or one of the classes and functions that make its parts, has such a layer."""
+    """Whether a class, or one of the classes and functions that make its parts, has such a layer.
+
+    Where one of them asks for the mode itself, nobody can tell which one is right for what.
+    """
     seen: list[ClassInfo | FunctionInfo] = []
     pending: list[ClassInfo | FunctionInfo] = [making.definition]
-    is_closed = True
+    is_closed, depends = True, False
     while pending:
         current = pending.pop()
         if current in seen:
             continue
         seen.append(current)
         if len(seen) > _MAX_PARTS:
-            return None
+            return depends or None
         for found in _made_by(current, making):
-            if found.depends:
-                return True
+            if found.is_asked:
+                return None
+            depends = depends or found.depends
             is_closed = is_closed and found.is_closed
             pending += [*found.classes, *found.functions]
-    return False if is_closed else None
+    return True if depends else False if is_closed else None
 
 
 def _made_by(current: ClassInfo | FunctionInfo, making: Making) -> Iterator[_Parts]:
@@ -226,9 +241,11 @@ def _parts(
         kind = type(node)
         if kind is cst.Attribute and node.attr.value == "training":  # type: ignore[attr-defined]
             is_own = getattr(node.value, "value", None) == "self"  # type: ignore[attr-defined]
-            is_off = is_own and drops_nothing(model, _rate_beside(model, node), making)
-            found.depends = found.depends or (is_own and not is_off)
-            found.is_closed = found.is_closed and is_own and not is_off  # of another, which may be none of its parts
+            told = _told_the_mode(model, node)
+            found.is_asked = found.is_asked or (is_own and _is_whole_test(model, node))
+            is_on = is_own and not (told is not None and drops_nothing(model, rate_of(told), making))
+            found.depends = found.depends or is_on
+            found.is_closed = found.is_closed and is_on  # of another, which may be none of its parts
         elif kind is cst.Name:
             mentioned = model.value(node)
             if isinstance(mentioned, ClassObject) and mentioned.definition is not holder:
@@ -281,12 +298,19 @@ def _is_setting(test: cst.BaseExpression, parameters: dict[str, cst.Param]) -> b
     )
 
 
-def _rate_beside(model: "Model", training: cst.CSTNode) -> cst.BaseExpression | None:
-    """How much is dropped by a function that is told the mode: ``dropout(x, rate, self.training)``."""
+def _is_whole_test(model: "Model", training: cst.CSTNode) -> bool:
+    """Whether nothing but the mode decides what is done: ``if not self.training:``."""
+    test = training
+    while isinstance(parent := model.tree.parent(test), cst.UnaryOperation):
+        test = parent
+    return isinstance(parent, cst.If) and parent.test is test
+
+
+def _told_the_mode(model: "Model", training: cst.CSTNode) -> cst.Call | None:
+    """The call that is given the mode, such as that of a function: ``dropout(x, rate, self.training)``."""
     arg = model.tree.parent(training)
-    call = None if arg is None else model.tree.parent(arg)
-    is_dropping = isinstance(call, cst.Call) and "dropout" in (last_word(call.func) or "").lower()
-    return rate_of(call) if is_dropping and isinstance(call, cst.Call) else None
+    call = model.tree.parent(arg) if isinstance(arg, cst.Arg) else None
+    return call if isinstance(call, cst.Call) else None
 
 
 def _is_left_out(made: ClassInfo, model: "Model", node: cst.CSTNode) -> bool:
