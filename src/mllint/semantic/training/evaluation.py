@@ -40,6 +40,7 @@ from mllint.semantic.training.training_modes import (
     is_made_of_evaluated,
     is_made_within,
     is_taken_out,
+    is_told_its_mode,
     is_trained,
     may_concern,
     mode_matters,
@@ -253,6 +254,7 @@ def _trains_while_it_evaluates(found: _Round, forward: Event) -> bool:
         not is_evaluation
         or not is_over_evaluation_data(found.found)
         or is_dropped(forward)
+        or is_told_its_mode(forward)
         or has_mode_from_file(forward)
     ):
         return False

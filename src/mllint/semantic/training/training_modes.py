@@ -37,6 +37,8 @@ PARTLY = "partly"
 """Parts of it were switched to evaluation, it may be one after the other, and nothing has been trained since."""
 UNKNOWN = "unknown"
 
+_MODE_WORDS = ("training", "train", "is_training", "is_train")
+"""What a forward pass calls the mode that it is given."""
 _COMPUTES = (Kind.BACKWARD, Kind.MINIMIZE)
 _UPDATES = (Kind.STEP, Kind.MINIMIZE)
 _SWITCHES = (Kind.TRAIN, Kind.EVAL, Kind.SET_MODE)
@@ -248,6 +250,12 @@ def is_trained_as_loaded(run: Run, forward: Event) -> bool:
     if loop is None or is_switched_by_maker(module):
         return False
     return modes_before(run, module, forward) <= {FRESH, TRAINED}
+
+
+def is_told_its_mode(forward: Event) -> bool:
+    """Whether a forward pass is told what it is for: ``net(x, training=False)``, whatever the module makes of it."""
+    args = forward.node.args if isinstance(forward.node, cst.Call) else ()
+    return any(arg.keyword is not None and arg.keyword.value in _MODE_WORDS for arg in args)
 
 
 def is_taken_out(forward: Event) -> bool:
