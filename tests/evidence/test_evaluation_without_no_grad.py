@@ -101,3 +101,18 @@ def test_paddle_inputs_that_refuse_gradients_are_recorded(paddle: Any) -> None:
     network.eval()
     inputs = paddle.to_tensor([[1.0, 2.0]], stop_gradient=True)
     assert not network(inputs).stop_gradient
+
+
+def test_torch_one_of_two_networks_is_frozen(torch: Any) -> None:
+    frozen, other = torch.nn.Linear(2, 2).requires_grad_(False), torch.nn.Linear(2, 2)
+    assert frozen(torch.ones(1, 2)).grad_fn is None
+    assert other(frozen(torch.ones(1, 2))).grad_fn is not None
+    assert torch.nn.functional.mse_loss(frozen(torch.ones(1, 2)), torch.ones(1, 2)).grad_fn is None
+
+
+def test_paddle_a_state_that_stops_gradients_is_no_parameter(paddle: Any) -> None:
+    network = paddle.nn.SimpleRNN(2, 2)
+    network.eval()
+    state = paddle.zeros([1, 1, 2])
+    state.stop_gradient = True
+    assert not network(paddle.ones([1, 1, 2]), state)[0].stop_gradient

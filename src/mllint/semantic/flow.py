@@ -27,6 +27,7 @@ from mllint.semantic.events.kinds import kind_of
 from mllint.semantic.events.owners import makers_of, owner_of_parameters
 from mllint.semantic.events.steps import Kind
 from mllint.semantic.events.things import Frame, Thing
+from mllint.semantic.graph.data_sources import hangs_on_nothing
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import (
     Elements,
@@ -106,7 +107,7 @@ def read(frame: Frame, call: cst.Call) -> Seen | None:
     value = frame.value(call.func)
     if isinstance(value, Module):
         return Seen(Kind.FORWARD, frame.thing(call.func))
-    if value is None and not call_is_looked_into(value):
+    if value is None:
         called = kind_of(frame, call.func)
         if called is not None and called.kind == "module":
             return Seen(Kind.FORWARD, frame.thing(call.func), is_proven=False)
@@ -136,11 +137,6 @@ def called_word(call: cst.Call) -> str | None:
     return callee.attr.value if isinstance(callee, cst.Attribute) else getattr(callee, "value", None)
 
 
-def call_is_looked_into(value: Value | None) -> bool:
-    """Whether a callee of this value is a function of the project."""
-    return isinstance(value, Function)
-
-
 def read_statement(frame: Frame, statement: cst.CSTNode) -> Seen | None:
     """The event that a statement without a call is: ``parameter.grad = None``, ``del parameter.grad``."""
     kind = type(statement)
@@ -162,9 +158,11 @@ def read_statement(frame: Frame, statement: cst.CSTNode) -> Seen | None:
         is_cleared = kind is cst.Del or (kind is cst.Assign and isinstance(value, cst.Name) and value.value == "None")
         return Seen(Kind.ZERO if is_cleared else Kind.WRITE_GRADIENT, owner_of_parameters(frame, target.value))
     if kind is cst.Assign and name in ("requires_grad", "stop_gradient", "trainable"):
-        if isinstance(frame.value(target.value), Module):
-            return None  # an attribute that no parameter of the module asks for
+        value = frame.value(target.value)
         thaws = constant(statement.value) is (name != "stop_gradient")  # type: ignore[attr-defined]
+        is_data = hangs_on_nothing(value) and not (isinstance(value, Tensor) and value.parameter)
+        if isinstance(value, Module) or (is_data and not thaws):
+            return None  # an attribute that no parameter of the module asks for; data that has no gradients anyway
         return Seen(Kind.THAW if thaws else Kind.FREEZE, owner_of_parameters(frame, target.value))
     if kind is cst.Assign and name == "training":
         return Seen(Kind.SET_MODE, frame.thing(target.value))

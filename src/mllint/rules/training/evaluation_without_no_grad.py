@@ -64,8 +64,8 @@ the loop is not part of a training in sight. Loops with a word of gradients in t
 `to_tensor(inputs, stop_gradient=True)` or `Variable(inputs, volatile=True)`, still gets a graph, for the parameters;
 `volatile` has done nothing since PyTorch 0.4.) Loops in which a library may attack the model: it is given the model, or
 makes the input out of the target, or the model is put into a collection. Loops whose results go into a `backward()`
-later. Models whose parameters are frozen, or made without gradients, or whose class computes gradients itself, such as
-forces. Trainings that a trainer of another framework runs. Projects for a PyTorch before 0.4.
+later. Models of which all parameters may be frozen, or are made without gradients, or whose class computes gradients
+itself, such as forces. Trainings that a trainer of another framework runs. Projects for a PyTorch before 0.4.
 
 ## Fix safety
 

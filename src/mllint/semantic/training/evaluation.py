@@ -124,11 +124,7 @@ def _is_detached(found: _Round) -> bool:
         return False
     if is_held_by_another(events(found.found.loop.body), found.forwards):
         return False
-    calls = [forward.node for forward in found.forwards]
-    return any(
-        isinstance(call, cst.Call) and has_weights(forward.frame.model, call.func) is not False
-        for call, forward in zip(calls, found.forwards, strict=True)
-    )
+    return any(isinstance(forward.node, cst.Call) and _may_have_weights(forward) for forward in found.forwards)
 
 
 def _is_evaluation(found: _Round, forward: Event) -> bool:
@@ -456,12 +452,19 @@ def _feeds(frame: Frame, node: cst.For, forward: Event) -> bool:
 
 
 def is_frozen(run: Run, forwards: tuple[Event, ...]) -> bool:
-    """Whether the parameters of the models that are called may ask for no gradients at all."""
+    """Whether the parameters of all the models that are called may ask for no gradients at all."""
     freezes = [event for event in run.events if event.kind is Kind.FREEZE]
     classes = [value.definition if isinstance(value, Module) else None for value in map(module_called, forwards)]
     if all(definition is not None and asks_for_no_gradients(definition) for definition in classes):
         return True
-    return any(may_concern(run, event, item.thing) for event in freezes for item in forwards)
+    return bool(freezes) and all(
+        any(may_concern(run, event, item.thing) for event in freezes) for item in forwards if _may_have_weights(item)
+    )
+
+
+def _may_have_weights(forward: Event) -> bool:
+    callee = forward.node.func if isinstance(forward.node, cst.Call) else None
+    return callee is None or has_weights(forward.frame.model, callee) is not False
 
 
 def _wants_gradients(found: _Round, words: frozenset[str] = GRADIENT_WORDS) -> bool:

@@ -44,10 +44,12 @@ def says_gradients(body: cst.CSTNode, words: frozenset[str] = GRADIENT_WORDS, fr
 
 
 def _refusals(body: cst.CSTNode) -> Iterator[cst.Name]:
-    """The words of code that wants no gradients: in ``stop_gradient=True``, ``x.requires_grad_(False)``."""
+    """The words of code that wants no gradients: in ``requires_grad=False``, ``inputs.stop_gradient = True``."""
     for item in subtree(body):
         match item:
             case cst.Arg(keyword=cst.Name() as word, value=value):
+                pass
+            case cst.Assign(targets=[cst.AssignTarget(target=cst.Attribute(attr=word))], value=value):
                 pass
             case cst.Call(func=cst.Attribute(attr=word), args=[cst.Arg(keyword=None, value=value)]):
                 pass
