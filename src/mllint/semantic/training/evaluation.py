@@ -124,7 +124,7 @@ def _is_detached(found: _Round) -> bool:
         return False
     if is_held_by_another(events(found.found.loop.body), found.forwards):
         return False
-    return any(isinstance(forward.node, cst.Call) and _may_have_weights(forward) for forward in found.forwards)
+    return any(isinstance(forward.node, cst.Call) and _has_weights(forward) is not False for forward in found.forwards)
 
 
 def _is_evaluation(found: _Round, forward: Event) -> bool:
@@ -457,14 +457,13 @@ def is_frozen(run: Run, forwards: tuple[Event, ...]) -> bool:
     classes = [value.definition if isinstance(value, Module) else None for value in map(module_called, forwards)]
     if all(definition is not None and asks_for_no_gradients(definition) for definition in classes):
         return True
-    return bool(freezes) and all(
-        any(may_concern(run, event, item.thing) for event in freezes) for item in forwards if _may_have_weights(item)
-    )
+    concerned = [item for item in forwards if any(may_concern(run, event, item.thing) for event in freezes)]
+    return bool(concerned) and not any(_has_weights(item) is True for item in forwards if item not in concerned)
 
 
-def _may_have_weights(forward: Event) -> bool:
+def _has_weights(forward: Event) -> bool | None:
     callee = forward.node.func if isinstance(forward.node, cst.Call) else None
-    return callee is None or has_weights(forward.frame.model, callee) is not False
+    return None if callee is None else has_weights(forward.frame.model, callee)
 
 
 def _wants_gradients(found: _Round, words: frozenset[str] = GRADIENT_WORDS) -> bool:
