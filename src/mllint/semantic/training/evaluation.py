@@ -12,7 +12,7 @@ from mllint.semantic.events.steps import Event, Helper, Kind, Loop, events
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.graph.data_sources import hangs_on_nothing
-from mllint.semantic.modules.weights import asks_for_no_gradients, has_weights
+from mllint.semantic.modules.weights import asks_for_no_gradients, has_weights, have_weights
 from mllint.semantic.training.adversaries import is_held_by_another, may_be_attacked
 from mllint.semantic.training.data_loops import (
     as_bound,
@@ -124,7 +124,10 @@ def _is_detached(found: _Round) -> bool:
         return False
     if is_held_by_another(events(found.found.loop.body), found.forwards):
         return False
-    return any(isinstance(forward.node, cst.Call) and _has_weights(forward) is not False for forward in found.forwards)
+    return any(
+        isinstance(forward.node, cst.Call) and has_weights(forward.frame.model, forward.node.func) is not False
+        for forward in found.forwards
+    )
 
 
 def _is_evaluation(found: _Round, forward: Event) -> bool:
@@ -458,12 +461,8 @@ def is_frozen(run: Run, forwards: tuple[Event, ...]) -> bool:
     if all(definition is not None and asks_for_no_gradients(definition) for definition in classes):
         return True
     concerned = [item for item in forwards if any(may_concern(run, event, item.thing) for event in freezes)]
-    return bool(concerned) and not any(_has_weights(item) is True for item in forwards if item not in concerned)
-
-
-def _has_weights(forward: Event) -> bool | None:
-    callee = forward.node.func if isinstance(forward.node, cst.Call) else None
-    return None if callee is None else has_weights(forward.frame.model, callee)
+    others = [module_called(item) for item in forwards if item not in concerned]
+    return bool(concerned) and not any(isinstance(value, Module) and have_weights(value) for value in others)
 
 
 def _wants_gradients(found: _Round, words: frozenset[str] = GRADIENT_WORDS) -> bool:
