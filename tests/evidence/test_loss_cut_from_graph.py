@@ -51,6 +51,16 @@ def test_torch_backward_succeeds_and_no_gradient_arrives(torch: Any, torch_weigh
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("remake", TORCH_SILENT.values(), ids=TORCH_SILENT)
+def test_torch_output_that_is_made_anew_takes_no_gradient_to_the_model(
+    torch: Any, torch_weight: Any, remake: Any
+) -> None:
+    output = remake(torch, (torch_weight * 2).sum())
+    torch.nn.functional.mse_loss(output.reshape(-1), torch.zeros(output.numel())).backward()
+    assert torch_weight.grad is None
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("remake", TORCH_RAISING.values(), ids=TORCH_RAISING)
 def test_torch_backward_raises_without_the_flag(torch: Any, torch_weight: Any, remake: Any) -> None:
     """These announce themselves."""

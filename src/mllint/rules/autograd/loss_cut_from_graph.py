@@ -1,9 +1,9 @@
 """## What it does
 
-Finds a `backward()` that reaches no parameter, because the loss was made anew on the way:
-`torch.tensor(loss, requires_grad=True)`, `Variable(loss, requires_grad=True)`, `loss.requires_grad = True`, a loss
-under `no_grad()` or of what was computed there alone, and in Paddle every `detach()`, `to_tensor()` or
-`stop_gradient = True`.
+Finds a `backward()` that reaches no parameter, because the loss was made anew on the way, or all the outputs that it is
+computed of: `torch.tensor(loss, requires_grad=True)`, `Variable(output.data, requires_grad=True)`,
+`loss.requires_grad = True`, a loss under `no_grad()` or of what was computed there alone, and in Paddle every
+`detach()`, `to_tensor()` or `stop_gradient = True`.
 
 ## Why is this bad?
 
@@ -36,9 +36,9 @@ loss.backward()
 
 ## What it leaves alone
 
-`loss.requires_grad_()` on a loss that has its graph: it does nothing. Tensors whose own gradient is read, or that have
-a hook. Branches that ask what the loss is, such as `if not torch.is_tensor(loss)`. A loss that starts as
-`torch.zeros(1, requires_grad=True)`. Copies that are logged and not given to `backward()`.
+`loss.requires_grad_()` on a loss that has its graph: it does nothing. Tensors whose own gradient is read, that have a
+hook or are what an optimizer changes. Branches that ask what the loss is, such as `if not torch.is_tensor(loss)`. A
+loss that starts as `torch.zeros(1, requires_grad=True)`. Copies that are logged and not given to `backward()`.
 
 Of a thing of which nothing else is known, the rule takes the word `loss` in its name for what it says.
 
@@ -97,4 +97,5 @@ def _wording(cut: Cut) -> tuple[str, str]:
     if cut.way == "no_grad() above":
         message = f"nothing in this loss has a graph, because of `no_grad()`: `backward()` {effect}"
         return message, "compute what is to learn outside of `no_grad()`"
-    return f"`{cut.way}` cuts the loss from its graph: `backward()` {effect}", "call `backward()` on the loss itself"
+    advice = "compute the loss of the output itself" if cut.of_output else "call `backward()` on the loss itself"
+    return f"`{cut.way}` cuts the loss from its graph: `backward()` {effect}", advice

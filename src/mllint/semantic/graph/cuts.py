@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from mllint.knowledge import lookup
 from mllint.semantic.expressions.hints import is_called_loss
 from mllint.semantic.graph.data_sources import comes_from_data, hangs_on_nothing
+from mllint.semantic.graph.lost_leaves import is_given_to_optimizer
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import reads
 from mllint.semantic.values import Function, Module, Number, Output, Symbol, Tensor
@@ -55,7 +56,8 @@ class Cut(msgspec.Struct, frozen=True):
     """An expression (or the statement that sets a flag) behind which no gradient gets.
 
     ``way`` is how it is written, for the message. ``needs_gradient``: the new tensor needs one itself, so that
-    ``backward()`` is silent in torch as well. ``source``: what the tensor is made of.
+    ``backward()`` is silent in torch as well. ``source``: what the tensor is made of; ``of_output``: of an output, of
+    which a loss is computed then.
     """
 
     node: cst.CSTNode
@@ -63,6 +65,7 @@ class Cut(msgspec.Struct, frozen=True):
     framework: str
     needs_gradient: bool
     source: cst.BaseExpression | None = None
+    of_output: bool = False
 
 
 class Cuts:
@@ -158,18 +161,31 @@ class Cuts:
         return [Cut(call, f"{name.rpartition('.')[2]}()", framework, needs, source)]
 
     def _of_inputs(self, call: cst.Call, fact: object) -> list[Cut]:
-        """What a function of the framework computes of data, and of what was computed under ``no_grad()``, alone."""
-        cut = [arg.value for arg in call.args if self._is_without_graph(arg.value)] if fact is not None else []
-        framework = self._framework(call) if cut else None
-        if framework is None or self.model.gradients.off(call) is not False:
+        """What a function of the framework computes of what has lost its graph, and of data, alone."""
+        framework = self._framework(call)
+        if fact is None or framework is None or self.model.gradients.off(call) is not False:
             return []
+        is_above, cuts = False, list[Cut]()
         for arg in call.args:
+            found = [] if arg.star else self._cuts_of_output(arg.value)
+            if found:
+                cuts += found
+                continue
             value = self.model.value(arg.value)
             if arg.star or (isinstance(value, Tensor) and value.leaf) or self._is_made_leaf(arg.value):
                 return []
-            if arg.value not in cut and not hangs_on_nothing(value) and not self._is_of_loader(arg.value):
+            if self._is_without_graph(arg.value):
+                is_above = True
+            elif not hangs_on_nothing(value) and not self._is_of_loader(arg.value):
                 return []
-        return [Cut(call, "no_grad() above", framework, False)]
+        return cuts or ([Cut(call, "no_grad() above", framework, False)] if is_above else [])
+
+    def _cuts_of_output(self, node: cst.BaseExpression) -> list[Cut]:
+        """The cuts on the way to what a model gave: ``torch.tensor(net(x))``, ``output.detach()``."""
+        if hangs_on_nothing(self.model.value(node)) and not isinstance(node, (cst.Name, cst.Call)):
+            return []
+        cuts = [cut for cut in self._follow(node) if cut.source and any(map(self._has_graph, subtree(cut.source)))]
+        return [replace(cut, of_output=True) for cut in cuts]
 
     def _is_of_loader(self, node: cst.BaseExpression) -> bool:
         bindings = self.model.reaching(node) if isinstance(node, cst.Name) else ()
@@ -178,7 +194,7 @@ class Cuts:
     def _is_made_leaf(self, node: cst.BaseExpression) -> bool:
         """Whether a gradient is asked for of anything in an expression."""
         paths = {path for part in subtree(node) if (path := dotted_path(part)) is not None}
-        return any(self._is_leaf_of_interest(path) or self._is_flagged_by_call(node, path) for path in paths)
+        return any(self._is_leaf_of_interest(path, node) or self._is_flagged_by_call(node, path) for path in paths)
 
     def _is_without_graph(self, node: cst.BaseExpression) -> bool:
         """Whether a name surely stands for what was computed under ``no_grad()``."""
@@ -218,7 +234,7 @@ class Cuts:
 
     def _name(self, node: cst.Name | cst.Attribute) -> list[Cut]:
         path = dotted_path(node)
-        if path is None or self._is_leaf_of_interest(path):
+        if path is None or self._is_leaf_of_interest(path, node):
             return []
         flag = self._flag(node, path)
         if flag is not None:
@@ -278,9 +294,7 @@ class Cuts:
         """Whether an expression hangs on a graph or is called a loss."""
         if not isinstance(node, (cst.Name, cst.Attribute, cst.Subscript, cst.Call, cst.BinaryOperation)):
             return False
-        value = self.model.value(node)
-        attached = isinstance(value, (Tensor, Output)) and value.attached is True
-        if (attached and not (isinstance(value, Tensor) and value.leaf)) or is_called_loss(node):
+        if self._has_graph(node) or is_called_loss(node):
             return True
         if not isinstance(node, cst.Name):
             return False
@@ -306,23 +320,32 @@ class Cuts:
         return is_named or (is_called_loss(node) and (is_tensor or value is None))
 
     def _had_graph(self, cut: Cut) -> bool:
-        value = None if cut.source is None else self.model.value(cut.source)
-        return isinstance(value, Tensor) and value.attached is True and not value.leaf
+        return cut.source is not None and self._has_graph(cut.source)
+
+    def _has_graph(self, node: cst.CSTNode) -> bool:
+        value = self.model.value(node) if isinstance(node, cst.BaseExpression) else None
+        is_attached = isinstance(value, (Tensor, Output)) and value.attached is True
+        return is_attached and not (isinstance(value, Tensor) and value.leaf)
 
     def _framework(self, node: cst.BaseExpression) -> str | None:
         value = self.model.value(node)
         return value.framework if isinstance(value, (Tensor, Output)) else self.model.framework
 
-    def _is_leaf_of_interest(self, path: str) -> bool:
-        """Whether somebody asks for the gradient of the thing itself."""
-        asked = ("leaf of interest", path)
+    def _is_leaf_of_interest(self, path: str, node: cst.BaseExpression) -> bool:
+        """Whether somebody asks for the gradient of the thing itself, or optimizes it; of a name, where it is bound."""
+        scope = self.model.scope_of(node)
+        within = scope if "." not in path and path in scope.bindings else None
+        asked = ("leaf of interest", path if within is None else f"{path} in {id(within)}")
         if asked not in self.model.remembered:
-            self.model.remembered[asked] = any(map(self._asks_for_gradient, reads(self.model, path)))
+            found = any(map(self._asks_for_gradient, reads(self.model, path, within)))
+            self.model.remembered[asked] = found
         return bool(self.model.remembered[asked])
 
     def _asks_for_gradient(self, node: cst.BaseExpression) -> bool:
         parent = self.model.tree.parent(node)
-        return isinstance(parent, cst.Attribute) and parent.value is node and parent.attr.value in _LEAF_USES
+        if isinstance(parent, cst.Attribute):
+            return parent.value is node and parent.attr.value in _LEAF_USES
+        return is_given_to_optimizer(self.model, node)
 
 
 def is_guarded(model: "Model", node: cst.CSTNode, key: str) -> bool:

@@ -219,7 +219,7 @@ def _is_wanted(model: "Model", binding: Binding, statement: cst.Assign, found: L
     gradients = [parent for parent in attributes if parent.attr.value == "grad"]
     if any(not isinstance(model.tree.parent(parent), cst.AssignTarget) for parent in gradients):
         return True
-    return any(_is_given_to_optimizer(model, node) for node in places)
+    return any(is_given_to_optimizer(model, node) for node in places)
 
 
 def _is_registered_later(model: "Model", key: str) -> bool:
@@ -233,7 +233,7 @@ def _is_registered_later(model: "Model", key: str) -> bool:
     return len(bindings) > 1
 
 
-def _is_given_to_optimizer(model: "Model", node: cst.CSTNode) -> bool:
+def is_given_to_optimizer(model: "Model", node: cst.CSTNode) -> bool:
     """Whether it stands in the list that an optimizer is built with, directly or through the name of the list."""
     container: cst.CSTNode | None = None
     for ancestor in model.tree.ancestors(node):
