@@ -56,9 +56,9 @@ def train(model: nn.Module, loader, optimizer, epochs, evaluate):
 
 State dicts that are saved or loaded into another model at once, also as an entry of a checkpoint that an object keeps.
 Copies: `copy.deepcopy`, `v.clone()`, a change of dtype, `v.cpu()` in a file that uses the GPU, or moves things
-`to(device)`. Models that are made anew in every round of the loop. State dicts that nobody uses after the model has
-changed, or where that is not certain. What the last phase of every epoch keeps (`if phase == "val"` in a loop over
-`["train", "val"]`): behind the loop it is the model's own state. Tests.
+`to(device)`. Models that are made anew in every round of the loop. State dicts that nobody in the project uses after
+the model has changed, or where that is not certain. What the last phase of every epoch keeps (`if phase == "val"` in a
+loop over `["train", "val"]`): behind the loop it is the model's own state. Tests.
 
 ## Fix safety
 
@@ -90,6 +90,7 @@ rule = Rule(
     help="write `copy.deepcopy(model.state_dict())`",
     frameworks=frozenset({"torch", "paddle"}),
     since="0.1.0",
+    by_default=False,
     applicability=Applicability.SAFE,
 )
 

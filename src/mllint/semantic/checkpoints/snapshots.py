@@ -15,6 +15,7 @@ from mllint.semantic.checkpoints.aliases import Alias, alias_of
 from mllint.semantic.checkpoints.better import is_asked_from_outside, is_kept_for_better
 from mllint.semantic.checkpoints.overwriting import WRITING, writes_into
 from mllint.semantic.checkpoints.saving import is_saved_below
+from mllint.semantic.graph.tensor_uses import read_as_attribute
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by, kept_as, reads, uses
 from mllint.syntax.shape import argument, constant, dotted_path, last_statement, string_literal, subscript_index
@@ -261,7 +262,7 @@ class Snapshot:
 
     @property
     def _is_only_kept(self) -> bool:
-        """Whether an attribute called the best is set by a method, and nobody in the file hands it on: others do."""
+        """Whether an attribute called the best is set by a method, and other files hand it on."""
         if "." not in self.key or "best" not in self.key.rpartition(".")[2].lower() or self.alias.is_entry:
             return False
         name = self.key.rpartition(".")[2]
@@ -269,9 +270,11 @@ class Snapshot:
         if any(self._is_read(holder) for holder in holders):
             return False
         loop = self._loop
-        return loop is None or (
-            self._is_conditional(loop) and any(self._is_inside(change, loop) for change in self._changes)
-        )
+        if loop is not None and not self._is_conditional(loop):
+            return False
+        if loop is not None and not any(self._is_inside(change, loop) for change in self._changes):
+            return False
+        return any(any(read_as_attribute(other, name)) for other in self.model.importers(name))
 
     def _is_read(self, holder: cst.CSTNode | None) -> bool:
         """Whether an attribute is neither assigned nor only looked at (``self.best is None``)."""
