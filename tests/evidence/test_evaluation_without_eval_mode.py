@@ -127,3 +127,32 @@ def test_paddle_jit_loads_in_evaluation_mode(paddle: Any, tmp_path: Path) -> Non
     loaded, x = paddle.jit.load(str(tmp_path / "net")), paddle.ones([1, 40])
     assert not loaded.training
     assert bool((loaded(x) == loaded(x)).all())
+
+
+def test_torch_normalization_by_the_batch_alone_does_the_same_in_both_modes(torch: Any) -> None:
+    norm = torch.nn.BatchNorm1d(2, track_running_stats=False)
+    batch = torch.randn(8, 2) + 5
+    assert torch.equal(norm(batch), norm.eval()(batch))
+
+
+def test_torch_momentum_of_one_keeps_the_last_batch_alone(torch: Any) -> None:
+    norm = torch.nn.BatchNorm1d(2, momentum=1)
+    norm(torch.randn(8, 2) - 5)
+    batch = torch.randn(8, 2) + 5
+    norm(batch)
+    assert torch.allclose(norm.running_mean, batch.mean(0))
+
+
+def test_paddle_global_statistics_do_the_same_in_both_modes(paddle: Any) -> None:
+    norm = paddle.nn.BatchNorm1D(2, use_global_stats=True)
+    batch = paddle.randn([8, 2]) + 5
+    in_training = norm(batch).numpy()
+    norm.eval()
+    assert (in_training == norm(batch).numpy()).all()
+
+
+def test_paddle_momentum_of_one_takes_nothing_in(paddle: Any) -> None:
+    norm = paddle.nn.BatchNorm1D(2, momentum=1)
+    before = norm._mean.numpy().copy()
+    norm(paddle.randn([8, 2]) + 5)
+    assert (norm._mean.numpy() == before).all()

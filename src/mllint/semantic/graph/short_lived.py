@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.semantic.names.scopes import BindingKind
-from mllint.syntax.shape import fingerprint, integer_literal, last_word
+from mllint.syntax.shape import dotted_path, fingerprint, integer_literal, last_word
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -18,8 +18,9 @@ FEW = 8
 """Up to how many additions are a handful."""
 
 _CLEARING = ("zero_grad", "clear_grad", "clear_gradients")
-_ACCUMULATION = "accumulation"
-"""What the number of batches is called whose gradients are added up for one step."""
+_UPDATING = ("step", "minimize", *_CLEARING)
+_SETTING = "gradient_accumulation_steps"
+"""What Accelerate, DeepSpeed and Transformers call the number of batches whose gradients are added up for one step."""
 _LAST_OF_ROUND = "sync_gradients"
 """What Accelerate calls the batch with which an accumulation ends."""
 
@@ -66,7 +67,7 @@ def _tests(accumulator: "Accumulator", node: cst.CSTNode) -> Iterator[cst.BaseEx
 def has_few_additions(accumulator: "Accumulator") -> bool:
     """Whether the loops that add to a name have a handful of rounds together, as the source says itself.
 
-    So have those over the batches of one step: ``range(accumulation_steps)``.
+    A loop that counts the batches of one step adds what that step needs, however many these are.
     """
     model, begun = accumulator.model, accumulator.beginnings
     if "." in accumulator.key or not begun or not accumulator.is_in_loop:
@@ -80,11 +81,29 @@ def has_few_additions(accumulator: "Accumulator") -> bool:
         is_outer = ancestor is not accumulator.loop
         if is_outer and any(ancestor in model.tree.ancestors(binding.node) for binding in begun):
             break
-        number = _rounds(model, ancestor.iter) if isinstance(ancestor, cst.For) else None
+        if not isinstance(ancestor, cst.For):
+            return False
+        number = FEW if _is_of_one_step(model, ancestor) else _rounds(model, ancestor.iter)
         if number is None or rounds * number > FEW:
             return False
         rounds *= number
     return True
+
+
+def _is_of_one_step(model: "Model", loop: cst.For) -> bool:
+    """Whether a loop over ``range()`` computes gradients in every round, for a step that the same function takes.
+
+    Engines of libraries are stepped in every round, and count by themselves up to a setting of theirs.
+    """
+    if not isinstance(loop.iter, cst.Call) or dotted_path(loop.iter.func) != "range" or len(loop.iter.args) != 1:
+        return False
+    if last_word(loop.iter.args[0].value) == _SETTING:
+        return True
+    called = {last_word(call.func) for call in model.tree.calls_in(loop.body)}
+    if "backward" not in called or not called.isdisjoint(_UPDATING):
+        return False
+    home = model.enclosing_function(loop)
+    return any(model.enclosing_function(call) is home for call in model.calls_by_word.get("step", ()))
 
 
 def _rounds(model: "Model", iterated: cst.BaseExpression) -> int | None:
@@ -99,11 +118,8 @@ def _rounds(model: "Model", iterated: cst.BaseExpression) -> int | None:
         return _rounds(model, iterated.args[0].value)
     if iterated.func.value != "range" or len(iterated.args) != 1:
         return None
-    count = iterated.args[0].value
-    if _ACCUMULATION in (last_word(count) or ""):
-        return FEW
-    number = integer_literal(count)
-    bindings = () if number is not None else model.reaching(count)
+    number = integer_literal(iterated.args[0].value)
+    bindings = () if number is not None else model.reaching(iterated.args[0].value)
     if len(bindings) == 1 and bindings[0].kind is BindingKind.ASSIGN and not bindings[0].path:
         number = integer_literal(bindings[0].value)
     return number
