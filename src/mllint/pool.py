@@ -74,7 +74,6 @@ class _Pool:
         self._number = {settings: number for number, settings in enumerate(self._settings)}
         self._chunks = _chunks(shares, processes)
         self._suspects: deque[Share] = deque()
-        self._suspected: set[int] = set()
         self._deaths: dict[int, str] = {}
         self._processes = processes
         self._workers: list[_Worker] = []

@@ -105,8 +105,6 @@ VIEWS = frozenset({
 PADDLE_VIEWS = frozenset({"squeeze", "unsqueeze", "reshape", "flatten"})
 """The same of Paddle."""
 
-SAVING_WORDS = frozenset({*_OPERATIONS, *_LAYERS, *_WEIGHTED, "softmax"})
-
 
 def operation(word: str) -> Saved | None:
     """What a function or method keeps, by the last word of its name; ``None`` where it is not in the table."""

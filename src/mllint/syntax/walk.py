@@ -140,11 +140,6 @@ class Tree:
             pending.reverse()
             stack += pending
 
-    @property
-    def node_count(self) -> int:
-        """How many nodes there are."""
-        return sum(map(len, self.by_type.values()))
-
     def count(self, node_type: type[cst.CSTNode]) -> int:
         """How many nodes of a type there are."""
         return len(self.by_type.get(node_type, ()))

@@ -81,13 +81,6 @@ class Construction(Statements):
         except TooMuchError:
             return UNKNOWN
 
-    def built_somehow(self, definition: "ClassInfo") -> Any:
-        """A module of a project class of whose constructor call nothing is known."""
-        try:
-            return self.instance(definition, Given(is_exact=False))
-        except TooMuchError:
-            return open_part()
-
     def value_with(self, expression: cst.BaseExpression, names: dict[str, Any], model: "Model") -> Any:
         """The value of an expression in which some names have the given values."""
         try:

@@ -55,10 +55,6 @@ class KeySet(msgspec.Struct, frozen=True):
         parts = (self.certain, self.optional, self.open, self.never)
         return KeySet(*(frozenset(prefix + key for key in part) for part in parts)) if prefix else self
 
-    def weakened(self) -> "KeySet":
-        """The same keys, any of which may be absent."""
-        return KeySet(frozenset(), self.certain | self.optional, self.open, self.never)
-
     def __or__(self, other: "KeySet") -> "KeySet":
         """Both together, as when one module holds the two."""
         certain = self.certain | other.certain
