@@ -109,9 +109,15 @@ def test_topics_have_a_block_each() -> None:
 
 
 def test_bare_prefix_leaves_off_what_is_off_by_default() -> None:
-    for broad in ("ML", "ALL"):
-        on = [rule.code for rule in all_rules() if rule.is_default]
-        assert list(select([broad], []).codes) == on
+    on = [rule.code for rule in all_rules() if rule.is_default]
+    assert list(select(["ML"], []).codes) == on
+    assert len(on) < len(all_rules())
+
+
+def test_all_is_every_rule() -> None:
+    assert select(["ALL"], []).codes == tuple(rule.code for rule in all_rules())
+    assert select(["ML", "ALL"], []).codes == select(["ALL"], []).codes
+    assert select(["ALL"], ["ML"]).codes == select(["ML"], ["ALL"]).codes == (), "a tie is ignored"
 
 
 @every_rule

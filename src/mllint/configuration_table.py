@@ -30,7 +30,7 @@ def _key(description: str) -> msgspec.Meta:
 
 class LintTable(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown_fields=True):
     """`[tool.mllint.lint]`: which rules run, and what is made of their findings. Rules are named by code (`ML101`),
-    prefix of codes (`ML1`) or name (`discarded-tensor-result`); `ML` and `ALL` are all that are on by default."""
+    prefix of codes (`ML1`) or name (`discarded-tensor-result`); `ML` is all that are on by default, `ALL` all."""
 
     select: Annotated[_Strings | None, _key('the rules to run (default `["ML"]`)')] = None
     extend_select: Annotated[_Strings, _key("more rules beside those")] = ()

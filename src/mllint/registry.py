@@ -87,8 +87,8 @@ def matches(rule: Rule, selector: str) -> bool:
 def select(select: Iterable[str], ignore: Iterable[str]) -> RuleSet:
     """The rules that ``select`` names and ``ignore`` does not.
 
-    Among selectors that name a rule the most specific wins, and ``ignore`` wins a tie. ``ALL`` and the bare prefix
-    ``ML`` leave the opinions (ML9xx) off, and what is not on by default.
+    Among selectors that name a rule the most specific wins, and ``ignore`` wins a tie. ``ALL`` is every rule; the
+    bare prefix ``ML``, which flake8 selects plugins by, leaves off what is not on by default.
 
     Raises:
         UnknownSelectorError: a selector names no rule and is no prefix of ``ML000``-style codes.
@@ -97,7 +97,7 @@ def select(select: Iterable[str], ignore: Iterable[str]) -> RuleSet:
     for selector in (*select, *ignore):
         if not is_selector(selector):
             raise UnknownSelectorError(selector)
-    # Whether ML002 runs follows the same rules, and like the opinions it does not run unless it is named.
+    # Whether ML002 runs follows the same rules, but it does not run unless it is named.
     wanted = best((selector for selector in select if not is_broad(selector)), *UNUSED_SUPPRESSION)
     return RuleSet(
         (rule for rule in all_rules() if _specificity(rule, select) > _specificity(rule, ignore, all_count=True)),
@@ -118,5 +118,5 @@ def is_selector(selector: str) -> bool:
 
 def _specificity(rule: Rule, selectors: tuple[str, ...], *, all_count: bool = False) -> int:
     """How specific the most specific selector for the rule is; 0 when none names it."""
-    counting = (selector for selector in selectors if all_count or rule.is_default or not is_broad(selector))
+    counting = (selector for selector in selectors if all_count or rule.is_default or selector != "ML")
     return best(counting, rule.code, rule.name)

@@ -128,16 +128,27 @@ def _is_never_updated(occurrence: Occurrence) -> bool:
 
 
 def _is_updated_by_name(step: Event) -> bool:
-    """Whether its file calls ``update()`` on something that is written as the scaler is."""
+    """Whether its file calls ``update()`` on something that is written as the scaler is, where it may be the scaler."""
     model = step.frame.model
+    function = _only_home(step.other, model)
     word = (
         step.node.func.value if isinstance(step.node, cst.Call) and isinstance(step.node.func, cst.Attribute) else None
     )
     name = _last_name(word)
     return any(
-        isinstance(call.func, cst.Attribute) and _last_name(call.func.value) == name
+        isinstance(call.func, cst.Attribute)
+        and _last_name(call.func.value) == name
+        and (function is None or model.tree.is_inside(call, function))
         for call in model.calls_by_word.get("update", ())
     )
+
+
+def _only_home(scaler: Thing | None, model: "Model") -> cst.FunctionDef | None:
+    """The function of a file that makes a scaler for a name of its own: the same name elsewhere is another one."""
+    root = next(iter(scaler.roots)) if scaler is not None and len(scaler.roots) == 1 and not scaler.path else None
+    if not isinstance(root, Binding) or root.kind is not BindingKind.ASSIGN or root.scope.model is not model:
+        return None
+    return root.scope.node if isinstance(root.scope.node, cst.FunctionDef) else None
 
 
 def _last_name(node: cst.CSTNode | None) -> str | None:
