@@ -48,7 +48,7 @@ from the same images, `create_graph`, a loss that is returned, stored or handed 
 of which a part was computed before this iteration, or by a module that is not known or keeps a state between its calls,
 unless in PyTorch a step changes its weights in every round, before any other backward pass: no later pass can go
 through the graph then. What a function is given, where its callers are not seen.
-What a loop takes from a loader counts as data, also where only the name of the loader says that it is one.
+What a loop takes from a loader counts as data, also where only the name of the loader says that it is one. Tests.
 
 ## Fix safety
 
@@ -68,6 +68,7 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, delete_argument
 from mllint.rule import Finding, Rule
+from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.graph.graph_slice import GraphSlice
 from mllint.semantic.graph.losses import loss_of, retaining
 from mllint.semantic.training.stale_weights import weights_change_every_round
@@ -86,7 +87,7 @@ rule = Rule(
 def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     """Report the call, where its graph is surely spent by it."""
     kept, loss = retaining(call), loss_of(call)
-    if kept is None or loss is None or context.gradients_off(call) is not False:
+    if kept is None or loss is None or context.gradients_off(call) is not False or is_test_code(context.model):
         return
     graph = GraphSlice(context.model, loss, call, weights_change_every_round(context.model, call))
     if not graph.is_open and graph.is_spent_once:

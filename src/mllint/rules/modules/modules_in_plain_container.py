@@ -49,7 +49,8 @@ Containers that are registered later (`self.layers = nn.ModuleList(self.layers)`
 `add_module`, `setattr`), or whose elements are attributes of their own. Layers without weights. Modules that were
 made elsewhere and handed over. A list of one module that is read as `self._teacher[0]`: that hides it on purpose.
 Containers whose elements somebody looks after by hand: gives their `parameters()` to an optimizer, calls their
-`train()`. Sequences of layers that are registered one by one.
+`train()`. What the method that makes it deletes again, once the weights are in a parameter. Sequences of layers that
+are registered one by one.
 Files that build static graphs with `paddle.static`, where the program holds the parameters.
 
 ## Fix safety

@@ -47,10 +47,11 @@ is called from there, in a closure that is given to `step()`; `parameter.grad = 
 optimizer and cannot be looked into, or whose name says that it clears gradients (`clear_grads(model)`), or in every
 round one of an object of an unknown class that was given it before.
 Loops that make their optimizer anew in every round (loops inside them are looked at), loops with one round, loops in
-functions that are called after what they measure (`benchmark`, `profile`, `memory`), and loops that a trainer of
-another framework runs (Lightning, Accelerate, DeepSpeed and their like). Methods beside which a file clears the
-gradients of what another object keeps: `agent.network.zero_grad()`. Of two steps of one optimizer (in Paddle
-`minimize()` and `step()`) the last is reported.
+functions that are called after what they measure (`benchmark`, `profile`, `memory`), loops of equal rounds by whose
+number the time is divided, `(time.time() - start) / repeats`, and loops that a trainer of another framework runs
+(Lightning, Accelerate, DeepSpeed and their like). Methods beside which a file clears the gradients of what another
+object keeps: `agent.network.zero_grad()`. Of two steps of one optimizer (in Paddle `minimize()` and `step()`) the last
+is reported.
 
 An optimizer that is only known by its name, because it is a parameter of a function that nobody in the file calls,
 counts as one where the loop computes gradients too.

@@ -103,7 +103,7 @@ class Tracer(PathTracer):
     def _of_call(self, node: cst.Call) -> Content | None:
         place = Place(self.model, node)
         callee = self.model.value(node.func)
-        first = node.args[0].value if node.args and not node.args[0].star else None
+        first = node.args[0].value if node.args and not node.args[0].star and node.args[0].keyword is None else None
         if isinstance(node.func, cst.Attribute) and node.func.attr.value == "state_dict":
             return self._state(node.func.value, place)
         match callee:

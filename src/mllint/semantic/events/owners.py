@@ -7,7 +7,7 @@ from mllint.semantic.events.places import is_nothing
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.names.definitions import ClassInfo
 from mllint.semantic.names.scopes import Binding, BindingKind
-from mllint.semantic.values import ClassObject, Function, Instance, Member, Module, Object, Symbol
+from mllint.semantic.values import ClassObject, Function, Instance, Member, Module, Object, Symbol, Tensor
 from mllint.syntax.iteration import sources
 from mllint.syntax.shape import argument, string_literal
 
@@ -83,12 +83,20 @@ def _of_name(frame: Frame, name: cst.Name, steps: int) -> list[Thing | None]:
         return [None]
     found: list[Thing | None] = []
     for binding in bindings:
-        if binding.value is None or binding.kind not in (BindingKind.ASSIGN, BindingKind.LOOP):
+        if _is_input(binding):
+            found.append(frame.thing(name))
+        elif binding.value is None or binding.kind not in (BindingKind.ASSIGN, BindingKind.LOOP):
             given = frame.given(binding)
             found += [None] if given is None else _owners(*given, steps - 1)
         else:
             found += _owners(frame, binding.value, steps - 1)
     return found
+
+
+def _is_input(binding: Binding) -> bool:
+    """Whether a name is bound to a tensor of its own that wants gradients, and is no parameter: an image is drawn."""
+    value = binding.scope.model.binding_value(binding) if isinstance(binding.value, cst.Call) else None
+    return isinstance(value, Tensor) and value.leaf and not value.parameter
 
 
 def _of_attribute(frame: Frame, node: cst.Attribute, steps: int) -> list[Thing | None]:

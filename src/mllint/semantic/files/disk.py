@@ -136,7 +136,7 @@ class Disk:
             for _ in range(level - 1):
                 folder = os.path.dirname(folder)
             return self._file(module, folder)
-        root = str(self.root)
+        root, own = str(self.root), folder
         within = os.path.join(root, "")
         # A script's own folder comes first on `sys.path`; a package is imported from one of the folders above it.
         while True:
@@ -144,7 +144,22 @@ class Disk:
             if found is not None or folder == root or not folder.startswith(within):
                 break
             folder = os.path.dirname(folder)
-        return found if found is not None else self._file(module, os.path.join(root, "src"))
+        if found is None:
+            found = self._file(module, os.path.join(root, "src"))
+        return self._file_beside(module, own, within) if found is None else found
+
+    def _file_beside(self, module: str, folder: str, within: str) -> str | None:
+        """The one file for a dotted name in a folder below that of a script, or beside it.
+
+        Such a folder is put on `sys.path` by hand: `../lib`.
+        """
+        first, _, rest = module.partition(".")
+        if not rest:
+            return None  # of one word there are many
+        around = (folder, os.path.dirname(folder)) if folder.startswith(within) else (folder,)
+        beside = (os.path.join(above, name) for above in around for name in self._names_in(above) if "." not in name)
+        found = {self._file(module, path) for path in beside if first in self._names_in(path)} - {None}
+        return found.pop() if len(found) == 1 else None
 
     def _file(self, module: str, folder: str) -> str | None:
         target = os.path.join(folder, *module.split(".")) if module else folder

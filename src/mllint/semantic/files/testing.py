@@ -29,6 +29,8 @@ def is_test_code(model: "Model") -> bool:
 def _is_named_as_a_test(model: "Model") -> bool:
     # `test_model.py` of a research project runs the model on the test data: the name alone does not tell.
     path = PurePath(model.source.path)
+    if path.stem == "tests":
+        return True
     if not (path.stem.startswith("test_") or path.stem.endswith("_test")):
         return False
     folders = () if model.project is None else _folders(model.path, model.project.root)

@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from mllint.semantic.expressions.hints import is_called_loss
 from mllint.semantic.names.scopes import Binding, BindingKind
-from mllint.semantic.names.uses import reads
+from mllint.semantic.names.uses import bound_by, reads, uses
 from mllint.semantic.values import Framework, Function, Output, Tensor, Value
-from mllint.syntax.shape import constant, dotted_path
+from mllint.syntax.shape import constant, dotted_path, last_word
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -71,7 +71,19 @@ class Backward:
     @cached_property
     def calls(self) -> tuple[cst.Call, ...]:
         """The calls that run a backward pass, however they are given their tensor."""
-        return tuple(call for word in _CALLS for call in self.model.calls_by_word.get(word, ()))
+        found = (call for word in _CALLS for call in self.model.calls_by_word.get(word, ()))
+        return tuple(call for call in found if not call.args or not self._is_by_hand(call))
+
+    def _is_by_hand(self, call: cst.Call) -> bool:
+        """Whether gradients are computed layer by layer, without a graph: another such call is given what one gives."""
+        parent = self.model.tree.parent
+        statement = parent(call)
+        bound = bound_by(self.model, statement) if isinstance(statement, cst.Assign) else ()
+        results = (call, *(node for binding in bound for node in uses(self.model, binding)))
+        takers = (parent(arg) for node in results if isinstance(arg := parent(node), cst.Arg))
+        givers = (_assigned(arg.value, self.model) for arg in call.args)
+        others = (*takers, *givers)
+        return any(isinstance(other, cst.Call) and last_word(other.func) == "backward" for other in others)
 
     def calls_in(self, node: cst.CSTNode) -> list[cst.Call]:
         """Those of the calls that stand in a loop, a function or any other part of the file."""
@@ -189,6 +201,13 @@ class Backward:
             if is_scaled and context.args and dotted_path(context.args[0].value) is not None:
                 return context.args[0].value
         return node
+
+
+def _assigned(node: cst.BaseExpression, model: "Model") -> cst.BaseExpression:
+    """What a name is bound to by an assignment; any other expression as it is."""
+    bindings = model.reaching(node) if isinstance(node, cst.Name) else ()
+    value = bindings[0].value if len(bindings) == 1 and not bindings[0].path else None
+    return node if value is None else value
 
 
 def _bare(node: cst.BaseExpression) -> cst.BaseExpression:

@@ -91,17 +91,16 @@ def _is_timed(model: "Model", line: cst.CSTNode | None) -> bool:
         next((item for item in way if not _is_only_expressions(item)), None)
         for way in (lines[position::-1], lines[position:])
     )
-    return all(item is not None and _reads_clock(model, item) for item in ends)
+    return all(isinstance(item, cst.SimpleStatementLine) and reads_clock(model, item) for item in ends)
 
 
 def _is_only_expressions(line: cst.CSTNode) -> bool:
     return isinstance(line, cst.SimpleStatementLine) and all(isinstance(part, cst.Expr) for part in line.body)
 
 
-def _reads_clock(model: "Model", line: cst.CSTNode) -> bool:
-    if not isinstance(line, cst.SimpleStatementLine):
-        return False
-    return any((model.qualified_name(call.func) or "").startswith(_CLOCKS) for call in model.tree.calls_in(line))
+def reads_clock(model: "Model", part: cst.CSTNode) -> bool:
+    """Whether the time is asked for in some code."""
+    return any((model.qualified_name(call.func) or "").startswith(_CLOCKS) for call in model.tree.calls_in(part))
 
 
 def _is_tried_out(model: "Model", statement: cst.BaseSmallStatement, body: cst.BaseSuite) -> bool:

@@ -19,6 +19,7 @@ from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Module, Repeated
 from mllint.syntax.iteration import handed_on
 from mllint.syntax.shape import constant, dotted_path, string_literal
+from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -240,13 +241,24 @@ class Container:
         members = self.definition.members
         if builds_a_program(self.model) or (self.contents.parameters and members.may_be_read_elsewhere(self.name)):
             return True
-        if any(_registers(assignment) for assignment in members.assignments(self.name)):
+        if self._is_deleted or any(_registers(assignment) for assignment in members.assignments(self.name)):
             return True
         if any(read.method.name in _OF_MODULES for read in members.reads(self.name)):
             return True
         if any(_Trail(self.definition, model).leads_on(node, MAX_STEPS) for model, node in self._names()):
             return True
         return any(_Trail(None, self.model).leads_on(node, MAX_STEPS) for node in self._read_from_outside())
+
+    @property
+    def _is_deleted(self) -> bool:
+        """Whether the method that makes it deletes the attribute again: what it held is somewhere else by then."""
+        path = f"{self.method.self_name}.{self.name}"
+        return any(
+            dotted_path(part) == path
+            for statement in self.model.tree.by_type.get(cst.Del, ())
+            if self.model.enclosing_function(statement) is self.method.node
+            for part in subtree(statement.target)
+        )
 
     @property
     def is_hidden_on_purpose(self) -> bool:

@@ -42,6 +42,7 @@ from mllint.semantic.training.training_modes import (
     is_taken_out,
     is_told_its_mode,
     is_trained,
+    keeps_its_output,
     may_concern,
     mode_matters,
     modes_before,
@@ -114,6 +115,7 @@ def _records_for_nothing(found: _Round) -> bool:
         and not _wants_gradients(found)
         and not any(may_be_attacked(found.found.loop, forward) for forward in found.forwards)
         and not is_used_for_backward(run, found.found.loop.frame, node)
+        and not any(map(keeps_its_output, found.forwards))
     )
 
 

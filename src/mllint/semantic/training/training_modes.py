@@ -19,6 +19,7 @@ from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.training.holders import was_made_with
 from mllint.semantic.training.made_in_mode import is_switched_by_maker
+from mllint.semantic.training.outputs import is_dropped
 from mllint.semantic.training.paths import Paths
 from mllint.semantic.training.rates import rounds_of
 from mllint.semantic.training.runs import Run
@@ -393,6 +394,14 @@ def module_called(forward: Event) -> Value | None:
     value = (None if holder is None else forward.frame.value(holder)) or forward.frame.value(called)
     made = _made(forward) if value is None else []
     return made[0] if len(made) == 1 and isinstance(made[0], Module) else value
+
+
+def keeps_its_output(forward: Event) -> bool:
+    """Whether something that may be no module gives nothing that is read: it keeps what it computes, and is written
+    by hand. Of a module that is known to be one the output is forgotten.
+    """
+    value = module_called(forward)
+    return is_dropped(forward) and (not isinstance(value, Module) or value.is_only_some)
 
 
 def mode_matters(forward: Event) -> bool | None:

@@ -1,5 +1,6 @@
 """Optimizer steps with gradients that nobody cleared, and gradients that are cleared before anybody used them."""
 
+import itertools
 import re
 from functools import partial
 from typing import TYPE_CHECKING, Literal
@@ -11,6 +12,7 @@ from mllint.semantic.events.owners import maker, modules_of_optimizer
 from mllint.semantic.events.steps import Event, Kind, Loop, events
 from mllint.semantic.events.things import Frame
 from mllint.semantic.graph.data_sources import yields_data
+from mllint.semantic.graph.placement import reads_clock
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.training.guards import exclude_each_other
 from mllint.semantic.training.holders import may_act_on
@@ -151,7 +153,7 @@ def _only_measures(loop: Loop) -> bool:
     Or stands in a function that is called after what it measures.
     """
     function = loop.frame.function
-    if function is not None and _SAYS_MEASURING.search(function.name):
+    if (function is not None and _SAYS_MEASURING.search(function.name)) or _is_repeated_for_time(loop):
         return True
     last = loop.node.body.body[-1] if isinstance(loop.node, (cst.For, cst.While)) and loop.node.body.body else None
     if not isinstance(last, cst.If) or not any(isinstance(part, cst.Break) for part in subtree(last)):
@@ -161,6 +163,23 @@ def _only_measures(loop: Loop) -> bool:
     contexts = (dotted_path(getattr(item, "func", item)) for item in entered)
     is_short = isinstance(last.test, cst.Comparison) and any(number is not None and number < _FEW for number in numbers)
     return is_short or any("profile" in (path or "") for path in contexts)
+
+
+def _is_repeated_for_time(loop: Loop) -> bool:
+    """Whether all rounds of a loop are alike, and what its time is divided by: ``(time() - start) / repeats``."""
+    model, node = loop.frame.model, loop.node
+    if not isinstance(node, cst.For) or not isinstance(node.target, cst.Name):
+        return False
+    lines = getattr(model.tree.parent(node), "body", ())
+    behind = itertools.islice(itertools.dropwhile(lambda line: line is not node, lines), 1, None)
+    divisions = (
+        part.left
+        for line in behind
+        for part in subtree(line)
+        if isinstance(part, cst.BinaryOperation) and isinstance(part.operator, cst.Divide)
+    )
+    is_counted = any(isinstance(part, cst.Name) and part.value == node.target.value for part in subtree(node.body))
+    return not is_counted and any(reads_clock(model, part) for part in divisions)
 
 
 def _runs_once(loop: Loop) -> bool:
