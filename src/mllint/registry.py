@@ -11,7 +11,7 @@ from mllint.diagnostics import OWN_CODES
 from mllint.dispatch import Dispatch
 from mllint.rule import Rule
 from mllint.selectors import UnknownSelectorError, best, is_broad, names
-from mllint.syntax.gate import FORWARD
+from mllint.syntax.gate import SIGNS
 
 UNUSED_SUPPRESSION = ("ML002", "unused-suppression")
 """Code and name of what is no rule about code, but about the comments that silence rules."""
@@ -71,7 +71,7 @@ class RuleSet:
 
 def _signs_of(frameworks: frozenset[str]) -> frozenset[str]:
     """Of what a file has one if any of the frameworks plays a part in it."""
-    return frameworks | {FORWARD} if frameworks & {"torch", "paddle"} else frameworks
+    return frameworks.union(SIGNS) if frameworks & {"torch", "paddle"} else frameworks
 
 
 def _any_word(words: Iterable[str]) -> re.Pattern[bytes]:

@@ -8,14 +8,16 @@ framework costs next to nothing. It may only be more generous than the gate of t
 import re
 
 _FRAMEWORKS = (b"torch", b"paddle", b"transformers")
-FORWARD = "def forward("
-"""What a module of a project has that names no framework, because its base class stands in another file."""
+SIGNS = ("def forward(", "zero_grad", "clear_grad")
+"""What a file of a project has that need not name its framework: a module whose base class stands in another file, and
+a training of a network that is made in another."""
+_WORDS = (*_FRAMEWORKS, *(sign.encode() for sign in SIGNS))
 _SUPPRESSION = re.compile(rb"mllint:|(?i:#\s*noqa)[^\r\n]*\bML[0-9]")
 
 
 def may_concern_rules(data: bytes) -> bool:
     """Whether a file with these bytes has to be shown to the rules. Never wrongly false."""
-    if any(word in data for word in _FRAMEWORKS) or FORWARD.encode() in data:
+    if any(word in data for word in _WORDS):
         return True
     # What is wrong with numpy alone is, so far, how NaN is compared.
     if b"numpy" in data and b"nan" in data.lower():

@@ -14,7 +14,9 @@ one, `network(inputs[i])` in a loop over `range(len(inputs))`. A method of the m
 `network.encode(x)` or `network.decode(**batch)`, is a forward pass as well, also where the model is one of several.
 
 A forward pass of all the data at once is in no loop over it: in a graph network, say. It counts where the function
-around it is called an evaluation, the model is in evaluation mode on every way there, and the run trains it, too.
+around it is called an evaluation, the model is in evaluation mode on every way there, and the run trains it, too. So
+does one of any model in evaluation mode whose output the code detaches, or makes a number, wherever it reads it:
+`network.eval()`, then `network(image).softmax(1).detach().numpy()`.
 
 ## Why is this bad?
 
@@ -65,7 +67,8 @@ the loop is not part of a training in sight. Loops with a word of gradients in t
 `volatile` has done nothing since PyTorch 0.4.) Loops in which a library may attack the model: it is given the model, or
 makes the input out of the target, or the model is put into a collection. Loops whose results go into a `backward()`
 later. Models of which all parameters may be frozen, or are made without gradients, or whose class computes gradients
-itself, such as forces. Trainings that a trainer of another framework runs. Projects for a PyTorch before 0.4.
+itself, such as forces. Single forward passes of inputs that are made up for their shape. Trainings that a trainer of
+another framework runs. Projects for a PyTorch before 0.4.
 
 ## Fix safety
 
@@ -92,7 +95,7 @@ from mllint.rule import Finding, Rule
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.training.data_loops import may_evaluate
 from mllint.semantic.training.evaluation import evaluates_with_graph, may_need_the_graph, trains_too
-from mllint.semantic.training.single_evaluations import evaluations_recorded
+from mllint.semantic.training.single_evaluations import evaluations_recorded, inferences_recorded
 from mllint.semantic.training.wanted_gradients import wants_no_gradients
 
 if TYPE_CHECKING:
@@ -132,14 +135,28 @@ def check(loop: cst.For, context: Context) -> Iterator[Finding]:
 @rule.on(cst.FunctionDef, mentions=("eval",))
 def check_whole(function: cst.FunctionDef, context: Context) -> Iterator[Finding]:
     """Report the forward passes of all the data at once."""
-    model = context.model
-    if is_test_code(model) or _is_too_old(context):
+    if is_test_code(context.model) or _is_too_old(context):
         return
-    for call in evaluations_recorded(model, function):
-        framework = _framework(model)
-        decorated = f"put `@{framework}.no_grad()` on the function, or the call"
-        where = decorated if wants_no_gradients(model, function) else "put the call"
-        yield Finding(call, _ALL_AT_ONCE, f"{where} under `with {framework}.no_grad():`")
+    for call in evaluations_recorded(context.model, function):
+        yield _single(call, context)
+
+
+@rule.on_method("eval")
+def check_switched(switch: cst.Call, context: Context) -> Iterator[Finding]:
+    """Report the forward passes behind a switch to evaluation mode that nobody wants a graph of."""
+    if is_test_code(context.model) or _is_too_old(context):
+        return
+    for call in inferences_recorded(context.model, switch):
+        yield _single(call, context)
+
+
+def _single(call: cst.Call, context: Context) -> Finding:
+    """What is said of one forward pass."""
+    model, framework = context.model, _framework(context.model)
+    function = model.enclosing_function(call)
+    evaluates_only = function is not None and wants_no_gradients(model, function)
+    decorated = f"put `@{framework}.no_grad()` on the function, or the call" if evaluates_only else "put the call"
+    return Finding(call, _ALL_AT_ONCE, f"{decorated} under `with {framework}.no_grad():`")
 
 
 def _is_too_old(context: Context) -> bool:

@@ -134,9 +134,9 @@ def _is_loaded_elsewhere(occurrence: Occurrence, model: "Model") -> bool:
 
 
 def _is_at_the_beginning(run: Run) -> bool:
-    """Whether a run is one of a file, or of the constructor of an object that is no module itself."""
+    """Whether a run is one of a file, or of a method of an object that is no module itself: it keeps what it loads."""
     function = run.frame.function
-    if function is None or function.owner is None or function.name != "__init__":
+    if function is None or function.owner is None:
         return function is None
     return function.owner.library_bases in ((), ("builtins.object",)) and not function.owner.has_unknown_base
 
@@ -218,7 +218,7 @@ def _is_only_used(run: Run, forward: Event) -> bool:
         return False
     if is_switched_by_maker(module) or (value.definition is not None and switches_itself(value.definition)):
         return False
-    if is_dropped(forward) or _is_sampled(forward) or _is_made_up(forward):
+    if is_dropped(forward) or _is_sampled(forward) or is_made_up(forward):
         return False
     if is_taken_out(forward):
         return False
@@ -281,7 +281,7 @@ def _made_of(model: "Model", part: cst.BaseExpression) -> list[cst.BaseExpressio
     return [item.value for name in names for item in model.reaching(name) if item.value is not None]
 
 
-def _is_made_up(forward: Event) -> bool:
+def is_made_up(forward: Event) -> bool:
     """Whether the input is noise, or stands for any: only the shape of the output is asked for."""
     assert isinstance(forward.node, cst.Call)
     model, pending = forward.frame.model, [arg.value for arg in forward.node.args]

@@ -9,7 +9,8 @@ from mllint.semantic.events.steps import Event
 from mllint.semantic.events.things import Frame
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by, uses
-from mllint.syntax.walk import Tree, children, subtree
+from mllint.semantic.values import Tensor
+from mllint.syntax.walk import children, subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -49,46 +50,71 @@ def _is_output_cut(forward: Event, forwards: tuple[Event, ...]) -> bool | None:
     return _is_cut(forward.frame.model, forward.node, calls, _MAX_STEPS)
 
 
-def _is_cut(model: "Model", node: cst.CSTNode, calls: set[int], steps: int) -> bool | None:
+def _is_cut(
+    model: "Model", node: cst.CSTNode, calls: set[int], steps: int, cutting: frozenset[str] = _CUTTING
+) -> bool | None:
     """Whether a value is detached where it is read; ``None``: nothing is read of it that has a graph."""
-    end, word = _end_of(model.tree, node)
+    end, word = _end_of(model, node)
     if word is not None:
-        return True if word in _CUTTING else None
+        return True if word in cutting else None
     holder = model.tree.parent(end)
     if isinstance(holder, cst.Arg) and id(model.tree.parent(holder)) in calls:
         return None
     if steps == 0 or not isinstance(holder, cst.Assign) or holder.value is not end:
         return False
-    found = [_is_binding_cut(model, item, calls, steps) for item in bound_by(model, holder)]
+    found = [_is_binding_cut(model, item, calls, steps, cutting) for item in bound_by(model, holder)]
     if not found or False in found:
         return False
     return True if True in found else None
 
 
-def _is_binding_cut(model: "Model", binding: Binding, calls: set[int], steps: int) -> bool | None:
+def _is_binding_cut(
+    model: "Model", binding: Binding, calls: set[int], steps: int, cutting: frozenset[str]
+) -> bool | None:
     if binding.kind is not BindingKind.ASSIGN or "." in binding.key:
         return False
-    found = [_is_cut(model, node, calls, steps - 1) for node in uses(model, binding)]
+    found = [_is_cut(model, node, calls, steps - 1, cutting) for node in uses(model, binding)]
     if False in found:
         return False
     return True if True in found else None
 
 
-def _end_of(tree: Tree, node: cst.CSTNode) -> tuple[cst.CSTNode, str | None]:
-    """What a chain of methods and indices on a value comes to, and the word in it that leaves the graph behind."""
+def is_detached(model: "Model", call: cst.Call) -> bool:
+    """Whether the code takes what a call gives off its graph, wherever it reads it: also as ``.data``."""
+    return _is_cut(model, call, {id(call)}, _MAX_STEPS, _CUTTING | {"data"}) is True
+
+
+def _end_of(model: "Model", node: cst.CSTNode) -> tuple[cst.CSTNode, str | None]:
+    """What a value comes to by methods, indices, arithmetic and functions of tensors, and the word in all that which
+    leaves the graph behind.
+    """
     while True:
-        parent = tree.parent(node)
+        parent = model.tree.parent(node)
         if isinstance(parent, cst.Attribute) and parent.value is node:
             word = parent.attr.value
             if word in _CUTTING or word in _WITHOUT_GRAPH:
                 return parent, word
             node = parent
-        elif (isinstance(parent, cst.Call) and parent.func is node) or (
-            isinstance(parent, cst.Subscript) and parent.value is node
-        ):
+        elif parent is not None and _is_applied(parent, node):
             node = parent
         else:
-            return node, None
+            call = model.tree.parent(parent) if isinstance(parent, cst.Arg) else None
+            if not isinstance(call, cst.Call) or not _gives_tensor(model, call):
+                return node, None
+            node = call
+
+
+def _is_applied(parent: cst.CSTNode, node: cst.CSTNode) -> bool:
+    """Whether a node is a term, or what is called, or what an index is taken of."""
+    is_called = isinstance(parent, cst.Call) and parent.func is node
+    is_indexed = isinstance(parent, cst.Subscript) and parent.value is node
+    return is_called or is_indexed or isinstance(parent, cst.BinaryOperation)
+
+
+def _gives_tensor(model: "Model", call: cst.Call) -> bool:
+    """Whether a function of the framework is called that makes a tensor of tensors."""
+    is_of_framework = (model.qualified_name(call.func) or "").startswith(("torch.", "paddle."))
+    return is_of_framework and isinstance(model.value(call), Tensor)
 
 
 def comes_from(frame: Frame, expression: cst.CSTNode, source: cst.CSTNode) -> bool:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.semantic.events.steps import Event, Kind
+from mllint.semantic.modules.weights import has_weights
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.training.data_loops import (
     data_names,
@@ -22,8 +23,9 @@ from mllint.semantic.training.evaluation import (
     loop_over_data,
 )
 from mllint.semantic.training.handed_on import as_given
+from mllint.semantic.training.inferences import is_made_up
 from mllint.semantic.training.nearby import may_be_in_training_mode
-from mllint.semantic.training.outputs import is_dropped
+from mllint.semantic.training.outputs import is_detached, is_dropped
 from mllint.semantic.training.runs import Occurrence, Run
 from mllint.semantic.training.training_modes import (
     EVAL,
@@ -91,6 +93,39 @@ def evaluations_recorded(model: "Model", function: cst.FunctionDef) -> Iterator[
         occurrences = model.runs.at(call, accelerated=True) if may_be_model(model, call.func) else ()
         if occurrences and all(_is_recorded_for_nothing(item) for item in occurrences):
             yield call
+
+
+def inferences_recorded(model: "Model", switch: cst.Call) -> Iterator[cst.Call]:
+    """The forward passes that record a graph, but are detached from it wherever they are read, of a model that a call
+    in the same body puts to evaluation mode. Those in loops are left to others.
+    """
+    path = dotted_path(switch.func.value) if isinstance(switch.func, cst.Attribute) and not switch.args else None
+    if path is None:
+        return
+    function = model.enclosing_function(switch)
+    for call in model.calls_by_word.get(path.rpartition(".")[2], ()):
+        if dotted_path(call.func) != path or model.enclosing_function(call) is not function:
+            continue
+        if not is_detached(model, call) or says_gradients(model.tree.module if function is None else function.body):
+            continue
+        occurrences = model.runs.at(call, accelerated=True)
+        if occurrences and all(_is_inferred_with_graph(item) for item in occurrences):
+            yield call
+
+
+def _is_inferred_with_graph(occurrence: Occurrence) -> bool:
+    run, forward = occurrence.run, occurrence.event
+    if forward.kind is not Kind.FORWARD or forward.thing is None or run.is_cut or not records_graph(forward):
+        return False
+    if any(loop.frame is forward.frame for loop in forward.loops) or _is_of_round(forward):
+        return False
+    if is_dropped(forward) or is_made_up(forward):
+        return False
+    if is_frozen(run, (forward,)) or computes_gradients(forward):
+        return False
+    if not isinstance(forward.node, cst.Call) or has_weights(forward.frame.model, forward.node.func) is False:
+        return False
+    return modes_before(run, forward.thing, forward) == {EVAL}
 
 
 def _is_recorded_for_nothing(occurrence: Occurrence) -> bool:

@@ -23,7 +23,7 @@ from mllint.semantic.training.outputs import is_dropped
 from mllint.semantic.training.paths import Paths
 from mllint.semantic.training.rates import rounds_of
 from mllint.semantic.training.runs import Run
-from mllint.semantic.values import Module, Value
+from mllint.semantic.values import Function, Module, Value
 from mllint.syntax.shape import dotted_path
 from mllint.syntax.walk import subtree
 
@@ -416,7 +416,7 @@ def mode_matters(forward: Event) -> bool | None:
     matters = depends_on_mode(value, *models)
     if isinstance(value, Module) and value.call is not None and children_of(value.call) is not None:
         return matters  # without its head a model may be another
-    if matters is None and any(depends_on_mode(made, *models) for made in _made(forward)):
+    if matters is None and any(depends_on_mode(made, *models) for made in (*_made(forward), *_made_elsewhere(forward))):
         return True
     return matters
 
@@ -426,6 +426,29 @@ def _made(forward: Event) -> list[Value | None]:
     thing = forward.thing
     roots = () if thing is None or thing.path else thing.roots
     return [root.scope.model.binding_value(root) for root in roots if isinstance(root, Binding)]
+
+
+def _made_elsewhere(forward: Event) -> Iterator[Value | None]:
+    """What a function of the project may make that gives the module: one class or another, as it is asked."""
+    thing = forward.thing
+    for root in () if thing is None or thing.path else thing.roots:
+        made = as_itself(root.value) if isinstance(root, Binding) and root.value is not None else None
+        called = root.scope.model.value(made.func) if isinstance(root, Binding) and isinstance(made, cst.Call) else None
+        if isinstance(root, Binding) and isinstance(called, Function):
+            yield from _returned(called.definition, root.path)
+
+
+def _returned(function: FunctionInfo, path: tuple[int | None, ...]) -> Iterator[Value | None]:
+    """What the names that a function returns, or that stand at a place in what it returns, are bound to."""
+    frame = Frame(function.model, function)
+    for statement in function.scope.returns:
+        part: cst.BaseExpression | None = statement.value
+        for index in path:
+            elements = part.elements if isinstance(part, cst.Tuple) else ()
+            part = elements[index].value if index is not None and index < len(elements) else None
+        thing = None if part is None else frame.thing(part)
+        for root in () if thing is None or thing.path else thing.roots:
+            yield root.scope.model.binding_value(root) if isinstance(root, Binding) else None
 
 
 def _left_paths(run: Run, module: Thing) -> Paths[_State]:
