@@ -35,10 +35,12 @@ from mllint.semantic.training.training_modes import (
     is_trained,
     mode_matters,
     modes_before,
+    module_called,
     records_graph,
     training_forwards,
 )
 from mllint.semantic.training.wanted_gradients import computes_gradients, says_gradients
+from mllint.semantic.values import Module
 from mllint.syntax.shape import dotted_path
 from mllint.syntax.walk import children, subtree
 
@@ -121,11 +123,18 @@ def _is_inferred_with_graph(occurrence: Occurrence) -> bool:
         return False
     if is_dropped(forward) or is_made_up(forward):
         return False
-    if is_frozen(run, (forward,)) or computes_gradients(forward):
+    if is_frozen(run, (forward,)) or computes_gradients(forward) or _switches_gradients_off_itself(forward):
         return False
     if not isinstance(forward.node, cst.Call) or has_weights(forward.frame.model, forward.node.func) is False:
         return False
     return modes_before(run, forward.thing, forward) == {EVAL}
+
+
+def _switches_gradients_off_itself(forward: Event) -> bool:
+    """Whether the method that a module's call runs may run without gradients, to go by the words in it."""
+    value = module_called(forward)
+    method = value.definition.called if isinstance(value, Module) and value.definition is not None else None
+    return method is not None and any(type(node) is cst.Name and node.value in OFF for node in subtree(method.node))
 
 
 def _is_recorded_for_nothing(occurrence: Occurrence) -> bool:
