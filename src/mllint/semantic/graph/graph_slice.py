@@ -1,6 +1,7 @@
 """The part of the graph that a loss hangs on: what it is computed from in its function, and what else uses that."""
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -11,8 +12,15 @@ from mllint.semantic.expressions.hints import is_called_loss
 from mllint.semantic.graph.additions import appended
 from mllint.semantic.graph.data_sources import comes_from_data, hangs_on_nothing
 from mllint.semantic.graph.losses import WALKING
-from mllint.semantic.graph.statefulness import computes_afresh, is_stateless, keeps_no_graph, walks_backwards
+from mllint.semantic.graph.statefulness import (
+    computes_afresh,
+    is_stateless,
+    keeps_no_graph,
+    may_be_plain_module,
+    walks_backwards,
+)
 from mllint.semantic.names.changes import is_changed_in_place
+from mllint.semantic.names.conditions import is_in_another_branch
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by, uses
 from mllint.semantic.values import ClassObject, Elements, Function, Instance, Method, Module, Object, Symbol, Tensor
@@ -61,6 +69,7 @@ class GraphSlice:
         self.scope: Scope = model.scope_of(call)
         self.loop = _loop_around(model, call)
         self.bindings: dict[int, Binding] = {}
+        self._beside: list[Binding] = []  # what is unpacked of the same results
         self.is_open = False
         self._steps = 0
         self._follow(loss)
@@ -126,6 +135,8 @@ class GraphSlice:
         if id(binding) in self.bindings:
             return []
         self.bindings[id(binding)] = binding
+        if binding.path:
+            self._beside += bound_by(self.model, binding.node)
         if binding.kind is BindingKind.AUGMENTED and isinstance(binding.node, cst.AugAssign):
             return [binding.node.target, binding.node.value]
         if binding.kind in (BindingKind.ASSIGN, BindingKind.ANNOTATED, BindingKind.LOOP) and binding.value is not None:
@@ -190,10 +201,28 @@ class GraphSlice:
                     return [call.func.value, *given]
                 if is_called_loss(call) and name not in self.model.function_names:
                     return given
-        if (callee is None or isinstance(callee, Module)) and self._begins_anew(call):
+        if (callee is None or isinstance(callee, Module)) and (self._begins_anew(call) or self._is_walked_alone(call)):
             return given
         self.is_open = True
         return []
+
+    def _is_walked_alone(self, call: cst.Call) -> bool:
+        """Whether a module that is not known is called anew for the only backward pass of its function.
+
+        Another pass might go through what it keeps. One that keeps its graph without any would grow with each round.
+        """
+        return self._is_only_pass and bool(call.args) and may_be_plain_module(self.model, call.func)
+
+    @cached_property
+    def _is_only_pass(self) -> bool:
+        """Whether no other call of the function, but in another branch, may walk a graph."""
+        return not any(
+            other is not self.call
+            and self.model.scope_of(other) is self.scope
+            and not is_in_another_branch(self.model, other, self.call)
+            for word in WALKING
+            for other in self.model.calls_by_word.get(word, ())
+        )
 
     def _is_tensor_method(self, callee: cst.Attribute, name: str) -> bool:
         if isinstance(self.model.value(callee.value), (Module, Object, Instance)) or name in self.model.function_names:
@@ -206,7 +235,7 @@ class GraphSlice:
     @property
     def is_spent_once(self) -> bool:
         """Whether nothing of the slice is seen by another backward pass, or leaves the function with its graph."""
-        if self._is_gradient_computed_with:
+        if self._is_gradient_computed_with or self._is_walked_beside:
             return False
         pending = list(self.bindings.values())
         seen = {id(binding) for binding in pending}
@@ -217,6 +246,8 @@ class GraphSlice:
             for node in uses(self.model, binding):
                 if self.model.scope_of(node) is not self.scope:
                     return False
+                if id(binding) in self.bindings and is_in_another_branch(self.model, node, self.call):
+                    continue  # made anew in the round that goes there
                 derived = self._use(node)
                 if derived is None:
                     return False
@@ -224,6 +255,38 @@ class GraphSlice:
                 seen.update(id(item) for item in new)
                 pending += new
         return True
+
+    @property
+    def _is_walked_beside(self) -> bool:
+        """Whether another pass of the function goes into what is unpacked beside a part of the slice: it shares it."""
+        pending, seen = list(self._beside), set[int]()
+        while pending:
+            binding = pending.pop()
+            if id(binding) in seen or len(seen) > MAX_STEPS:
+                continue
+            seen.add(id(binding))
+            for node in uses(self.model, binding):
+                derived = self._computed_from(node)
+                if derived is None:
+                    return True
+                pending += derived
+        return False
+
+    def _computed_from(self, node: cst.BaseExpression) -> list[Binding] | None:
+        """What a use is bound to further on; ``None`` where another backward pass begins with it."""
+        child: cst.CSTNode = node
+        for ancestor in self.model.tree.ancestors(node):
+            match ancestor:
+                case cst.Attribute() if ancestor.value is child and ancestor.attr.value in _CUTTING:
+                    return []
+                case cst.Call() if last_word(ancestor.func) in WALKING:
+                    return [] if ancestor is self.call else None
+                case cst.Assign() | cst.AugAssign() | cst.AnnAssign():
+                    return list(bound_by(self.model, ancestor))
+                case cst.BaseSmallStatement() | cst.BaseCompoundStatement():
+                    return []
+            child = ancestor
+        return []
 
     @property
     def _is_gradient_computed_with(self) -> bool:

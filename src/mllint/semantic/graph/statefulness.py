@@ -7,6 +7,7 @@ import libcst as cst
 from mllint.semantic.graph.data_sources import hangs_on_nothing
 from mllint.semantic.graph.losses import WALKING
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
+from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import ClassObject, Function, Instance, Module, Object, Repeated, Symbol, Tensor, Value
 from mllint.syntax.shape import dotted_path
@@ -38,20 +39,42 @@ def keeps_no_graph(module: Module) -> bool:
 
 def is_stateless(definition: ClassInfo) -> bool:
     """Whether no method of a class, or of the classes of its parts, keeps something that may hang on a graph."""
+    return keeps_graph(definition) is False
+
+
+def keeps_graph(definition: ClassInfo) -> bool | None:
+    """Whether a method of a class, or of its parts, may keep what hangs on a graph; ``None``: none that is in sight."""
     seen: list[ClassInfo] = []
     pending = [definition]
+    is_whole = True
     while pending:
         current = pending.pop()
         if current in seen:
             continue
         seen.append(current)
-        if len(seen) > MAX_CLASSES or current.has_unknown_base:
-            return False
+        if len(seen) > MAX_CLASSES:
+            return None
+        is_whole = is_whole and not current.has_unknown_base
         for info in current.lineage:
             if _keeps(info):
-                return False
+                return True
             pending += _parts(info)
-    return True
+    return False if is_whole else None
+
+
+def may_be_plain_module(model: "Model", callee: cst.BaseExpression) -> bool:
+    """Whether what is called is a module, or an object called like one, of which nothing says that it keeps a graph."""
+    value = model.value(callee)
+    if isinstance(value, Module):
+        return value.definition is None or keeps_graph(value.definition) is not True
+    if value is not None or (dotted_path(callee) or "").rpartition(".")[2] in model.function_names:
+        return False
+    if isinstance(callee, cst.Name):
+        kinds = {binding.kind for binding in model.reaching(callee)}
+        return bool(kinds) and kinds <= {BindingKind.PARAMETER, BindingKind.ASSIGN}
+    method = method_of_receiver(model, callee.value) if isinstance(callee, cst.Attribute) else None
+    owner = None if method is None else method.owner
+    return isinstance(callee, cst.Attribute) and owner is not None and any(owner.assignments(callee.attr.value))
 
 
 def computes_afresh(function: FunctionInfo, calls: int = MAX_CALLS) -> bool:
