@@ -89,3 +89,42 @@ def test_torch_kept_graph_of_stepped_weights_is_of_no_use(torch: Any, step: bool
             module(torch.ones(1, 3), kept).sum().backward()
     else:
         module(torch.ones(1, 3), kept).sum().backward()
+
+
+def torch_two_outputs(torch: Any) -> tuple[Any, Any]:
+    """Two outputs of one pass, of which the second is computed from what the first is, too."""
+    code = torch.nn.Linear(3, 3)(torch.ones(1, 3)) ** 2
+    return code.sum(), code.mean()
+
+
+@pytest.mark.parametrize("retain", [True, False])
+def test_torch_outputs_of_one_pass_share_their_graph(torch: Any, retain: bool) -> None:
+    first, second = torch_two_outputs(torch)
+    first.backward(retain_graph=retain)
+    if retain:
+        second.backward()
+    else:
+        with pytest.raises(RuntimeError, match="second time"):
+            second.backward()
+
+
+def test_torch_a_module_called_anew_needs_nothing_of_the_last_round(torch: Any) -> None:
+    module = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.ReLU(), torch.nn.Linear(3, 1))
+    for _ in range(3):
+        module(torch.ones(1, 3)).sum().backward()
+
+
+def test_torch_a_module_that_keeps_its_graph_walks_further_back_in_every_round(torch: Any) -> None:
+    """Who keeps a state with its graph and retains it pays for each round so far again: nobody trains like that."""
+    cell, state, walked = torch.nn.RNNCell(3, 3), None, list[int]()
+    for _ in range(3):
+        state = cell(torch.ones(1, 3), state)
+        seen, pending = set[Any](), [state.grad_fn]
+        while pending:
+            node = pending.pop()
+            if node is not None and node not in seen:
+                seen.add(node)
+                pending += [item for item, _ in node.next_functions]
+        walked.append(len(seen))
+        state.sum().backward(retain_graph=True)
+    assert walked[0] < walked[1] < walked[2]

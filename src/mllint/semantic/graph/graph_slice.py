@@ -266,6 +266,8 @@ class GraphSlice:
                 continue
             seen.add(id(binding))
             for node in uses(self.model, binding):
+                if is_in_another_branch(self.model, node, self.call):
+                    continue
                 derived = self._computed_from(node)
                 if derived is None:
                     return True
