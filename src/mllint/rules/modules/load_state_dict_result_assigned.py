@@ -52,6 +52,7 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, delete_assignment_target, insert_after
 from mllint.rule import Finding, Rule
+from mllint.semantic.names.uses import bound_by, uses
 from mllint.semantic.values import Instance, Loaded, Module, Object, Value
 from mllint.syntax.shape import argument, dotted_path
 
@@ -135,20 +136,16 @@ def _has_own_method(value: Value | None, method: str) -> bool:
 
 
 def _is_used_as_model(target: cst.BaseExpression, statement: cst.CSTNode, context: Context) -> bool:
-    """Whether a later use of the bound name calls it, or one of the methods of a module or optimizer."""
-    path = dotted_path(target)
-    return any(
-        any(binding.node is statement for binding in context.bindings(used))
-        for used in _used_as_model(context)
-        if dotted_path(used) == path
-    )
+    """Whether a later use of what is bound calls it, or one of the methods of a module or optimizer."""
+    bound = (binding for binding in bound_by(context.model, statement) if binding.key == dotted_path(target))
+    return any(_is_model_use(use, context) for binding in bound for use in uses(context.model, binding))
 
 
-def _used_as_model(context: Context) -> Iterator[cst.BaseExpression]:
-    for call in context.nodes(cst.Call):
-        yield call.func
-        if isinstance(call.func, cst.Attribute) and call.func.attr.value in _AS_MODEL:
-            yield call.func.value
+def _is_model_use(node: cst.BaseExpression, context: Context) -> bool:
+    parent = context.parent(node)
+    if isinstance(parent, cst.Attribute) and parent.value is node and parent.attr.value in _AS_MODEL:
+        node, parent = parent, context.parent(parent)
+    return isinstance(parent, cst.Call) and parent.func is node
 
 
 def _split(
