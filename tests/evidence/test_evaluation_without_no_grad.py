@@ -1,6 +1,7 @@
 """ML311: ``eval()`` does not stop autograd; the decorator does, of functions and of generators."""
 
 import inspect
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -116,3 +117,16 @@ def test_paddle_a_state_that_stops_gradients_is_no_parameter(paddle: Any) -> Non
     state = paddle.zeros([1, 1, 2])
     state.stop_gradient = True
     assert not network(paddle.ones([1, 1, 2]), state)[0].stop_gradient
+
+
+def test_paddle_loaded_programs_keep_no_graph_of_their_parameters(paddle: Any, tmp_path: Path) -> None:
+    network = paddle.nn.Linear(2, 2)
+    path = str(tmp_path / "network")
+    paddle.jit.save(network, path, input_spec=[paddle.static.InputSpec([None, 2], "float32")])
+    loaded = paddle.jit.load(path)
+    loaded.eval()
+    loaded(paddle.ones([1, 2])).sum().backward()
+    assert all(parameter.grad is None for parameter in loaded.parameters())
+    loaded.train()
+    loaded(paddle.ones([1, 2])).sum().backward()
+    assert all(parameter.grad is not None for parameter in loaded.parameters())

@@ -67,8 +67,9 @@ the loop is not part of a training in sight. Loops with a word of gradients in t
 `volatile` has done nothing since PyTorch 0.4.) Loops in which a library may attack the model: it is given the model, or
 makes the input out of the target, or the model is put into a collection. Loops whose results go into a `backward()`
 later. Models of which all parameters may be frozen, or are made without gradients, or whose class computes gradients
-itself, such as forces. Single forward passes of inputs that are made up for their shape. Trainings that a trainer of
-another framework runs. Projects for a PyTorch before 0.4.
+itself, such as forces; what Paddle's `jit.load` gives, which keeps no graph in evaluation mode. Single forward passes
+of inputs that are made up for their shape. Trainings that a trainer of another framework runs. Projects for a PyTorch
+before 0.4.
 
 ## Fix safety
 

@@ -37,6 +37,7 @@ from mllint.semantic.training.training_modes import (
     TRAIN,
     TRAINED,
     has_mode_from_file,
+    is_loaded_program,
     is_made_of_evaluated,
     is_made_within,
     is_taken_out,
@@ -462,7 +463,11 @@ def is_frozen(run: Run, forwards: tuple[Event, ...]) -> bool:
     classes = [value.definition if isinstance(value, Module) else None for value in map(module_called, forwards)]
     if all(definition is not None and asks_for_no_gradients(definition) for definition in classes):
         return True
-    concerned = [item for item in forwards if any(may_concern(run, event, item.thing) for event in freezes)]
+    concerned = [
+        item
+        for item in forwards
+        if is_loaded_program(item) or any(may_concern(run, event, item.thing) for event in freezes)
+    ]
     others = [module_called(item) for item in forwards if item not in concerned]
     return bool(concerned) and not any(isinstance(value, Module) and have_weights(value) for value in others)
 

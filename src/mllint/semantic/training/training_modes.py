@@ -232,6 +232,13 @@ def has_mode_from_file(forward: Event) -> bool:
     return is_as_loaded(forward) or _maker_of_called(forward) in ("torch.jit.load", "paddle.jit.load")
 
 
+def is_loaded_program(forward: Event) -> bool:
+    """Whether Paddle's ``jit.load`` made the module of a forward pass: a program, which is made for evaluation and
+    keeps no graph of its parameters there.
+    """
+    return _maker_of_called(forward) == "paddle.jit.load"
+
+
 def _maker_of_called(forward: Event) -> str:
     """The library function that surely made the module of a forward pass; empty where there is none."""
     value = module_called(forward)
