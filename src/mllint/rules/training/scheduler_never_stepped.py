@@ -44,10 +44,10 @@ for epoch in range(30):
 ## What it leaves alone
 
 Schedulers that are kept in something, or given to anybody who may step them: a function, a trainer, another scheduler;
-attributes that other code may read; in Paddle optimizers that leave the file, `Model.fit`, which steps the scheduler
-itself, and files that speak of `_learning_rate`. A file in which no optimizer takes a step, an optimizer that is only
-there to be given to schedulers, as lessons show them, and tests. What a function of the project only makes and returns
-is followed to where that function is called.
+attributes that other code may read; schedulers whose step somebody has commented out; in Paddle optimizers that leave
+the file, `Model.fit`, which steps the scheduler itself, and files that speak of `_learning_rate`. A file in which no
+optimizer takes a step, an optimizer that is only there to be given to schedulers, as lessons show them, and tests. What
+a function of the project only makes and returns is followed to where that function is called.
 
 ## Fix safety
 
@@ -60,6 +60,7 @@ made with.
 - [paddle.optimizer.lr.LRScheduler](https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/optimizer/lr/LRScheduler_en.html)
 """
 
+import re
 from collections.abc import Iterator
 
 import libcst as cst
@@ -88,6 +89,8 @@ _WORDS = ("schedule", "optimizer.lr", "SWALR", "Decay", "CyclicLR", "OneCycleLR"
 def check(module: cst.Module, context: Context) -> Iterator[Finding]:
     """Report the calls that make such schedulers."""
     for found in never_stepped(context.model):
+        if found.key is not None and _is_commented_out(found.key, context.model.source.text):
+            continue
         if found.key is None or len(found.key) > _LONGEST_NAME:
             yield Finding(found.call)
         else:
@@ -98,3 +101,8 @@ def check(module: cst.Module, context: Context) -> Iterator[Finding]:
                 if last_word(found.call.func) in _OF_METRICS
                 else f"call `{found.key}.step()`, after the optimizer's",
             )
+
+
+def _is_commented_out(key: str, text: str) -> bool:
+    """Whether a comment has the step of a scheduler: somebody has done without it on purpose."""
+    return re.search(rf"#.*(?<![\w.]){re.escape(key)}\.step\(", text) is not None

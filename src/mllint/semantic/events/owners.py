@@ -83,9 +83,7 @@ def _of_name(frame: Frame, name: cst.Name, steps: int) -> list[Thing | None]:
         return [None]
     found: list[Thing | None] = []
     for binding in bindings:
-        if _is_input(binding):
-            found.append(frame.thing(name))
-        elif binding.value is None or binding.kind not in (BindingKind.ASSIGN, BindingKind.LOOP):
+        if binding.value is None or binding.kind not in (BindingKind.ASSIGN, BindingKind.LOOP):
             given = frame.given(binding)
             found += [None] if given is None else _owners(*given, steps - 1)
         else:
@@ -198,7 +196,18 @@ def _modules_given(frame: Frame, binding: Binding) -> list[Thing | None]:
     given = argument(made.call, 0, "params") or argument(made.call, None, "parameters")
     if given is None:
         given = argument(made.call, None, "parameter_list")
-    return [None] if given is None else list(owners_of_parameters(made.frame, given.value))
+    if given is None:
+        return [None]
+    inputs = _inputs(made.frame, given.value)
+    return inputs or list(owners_of_parameters(made.frame, given.value))
+
+
+def _inputs(frame: Frame, node: cst.BaseExpression) -> list[Thing | None]:
+    """The tensors of which a list consists, where none is a parameter: what an optimizer changes is no module then."""
+    names = [item.value for item in node.elements] if isinstance(node, (cst.List, cst.Tuple)) else []
+    bound = [frame.model.reaching(name) for name in names]
+    is_all = all(bindings and all(map(_is_input, bindings)) for bindings in bound)
+    return [frame.thing(name) for name in names] if is_all else []
 
 
 class Made(msgspec.Struct, frozen=True):

@@ -19,7 +19,6 @@ from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.training.holders import was_made_with
 from mllint.semantic.training.made_in_mode import is_switched_by_maker
-from mllint.semantic.training.outputs import is_dropped
 from mllint.semantic.training.paths import Paths
 from mllint.semantic.training.rates import rounds_of
 from mllint.semantic.training.runs import Run
@@ -408,7 +407,8 @@ def keeps_its_output(forward: Event) -> bool:
     by hand. Of a module that is known to be one the output is forgotten.
     """
     value = module_called(forward)
-    return is_dropped(forward) and (not isinstance(value, Module) or value.is_only_some)
+    is_statement = isinstance(forward.frame.model.tree.parent(forward.node), cst.Expr)
+    return is_statement and (not isinstance(value, Module) or value.is_only_some)
 
 
 def mode_matters(forward: Event) -> bool | None:
