@@ -44,10 +44,11 @@ for epoch in range(30):
 ## What it leaves alone
 
 Schedulers that are kept in something, or given to anybody who may step them: a function, a trainer, another scheduler;
-attributes that other code may read; schedulers whose step somebody has commented out; in Paddle optimizers that leave
-the file, `Model.fit`, which steps the scheduler itself, and files that speak of `_learning_rate`. A file in which no
-optimizer takes a step, an optimizer that is only there to be given to schedulers, as lessons show them, and tests. What
-a function of the project only makes and returns is followed to where that function is called.
+attributes that other code may read; schedulers whose step somebody has commented out, or whose name another one takes;
+in Paddle optimizers that leave the file, `Model.fit`, which steps the scheduler itself, and files that speak of
+`_learning_rate`. A file in which no optimizer takes a step, an optimizer that is only there to be given to schedulers,
+as lessons show them, and tests. What a function of the project only makes and returns is followed to where that
+function is called.
 
 ## Fix safety
 

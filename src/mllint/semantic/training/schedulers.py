@@ -144,7 +144,19 @@ def _judge(model: "Model", call: cst.Call, framework: str) -> NeverStepped | Non
     reads = _reads(model, bindings[0])
     if reads is None or not all(_is_harmless(home, node, framework) for home, node in reads):
         return None
-    return NeverStepped(call, key)
+    return None if _is_replaced(model, bindings[0]) else NeverStepped(call, key)
+
+
+def _is_replaced(model: "Model", binding: Binding) -> bool:
+    """Whether another scheduler takes the name of one: that is the one that counts."""
+    scope = binding.scope
+    return any(
+        isinstance(other.value, cst.Call)
+        and _makes_scheduler(model, other.value) is not None
+        and binding in scope.reaching(binding.key, other.node).bindings
+        for other in scope.bindings[binding.key]
+        if other is not binding
+    )
 
 
 def _reads(model: "Model", binding: Binding) -> "list[tuple[Model, cst.BaseExpression]] | None":
