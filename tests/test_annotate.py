@@ -8,8 +8,8 @@ from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mllint.annotate import Annotation, CommentForm, with_comments
 from mllint.cli import cli
+from mllint.command.annotate import Annotation, CommentForm, with_comments
 from mllint.engine import lint
 from mllint.registry import select
 from mllint.syntax.source import Source

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from mllint.baseline import DEFAULT_NAME
 from mllint.cli import cli
 from mllint.output.report import Format
+from mllint.running.baseline import DEFAULT_NAME
 
 HEAD = "import torch\n\nx = torch.zeros(3)\n"
 DISCARDED = "x.cuda()\n"

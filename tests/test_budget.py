@@ -12,8 +12,9 @@ from harness.cases import all_cases
 from harness.thinning import thinned
 from mllint import engine
 from mllint._dev.scaling import make_folder, source
+from mllint.configuration.settings import Settings
 from mllint.registry import all_rules, select
-from mllint.runner import Mode, Runner, Task
+from mllint.running.runner import Mode, Runner, Task
 from mllint.semantic.checkpoints.contents import Content
 from mllint.semantic.checkpoints.tracing import Tracer
 from mllint.semantic.expressions.inference import Inference
@@ -21,7 +22,6 @@ from mllint.semantic.model import Model
 from mllint.semantic.project import Project
 from mllint.semantic.training import runs
 from mllint.semantic.training.unfolding import unfold
-from mllint.settings import Settings
 from mllint.syntax.walk import Tree
 
 CLEAN = b"""\

@@ -17,13 +17,14 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+import mllint
 from harness.cases import FIXTURES
-from mllint import batch, cache, runner
-from mllint.cache import Cache
 from mllint.cli import cli
+from mllint.configuration.settings import Settings
 from mllint.diagnostics import Result
-from mllint.runner import Mode, Outcome, Task
-from mllint.settings import Settings
+from mllint.running import batch, cache, runner
+from mllint.running.cache import Cache
+from mllint.running.runner import Mode, Outcome, Task
 
 LIBRARY = "import torch\n\n\ndef make():\n    return torch.zeros(3)\n"
 OTHER_LIBRARY = "import torch\n\n\ndef make():\n    return torch.nn.Linear(2, 3)\n"
@@ -213,9 +214,25 @@ def test_another_parser_is_another_version(monkeypatch: pytest.MonkeyPatch) -> N
     assert b"version" in cache._libcst_version()
 
 
+def test_whatever_judges_a_file_is_in_the_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = []
+
+    def read_bytes(path: Path) -> bytes:
+        read.append(path)
+        return b""
+
+    source = Path(mllint.__file__).parent
+    monkeypatch.setattr(Path, "read_bytes", read_bytes)
+    cache.version_digest.cache_clear()
+    cache.version_digest()
+    cache.version_digest.cache_clear()
+    judging = [path for path in source.rglob("*.py") if "_dev" not in path.parts]
+    assert {*judging, *source.glob("knowledge/*.txt")} <= set(read)
+
+
 def test_models_and_rules_ask_the_disk_where_it_is_noted() -> None:
     """Whoever reads another file by himself has findings that rest on something that nobody remembers."""
-    source = Path(cache.__file__).parent
+    source = Path(mllint.__file__).parent
     asks = re.compile(
         r"\.(?:read_bytes|read_text|exists|is_file|is_dir|iterdir|glob|rglob|walk|listdir|scandir|stat|isfile|isdir)\("
         r"|\bopen\("

@@ -11,12 +11,13 @@ import libcst as cst
 import pytest
 from click.testing import CliRunner, Result
 
-from mllint import registry, runner
+from mllint import registry
 from mllint.cli import cli
 from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, replace
 from mllint.rule import Finding, Rule
+from mllint.running import runner
 
 CLEAN = "import torch\n\nx = torch.zeros(3)\n"
 DISCARDED = "import torch\n\nx = torch.zeros(3)\nx.cuda()\n"
@@ -578,9 +579,9 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
 def test_a_run_that_breaks_off_is_no_finding(error: str, exit_code: int, message: str) -> None:
     write(a=DISCARDED)
     code = (
-        "import sys, mllint.runner\n"
+        "import sys, mllint.running.runner\n"
         f"def fail(*arguments, **options): raise {error}\n"
-        "mllint.runner.lint = fail\n"
+        "mllint.running.runner.lint = fail\n"
         "sys.argv = ['mllint', 'a.py']\n"
         "from mllint.cli import main\n"
         "main()\n"

@@ -12,10 +12,10 @@ from click.testing import CliRunner, Result
 import mllint as package
 from mllint import lint_source
 from mllint.cli import cli
-from mllint.configuration import Resolver
-from mllint.configuration_table import Table, described_keys, keys_of, schema
+from mllint.configuration.files import Resolver
+from mllint.configuration.settings import Configuration, ConfigurationError, Overrides, Settings
+from mllint.configuration.table import Table, described_keys, keys_of, schema
 from mllint.diagnostics import Applicability, Severity
-from mllint.settings import Configuration, ConfigurationError, Overrides, Settings
 
 SOURCE = "import torch\n\nx = torch.zeros(3)\nx.cuda()\nprint(x.sum() == float('nan'))\n"
 UNSAFE = "import torch\n\nstate = torch.load('m.pt')\n"

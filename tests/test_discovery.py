@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from mllint.configuration import Resolver
-from mllint.discovery import Discovery, discover, is_excluded
-from mllint.settings import Overrides
+from mllint.configuration.files import Resolver
+from mllint.configuration.settings import Overrides
+from mllint.running.discovery import Discovery, discover, is_excluded
 
 
 @pytest.fixture(autouse=True)

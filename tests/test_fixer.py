@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mllint import edits, engine, fix_source, fixer
+from mllint.configuration.settings import Settings
 from mllint.diagnostics import Applicability, Result, Status
 from mllint.edits import NodeEdit, NodeFix
 from mllint.imports import need_import
 from mllint.registry import RuleSet
 from mllint.rule import Finding, Rule
 from mllint.semantic.project import Project
-from mllint.settings import Settings
 from mllint.syntax.source import Source
 
 Build = Callable[[cst.Call, Any], NodeFix | None]

@@ -18,7 +18,7 @@ from mllint.diagnostics import Result as FileResult
 from mllint.output.found import View
 from mllint.output.line_hashes import line_hashes
 from mllint.output.report import Format, report
-from mllint.runner import Outcome
+from mllint.running.runner import Outcome
 
 SCHEMA = json.loads((Path(__file__).parent / "schemas" / "sarif-schema-2.1.0.json").read_text("utf-8"))
 

@@ -15,7 +15,7 @@ from mllint.output.found import View
 from mllint.output.report import Format, report
 from mllint.output.style import Style, printable, wants_colour, width
 from mllint.output.text import concise, full
-from mllint.runner import Outcome
+from mllint.running.runner import Outcome
 
 PLAIN = Style()
 VIEW = View()

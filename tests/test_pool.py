@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from mllint import batch, pool, runner, shares
 from mllint.cli import cli
+from mllint.configuration.settings import Settings
 from mllint.diagnostics import Result, Status
-from mllint.runner import Mode, Outcome, Task
-from mllint.settings import Settings
-from mllint.shares import Share
+from mllint.running import batch, pool, runner, shares
+from mllint.running.runner import Mode, Outcome, Task
+from mllint.running.shares import Share
 
 MISTAKES = """\
 import torch
@@ -172,7 +172,8 @@ def test_where_no_process_can_be_started_the_work_is_done_here(tmp_path: Path, m
 _SLOW = """\
 import sys, time
 from pathlib import Path
-from mllint import cli, runner
+from mllint import cli
+from mllint.running import runner
 real = runner.lint
 started, seconds = Path(sys.argv[1]), float(sys.argv[2])
 def lint(data, path, *arguments, **options):

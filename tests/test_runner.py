@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from mllint.configuration.settings import Settings
 from mllint.diagnostics import Status
 from mllint.registry import RuleSet, all_rules
-from mllint.runner import Mode, Runner, Task, chosen_rules, written
+from mllint.running.runner import Mode, Runner, Task, chosen_rules, written
 from mllint.semantic.project import Project
-from mllint.settings import Settings
 from mllint.syntax.gate import may_concern_rules
 
 MISTAKES = b"""\
@@ -115,7 +115,7 @@ def test_a_file_that_cannot_be_written_keeps_its_findings(tmp_path: Path, monkey
     path.write_bytes(MISTAKES)
     task = Task(str(path), Settings())
     before = Runner(Mode()).outcome(task).result
-    monkeypatch.setattr("mllint.writer.os.access", lambda path, mode: False)
+    monkeypatch.setattr("mllint.running.writer.os.access", lambda path, mode: False)
     outcome = written(Runner(Mode(fixes=True)).outcome(task))
     assert outcome.write_failed
     assert outcome.problem == "cannot be written: the file is read-only"

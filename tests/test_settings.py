@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from mllint.configuration import Resolver, configuration
-from mllint.configuration_table import parse_inline
-from mllint.requirements import lower_bound, lower_bounds
-from mllint.settings import (
+from mllint.configuration.files import Resolver, configuration
+from mllint.configuration.requirements import lower_bound, lower_bounds
+from mllint.configuration.settings import (
     DEFAULT_EXCLUDE,
     Configuration,
     ConfigurationError,
@@ -16,6 +15,7 @@ from mllint.settings import (
     Settings,
     parse_version,
 )
+from mllint.configuration.table import parse_inline
 
 
 def from_table(text: str, **overrides: object) -> Configuration:

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from mllint import watch
 from mllint.cli import cli
+from mllint.command import watch
 
 pytestmark = pytest.mark.skipif(
     sys.platform == "win32" or importlib.util.find_spec("watchfiles") is None,

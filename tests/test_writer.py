@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mllint.writer import WriteError, write
+from mllint.running.writer import WriteError, write
 
 
 def test_the_new_content_is_there(tmp_path: Path) -> None:

@@ -1,7 +1,13 @@
 """mllint: a linter for PyTorch and PaddlePaddle code.
 
-The library's front: ``lint_source`` and ``fix_source`` take one file's source and give back
-values. Importing the package loads nothing else; each name is imported when it is first asked for.
+Here is the library's front: ``lint_source`` and ``fix_source`` take one file's source and give back values. Importing
+the package loads nothing else; each name is imported when it is first asked for.
+
+From the top down, each of these imports only from those after it: the fronts (``cli``, ``flake8_plugin``, ``api``);
+what the ``command`` does; ``running`` many files, and the ``output`` of it; the ``configuration``; the ``fixer`` and
+the ``engine``, for one file; the ``rules``, and what they are made of (``rule``, ``context``, ``edits``); the
+``semantic`` model; the ``syntax`` tree; ``knowledge`` of the frameworks, and ``diagnostics``. ``_dev`` is for who
+works on mllint.
 """
 
 import importlib
@@ -11,9 +17,9 @@ from mllint.version import VERSION
 
 if TYPE_CHECKING:
     from mllint.api import fix_source, lint_source
+    from mllint.configuration.settings import Settings
     from mllint.diagnostics import Applicability, Diagnostic, Edit, Fix, Location, Result, Status
     from mllint.fixer import FixResult
-    from mllint.settings import Settings
 
 __version__ = VERSION
 
@@ -40,7 +46,7 @@ _HOME = {
     "FixResult": "mllint.fixer",
     "Location": "mllint.diagnostics",
     "Result": "mllint.diagnostics",
-    "Settings": "mllint.settings",
+    "Settings": "mllint.configuration.settings",
     "Status": "mllint.diagnostics",
     "fix_source": "mllint.api",
     "lint_source": "mllint.api",

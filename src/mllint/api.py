@@ -9,12 +9,12 @@ from pathlib import Path
 
 import msgspec
 
+from mllint.configuration.settings import Settings
 from mllint.diagnostics import Diagnostic, Location, Result, Severity, Status
 from mllint.fixer import FixResult
-from mllint.runner import fix, lint
+from mllint.running.runner import fix, lint
 from mllint.selectors import UnknownSelectorError
 from mllint.semantic.project import Project
-from mllint.settings import Settings
 from mllint.syntax.source import bytes_of
 
 

@@ -16,11 +16,11 @@ import click
 import msgspec
 
 from mllint import __version__
-from mllint.checking import Request, check_paths, check_stdin
-from mllint.option_values import Failure
-from mllint.options import CACHE_FOLDER, COLOUR, check_options, request_of, resolver_of
+from mllint.command.checking import Request, check_paths, check_stdin
+from mllint.command.option_values import Failure
+from mllint.command.options import CACHE_FOLDER, COLOUR, check_options, request_of, resolver_of
+from mllint.configuration.settings import ConfigurationError
 from mllint.output.style import Style, wants_colour
-from mllint.settings import ConfigurationError
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -123,7 +123,7 @@ def check(paths: tuple[str, ...], stdin_filename: str | None, **options: Any) ->
     except ConfigurationError as error:
         raise Failure(str(error)) from None
     if options["show_files"] or options["show_settings"]:
-        from mllint import inspection
+        from mllint.command import inspection
 
         shown = inspection.show_files if options["show_files"] else inspection.show_settings
         code = shown((stdin_filename or ".",) if from_stdin else paths or (".",), resolver)
@@ -148,7 +148,7 @@ def _watch(paths: tuple[str, ...], options: dict[str, Any], request: Request) ->
     """Check whenever something changes; configuration is read anew each time."""
     import tempfile
 
-    from mllint.watch import WatchError, watch
+    from mllint.command.watch import WatchError, watch
 
     if request.fixes or request.suppress or request.prune or request.annotation:
         raise click.UsageError("--watch only shows findings: it writes no file")
@@ -211,7 +211,7 @@ def rule(rule: str | None, every: bool, output_format: str, color: str) -> None:
 @CACHE_FOLDER
 def clean(cache_dir: str | None) -> None:
     """Delete what is remembered of earlier runs."""
-    from mllint import cache
+    from mllint.running import cache
 
     folder = cache_dir or cache.default_folder()
     try:

@@ -113,8 +113,8 @@ class Plugin:
         text = "".join(self._lines)
         if not may_concern_rules(text.encode("utf-8", "surrogatepass")):
             return []
+        from mllint.configuration.settings import ConfigurationError
         from mllint.selectors import UnknownSelectorError
-        from mllint.settings import ConfigurationError
 
         try:
             diagnostics = _session(self._choice).diagnostics(self._filename, text, self._tree)

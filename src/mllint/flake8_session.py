@@ -5,13 +5,13 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING
 
-from mllint import baseline
-from mllint.cache import Cache, default_folder
-from mllint.configuration import Resolver
-from mllint.memory import AT_ONCE, Memory
-from mllint.runner import Mode, Runner, Task, garbage_left_alone, set_aside
+from mllint.configuration.files import Resolver
+from mllint.configuration.settings import Overrides
+from mllint.running import baseline
+from mllint.running.cache import Cache, default_folder
+from mllint.running.memory import AT_ONCE, Memory
+from mllint.running.runner import Mode, Runner, Task, garbage_left_alone, set_aside
 from mllint.semantic.files.project_root import ProjectRoots
-from mllint.settings import Overrides
 from mllint.syntax.source import DecodingError, Source, bytes_of
 from mllint.syntax.suppressions import Suppressions
 

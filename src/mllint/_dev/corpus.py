@@ -20,7 +20,7 @@ from mllint._dev.corpus_report import FileReport, Wanted, write_report
 from mllint._dev.files import python_files
 from mllint._dev.fix_check import check_fixes
 from mllint._dev.isolate import ProcessDied, TimeLimitError, run_each, time_limit
-from mllint.runner import garbage_left_alone
+from mllint.running.runner import garbage_left_alone
 from mllint.semantic.project import Project
 
 

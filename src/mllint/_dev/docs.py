@@ -14,7 +14,7 @@ from pathlib import Path
 
 from mllint._dev.rule_page import RulePage
 from mllint._dev.topics import TOPICS, topic_of
-from mllint.configuration_table import described_keys, schema
+from mllint.configuration.table import described_keys, schema
 from mllint.diagnostics import Applicability
 from mllint.output.explain import OWN_PAGES, Page
 from mllint.registry import all_rules

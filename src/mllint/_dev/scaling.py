@@ -188,9 +188,9 @@ def _cells(measured: Measured, rows: int) -> list[str]:
 
 
 def _check_source(text: str) -> Measured:
-    from mllint.pool import load_rules
-    from mllint.runner import Mode, Runner, Task
-    from mllint.settings import Settings
+    from mllint.configuration.settings import Settings
+    from mllint.running.pool import load_rules
+    from mllint.running.runner import Mode, Runner, Task
 
     load_rules()
     started = time.process_time()

@@ -7,7 +7,7 @@ import msgspec
 
 from mllint.diagnostics import Diagnostic
 from mllint.output.style import Style
-from mllint.runner import Outcome
+from mllint.running.runner import Outcome
 from mllint.syntax.source import DecodingError, Source
 
 _LINE_END = re.compile(r"\r\n?|\n")

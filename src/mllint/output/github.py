@@ -10,7 +10,7 @@ from mllint.diagnostics import Diagnostic, Severity
 from mllint.output.found import View, findings
 from mllint.output.places import below, repository_root
 from mllint.output.style import printable
-from mllint.runner import Outcome
+from mllint.running.runner import Outcome
 
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
 

@@ -8,7 +8,7 @@ from mllint.diagnostics import Diagnostic, Location, Severity
 from mllint.output.found import Rows, View
 from mllint.output.machine import render
 from mllint.output.places import below, repository_root
-from mllint.runner import Outcome
+from mllint.running.runner import Outcome
 
 _SEVERITIES = {Severity.ERROR: "major", Severity.WARNING: "minor", Severity.INFO: "info"}
 

@@ -6,7 +6,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from mllint.diagnostics import Diagnostic
 from mllint.output.found import View
-from mllint.runner import Outcome
+from mllint.running.runner import Outcome
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from mllint.diagnostics import Diagnostic, Edit, Fix, Location
 from mllint.output.found import View, findings
-from mllint.runner import Outcome
+from mllint.running.runner import Outcome
 
 
 def as_array(outcomes: Sequence[Outcome], view: View) -> Iterator[str]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from mllint.output.found import View, findings
 from mllint.output.style import printable
-from mllint.runner import Outcome
+from mllint.running.runner import Outcome
 
 
 def as_pylint(outcomes: Sequence[Outcome], view: View) -> Iterator[str]:

@@ -5,7 +5,7 @@ import importlib
 from collections.abc import Iterable, Iterator
 
 from mllint.output.found import View, findings
-from mllint.runner import Outcome
+from mllint.running.runner import Outcome
 
 
 class Format(enum.StrEnum):

@@ -11,7 +11,7 @@ from mllint.output.found import View
 from mllint.output.line_hashes import line_hashes
 from mllint.output.machine import render
 from mllint.output.places import below, file_uri, repository_root, uri_path
-from mllint.runner import Outcome
+from mllint.running.runner import Outcome
 from mllint.version import VERSION
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"

@@ -6,7 +6,7 @@ from types import TracebackType
 import click
 
 from mllint.output.style import Style
-from mllint.writer import put
+from mllint.running.writer import put
 
 
 class Sink:

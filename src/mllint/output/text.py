@@ -6,7 +6,7 @@ from mllint.diagnostics import Diagnostic, Result
 from mllint.output.excerpt import Excerpts
 from mllint.output.found import View, findings
 from mllint.output.style import Style, printable
-from mllint.runner import Outcome
+from mllint.running.runner import Outcome
 
 
 def as_full(outcomes: Sequence[Outcome], view: View) -> Iterator[str]:

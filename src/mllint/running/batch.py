@@ -5,15 +5,15 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from mllint.diagnostics import Result, Status
-from mllint.discovery import Unreadable, reason_of
-from mllint.memory import AT_ONCE, Memory
-from mllint.runner import Known, Mode, Outcome, Runner, Task, unreadable
+from mllint.running.discovery import Unreadable, reason_of
+from mllint.running.memory import AT_ONCE, Memory
+from mllint.running.runner import Known, Mode, Outcome, Runner, Task, unreadable
+from mllint.running.shares import Share, processes_for
 from mllint.semantic.files.project_root import ProjectRoots
-from mllint.shares import Share, processes_for
 from mllint.syntax.gate import may_concern_rules
 
 if TYPE_CHECKING:
-    from mllint.cache import Cache
+    from mllint.running.cache import Cache
 
 
 def outcomes(
@@ -74,7 +74,7 @@ def _done(
     if not shares:
         return
     if processes > 1:
-        from mllint.pool import spread
+        from mllint.running.pool import spread
 
         yield from spread(shares, mode, processes, learn)
         return

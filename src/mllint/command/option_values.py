@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
-from mllint.configuration_table import check_selectors
+from mllint.configuration.patterns import Patterns
+from mllint.configuration.settings import ConfigurationError, parse_version
+from mllint.configuration.table import check_selectors
 from mllint.diagnostics import Severity
-from mllint.patterns import Patterns
-from mllint.settings import ConfigurationError, parse_version
 
 
 class Failure(click.ClickException):

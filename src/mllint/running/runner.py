@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from mllint.configuration.patterns import Patterns
+from mllint.configuration.policy import policy_of
+from mllint.configuration.requirements import lower_bounds
+from mllint.configuration.settings import Settings, parse_version
 from mllint.diagnostics import Diagnostic, Location, Result, Severity, Status
-from mllint.discovery import Unreadable, reason_of
-from mllint.patterns import Patterns
-from mllint.policy import policy_of
-from mllint.requirements import lower_bounds
+from mllint.running.discovery import Unreadable, reason_of
+from mllint.running.writer import WriteError, write
 from mllint.selectors import UnknownSelectorError, best
 from mllint.semantic.files.disk import content_digest
 from mllint.semantic.files.project_root import ProjectRoots
 from mllint.semantic.files.reads import Facts
-from mllint.settings import Settings, parse_version
 from mllint.syntax.gate import may_concern_rules
-from mllint.writer import WriteError, write
 
 if TYPE_CHECKING:
     from mllint.engine import Targets

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import msgspec
 
-from mllint.runner import Task
+from mllint.running.runner import Task
 
 BYTES_A_PROCESS = 300_000
 """How much source another process has to have to do before it is worth starting."""

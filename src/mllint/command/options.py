@@ -7,16 +7,16 @@ from typing import Any, TypeVar
 
 import click
 
-from mllint import option_values
-from mllint.annotate import Annotation, CommentForm
-from mllint.baseline import DEFAULT_NAME
-from mllint.checking import Request
-from mllint.configuration import Resolver
-from mllint.configuration_table import parse_inline
+from mllint.command import option_values
+from mllint.command.annotate import Annotation, CommentForm
+from mllint.command.checking import Request
+from mllint.configuration.files import Resolver
+from mllint.configuration.settings import Overrides
+from mllint.configuration.table import parse_inline
 from mllint.diagnostics import Severity
 from mllint.output.report import Format
 from mllint.output.style import Style
-from mllint.settings import Overrides
+from mllint.running.baseline import DEFAULT_NAME
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 

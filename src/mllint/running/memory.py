@@ -9,13 +9,13 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from mllint.configuration.requirements import lower_bounds
+from mllint.configuration.settings import Settings
 from mllint.diagnostics import Result
-from mllint.requirements import lower_bounds
-from mllint.runner import Known, Mode, Outcome, Task, can_be_fixed, with_versions
-from mllint.settings import Settings
+from mllint.running.runner import Known, Mode, Outcome, Task, can_be_fixed, with_versions
 
 if TYPE_CHECKING:
-    from mllint.cache import Cache
+    from mllint.running.cache import Cache
 
 AT_ONCE = 50
 """After so many files what was learned is written down."""
@@ -48,7 +48,7 @@ class Memory:
 
     def outcome(self, task: Task, data: bytes, root: str) -> Outcome | None:
         """The outcome of a file, if it was checked before and nothing has changed; ``data`` is what the disk holds."""
-        from mllint.cache import key_of, renamed
+        from mllint.running.cache import key_of, renamed
         from mllint.semantic.files.disk import content_digest
 
         if not task.in_project:
@@ -64,7 +64,7 @@ class Memory:
         return Outcome(renamed(found, task.path), data if found.diagnostics else b"")
 
     def _settings_digest(self, task: Task, root: str) -> bytes:
-        from mllint.cache import settings_digest
+        from mllint.running.cache import settings_digest
 
         of = (task.settings, root, task.reads_requirements, task.noqa)
         found = self._settings.get(of)
@@ -85,7 +85,7 @@ class Memory:
 
     def learn(self, known: list[Known]) -> None:
         """Keep results that were seen, now that it is known what they rest on."""
-        from mllint.cache import Entry
+        from mllint.running.cache import Entry
 
         for project in known:
             entries = []

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable
 
 import click
 
+from mllint.configuration.requirements import FILES
+from mllint.configuration.settings import DEFAULT_EXCLUDE
 from mllint.output.style import printable
-from mllint.requirements import FILES
 from mllint.semantic.files.project_root import ProjectRoots
-from mllint.settings import DEFAULT_EXCLUDE
 
 _FILES = frozenset({".gitignore", ".mllint.toml", "mllint-suppressions.json", "mllint.toml", *FILES})
 """Files other than Python's own that what is found may depend on."""

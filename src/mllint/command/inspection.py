@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator
 
 import click
 
-from mllint.configuration import Resolver
-from mllint.discovery import discover
+from mllint.configuration.files import Resolver
+from mllint.configuration.settings import Configuration, ConfigurationError
 from mllint.output.style import printable
-from mllint.settings import Configuration, ConfigurationError
+from mllint.running.discovery import discover
 
 
 def show_files(paths: Iterable[str], resolver: Resolver) -> int:

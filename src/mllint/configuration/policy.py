@@ -5,9 +5,9 @@ from itertools import chain
 
 import msgspec
 
+from mllint.configuration.settings import Settings
 from mllint.diagnostics import Applicability, Diagnostic, Result, Severity
 from mllint.selectors import UnknownSelectorError, best, names, specificity
-from mllint.settings import Settings
 
 
 class Policy:

@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from mllint import batch
-from mllint.annotate import Annotation, Annotator
-from mllint.baseline import DEFAULT_NAME, Baseline, Stale, load
-from mllint.configuration import Resolver
-from mllint.discovery import Discovery, discover, is_excluded
+from mllint.command.annotate import Annotation, Annotator
+from mllint.configuration.files import Resolver
+from mllint.configuration.settings import ConfigurationError
 from mllint.output import summary, text
 from mllint.output.diff import unified_diff
 from mllint.output.found import View, findings
@@ -21,13 +19,15 @@ from mllint.output.progress import with_progress
 from mllint.output.report import Format, report, statistics_report
 from mllint.output.sink import Sink
 from mllint.output.style import Style, printable
-from mllint.runner import Mode, Outcome, Runner, Task, followed, unreadable, written
+from mllint.running import batch
+from mllint.running.baseline import DEFAULT_NAME, Baseline, Stale, load
+from mllint.running.discovery import Discovery, discover, is_excluded
+from mllint.running.runner import Mode, Outcome, Runner, Task, followed, unreadable, written
+from mllint.running.writer import WriteError
 from mllint.semantic.files.project_root import ProjectRoots
-from mllint.settings import ConfigurationError
-from mllint.writer import WriteError
 
 if TYPE_CHECKING:
-    from mllint.cache import Cache
+    from mllint.running.cache import Cache
 
 CLEAN, FOUND, FAILED = 0, 1, 2
 """Exit codes."""
@@ -200,7 +200,7 @@ def _cache_for(request: Request) -> "Callable[[], Cache] | None":
         return None
 
     def opened() -> "Cache":
-        from mllint.cache import Cache, default_folder
+        from mllint.running.cache import Cache, default_folder
 
         return Cache(request.cache_folder or default_folder())
 

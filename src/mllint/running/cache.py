@@ -24,10 +24,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from mllint.configuration.settings import Settings
 from mllint.diagnostics import Diagnostic, Result, Status
 from mllint.semantic.files.disk import Disk
 from mllint.semantic.files.reads import Facts
-from mllint.settings import Settings
 
 NAME = "findings.sqlite"
 _FORMAT = 1
@@ -255,7 +255,7 @@ def renamed(result: Result, path: str) -> Result:
 def version_digest() -> bytes:
     """What stands for everything that judges a file: mllint's own source, LibCST and Python."""
     found = blake2b(sys.version.encode(), digest_size=16)
-    package = os.path.dirname(os.path.abspath(__file__))
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     for folder, folders, names in os.walk(package):
         folders[:] = sorted(name for name in folders if name not in ("__pycache__", "_dev"))
         for name in sorted(names):

@@ -11,10 +11,10 @@ from typing import Annotated, Any, TypeAlias
 
 import msgspec
 
+from mllint.configuration.patterns import Patterns
+from mllint.configuration.settings import ConfigurationError, parse_version
 from mllint.diagnostics import Severity
-from mllint.patterns import Patterns
 from mllint.selectors import listed_rules, names
-from mllint.settings import ConfigurationError, parse_version
 
 _BLOCK = re.compile(r"ML\d?|ALL")
 _FOREIGN_KEYS = {"code-quality", "git", "rules"}

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from mllint.diagnostics import Diagnostic
-from mllint.runner import Change, Mode, Outcome, Runner, Task
+from mllint.running.runner import Change, Mode, Outcome, Runner, Task
 from mllint.syntax.layout import Rows
 from mllint.syntax.source import DecodingError, Source
 from mllint.syntax.suppressions import Suppressions

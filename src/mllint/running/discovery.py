@@ -12,9 +12,9 @@ from collections.abc import Iterable
 
 import msgspec
 
-from mllint.configuration import Resolver
-from mllint.patterns import Patterns
-from mllint.settings import Configuration, ConfigurationError
+from mllint.configuration.files import Resolver
+from mllint.configuration.patterns import Patterns
+from mllint.configuration.settings import Configuration, ConfigurationError
 
 _SUFFIXES = (".py", ".pyi")
 _EDITOR_LOCK = ".#"

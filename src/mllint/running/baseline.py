@@ -12,12 +12,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from mllint.configuration.policy import policy_of
+from mllint.configuration.settings import ConfigurationError, Settings
 from mllint.diagnostics import Diagnostic, Result
-from mllint.policy import policy_of
-from mllint.runner import Outcome, Task, chosen_rules
+from mllint.running.runner import Outcome, Task, chosen_rules
+from mllint.running.writer import WriteError, put
 from mllint.selectors import names
-from mllint.settings import ConfigurationError, Settings
-from mllint.writer import WriteError, put
 
 DEFAULT_NAME = "mllint-suppressions.json"
 

@@ -12,8 +12,7 @@ from typing import Any
 
 import msgspec
 
-from mllint.configuration_table import Table, checked
-from mllint.settings import (
+from mllint.configuration.settings import (
     DEFAULT_EXCLUDE,
     DEFAULT_SELECT,
     Configuration,
@@ -22,6 +21,7 @@ from mllint.settings import (
     Overrides,
     Settings,
 )
+from mllint.configuration.table import Table, checked
 
 CONFIGURATION_FILES = (".mllint.toml", "mllint.toml", "pyproject.toml")
 """Names of configuration files; the first of them that a folder has decides."""

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from mllint.configuration.settings import Settings
 from mllint.diagnostics import Diagnostic, Location, Result, Severity, Status
-from mllint.runner import Known, Mode, Outcome, Runner, Task
-from mllint.settings import Settings
-from mllint.shares import Share
+from mllint.running.runner import Known, Mode, Outcome, Runner, Task
+from mllint.running.shares import Share
 
 if TYPE_CHECKING:
     from multiprocessing.context import ForkContext, ForkProcess, SpawnContext, SpawnProcess

@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
+from mllint.configuration.patterns import Patterns
 from mllint.diagnostics import Severity
-from mllint.patterns import Patterns
 
 DEFAULT_SELECT = ("ML",)
 
