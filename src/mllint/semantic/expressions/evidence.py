@@ -3,7 +3,7 @@
 A value on which ``backward()`` is called without arguments is a tensor with one element; one with a method that
 exists on tensors alone, or that is given to a library layer or to a function of tensors, is a tensor; one with
 ``parameters()`` is a module. The use must see the very binding. What a function or ``forward`` of the project is given
-is what the function's own uses of its parameter prove.
+is what the function declares its parameter to be, or what its own uses of it prove.
 """
 
 from collections.abc import Iterable, Iterator
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge import lookup
+from mllint.semantic.expressions.annotations import annotated
 from mllint.semantic.expressions.arguments import is_asked_about
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import Binding, BindingKind
@@ -255,9 +256,13 @@ def _from_parameter(info: "FunctionInfo", call: cst.Call, arg: cst.Arg, skipped:
             bound = [item for item in info.scope.bindings.get(name, ()) if item.kind is BindingKind.PARAMETER]
             if len(bound) != 1 or is_asked_about(info.model, info, parameter):
                 return None
-            proof = from_use(info.model, bound[0], calls + 1)
+            proof = _declared(info.model, parameter) or from_use(info.model, bound[0], calls + 1)
             return Tensor(proof.framework) if isinstance(proof, Tensor) else None
     return None
+
+
+def _declared(model: "Model", parameter: cst.Param) -> Value | None:
+    return None if parameter.annotation is None else annotated(model, parameter.annotation.annotation)
 
 
 def _from_function(name: str, call: cst.Call, arg: cst.Arg) -> Value | None:
