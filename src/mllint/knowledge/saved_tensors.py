@@ -102,6 +102,8 @@ VIEWS = frozenset({
     "view", "view_as", "squeeze", "unsqueeze", "permute", "transpose", "t", "narrow", "select", "swapaxes", "detach",
 })  # fmt: skip
 """Methods of a torch tensor that give the same numbers in memory: a change of either is one of both."""
+SEVERAL_VIEWS = frozenset({"chunk", "split", "split_with_sizes", "unbind"})
+"""Functions and methods of torch that give several views at once: changing one of them in place raises."""
 PADDLE_VIEWS = frozenset({"squeeze", "unsqueeze", "reshape", "flatten"})
 """The same of Paddle."""
 

@@ -118,6 +118,8 @@ def _may_raise(place: cst.CSTNode, context: Context) -> bool:
 def _finding(node: cst.BaseSmallStatement | cst.Call, kept: Kept, context: Context) -> Finding:
     what = f"`{kept.tensor}`" if kept.tensor else "its input"
     message = f"{what}, which `{kept.name}` keeps for `backward()`, is changed in place: that raises"
+    if kept.is_view:
+        message = f"{what} is one of the views that `{kept.name}` gives: changing it in place raises"
     fix = (lambda: _out_of_place(node, context)) if isinstance(node, cst.AugAssign) else None
     return Finding(node, message if len(message) <= 88 else None, fix=fix)
 

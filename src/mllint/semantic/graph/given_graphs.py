@@ -10,6 +10,7 @@ import libcst as cst
 
 from mllint.semantic.expressions.arguments import calls_of, given_to
 from mllint.semantic.graph.runs_of_class import runs_of
+from mllint.semantic.graph.spent_sources import hangs_on_all_sources
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Module, Output, Symbol, Tensor
 
@@ -21,8 +22,15 @@ MAX_STEPS = 12
 """Through how many names, operations and callers a tensor is followed."""
 
 
-def is_attached(model: "Model", node: cst.CSTNode, steps: int = MAX_STEPS) -> bool:
+def is_attached(model: "Model", node: cst.CSTNode) -> bool:
     """Whether an expression is a tensor that surely hangs on a graph, in one call of its function at least."""
+    if _is_attached(model, node, MAX_STEPS):
+        return True
+    value = model.value(node)
+    return getattr(value, "attached", None) is None and hangs_on_all_sources(model, node)
+
+
+def _is_attached(model: "Model", node: cst.CSTNode, steps: int) -> bool:
     value = model.value(node)
     if isinstance(value, (Tensor, Output)):
         if value.attached is not None:
@@ -33,12 +41,13 @@ def is_attached(model: "Model", node: cst.CSTNode, steps: int = MAX_STEPS) -> bo
         return False
     match node:
         case cst.Name():
-            bindings = model.reaching(node)
+            own = model.tree.parent(node)  # `x += y` hands its own result to the next round
+            bindings = [binding for binding in model.reaching(node) if binding.node is not own]
             return bool(bindings) and all(_is_bound_to_attached(model, binding, steps - 1) for binding in bindings)
         case cst.BinaryOperation(left=left, right=right):
-            return is_attached(model, left, steps - 1) or is_attached(model, right, steps - 1)
+            return _is_attached(model, left, steps - 1) or _is_attached(model, right, steps - 1)
         case cst.Call() if value is not None and model.gradients.off(node) is False:
-            return any(is_attached(model, operand, steps - 1) for operand in _operands(model, node))
+            return any(_is_attached(model, operand, steps - 1) for operand in _operands(model, node))
     return False
 
 
@@ -57,13 +66,13 @@ def _is_bound_to_attached(model: "Model", binding: Binding, steps: int) -> bool:
     if binding.scope.model is not model:
         return False
     if binding.kind is BindingKind.ASSIGN and binding.value is not None and not binding.path:
-        return is_attached(model, binding.value, steps)
+        return _is_attached(model, binding.value, steps)
     if binding.kind is BindingKind.AUGMENTED and isinstance(binding.node, cst.AugAssign):
-        return is_attached(model, binding.node.target, steps) or is_attached(model, binding.node.value, steps)
+        return _is_attached(model, binding.node.target, steps) or _is_attached(model, binding.node.value, steps)
     if binding.kind is not BindingKind.PARAMETER or not isinstance(binding.scope.node, cst.FunctionDef):
         return False
     info = model.function_info(binding.scope.node)
-    return any(is_attached(model, given, steps) for given in _given(model, info, binding.node))
+    return any(_is_attached(model, given, steps) for given in _given(model, info, binding.node))
 
 
 def _given(model: "Model", info: "FunctionInfo", parameter: cst.CSTNode) -> list[cst.BaseExpression]:

@@ -11,6 +11,7 @@ from mllint.semantic.graph.accumulation import MAX_STEPS, Accumulator
 from mllint.semantic.graph.additions import appended, augmented
 from mllint.semantic.graph.losses import loss_of
 from mllint.semantic.graph.short_lived import begins_with_each_step, has_few_additions
+from mllint.semantic.graph.terms import is_spent_term
 from mllint.semantic.names.conditions import is_in_another_branch
 from mllint.semantic.names.operands import operands, paths_in
 from mllint.semantic.names.scopes import BindingKind
@@ -58,7 +59,7 @@ def _is_idle_entry(accumulator: Accumulator) -> bool:
 
 def _is_held_anyway(accumulator: Accumulator) -> bool:
     """Whether the loop adds the same to something that needs the graph: ``total += loss`` before one ``backward()``."""
-    parts = {dotted_path(path) for path in paths_in(accumulator.added)}
+    parts = {dotted_path(path) for path in paths_in(accumulator.core)}  # without `n` of `loss / n`
     return any(
         other.key != accumulator.key
         and bool(parts & {dotted_path(path) for path in operands(other.added)})
@@ -149,13 +150,13 @@ def _is_attached(value: Value | None, accumulator: Accumulator) -> bool:
 
 
 def _is_spent_loss(value: Value | None, accumulator: Accumulator) -> bool:
-    """Whether it is called a loss, nothing else is known of it, and it goes into what ``backward()`` is called on."""
+    """Whether it is a loss by its name, or one term of a sum, and goes into what ``backward()`` is called on."""
     is_unknown = value is None or (isinstance(value, (Tensor, Output)) and value.attached is None)
     return (
         is_unknown
-        and is_called_loss(accumulator.core)
         and accumulator.adds_with_gradients
         and accumulator.is_done_with
+        and (is_called_loss(accumulator.core) or is_spent_term(accumulator))
         and not accumulator.may_be_cut
     )
 

@@ -10,7 +10,7 @@ import libcst as cst
 
 from mllint.knowledge import lookup
 from mllint.semantic.values import Module
-from mllint.syntax.shape import argument, constant, last_word
+from mllint.syntax.shape import argument, constant, integer_literal, last_word
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -108,12 +108,13 @@ def last_layer(model: "Model", module: Module) -> cst.Call | None:
 
 
 def _end(model: "Model", module: Module, index: int) -> cst.Call | None:
-    while module.call is not None and not module.wrappers and module.name is not None:
-        if not module.name.endswith(".Sequential"):
+    while module.call is not None and not module.wrappers:
+        if module.definition is not None or not (module.name or "").endswith(".Sequential"):
             return module.call
-        if not module.call.args or any(arg.star or arg.keyword for arg in module.call.args):
+        if not module.call.args or any(arg.keyword for arg in module.call.args):
             return None
-        inner = model.value(module.call.args[index].value)
+        node = _listed(model, module.call.args[index], index)
+        inner = None if node is None else model.value(node)
         if not isinstance(inner, Module):
             return None
         module = inner
@@ -130,3 +131,41 @@ def changes_by(model: "Model", call: cst.Call) -> Iterator[tuple[cst.Call, cst.B
     known = None if name is None else lookup.class_(name)
     if name is not None and known is not None and known.kind == "layer" and works_in_place(call, name):
         yield from runs_of_layer(model, call)
+
+
+def _listed(model: "Model", arg: cst.Arg, index: int) -> cst.BaseExpression | None:
+    """What an argument gives; of a list that is spread out (``*layers``) its first or last item, where that is certain.
+
+    It is of a list that is written out and only appended to, at whatever place, the last time without a condition; or
+    to which something is put in between.
+    """
+    if not arg.star:
+        return arg.value
+    bindings = model.reaching(arg.value) if isinstance(arg.value, cst.Name) else ()
+    begun = bindings[0].value if len(bindings) == 1 and not bindings[0].path else None
+    if not isinstance(begun, cst.List) or arg.star != "*":
+        return None
+    items = [element.value for element in begun.elements]
+    last = items[index] if items else None
+    assert isinstance(arg.value, cst.Name)
+    for name in model.names_in(arg.value.value, model.scope_of(arg)):
+        if name is arg.value or model.reaching(name) != bindings:
+            continue
+        read = model.tree.parent(name)
+        call = model.tree.parent(read) if isinstance(read, cst.Attribute) else None
+        if not isinstance(call, cst.Call) or not isinstance(model.tree.parent(call), cst.Expr):
+            return None
+        word, position = last_word(call.func), integer_literal(call.args[0].value) if call.args else None
+        if word == "append" and len(call.args) == 1:
+            is_last = index == -1
+            last = call.args[0].value if is_last and _is_plain(model, call, arg) else None if is_last else last
+        elif word != "insert" or position is None or not 0 < position < len(items):
+            return None
+    return last
+
+
+def _is_plain(model: "Model", call: cst.Call, arg: cst.Arg) -> bool:
+    """Whether a statement surely runs, in the same block as what stands around another place."""
+    line = model.tree.parent(model.tree.parent(call) or call)
+    block = None if line is None else model.tree.parent(line)
+    return block is not None and any(ancestor is block for ancestor in model.tree.ancestors(arg))

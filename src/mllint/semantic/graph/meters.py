@@ -27,11 +27,12 @@ class Meter(Accumulator):
         model: "Model",
         call: cst.Call,
         meter: cst.BaseExpression,
+        key: str,
         added: cst.BaseExpression,
         loop: cst.For | cst.While,
         total: tuple["ClassInfo", str],
     ) -> None:
-        super().__init__(model, call, meter, dotted_path(meter) or "", added, loop)
+        super().__init__(model, call, meter, key, added, loop)
         self.total = total
 
     @cached_property
@@ -52,15 +53,19 @@ def fed(model: "Model", call: cst.Call) -> Iterator[Meter]:
     if not isinstance(call.func, cst.Attribute) or has_star_arguments(call):
         return
     loop = _loop(model, call)
-    callee = model.value(call.func) if loop is not None and dotted_path(call.func.value) is not None else None
-    if loop is None or not isinstance(callee, Function) or not isinstance(callee.receiver, Instance):
+    holder = call.func.value
+    while isinstance(holder, cst.Subscript):
+        holder = holder.value  # one meter for each name, in a dict
+    key = dotted_path(holder) if loop is not None else None
+    callee = None if key is None else model.value(call.func)
+    if loop is None or key is None or not isinstance(callee, Function) or not isinstance(callee.receiver, Instance):
         return
     info = callee.definition
     for position, parameter in enumerate(info.parameters[1:]):
         given = argument(call, position, parameter.name.value)
         total = None if given is None else _total(info, parameter.name.value)
         if given is not None and total is not None:
-            yield Meter(model, call, call.func.value, given.value, loop, (callee.receiver.definition, total))
+            yield Meter(model, call, call.func.value, key, given.value, loop, (callee.receiver.definition, total))
 
 
 def _loop(model: "Model", call: cst.Call) -> cst.For | cst.While | None:

@@ -24,7 +24,7 @@ from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import uses
 from mllint.semantic.names.writes import is_basic_index
 from mllint.semantic.values import Function, Module, Number, Output, Tensor, Value
-from mllint.syntax.shape import last_word
+from mllint.syntax.shape import dotted_path, last_word
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -95,7 +95,7 @@ def keeper_of_result(model: "Model", node: cst.BaseExpression, steps: int = MAX_
     if steps < 0:
         return None
     if isinstance(node, cst.Name):
-        return _of_bindings(model, model.reaching(node), steps)
+        return _of_bindings(model, _bound_before(model, node), steps)
     if isinstance(node, cst.Subscript):
         return keeper_of_result(model, node.value, steps) if is_view(model, node) else None
     if isinstance(node, cst.IfExp):
@@ -115,6 +115,37 @@ def keeper_of_result(model: "Model", node: cst.BaseExpression, steps: int = MAX_
     return _of_call(model, node, steps)
 
 
+def _bound_before(model: "Model", node: cst.Name) -> tuple[Binding, ...]:
+    """What reaches a name, but for what its own ``x += y`` makes of it for the next round: the first one raises."""
+    statement = model.tree.parent(node)
+    return tuple(binding for binding in model.reaching(node) if binding.node is not statement)
+
+
+def giver_of_several(model: "Model", node: cst.Name) -> str | None:
+    """The function of torch that gave a tensor as one of several views: none of them may be changed in place."""
+    found = None
+    for binding in _bound_before(model, node) if model.framework == "torch" else ():
+        call = binding.value
+        if binding.kind is not BindingKind.ASSIGN or len(binding.path) != 1 or not isinstance(call, cst.Call):
+            return None
+        found, given = last_word(call.func), _computed_from(model, call)
+        if found not in saved_tensors.SEVERAL_VIEWS or given is None or not is_attached(model, given):
+            return None
+        if model.gradients.off(call) is not False:
+            return None
+    return found
+
+
+def _computed_from(model: "Model", call: cst.Call) -> cst.BaseExpression | None:
+    """What a method is called on, if it may be one of a tensor, or a function of torch is given first."""
+    name = model.library_name(call.func)
+    if name is not None:
+        return call.args[0].value if name.startswith("torch.") and call.args else None
+    if isinstance(call.func, cst.Attribute) and call.func.attr.value not in model.function_names:
+        return call.func.value
+    return None
+
+
 def _of_bindings(model: "Model", bindings: tuple[Binding, ...], steps: int) -> str | None:
     found = None
     for binding in bindings:
@@ -129,10 +160,38 @@ def _of_bindings(model: "Model", bindings: tuple[Binding, ...], steps: int) -> s
 def _of_call(model: "Model", call: cst.Call, steps: int) -> str | None:
     value = model.value(call.func)
     if isinstance(value, Module) and value.definition is None:
-        layer = last_layer(model, value)
-        made = None if layer is None else model.value(layer)
-        known = saved_tensors.layer(made.name) if isinstance(made, Module) and made.name is not None else None
-        return known[0] if known is not None and keeps_result(known[0], made) else None
+        found = [_of_last_layer(model, module, steps) for module in _built(model, call.func, value)]
+        return None if None in found or not found else found[0]
+    return _of_function(value, steps)
+
+
+def _built(model: "Model", callee: cst.BaseExpression, value: Module) -> list[Module]:
+    """The layers, one of which a name stands for: of an attribute all that the class sets it to."""
+    if value.call is not None:
+        return [value]
+    function = model.enclosing_function(callee)
+    info = None if function is None else model.function_info(function)
+    receiver, _, attribute = (dotted_path(callee) or "").partition(".")
+    if info is None or info.owner is None or receiver != info.self_name:
+        return []
+    assigned = info.owner.assignments(attribute)
+    made = [None if item.value is None or item.path else item.scope.model.value(item.value) for item in assigned]
+    modules = [item for item in made if isinstance(item, Module) and item.call is not None]
+    is_here = all(item.scope.model is model for item in assigned)
+    return modules if is_here and len(modules) == len(made) else []
+
+
+def _of_last_layer(model: "Model", module: Module, steps: int) -> str | None:
+    layer = last_layer(model, module)
+    made = None if layer is None else model.value(layer)
+    if not isinstance(made, Module) or made.definition is not None:
+        return _of_function(made, steps)
+    known = None if made.name is None else saved_tensors.layer(made.name)
+    return known[0] if known is not None and keeps_result(known[0], made) else None
+
+
+def _of_function(value: Value | None, steps: int) -> str | None:
+    """The operation that makes and keeps what a function, or the forward pass of a module, gives back."""
     function = _called(value)
     if function is None or not function.is_plain or not function.is_transparent or not function.scope.returns:
         return None

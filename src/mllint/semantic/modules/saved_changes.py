@@ -12,6 +12,7 @@ from mllint.semantic.graph.in_place import ACTIVATIONS, changes_by, works_in_pla
 from mllint.semantic.graph.placement import is_read_below
 from mllint.semantic.graph.saved import (
     always_runs,
+    giver_of_several,
     in_next_round,
     is_view,
     is_wanted,
@@ -21,7 +22,7 @@ from mllint.semantic.graph.saved import (
     keeps_result,
     views,
 )
-from mllint.semantic.modules.modes import runs_in_one_mode
+from mllint.semantic.modules.modes import MAX_STEPS, runs_in_one_mode
 from mllint.semantic.names.conditions import conditions
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.names.uses import bound_by, uses
@@ -43,10 +44,14 @@ _RESHAPING = frozenset({
 
 
 class Kept(msgspec.Struct, frozen=True):
-    """A kept tensor that is changed: by which operation it was kept, and its name; empty for what has none."""
+    """A kept tensor that is changed: by which operation it was kept, and its name; empty for what has none.
+
+    ``is_view``: it is not kept, but one of the views that the operation gives, of which none may be changed.
+    """
 
     name: str
     tensor: str
+    is_view: bool = False
 
 
 def kept_and_changed(model: "Model", statement: cst.BaseSmallStatement) -> Kept | None:
@@ -75,6 +80,13 @@ def _kept(model: "Model", target: cst.Name, change: cst.CSTNode) -> Kept | None:
     name = keeper_of_result(model, target)
     if name is not None:
         return Kept(name, target.value) if is_attached(model, target) and _goes_on(model, target, change) else None
+    return _kept_before(model, target, change)
+
+
+def _kept_before(model: "Model", target: cst.Name, change: cst.CSTNode) -> Kept | None:
+    giver = giver_of_several(model, target)
+    if giver is not None:
+        return Kept(giver, target.value, is_view=True)
     found = keeper_before(model, target, change)
     return None if found is None else Kept(found.name, target.value)
 
@@ -152,8 +164,7 @@ def kept_and_changed_by_call(model: "Model", call: cst.Call) -> Iterator[tuple[c
         if name is not None:
             kept = Kept(name, target.value) if is_attached(model, target) else None
         else:
-            found = keeper_before(model, target, place)
-            kept = None if found is None else Kept(found.name, target.value)
+            kept = _kept_before(model, target, place)
         if kept is not None and may_be_needed(model, place):
             yield place, kept
     name = _kept_in_sequence(model, call)
@@ -186,12 +197,14 @@ def _kept_in_sequence(model: "Model", call: cst.Call) -> str | None:
 
 def may_be_needed(model: "Model", node: cst.CSTNode) -> bool:
     """Whether a place records a graph in a training, as far as its conditions and those who call it tell."""
-    if model.gradients.off(node) is not False or runs_in_one_mode(model, node):
+    function = model.enclosing_function(node)
+    # A function that walks the graph itself is for training, whatever it is called.
+    is_walked = function is not None and bool(model.backward.calls_in(function))
+    if model.gradients.off(node) is not False or runs_in_one_mode(model, node, 0 if is_walked else MAX_STEPS):
         return False
     tests = (part for test in conditions(model, node) for part in subtree(test) if isinstance(part, cst.Name))
     if any(word in part.value.lower() for part in tests for word in _SPECIAL):
         return False
-    function = model.enclosing_function(node)
     info = None if function is None else model.function_info(function)
     if info is None or info.owner is None or info.owner.framework is None or info.name in ("forward", "__call__"):
         return True
