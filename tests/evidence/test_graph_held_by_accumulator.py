@@ -339,3 +339,19 @@ def test_mended_totals_are_used_as_before() -> None:
             function(net, loader, torch.optim.SGD(net.parameters(), lr=0.1))
             count += 1
     assert count >= 15
+
+
+def test_torch_every_term_of_a_spent_sum_keeps_its_nodes(torch: Any) -> None:
+    weight = torch.rand(3, requires_grad=True)
+    totals: list[Any] = [0, 0]
+    for _ in range(ROUNDS):
+        bce, kld = (weight * 2).sum(), -0.5 * torch.sum(1 + weight - weight.exp())
+        (bce + 0.1 * kld).backward()
+        totals = [totals[0] + bce, totals[1] + kld]
+    for total in totals:
+        nodes, pending = 0, [total.grad_fn]
+        while pending:
+            node = pending.pop()
+            nodes += node is not None
+            pending += [] if node is None else [item for item, _ in node.next_functions]
+        assert nodes > 3 * ROUNDS

@@ -275,3 +275,50 @@ def test_paddle_changes(paddle: Any) -> None:
         form(kept_result)
         with pytest.raises(RuntimeError, match="inplace"):
             kept_result.sum().backward()
+
+
+SEVERAL: dict[str, Callable[[Any], Any]] = {
+    "chunk": lambda x: x.chunk(2),
+    "split": lambda x: x.split(2),
+    "split_with_sizes": lambda x: x.split_with_sizes([1, 3]),
+    "unbind": lambda x: x.unbind(0),
+}
+
+
+def test_torch_all_functions_of_several_views_are_tried() -> None:
+    assert set(SEVERAL) == saved_tensors.SEVERAL_VIEWS
+
+
+@pytest.mark.parametrize("several", SEVERAL.values(), ids=SEVERAL)
+def test_torch_one_of_several_views_cannot_be_changed(torch: Any, several: Callable[[Any], Any]) -> None:
+    with_graph = made(torch, (4, 3), attached=True)
+    for form in (lambda x: x.mul_(2.0), lambda x: x[..., :1].zero_(), lambda x: torch.relu_(x)):
+        with pytest.raises(RuntimeError, match="is a view and is being modified inplace"):
+            form(several(with_graph)[0])
+        form(several(made(torch, (4, 3), attached=False))[0])
+
+
+@pytest.mark.parametrize("give", [lambda x: x.tensor_split(2), lambda x: (x[:2], x[2:]), lambda x: x.unsafe_chunk(2)])
+def test_torch_other_views_can_be_changed(torch: Any, give: Callable[[Any], Any]) -> None:
+    first, _ = give(made(torch, (4, 3), attached=True))
+    first.mul_(2.0)
+    first.sum().backward()
+
+
+def test_torch_what_a_loop_hands_on_raises_after_its_first_round(torch: Any) -> None:
+    hidden = torch.relu(made(torch, (3,), attached=True))
+    for _ in range(1):
+        hidden += made(torch, (3,), attached=True)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        hidden.sum().backward()
+
+
+def test_torch_a_loss_of_the_same_sources_shows_the_graph(torch: Any) -> None:
+    for attached in ((True, False), (False, True), (True, True)):
+        first, second = (made(torch, (2, 2), attached=item) for item in attached)
+        out = torch.cat([first, second])
+        similar = torch.exp(out @ out.t())
+        similar[torch.eye(4).bool()] = 0.0
+        loss = -torch.log((first * second).sum() / similar.sum())
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            loss.backward()
