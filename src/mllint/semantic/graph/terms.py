@@ -24,8 +24,9 @@ def is_spent_term(accumulator: "Accumulator") -> bool:
     Nobody adds a constant to a loss: a part that is no number hangs on the graph like the others.
     """
     model, core = accumulator.model, accumulator.core
-    bindings = model.reaching(core)
-    if not bindings or not accumulator.is_in_loop:
+    losses = [loss_of(call) for call in model.backward.calls_in(accumulator.loop)]
+    bindings = model.reaching(core) if losses and accumulator.is_in_loop else ()
+    if not bindings:
         return False
     for binding in bindings:
         made = binding.value if binding.kind is BindingKind.ASSIGN and not binding.path else None
@@ -33,7 +34,6 @@ def is_spent_term(accumulator: "Accumulator") -> bool:
             return False
         if not isinstance(model.value(made), Tensor) and not is_called_loss(made):
             return False
-    losses = (loss_of(call) for call in model.backward.calls_in(accumulator.loop))
     return any(model.reaching(term) == bindings for loss in losses if loss is not None for term in _terms(model, loss))
 
 
