@@ -58,7 +58,7 @@ several batches (where `zero_grad()` stands under the same `if`, or with `accele
 of a handful of rounds adds: `for images in (real, fake)`.
 
 A value that is called a loss counts as attached where it goes into what `backward()` is called on, even if nothing else
-is known of it.
+is known of it; so does a tensor that the loop computes and that is one term of that sum: `kld` of `bce + beta * kld`.
 
 ## Fix safety
 

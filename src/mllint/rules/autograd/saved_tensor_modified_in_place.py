@@ -2,12 +2,14 @@
 
 Finds a tensor that `backward()` needs and that is changed in place before: the result of an operation that keeps its
 result (`relu`, `sigmoid`, `softmax`, `exp`, `sqrt`, ...), or an input of one that keeps its inputs (`conv(x)`,
-`linear(x)`, `x * w`, `x ** 2`, `x.log()`, ...).
+`linear(x)`, `x * w`, `x ** 2`, `x.log()`, ...). In PyTorch also one of the views that `chunk`, `split` and `unbind`
+give.
 
 ## Why is this bad?
 
 `backward()` raises: "one of the variables needed for gradient computation has been modified by an inplace operation"
-in PyTorch, "Tensor ... used in gradient computation has been modified by an inplace operation" in Paddle.
+in PyTorch, "Tensor ... used in gradient computation has been modified by an inplace operation" in Paddle. A change of
+one of several views raises at once, if a graph is recorded.
 
 ## Example
 
@@ -51,7 +53,8 @@ Results that nothing keeps: of a convolution, a linear or normalization layer, a
 (`x.clone()`) and what is written through `x.data`, which no check sees. Everything without gradients, also where all
 who call the function have switched them off, what only runs in evaluation, and tests. Tensors of which it is not
 certain that they hang on a graph: what a function or module is given, unless somebody in the file gives it what surely
-does. In Paddle `x += y`, which makes a new tensor.
+does, or `backward()` is called on a loss that is computed from nothing else. In Paddle `x += y`, which makes a new
+tensor.
 
 ## Fix safety
 
