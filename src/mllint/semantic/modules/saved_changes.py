@@ -71,8 +71,8 @@ def kept_and_changed(model: "Model", statement: cst.BaseSmallStatement) -> Kept 
     if kept is None and change.how == "[...] =" and isinstance(statement, (cst.Assign, cst.AugAssign)):
         found = in_next_round(model, target, statement)
         kept = None if found is None else Kept(found.name, target.value)
-    if kept is None or not may_be_needed(model, statement):
-        return None
+    if kept is None or (kept.is_view and change.how == "out=") or not may_be_needed(model, statement):
+        return None  # what `out=` is given raises for another reason
     return kept
 
 
@@ -87,6 +87,8 @@ def _kept_before(model: "Model", target: cst.Name, change: cst.CSTNode) -> Kept 
     giver = giver_of_several(model, target)
     if giver is not None:
         return Kept(giver, target.value, is_view=True)
+    if not isinstance(model.value(target), (Tensor, Output)) and isinstance(change, cst.AugAssign):
+        return None  # a number, perhaps, of which `x += y` makes a new one
     found = keeper_before(model, target, change)
     return None if found is None else Kept(found.name, target.value)
 
