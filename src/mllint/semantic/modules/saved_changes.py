@@ -97,8 +97,11 @@ def _is_tensor(model: "Model", target: cst.Name, statement: cst.BaseSmallStateme
     """Whether what is written to by an index is surely a tensor: a list has no more than one."""
     if isinstance(model.value(target), Tensor):
         return True
+    if not isinstance(model.value(target), Output):
+        return False
     written = statement.target if isinstance(statement, cst.AugAssign) else statement.targets[0].target  # type: ignore[attr-defined]
-    return isinstance(model.value(target), Output) and isinstance(written, cst.Subscript) and len(written.slice) > 1
+    is_table = isinstance(written, cst.Subscript) and len(written.slice) > 1
+    return is_table or keeper_of_result(model, target) is not None
 
 
 def _kept_item(model: "Model", target: cst.Name, statement: cst.BaseSmallStatement) -> Kept | None:
