@@ -310,6 +310,11 @@ def _update(frame: Frame, call: cst.Call) -> Seen | None:
     return Seen(Kind.UPDATE_SCALE, None, frame.thing(receiver), called.is_proven)
 
 
+def may_have_mode(value: Value | None) -> bool:
+    """Whether ``train()`` and ``eval()`` of a thing may switch the mode of a module."""
+    return value is None or isinstance(value, (Loaded, Module, Method))  # a method: an attribute that a subclass sets
+
+
 def _mode(word: str) -> Reader:
     """``model.train()``, ``model.eval()``, ``model.train(False)``."""
 
@@ -318,7 +323,7 @@ def _mode(word: str) -> Reader:
         if receiver is None or len(call.args) > (word == "train") or _is_own_function(frame, call):
             return None
         value = frame.value(receiver)
-        if value is not None and not isinstance(value, (Loaded, Module, Method)):  # an attribute that a subclass sets
+        if not may_have_mode(value):
             return None
         given = call.args[0] if call.args else None
         kind = Kind.TRAIN if word == "train" else Kind.EVAL

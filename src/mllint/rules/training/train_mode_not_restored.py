@@ -79,7 +79,7 @@ from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, insert_before
 from mllint.rule import Finding, Rule
 from mllint.semantic.events.steps import Event, Kind
-from mllint.semantic.flow import called_word
+from mllint.semantic.flow import called_word, may_have_mode
 from mllint.semantic.training.nearby import is_switched_back
 from mllint.semantic.training.training_modes import is_as_loaded, is_trained_as_loaded, trained_in_evaluation_mode
 from mllint.semantic.values import Module
@@ -101,9 +101,11 @@ _TRAINING_WORDS = frozenset({"backward", "step", "minimize"})
 @rule.on_method("eval", "train")
 def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     """Report the call that switches to evaluation mode."""
-    if called_word(call) == "train" and not any(constant(arg.value) is False for arg in call.args):
-        return
-    if is_switched_back(context.model, call):
+    given = [constant(arg.value) is False for arg in call.args]
+    if given != ([True] if called_word(call) == "train" else []):
+        return  # only `train(False)` and `eval()` are switches to it
+    assert isinstance(call.func, cst.Attribute)
+    if is_switched_back(context.model, call) or not may_have_mode(context.value(call.func.value)):
         return
     occurrences = context.model.runs.at(call, accelerated=True)
     if not any(item.event.kind is Kind.EVAL for item in occurrences):

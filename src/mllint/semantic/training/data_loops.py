@@ -163,6 +163,18 @@ def may_be_model(model: "Model", callee: cst.BaseExpression) -> bool:
     return isinstance(value, Module) or _may_run_model(model, last)
 
 
+def may_be_forward_pass(model: "Model", call: cst.Call) -> bool:
+    """Whether a call may be one of a model itself, and of no function that runs one, to go by its text and its file."""
+    path = dotted_path(call.func)
+    if path is None:
+        return may_be_model(model, call.func)
+    value = model.value(call.func)
+    if value is not None:
+        return isinstance(value, Module)
+    last = path.rpartition(".")[2]
+    return last == "forward" or may_name_module(last) or path in model.runs.used_as_modules
+
+
 def _may_run_model(model: "Model", name: str) -> bool:
     """Whether a function of the file has a name, and anything happens in it that a training is about."""
     return name in model.function_names and any(

@@ -13,7 +13,7 @@ from mllint.semantic.training.data_loops import (
     fed_names,
     is_named_evaluation,
     is_next,
-    may_be_model,
+    may_be_forward_pass,
     names_in,
 )
 from mllint.semantic.training.evaluation import (
@@ -92,7 +92,7 @@ def evaluations_recorded(model: "Model", function: cst.FunctionDef) -> Iterator[
     if not is_named_evaluation(name) or name.startswith("test_") or says_gradients(function.body):
         return
     for call in _calls_in(function):
-        occurrences = model.runs.at(call, accelerated=True) if may_be_model(model, call.func) else ()
+        occurrences = model.runs.at(call, accelerated=True) if may_be_forward_pass(model, call) else ()
         if occurrences and all(_is_recorded_for_nothing(item) for item in occurrences):
             yield call
 
