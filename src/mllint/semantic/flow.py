@@ -23,7 +23,7 @@ import msgspec
 
 from mllint.knowledge import lookup
 from mllint.semantic.events.given import truth
-from mllint.semantic.events.kinds import kind_of
+from mllint.semantic.events.kinds import kind_of, may_have_mode
 from mllint.semantic.events.owners import makers_of, owner_of_parameters
 from mllint.semantic.events.steps import Kind
 from mllint.semantic.events.things import Frame, Thing
@@ -33,9 +33,7 @@ from mllint.semantic.values import (
     Elements,
     Function,
     Instance,
-    Loaded,
     Mapping,
-    Method,
     Module,
     Object,
     Repeated,
@@ -308,11 +306,6 @@ def _update(frame: Frame, call: cst.Call) -> Seen | None:
     if receiver is None or called is None or called.kind != "scaler":
         return None
     return Seen(Kind.UPDATE_SCALE, None, frame.thing(receiver), called.is_proven)
-
-
-def may_have_mode(value: Value | None) -> bool:
-    """Whether ``train()`` and ``eval()`` of a thing may switch the mode of a module."""
-    return value is None or isinstance(value, (Loaded, Module, Method))  # a method: an attribute that a subclass sets
 
 
 def _mode(word: str) -> Reader:

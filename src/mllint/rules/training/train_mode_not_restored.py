@@ -78,8 +78,9 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, insert_before
 from mllint.rule import Finding, Rule
+from mllint.semantic.events.kinds import may_have_mode
 from mllint.semantic.events.steps import Event, Kind
-from mllint.semantic.flow import called_word, may_have_mode
+from mllint.semantic.flow import called_word
 from mllint.semantic.training.nearby import is_switched_back
 from mllint.semantic.training.training_modes import is_as_loaded, is_trained_as_loaded, trained_in_evaluation_mode
 from mllint.semantic.values import Module

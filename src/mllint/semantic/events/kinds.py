@@ -13,7 +13,7 @@ from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.expressions.used_as import has_cleared, used_as
 from mllint.semantic.names.definitions import ClassInfo
 from mllint.semantic.names.scopes import Binding, BindingKind
-from mllint.semantic.values import Instance, Module, Object, Symbol, Value
+from mllint.semantic.values import Instance, Loaded, Method, Module, Object, Symbol, Value
 from mllint.syntax.shape import dotted_path
 
 if TYPE_CHECKING:
@@ -153,6 +153,11 @@ def _is_made_of_parameters(binding: Binding) -> bool:
 def may_name_thing(name: str) -> bool:
     """Whether a name is one that an optimizer, a scheduler, a scaler or a module would have."""
     return any(pattern.search(name.lower()) for pattern in _NAMES.values())
+
+
+def may_have_mode(value: Value | None) -> bool:
+    """Whether ``train()`` and ``eval()`` of a thing may switch the mode of a module."""
+    return value is None or isinstance(value, (Loaded, Module, Method))  # a method: an attribute that a subclass sets
 
 
 def may_name_module(name: str) -> bool:
