@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.semantic.checkpoints.tracing import LOADING_METHODS
+from mllint.semantic.expressions.arguments import passed_for
 from mllint.semantic.names.scopes import BindingKind
 from mllint.syntax.shape import dotted_path, last_statement, string_literal, subscript_index
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 MAX_NAMES = 4
 """Through how many names a dict is followed back."""
+MAX_CALLERS = 2
+"""Through how many functions that pass it on."""
 
 _KIND_QUESTIONS = frozenset({"isinstance", "hasattr", "type"})
 
@@ -28,14 +31,28 @@ def is_guarded(load: "Load") -> bool:
         if isinstance(ancestor, (cst.FunctionDef, cst.ClassDef)):
             break
         child = ancestor
-    return any(_is_examined(name, load.model) for name in names_behind(load.given, load.model))
+    return any(_is_examined(name, load.model) for name in _held_by(load.given, load.model))
+
+
+def _held_by(node: cst.BaseExpression, model: "Model", depth: int = 0) -> Iterator[cst.BaseExpression]:
+    """As ``names_behind``, also in the functions of the file that pass the dict on to the one around."""
+    for name in names_behind(node, model):
+        yield name
+        for binding in model.reaching(name):
+            function = binding.scope.node
+            if binding.kind is BindingKind.PARAMETER and isinstance(function, cst.FunctionDef) and depth < MAX_CALLERS:
+                assert isinstance(binding.node, cst.Param)
+                for passed in passed_for(model, model.function_info(function), binding.node):
+                    yield from _held_by(passed, model, depth + 1)
 
 
 def names_behind(node: cst.BaseExpression, model: "Model", depth: int = 0) -> Iterator[cst.BaseExpression]:
     """The names and dotted paths through which a dict came to an expression."""
-    while isinstance(node, (cst.Subscript, cst.Call)):
+    while isinstance(node, (cst.Subscript, cst.Call, cst.DictComp)):
         if isinstance(node, cst.Subscript):
             node = node.value
+        elif isinstance(node, cst.DictComp):
+            node = node.for_in.iter
         else:
             node = node.func.value if isinstance(node.func, cst.Attribute) else node.func
     if dotted_path(node) is None:
