@@ -213,3 +213,8 @@ _OF_THEIR_OWN = frozenset({cst.If, cst.For, cst.While, cst.FunctionDef, cst.Clas
 def has_star_arguments(call: cst.Call) -> bool:
     """Whether the call passes ``*args`` or ``**kwargs``."""
     return any(arg.star for arg in call.args)
+
+
+def is_main_guard(test: cst.BaseExpression) -> bool:
+    """``__name__ == "__main__"``."""
+    return isinstance(test, cst.Comparison) and dotted_path(test.left) == "__name__"

@@ -49,7 +49,8 @@ function that is not known. Losses of which a part was computed before this iter
 not known, or by a module that keeps a state between its calls. Modules of which nothing is known where the function
 runs another backward pass, unless in PyTorch a step changes their weights in every round, before any other one: no
 later pass can go through the graph then. What a function is given, where its callers are not seen.
-What a loop takes from a loader counts as data, also where only the name of the loader says that it is one. Tests.
+What a loop takes from a loader counts as data, also where only the name of the loader says that it is one. Tests, and
+what a module tries out once, right under `if __name__ == "__main__":` and in no loop.
 
 ## Fix safety
 
@@ -69,7 +70,7 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, delete_argument
 from mllint.rule import Finding, Rule
-from mllint.semantic.files.testing import is_test_code
+from mllint.semantic.files.testing import is_test_code, is_tried_out
 from mllint.semantic.graph.graph_slice import GraphSlice
 from mllint.semantic.graph.losses import loss_of, retaining
 from mllint.semantic.training.stale_weights import weights_change_every_round
@@ -91,7 +92,7 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     if kept is None or loss is None or context.gradients_off(call) is not False or is_test_code(context.model):
         return
     graph = GraphSlice(context.model, loss, call, weights_change_every_round(context.model, call))
-    if not graph.is_open and graph.is_spent_once:
+    if not graph.is_open and graph.is_spent_once and not is_tried_out(context.model, call):
         yield Finding(call, fix=lambda: _without(call, kept))
 
 

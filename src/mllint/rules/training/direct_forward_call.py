@@ -45,10 +45,10 @@ class Model(nn.Module):
 it is made for this one call (`nn.CosineSimilarity().forward(x, y)`) or nothing else is done with it where it is made
 (`criterion = nn.MSELoss()`, `loss = criterion.forward(x, y)`); modules made by `torch.jit`; classes with a `__call__`
 of their own, or with a base that is not known; tests, which may be about the method itself; the `forward` of an object
-that is no module, which hands on method by method; the module inside a wrapper, whose `forward` is called to get around
-the wrapper; and files that replace somebody's `forward`, where the old one is called on purpose. What is only known to
-be some module, by the way it is used, is left alone too, unless those who call the function give a known one: an object
-with `eval()` and `forward()` need not be callable.
+that is no module, or of a module that stands in for another one, which hands on method by method; the module inside a
+wrapper, whose `forward` is called to get around the wrapper; and files that replace somebody's `forward`, where the old
+one is called on purpose. What is only known to be some module, by the way it is used, is left alone too, unless those
+who call the function give a known one: an object with `eval()` and `forward()` need not be callable.
 
 ## Fix safety
 
@@ -90,6 +90,7 @@ rule = Rule(
 _NOT_CALLABLE = frozenset({"ModuleList", "ModuleDict", "ParameterList", "ParameterDict", "LayerList", "LayerDict"})
 _OF_ANY_CLASS = PLAIN_BASES | {None}
 _LONGEST_NAME = 30
+_SO_MANY = 2
 # With a module of which nothing else is asked nobody trains, and nobody has got hold of it.
 _ONLY_RUN = frozenset({"forward", "to", "cuda", "cpu", "half", "float", "double", "eval", "train"})
 
@@ -128,10 +129,30 @@ def _is_own(receiver: cst.BaseExpression, context: Context) -> bool:
 
 
 def _is_handed_on(call: cst.Call, context: Context) -> bool:
-    """Whether the ``forward`` of an object that is no module hands on to that of one, as all its methods do."""
+    """Whether the ``forward`` of an object that is no module hands on to that of one, as all its methods do.
+
+    Of a module some of the others have to: it stands in for the one that it holds.
+    """
     function = context.model.enclosing_function(call)
     info = None if function is None else context.model.function_info(function)
-    return info is not None and info.name == "forward" and info.owner is not None and info.owner.framework is None
+    if info is None or info.name != "forward" or info.owner is None:
+        return False
+    if info.owner.framework is None:
+        return True
+    assert isinstance(call.func, cst.Attribute)
+    held = dotted_path(call.func.value)
+    like_it = (method for method in info.owner.methods.values() if method.name != "forward")
+    stands_in = held is not None and _hands_on(info.node, held)
+    return stands_in and sum(_hands_on(method.node, held) for method in like_it) >= _SO_MANY
+
+
+def _hands_on(method: cst.FunctionDef, held: str | None) -> bool:
+    """Whether a method does nothing but to call the method of its name of another thing."""
+    body = method.body.body
+    line = body[-1] if isinstance(method.body, cst.IndentedBlock) and len(body) == 1 else None
+    statement = line.body[0] if isinstance(line, cst.SimpleStatementLine) else None
+    call = statement.value if isinstance(statement, (cst.Return, cst.Expr)) else None
+    return isinstance(call, cst.Call) and dotted_path(call.func) == f"{held}.{method.name.value}"
 
 
 def _is_only_run(receiver: cst.BaseExpression, value: Module, context: Context) -> bool:

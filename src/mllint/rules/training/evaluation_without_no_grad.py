@@ -68,8 +68,9 @@ the loop is not part of a training in sight. Loops with a word of gradients in t
 makes the input out of the target, or the model is put into a collection. Loops whose results go into a `backward()`
 later. Models of which all parameters may be frozen, or are made without gradients, or whose class computes gradients
 itself, such as forces; what Paddle's `jit.load` gives, which keeps no graph in evaluation mode. Single forward passes
-of inputs that are made up for their shape. Trainings that a trainer of another framework runs. Projects for a PyTorch
-before 0.4.
+of inputs that are made up for their shape, and those of a test, `def test_forward(): ...` in a file with the word in
+its name. What a method of a module does for each item of a dict. Trainings that a trainer of another framework runs.
+Projects for a PyTorch before 0.4.
 
 ## Fix safety
 
@@ -93,7 +94,7 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, insert_before
 from mllint.rule import Finding, Rule
-from mllint.semantic.files.testing import is_test_code
+from mllint.semantic.files.testing import is_in_test_of_tests, is_test_code
 from mllint.semantic.training.data_loops import may_evaluate
 from mllint.semantic.training.evaluation import evaluates_with_graph, may_need_the_graph, trains_too
 from mllint.semantic.training.single_evaluations import evaluations_recorded, inferences_recorded
@@ -136,7 +137,7 @@ def check(loop: cst.For, context: Context) -> Iterator[Finding]:
 @rule.on(cst.FunctionDef, mentions=("eval",))
 def check_whole(function: cst.FunctionDef, context: Context) -> Iterator[Finding]:
     """Report the forward passes of all the data at once."""
-    if is_test_code(context.model) or _is_too_old(context):
+    if is_test_code(context.model) or is_in_test_of_tests(context.model, function) or _is_too_old(context):
         return
     for call in evaluations_recorded(context.model, function):
         yield _single(call, context)
@@ -145,7 +146,7 @@ def check_whole(function: cst.FunctionDef, context: Context) -> Iterator[Finding
 @rule.on_method("eval")
 def check_switched(switch: cst.Call, context: Context) -> Iterator[Finding]:
     """Report the forward passes behind a switch to evaluation mode that nobody wants a graph of."""
-    if is_test_code(context.model) or _is_too_old(context):
+    if is_test_code(context.model) or is_in_test_of_tests(context.model, switch) or _is_too_old(context):
         return
     for call in inferences_recorded(context.model, switch):
         yield _single(call, context)

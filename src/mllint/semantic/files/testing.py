@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.syntax.shape import dotted_path
+from mllint.syntax.shape import dotted_path, is_main_guard
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -72,6 +72,12 @@ def is_in_a_test(model: "Model", node: cst.CSTNode) -> bool:
     return any(_is_test(ancestor) for ancestor in model.tree.ancestors(node) if isinstance(ancestor, cst.FunctionDef))
 
 
+def is_in_test_of_tests(model: "Model", node: cst.CSTNode) -> bool:
+    """The same, in a file that has the word in its name, wherever that stands: ``step_1_test_forward.py``."""
+    words = PurePath(model.source.path).stem.lower().split("_")
+    return ("test" in words or "tests" in words) and is_in_a_test(model, node)
+
+
 def _is_test(function: cst.FunctionDef) -> bool:
     name = function.name.value
     return name.startswith("test") and (name != "test" or not function.params.params)
@@ -101,3 +107,13 @@ def _waits_for_error(context: cst.BaseExpression) -> bool:
 def context_name(context: cst.BaseExpression) -> str:
     """The dotted name of a context manager, or of what makes it, in small letters; empty where it has none."""
     return (dotted_path(context.func if isinstance(context, cst.Call) else context) or "").lower()
+
+
+def is_tried_out(model: "Model", node: cst.CSTNode) -> bool:
+    """Whether a place is right under ``if __name__ == "__main__":``, in no loop: a module tries itself out, once."""
+    is_guarded = False
+    for ancestor in model.tree.ancestors(node):
+        if isinstance(ancestor, (cst.FunctionDef, cst.ClassDef, cst.For, cst.While)):
+            return False
+        is_guarded = is_guarded or (isinstance(ancestor, cst.If) and is_main_guard(ancestor.test))
+    return is_guarded

@@ -9,6 +9,7 @@ from mllint.semantic.expressions.hints import is_called_loss
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.graph.accumulation import MAX_STEPS, Accumulator
 from mllint.semantic.graph.additions import appended, augmented
+from mllint.semantic.graph.leaves import is_leaf
 from mllint.semantic.graph.losses import loss_of
 from mllint.semantic.graph.short_lived import begins_with_each_step, has_few_additions
 from mllint.semantic.graph.terms import is_spent_term
@@ -138,6 +139,8 @@ def _round_of(model: "Model", node: cst.CSTNode) -> cst.CSTNode | None:
 
 def _is_attached(value: Value | None, accumulator: Accumulator) -> bool:
     """Whether what is added surely hangs on a graph, and the loop shows that nobody makes a loss of the collection."""
+    if isinstance(value, Tensor) and is_leaf(accumulator.model, accumulator.added):
+        return False  # made and not computed: what is computed of it holds on to it, and not the reverse
     if not isinstance(value, (Tensor, Output)) or value.attached is not True:
         return _is_spent_loss(value, accumulator) or spent_entry(accumulator) is not None
     if accumulator.is_done_with or accumulator.runs_over_loader:

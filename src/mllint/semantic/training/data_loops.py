@@ -35,7 +35,7 @@ def may_evaluate(model: "Model", node: cst.For) -> bool:
     """Whether a loop may call a model, to go by its text: what this denies need not be followed."""
     function = model.enclosing_function(node)
     name = "" if function is None else function.name.value
-    if name in _OF_MODULES or is_within_step(model, function):
+    if name in _OF_MODULES or is_within_step(model, function) or _is_over_parts(model, function, node):
         return False
     if not any(word in model.calls_by_word for word in _TELLING) and not (
         _is_in_evaluation(name) or any(map(is_named_evaluation, names_in(node.iter)))
@@ -53,6 +53,13 @@ def is_within_step(model: "Model", function: cst.FunctionDef | None) -> bool:
     if function is None or owner is None:
         return False
     return owner.kind == "optimizer" or (function.name.value.startswith("forward_") and owner.framework is not None)
+
+
+def _is_over_parts(model: "Model", function: cst.FunctionDef | None, node: cst.For) -> bool:
+    """Whether a method of a module goes over the items of a dict: parts of one input, or what belongs to its layers."""
+    owner = None if function is None else model.function_info(function).owner
+    is_of_module = owner is not None and owner.framework is not None
+    return is_of_module and isinstance(node.iter, cst.Call) and last_word(node.iter.func) == "items"
 
 
 def _is_in_evaluation(name: str) -> bool:

@@ -16,7 +16,7 @@ from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.training.outputs import comes_from
 from mllint.semantic.training.relevance import calls_what_matters, is_pass, matters, names_event
 from mllint.semantic.values import ClassObject, Function, Instance, Method, Module, Value, functions_of
-from mllint.syntax.shape import constant, dotted_path, last_word
+from mllint.syntax.shape import constant, dotted_path, is_main_guard, last_word
 from mllint.syntax.walk import children, subtree
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class _Unfolding:
 
     def _if(self, node: cst.If, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
         steps = self._expression(node.test, frame, around)
-        if _is_main_guard(node.test):
+        if is_main_guard(node.test):
             return [*steps, *self._suite(node.body.body, frame, around)]
         chosen = truth(frame, node.test)
         if chosen is True:
@@ -315,11 +315,6 @@ _LEAVING: dict[type[cst.CSTNode], str] = {
 
 def _kept(branches: Branches) -> list[Step]:
     return [branches] if any(branches.arms) else []
-
-
-def _is_main_guard(test: cst.BaseExpression) -> bool:
-    """``__name__ == "__main__"``."""
-    return isinstance(test, cst.Comparison) and dotted_path(test.left) == "__name__"
 
 
 def _can_be_followed(function: FunctionInfo) -> bool:
