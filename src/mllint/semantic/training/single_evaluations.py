@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.semantic.events.steps import Event, Kind
+from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.modules.weights import has_weights
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.training.data_loops import (
@@ -57,7 +58,7 @@ def single_evaluations(model: "Model", node: cst.With | cst.FunctionDef) -> Iter
     """The forward passes right in a block without gradients that surely evaluate a model in training mode."""
     name = _function_name(model, node)
     calls = [call for call in _calls_in(node) if is_named_evaluation(name) or _is_given_test_data(model, call)]
-    if not calls or says_gradients(node.body):
+    if not calls or is_test_code(model) or says_gradients(node.body):
         return
     for call in calls:
         occurrences = model.runs.at(call, accelerated=True) if may_be_in_training_mode(model, call) else ()
@@ -68,7 +69,9 @@ def single_evaluations(model: "Model", node: cst.With | cst.FunctionDef) -> Iter
 def evaluations_with_graph(model: "Model", function: cst.FunctionDef) -> Iterator[cst.Call]:
     """The forward passes right in a function called an evaluation that records a graph, but trains nothing with it."""
     name = function.name.value
-    if not is_named_evaluation(name) or name.startswith("test_") or says_gradients(function.body):
+    if not is_named_evaluation(name) or name.startswith("test_") or is_test_code(model):
+        return
+    if says_gradients(function.body):
         return
     for call in _calls_in(function):
         occurrences = model.runs.at(call, accelerated=True) if may_be_in_training_mode(model, call) else ()
