@@ -90,7 +90,6 @@ rule = Rule(
 _NOT_CALLABLE = frozenset({"ModuleList", "ModuleDict", "ParameterList", "ParameterDict", "LayerList", "LayerDict"})
 _OF_ANY_CLASS = PLAIN_BASES | {None}
 _LONGEST_NAME = 30
-_SO_MANY = 2
 # With a module of which nothing else is asked nobody trains, and nobody has got hold of it.
 _ONLY_RUN = frozenset({"forward", "to", "cuda", "cpu", "half", "float", "double", "eval", "train"})
 
@@ -131,7 +130,7 @@ def _is_own(receiver: cst.BaseExpression, context: Context) -> bool:
 def _is_handed_on(call: cst.Call, context: Context) -> bool:
     """Whether the ``forward`` of an object that is no module hands on to that of one, as all its methods do.
 
-    Of a module some of the others have to: it stands in for the one that it holds.
+    Of a module they all have to: it stands in for the one that it holds.
     """
     function = context.model.enclosing_function(call)
     info = None if function is None else context.model.function_info(function)
@@ -141,9 +140,8 @@ def _is_handed_on(call: cst.Call, context: Context) -> bool:
         return True
     assert isinstance(call.func, cst.Attribute)
     held = dotted_path(call.func.value)
-    like_it = (method for method in info.owner.methods.values() if method.name != "forward")
-    stands_in = held is not None and _hands_on(info.node, held)
-    return stands_in and sum(_hands_on(method.node, held) for method in like_it) >= _SO_MANY
+    methods = [item for item in info.owner.methods.values() if not item.name.startswith("__") and not item.is_property]
+    return len(methods) > 1 and all(_hands_on(method.node, held) for method in methods)
 
 
 def _hands_on(method: cst.FunctionDef, held: str | None) -> bool:
