@@ -206,6 +206,26 @@ def leaves_loop(body: cst.BaseSuite) -> bool:
     return False
 
 
+def has_one_round(loop: cst.For) -> bool:
+    """Whether a loop is left in its first round, or as the second begins: ``if step > 0: break``."""
+    return leaves_loop(loop.body) or any(isinstance(line, cst.If) and _is_left(line, loop) for line in loop.body.body)
+
+
+def _is_left(branch: cst.If, loop: cst.For) -> bool:
+    """Whether a branch leaves a loop that counts its rounds with ``enumerate`` when it is told of the second one."""
+    if not (isinstance(loop.iter, cst.Call) and last_word(loop.iter.func) == "enumerate" and len(loop.iter.args) == 1):
+        return False
+    match loop.target, branch.test:
+        case (
+            cst.Tuple(elements=[cst.Element(value=cst.Name(value=counter)), *_]),
+            cst.Comparison(left=cst.Name(value=tested), comparisons=[cst.ComparisonTarget(operator, bound)]),
+        ):
+            first = {cst.GreaterThan: 0, cst.GreaterThanEqual: 1, cst.Equal: 1}.get(type(operator))
+            is_told = tested == counter and first is not None and integer_literal(bound) == first
+            return is_told and isinstance(last_statement(branch.body), cst.Break)
+    return False
+
+
 _LEAVING = frozenset({cst.Break, cst.Return, cst.Raise})
 _OF_THEIR_OWN = frozenset({cst.If, cst.For, cst.While, cst.FunctionDef, cst.ClassDef})
 

@@ -69,8 +69,8 @@ makes the input out of the target, or the model is put into a collection. Loops 
 later. Models of which all parameters may be frozen, or are made without gradients, or whose class computes gradients
 itself, such as forces; what Paddle's `jit.load` gives, which keeps no graph in evaluation mode. Single forward passes
 of inputs that are made up for their shape, and those of a test, `def test_forward(): ...` in a file with the word in
-its name. What a method of a module does for each item of a dict. Trainings that a trainer of another framework runs.
-Projects for a PyTorch before 0.4.
+its name. What a method of a module does for each item of a dict. Loops that are left after one batch. Trainings that a
+trainer of another framework runs. Projects for a PyTorch before 0.4.
 
 ## Fix safety
 

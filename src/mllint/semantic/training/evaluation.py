@@ -58,7 +58,7 @@ from mllint.semantic.training.wanted_gradients import (
     says_gradients,
 )
 from mllint.semantic.values import Elements, Instance, Mapping, Module
-from mllint.syntax.shape import dotted_path, leaves_loop, string_literal
+from mllint.syntax.shape import dotted_path, has_one_round, string_literal
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -390,7 +390,7 @@ def _rounds(model: "Model", found: tuple[LoopRun, ...]) -> Iterator[_Round]:
         inside = list(events(item.loop.body))
         if any(event.kind in _TRAINING for event in inside) or not isinstance(item.loop.node, cst.For):
             continue
-        if leaves_loop(item.loop.node.body):
+        if has_one_round(item.loop.node):
             continue  # it looks at one batch
         forwards = tuple(
             event
