@@ -355,3 +355,29 @@ def test_torch_every_term_of_a_spent_sum_keeps_its_nodes(torch: Any) -> None:
             nodes += node is not None
             pending += [] if node is None else [item for item, _ in node.next_functions]
         assert nodes > 3 * ROUNDS
+
+
+def test_torch_leaf_holds_nothing_of_what_was_computed_of_it(torch: Any) -> None:
+    leaf = torch.linspace(0, 1, 4).requires_grad_(True)
+    power = leaf.pow(2)
+    computed, loss = weakref.ref(power), power.sum()
+    loss.backward()
+    kept = [leaf]
+    del power, loss
+    gc.collect()
+
+    assert kept[0].grad_fn is None
+    assert computed() is None
+
+
+def test_paddle_leaf_holds_nothing_of_what_was_computed_of_it(paddle: Any) -> None:
+    leaf = paddle.to_tensor([0.5] * 4, stop_gradient=False)
+    power = leaf * leaf
+    computed, loss = weakref.ref(power), power.sum()
+    loss.backward()
+    kept = [leaf]
+    del power, loss
+    gc.collect()
+
+    assert kept[0].is_leaf
+    assert computed() is None

@@ -71,6 +71,7 @@ from mllint.edits import NodeFix, replace_between
 from mllint.rule import Finding, Rule
 from mllint.semantic.events.steps import Kind
 from mllint.semantic.files.testing import is_in_a_test, is_test_code
+from mllint.semantic.modules.stand_ins import is_handed_on
 from mllint.semantic.names.classes import PLAIN_BASES
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.uses import uses
@@ -100,7 +101,7 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     callee = call.func
     assert isinstance(callee, cst.Attribute)
     receiver = callee.value
-    if _is_own(receiver, context) or _is_handed_on(call, context):
+    if _is_own(receiver, context) or is_handed_on(context.model, call):
         return
     value = context.value(receiver)
     if isinstance(value, Module) and (value.call is receiver or _is_only_run(receiver, value, context)):
@@ -125,32 +126,6 @@ def _is_own(receiver: cst.BaseExpression, context: Context) -> bool:
     if isinstance(receiver, cst.Call):
         return isinstance(receiver.func, cst.Name) and receiver.func.value == "super"
     return method_of_receiver(context.model, receiver) is not None
-
-
-def _is_handed_on(call: cst.Call, context: Context) -> bool:
-    """Whether the ``forward`` of an object that is no module hands on to that of one, as all its methods do.
-
-    Of a module they all have to: it stands in for the one that it holds.
-    """
-    function = context.model.enclosing_function(call)
-    info = None if function is None else context.model.function_info(function)
-    if info is None or info.name != "forward" or info.owner is None:
-        return False
-    if info.owner.framework is None:
-        return True
-    assert isinstance(call.func, cst.Attribute)
-    held = dotted_path(call.func.value)
-    methods = [item for item in info.owner.methods.values() if not item.name.startswith("__") and not item.is_property]
-    return len(methods) > 1 and all(_hands_on(method.node, held) for method in methods)
-
-
-def _hands_on(method: cst.FunctionDef, held: str | None) -> bool:
-    """Whether a method does nothing but to call the method of its name of another thing."""
-    body = method.body.body
-    line = body[-1] if isinstance(method.body, cst.IndentedBlock) and len(body) == 1 else None
-    statement = line.body[0] if isinstance(line, cst.SimpleStatementLine) else None
-    call = statement.value if isinstance(statement, (cst.Return, cst.Expr)) else None
-    return isinstance(call, cst.Call) and dotted_path(call.func) == f"{held}.{method.name.value}"
 
 
 def _is_only_run(receiver: cst.BaseExpression, value: Module, context: Context) -> bool:
