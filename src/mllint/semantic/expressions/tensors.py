@@ -67,8 +67,9 @@ def attachment(model: "Model", node: cst.CSTNode, inputs: Iterable[Value | None]
 
 
 def _as_filled(arg: cst.Arg, value: Value | None) -> Value | None:
-    """What is known of an argument where it is used: a list that has a name may have been filled since."""
-    return None if isinstance(value, Elements) and value.mutable and isinstance(arg.value, cst.Name) else value
+    """What is known of an argument where it is used: a list may have been filled since, or by who gives it back."""
+    is_written_there = isinstance(arg.value, (cst.List, cst.Set))
+    return None if isinstance(value, Elements) and value.mutable and not is_written_there else value
 
 
 def _state(value: Value | None) -> bool | None:

@@ -42,7 +42,8 @@ def hangs_on_nothing(value: Value | None) -> bool:
         case Tensor():
             return value.attached is False
         case Elements():
-            return all(hangs_on_nothing(item) for item in value.items)
+            is_filled_later = value.mutable and not value.items
+            return not is_filled_later and all(hangs_on_nothing(item) for item in value.items)
         case Repeated():
             return hangs_on_nothing(value.item)
     return False

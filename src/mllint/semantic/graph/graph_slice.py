@@ -23,7 +23,7 @@ from mllint.semantic.names.changes import is_changed_in_place
 from mllint.semantic.names.conditions import is_in_another_branch
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by, uses
-from mllint.semantic.values import ClassObject, Elements, Function, Instance, Method, Module, Object, Symbol, Tensor
+from mllint.semantic.values import ClassObject, Function, Instance, Method, Module, Object, Symbol, Tensor
 from mllint.syntax.shape import argument, constant, dotted_path, last_word, string_literal
 from mllint.syntax.walk import children
 
@@ -87,10 +87,7 @@ class GraphSlice:
     def _behind(self, node: cst.CSTNode) -> list[cst.CSTNode]:
         """The expressions from which this one is computed, as far as they may hang on a graph."""
         value = self.model.value(node)
-        is_growing = isinstance(value, Elements) and value.mutable and not value.items
-        if (hangs_on_nothing(value) and not is_growing) or isinstance(
-            value, (Module, Object, Symbol, ClassObject, Function)
-        ):
+        if hangs_on_nothing(value) or isinstance(value, (Module, Object, Symbol, ClassObject, Function)):
             return []
         if isinstance(value, Tensor) and value.parameter:
             return []
