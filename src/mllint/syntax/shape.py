@@ -207,12 +207,24 @@ def leaves_loop(body: cst.BaseSuite) -> bool:
 
 
 def has_one_round(loop: cst.For) -> bool:
-    """Whether a loop is left in its first round, or as the second begins: ``if step > 0: break``."""
-    return leaves_loop(loop.body) or any(isinstance(line, cst.If) and _is_left(line, loop) for line in loop.body.body)
+    """Whether a loop is left in its first round, or as the second begins: ``if step > 0: break``.
+
+    Or all that it does it does in the first one: ``if step == 0: ...``.
+    """
+    branches = [line for line in loop.body.body if isinstance(line, cst.If)]
+    if len(branches) == len(loop.body.body) == 1 and branches[0].orelse is None and _tells(branches[0], loop, _FIRST):
+        return True
+    return leaves_loop(loop.body) or any(
+        _tells(branch, loop, _SECOND) and isinstance(last_statement(branch.body), cst.Break) for branch in branches
+    )
 
 
-def _is_left(branch: cst.If, loop: cst.For) -> bool:
-    """Whether a branch leaves a loop that counts its rounds with ``enumerate`` when it is told of the second one."""
+_FIRST = {cst.Equal: 0, cst.LessThan: 1}
+_SECOND = {cst.GreaterThan: 0, cst.GreaterThanEqual: 1, cst.Equal: 1}
+
+
+def _tells(branch: cst.If, loop: cst.For, bounds: dict[type[cst.BaseCompOp], int]) -> bool:
+    """Whether a branch compares the number of the round, by ``enumerate``, with one of some bounds."""
     if not (isinstance(loop.iter, cst.Call) and last_word(loop.iter.func) == "enumerate" and len(loop.iter.args) == 1):
         return False
     match loop.target, branch.test:
@@ -220,9 +232,8 @@ def _is_left(branch: cst.If, loop: cst.For) -> bool:
             cst.Tuple(elements=[cst.Element(value=cst.Name(value=counter)), *_]),
             cst.Comparison(left=cst.Name(value=tested), comparisons=[cst.ComparisonTarget(operator, bound)]),
         ):
-            first = {cst.GreaterThan: 0, cst.GreaterThanEqual: 1, cst.Equal: 1}.get(type(operator))
-            is_told = tested == counter and first is not None and integer_literal(bound) == first
-            return is_told and isinstance(last_statement(branch.body), cst.Break)
+            wanted = bounds.get(type(operator))
+            return tested == counter and wanted is not None and integer_literal(bound) == wanted
     return False
 
 
