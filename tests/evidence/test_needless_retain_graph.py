@@ -128,3 +128,19 @@ def test_torch_a_module_that_keeps_its_graph_walks_further_back_in_every_round(t
         walked.append(len(seen))
         state.sum().backward(retain_graph=True)
     assert walked[0] < walked[1] < walked[2]
+
+
+@pytest.mark.parametrize("is_begun_anew", [True, False])
+def test_torch_losses_in_a_list(torch: Any, is_begun_anew: bool) -> None:
+    """The sum of a list is walked once without it, unless the list has losses of earlier rounds."""
+    weight = torch.ones(2, requires_grad=True)
+    losses: list[Any] = []
+    for round_number in range(2):
+        if is_begun_anew:
+            losses = []
+        losses.append((weight**2).sum())
+        if round_number == 0 or is_begun_anew:
+            sum(losses).backward()  # type: ignore[union-attr]
+        else:
+            with pytest.raises(RuntimeError, match="second time"):
+                sum(losses).backward()  # type: ignore[union-attr]

@@ -19,11 +19,11 @@ from mllint.semantic.graph.statefulness import (
     may_be_plain_module,
     walks_backwards,
 )
-from mllint.semantic.names.changes import is_changed_in_place
+from mllint.semantic.names.changes import changes_in_place
 from mllint.semantic.names.conditions import is_in_another_branch
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by, uses
-from mllint.semantic.values import ClassObject, Function, Instance, Method, Module, Object, Symbol, Tensor
+from mllint.semantic.values import ClassObject, Elements, Function, Instance, Method, Module, Object, Symbol, Tensor
 from mllint.syntax.shape import argument, constant, dotted_path, last_word, string_literal
 from mllint.syntax.walk import children
 
@@ -87,7 +87,10 @@ class GraphSlice:
     def _behind(self, node: cst.CSTNode) -> list[cst.CSTNode]:
         """The expressions from which this one is computed, as far as they may hang on a graph."""
         value = self.model.value(node)
-        if hangs_on_nothing(value) or isinstance(value, (Module, Object, Symbol, ClassObject, Function)):
+        is_growing = isinstance(value, Elements) and value.mutable
+        if (hangs_on_nothing(value) and not is_growing) or isinstance(
+            value, (Module, Object, Symbol, ClassObject, Function)
+        ):
             return []
         if isinstance(value, Tensor) and value.parameter:
             return []
@@ -113,16 +116,31 @@ class GraphSlice:
 
     def _behind_name(self, node: cst.BaseExpression) -> list[cst.CSTNode]:
         key = dotted_path(node) or ""
-        if self.model.scope_of(node) is not self.scope or "." in key or is_changed_in_place(self.model, node):
+        grown = self._grown_by(node)
+        if self.model.scope_of(node) is not self.scope or "." in key or grown is None:
             self.is_open = True
             return []
-        found: list[cst.CSTNode] = []
+        found: list[cst.CSTNode] = list(grown)
         for binding in self.model.reaching(node):
-            found += self._behind_binding(binding, node)
+            found += self._behind_binding(binding, node, is_grown=bool(grown))
         return found
 
-    def _behind_binding(self, binding: Binding, node: cst.BaseExpression) -> list[cst.CSTNode]:
-        if comes_from_data(self.model, binding):
+    def _grown_by(self, node: cst.BaseExpression) -> list[cst.CSTNode] | None:
+        """What the scope appends to the list that a name holds; ``None`` where it is changed in some other way."""
+        changes = list(changes_in_place(self.model, node))
+        made = [binding.value for binding in self.model.reaching(node)] if changes else []
+        if not all(isinstance(value, (cst.List, cst.ListComp)) for value in made):
+            return None
+        found: list[cst.CSTNode] = []
+        for change in changes:
+            is_append = isinstance(change, cst.Call) and last_word(change.func) == "append" and len(change.args) == 1
+            if not is_append or self.model.scope_of(change) is not self.scope:
+                return None
+            found.append(change.args[0].value)  # type: ignore[attr-defined]
+        return found
+
+    def _behind_binding(self, binding: Binding, node: cst.BaseExpression, *, is_grown: bool) -> list[cst.CSTNode]:
+        if not is_grown and comes_from_data(self.model, binding):
             return []
         if self._is_leaf(binding):
             return []
@@ -343,6 +361,8 @@ class GraphSlice:
             return False
         if self._reports(call):
             return True
+        if name == "append" and self._is_of_slice(call):
+            return True  # into a list whose own uses are looked at
         if name == "append":
             collected = appended(self.model, call)
             return collected is not None and not collected.needs_graph
@@ -358,6 +378,11 @@ class GraphSlice:
         if is_method and lookup.tensor_method(framework or "", name) is not None:
             return None
         return False
+
+    def _is_of_slice(self, call: cst.Call) -> bool:
+        """Whether a method is called on what the loss is computed from."""
+        bound = self.model.reaching(call.func.value) if isinstance(call.func, cst.Attribute) else ()
+        return bool(bound) and all(id(binding) in self.bindings for binding in bound)
 
     def _reports(self, call: cst.Call) -> bool:
         """Whether what is given to a call is only shown, or read as a number; ``torch.log`` computes."""
