@@ -146,3 +146,21 @@ def test_type_gives_the_parameter_itself_where_it_is_of_that_type(torch: Any) ->
     parameter = torch.nn.Parameter(torch.rand(2))
     assert parameter.type(torch.FloatTensor) is parameter
     assert not isinstance(parameter.type(torch.float16), torch.nn.Parameter)
+
+
+def test_torch_what_a_method_makes_is_no_parameter(torch: Any) -> None:
+    """A tensor that asks for gradients is none, whoever makes it, and also where it is moved before."""
+
+    class Scale(torch.nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.scale = self.make()
+
+        def make(self) -> Any:
+            return torch.zeros(3, requires_grad=True).to("cpu")
+
+    scale = Scale()
+    assert not list(scale.parameters())
+    assert not scale.state_dict()
+    scale.scale.sum().backward()
+    assert scale.scale.grad.tolist() == [1.0, 1.0, 1.0]

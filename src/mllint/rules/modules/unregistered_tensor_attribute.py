@@ -2,7 +2,8 @@
 
 Finds tensors in plain attributes of a module that ought to be registered:
 
-- a new tensor with `requires_grad=True` (Paddle: `stop_gradient=False`), which is no parameter;
+- a new tensor with `requires_grad=True` (Paddle: `stop_gradient=False`), which is no parameter, also one that a
+  function or method of the file makes;
 - a tensor computed from a new parameter, `nn.Parameter(x).cuda()` or `nn.Parameter(x) * 0.1`;
 - on PyTorch, a table made while the module is set up, of numbers or of other such tables, that meets the input of
   `forward`, or in any method what the weights give; also as an element of a list or dict.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from mllint.semantic.model import Model
     from mllint.semantic.names.definitions import FunctionInfo
 
-MAX_STEPS = 15
+MAX_STEPS = 24
 """Through how many names, operations and calls a tensor is followed."""
 
 FACTORIES = frozenset({

@@ -44,6 +44,7 @@ _OTHER_KINDS = frozenset({
     "DoubleTensor", "HalfTensor", "BFloat16Tensor", "LongTensor", "IntTensor", "float64", "double", "float16", "half",
     "bfloat16", "complex64", "complex128",
 })  # fmt: skip
+_MOVES = frozenset({"to", "cuda"})
 _GRADIENT_FLAGS = {"requires_grad": True, "stop_gradient": False}
 
 
@@ -59,8 +60,10 @@ class Fate(enum.Enum):
 
 def is_leaf_to_train(model: "Model", node: cst.BaseExpression) -> bool:
     """Whether an expression makes a new tensor that asks for gradients and is no parameter."""
-    if not isinstance(node, cst.Call) or not _speaks_of_gradients(node) or makes_parameter(model, node):
+    if not isinstance(node, cst.Call) or makes_parameter(model, node):
         return False
+    if not _speaks_of_gradients(node):
+        return _is_leaf_of_function(model, node)
     name = model.qualified_name(node.func)
     if name is not None:
         asks = (
@@ -75,6 +78,26 @@ def is_leaf_to_train(model: "Model", node: cst.BaseExpression) -> bool:
         on = constant(node.args[0].value) if node.args else True
         return on is True and is_made_on_cpu(model, node.func.value)
     return False
+
+
+def _is_leaf_of_function(model: "Model", call: cst.Call) -> bool:
+    """Whether a function of the file gives back nothing but such tensors, perhaps on another device."""
+    if not any(word in model.names_by_word for word in _GRADIENT_FLAGS):
+        return False
+    callee = model.value(call.func)
+    if not isinstance(callee, Function) or callee.definition.model is not model or not callee.definition.is_plain:
+        return False
+    made = [_before_move(item.value) for item in callee.definition.scope.returns]
+    return bool(made) and all(
+        isinstance(item, cst.Call) and _speaks_of_gradients(item) and is_leaf_to_train(model, item) for item in made
+    )
+
+
+def _before_move(node: cst.BaseExpression | None) -> cst.BaseExpression | None:
+    """What ``to`` or ``cuda`` is called on: it gives the same tensor, or one that is computed from it."""
+    while isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and last_word(node.func) in _MOVES:
+        node = node.func.value
+    return node
 
 
 def _speaks_of_gradients(call: cst.Call) -> bool:
