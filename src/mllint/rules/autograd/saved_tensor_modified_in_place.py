@@ -52,9 +52,9 @@ class Block(nn.Module):
 Results that nothing keeps: of a convolution, a linear or normalization layer, a sum, a concatenation. Copies
 (`x.clone()`) and what is written through `x.data`, which no check sees. Everything without gradients, also where all
 who call the function have switched them off, what only runs in evaluation, and tests. Tensors of which it is not
-certain that they hang on a graph: what a function or module is given, unless somebody in the file gives it what surely
-does, or `backward()` is called on a loss that is computed from nothing else. In Paddle `x += y`, which makes a new
-tensor.
+certain that they hang on a graph: what a function or module is given, unless somebody gives it what surely does, in its
+file or in one that imports it (tests do not count), or `backward()` is called on a loss that is computed from nothing
+else. In Paddle `x += y`, which makes a new tensor.
 
 ## Fix safety
 

@@ -1,14 +1,17 @@
 """Whether a tensor surely hangs on a graph, also where only those who call its function tell.
 
 ``Model.value`` says what a parameter is whoever calls. A change in place that spoils the graph of one call is wrong
-already, so here one caller of the file is enough: one that gives what certainly hangs on a graph.
+already, so here one caller is enough, in this file or in one that imports it: one that gives what certainly hangs on a
+graph.
 """
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from mllint.semantic.expressions.arguments import calls_of, given_to
+from mllint.semantic.files.testing import may_be_of_tests
 from mllint.semantic.graph.runs_of_class import runs_of
 from mllint.semantic.graph.spent_sources import hangs_on_all_sources
 from mllint.semantic.names.scopes import Binding, BindingKind
@@ -20,6 +23,8 @@ if TYPE_CHECKING:
 
 MAX_STEPS = 12
 """Through how many names, operations and callers a tensor is followed."""
+STEPS_AT_HOME = 5
+"""After how many of them the callers in other files are no longer asked."""
 
 
 def is_attached(model: "Model", node: cst.CSTNode) -> bool:
@@ -69,26 +74,57 @@ def _is_bound_to_attached(model: "Model", binding: Binding, steps: int) -> bool:
         return _is_attached(model, binding.value, steps)
     if binding.kind is BindingKind.AUGMENTED and isinstance(binding.node, cst.AugAssign):
         return _is_attached(model, binding.node.target, steps) or _is_attached(model, binding.node.value, steps)
-    if binding.kind is not BindingKind.PARAMETER or not isinstance(binding.scope.node, cst.FunctionDef):
+    function = binding.scope.node
+    if not isinstance(binding.node, cst.Param) or not isinstance(function, cst.FunctionDef):
         return False
-    info = model.function_info(binding.scope.node)
-    return any(_is_attached(model, given, steps) for given in _given(model, info, binding.node))
+    info = model.function_info(function)
+    return any(_is_attached(home, given, steps) for home, given in _given(info, binding.node, steps))
 
 
-def _given(model: "Model", info: "FunctionInfo", parameter: cst.CSTNode) -> list[cst.BaseExpression]:
-    """What the calls of a function in its file give for a parameter, as far as a graph is recorded and walked there."""
-    if not info.is_transparent:
-        return []
-    if info.owner is not None and info.owner.called is info:
-        calls = [(call, 1) for call in runs_of(model, info.owner)]
-    else:
-        calls = calls_of(model, info)
-    return [
-        arg.value
-        for call, skipped in calls
-        for arg in call.args
-        if given_to(info, call, arg, skipped) is parameter and _is_trained_through(model, call)
-    ]
+def _given(info: "FunctionInfo", parameter: cst.Param, steps: int) -> "Iterator[tuple[Model, cst.BaseExpression]]":
+    """What calls of a function give for a parameter, as far as a graph is recorded and walked there.
+
+    Those of its own file come first; other files are only read where these do not tell.
+    """
+    position = next((index for index, item in enumerate(info.parameters) if item is parameter), None)
+    if position is None or not info.is_transparent:
+        return
+    for model, seen in _callers(info, steps):
+        if seen.owner is not None and seen.owner.called is seen:
+            calls = [(call, 1) for call in runs_of(model, seen.owner)]
+        else:
+            calls = calls_of(model, seen)
+        for call, skipped in calls:
+            for arg in call.args:
+                is_given = given_to(seen, call, arg, skipped) is seen.parameters[position]
+                if is_given and _is_trained_through(model, call):
+                    yield model, arg.value
+
+
+def _callers(info: "FunctionInfo", steps: int) -> "Iterator[tuple[Model, FunctionInfo]]":
+    """The file of a function, and those that import it, each with the function as it is seen from there.
+
+    Not those of tests: these may ask for gradients of anything.
+    """
+    yield info.model, info
+    project = info.model.project
+    if project is None or steps < MAX_STEPS - STEPS_AT_HOME:
+        return
+    others = info.model.importers(info.name if info.owner is None else info.owner.name)
+    files = [other for other in others if not may_be_of_tests(other.path, project.root)]
+    seen = _as_sibling(info) if files else None
+    if seen is not None:
+        yield from ((other, seen) for other in files)
+
+
+def _as_sibling(info: "FunctionInfo") -> "FunctionInfo | None":
+    """The same function in the model of its file that other files of the project are given."""
+    model = info.model.neighbour(info.model.path)
+    if model is None or model.source.text != info.model.source.text:
+        return None
+    return model.function_info(
+        model.tree.by_type[cst.FunctionDef][info.model.tree.by_type[cst.FunctionDef].index(info.node)]
+    )
 
 
 def _is_trained_through(model: "Model", call: cst.Call) -> bool:
