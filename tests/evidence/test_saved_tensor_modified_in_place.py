@@ -322,3 +322,18 @@ def test_torch_a_loss_of_the_same_sources_shows_the_graph(torch: Any) -> None:
         loss = -torch.log((first * second).sum() / similar.sum())
         with pytest.raises(RuntimeError, match="modified by an inplace operation"):
             loss.backward()
+
+
+@pytest.mark.parametrize("asks", [False, True])
+def test_torch_factor_that_takes_the_type_of_a_weight_hangs_on_no_graph(torch: Any, asks: bool) -> None:
+    """A product keeps a factor for the gradient of the other one; ``type_as`` and ``to`` take no graph over."""
+    weight = torch.ones(1, requires_grad=True)
+    factor = weight if asks else torch.ones(1).type_as(weight).to(weight).expand_as(weight)
+    assert factor.requires_grad is asks
+    x = torch.ones(2, 3, requires_grad=True) * 2
+    x[:, 1:] = x[:, 1:] * factor
+    if asks:
+        with pytest.raises(RuntimeError, match="inplace"):
+            x.sum().backward()
+    else:
+        x.sum().backward()

@@ -43,6 +43,8 @@ _DETACHING = frozenset({
     "clip_grad_norm", "get_total_norm", "accuracy", "numel", "zeros_like", "ones_like", "full_like", "empty_like",
     "rand_like", "randn_like", "randint_like",
 })  # fmt: skip
+# Methods that take nothing but the type, the shape or the place of what they are given.
+_LIKE_ANOTHER = frozenset({"type_as", "expand_as", "view_as", "reshape_as", "to"})
 # Functions that give values with their indices once they are told the dimension (torch; paddle gives values alone).
 _PAIRS = frozenset({"max", "min", "median", "nanmedian", "mode", "sort", "topk", "kthvalue", "cummax", "cummin"})
 _ALWAYS_PAIRS = frozenset({"sort", "topk", "kthvalue", "mode", "cummax", "cummin"})
@@ -156,7 +158,8 @@ def method_result(model: "Model", call: cst.Call, receiver: Tensor, name: str) -
     arguments = [model.value(arg.value) for arg in call.args]
     if any(isinstance(value, Unfinished) for value in arguments):
         return Unfinished()
-    attached = False if name in _DETACHING else attachment(model, call, (receiver, *arguments))
+    inputs = (receiver,) if name in _LIKE_ANOTHER else (receiver, *arguments)
+    attached = False if name in _DETACHING else attachment(model, call, inputs)
     if attached is None and receiver.attached is not None and name in _SHAPE_KEEPING:
         attached = receiver.attached if model.gradients.off(call) is False else None
     if name == "requires_grad_":

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 # Parts of names in conditions of what is only done where no gradient is wanted.
 _SPECIAL = ("trac", "script", "export", "onnx", "deploy", "grad", "inplace", "in_place", "compil", "memory")
+# What takes no more than the numbers of a tensor, or what it looks like.
+_CUTTING = frozenset({"detach", "item", "numpy", "tolist", "data", "shape", "size"})
 # Methods that end in an underscore and change the shape alone.
 _RESHAPING = frozenset({
     "squeeze_()", "unsqueeze_()", "t_()", "transpose_()", "swapaxes_()", "reshape_()", "flatten_()", "resize_()",
@@ -126,10 +128,16 @@ def _kept_item(model: "Model", target: cst.Name, statement: cst.BaseSmallStateme
 
 
 def _goes_on(model: "Model", target: cst.Name, change: cst.CSTNode) -> bool:
-    """Whether what was changed is read again."""
+    """Whether what was changed is read again, and not only cut off its graph."""
     if isinstance(change, cst.AugAssign) and change.target is target:
-        return any(True for binding in bound_by(model, change) for _ in uses(model, binding))
+        read = (use for binding in bound_by(model, change) for use in uses(model, binding))
+        return not all(_is_cut(model.tree.parent(use)) for use in read)
     return is_read_below(model, target, change)
+
+
+def _is_cut(parent: cst.CSTNode | None) -> bool:
+    """Whether what stands around a tensor takes it off its graph."""
+    return isinstance(parent, cst.Attribute) and parent.attr.value in _CUTTING
 
 
 def _is_no_write(model: "Model", statement: cst.AugAssign) -> bool:
