@@ -446,13 +446,17 @@ def _made_elsewhere(forward: Event) -> Iterator[Value | None]:
 
 
 def _returned(function: FunctionInfo, path: tuple[int | None, ...]) -> Iterator[Value | None]:
-    """What the names that a function returns, or that stand at a place in what it returns, are bound to."""
+    """What a function makes in its return statements, or binds to the names there, or at a place in what it returns."""
     frame = Frame(function.model, function)
     for statement in function.scope.returns:
         part: cst.BaseExpression | None = statement.value
         for index in path:
             elements = part.elements if isinstance(part, cst.Tuple) else ()
             part = elements[index].value if index is not None and index < len(elements) else None
+        made = None if part is None else as_itself(part)
+        if isinstance(made, cst.Call):
+            yield function.model.value(made)
+            continue
         thing = None if part is None else frame.thing(part)
         for root in () if thing is None or thing.path else thing.roots:
             yield root.scope.model.binding_value(root) if isinstance(root, Binding) else None
