@@ -6,6 +6,7 @@ import libcst as cst
 
 from mllint.semantic.events.things import Frame
 from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.names.uses import without_narrowing
 from mllint.semantic.training.data_loops import is_next
 from mllint.syntax.walk import subtree
 
@@ -24,7 +25,7 @@ def as_given(frame: Frame, expression: cst.BaseExpression, outer: Frame) -> Iter
                 yield part
                 continue
             names = (item for item in subtree(part) if type(item) is cst.Name)
-            for binding in (binding for name in names for binding in inner.model.reaching(name)):
+            for binding in without_narrowing(binding for name in names for binding in inner.model.reaching(name)):
                 if (id(inner), binding) not in seen:
                     seen.add((id(inner), binding))
                     sources += _sources(inner, binding)
