@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 MAX_REMEMBERED = 50_000
 """How many answers about the text of files are remembered."""
-KEPT_CHARACTERS = 750_000
+KEPT_CHARACTERS = 1_500_000
 """How much source text the models that are kept for the next file stand for: about 80 bytes of memory a character."""
-KEPT_TREES = 2_000_000
+KEPT_TREES = 500_000
 """The same for files of which only the nodes are kept: about 28 bytes of memory a character."""
-MAX_TIMES = 5
+MAX_TIMES = 3
 """How many times as much one file may need at once: whoever drops what is asked again and again reads without end."""
 
 
