@@ -16,6 +16,7 @@ from mllint.semantic.modules.modes import is_same_in_all_modes, runs_in_one_mode
 from mllint.semantic.modules.single_values import starved_norm
 from mllint.semantic.names.named_methods import named_method
 from mllint.semantic.training import made_in_mode
+from mllint.semantic.training.data_loops import may_be_forward_pass
 from mllint.semantic.training.schedulers import never_stepped
 from mllint.syntax.bare import bare_tree
 from mllint.syntax.parse import parse
@@ -319,3 +320,34 @@ def test_makers_that_call_each_other_are_looked_at_once(monkeypatch: pytest.Monk
     monkeypatch.setattr(made_in_mode, "_switches", lambda info: looked_at.append(info.name) or switches(info))
     assert not made_in_mode._may_switch([model.function_info(tree.by_type[cst.FunctionDef][0])])
     assert sorted(looked_at) == sorted(f"make_{depth}" for depth in range(13))
+
+
+@pytest.mark.parametrize(
+    ("call", "may_be"),
+    [
+        ("net(x)", True),
+        ("net.forward(x)", True),  # a function of the project, and the forward pass of a module
+        ("unknown_model(x)", True),
+        ("helper(x)", False),
+        ("float(x)", False),
+        ("parser.parse_args(x)", False),
+    ],
+)
+def test_what_may_be_a_forward_pass(call: str, may_be: bool) -> None:
+    source = f"""\
+    import torch
+    from torch import nn
+
+    class Net(nn.Module):
+        def forward(self, x):
+            return x
+
+    def helper(x):
+        return Net()(x)
+
+    net = Net()
+    {call}
+    """
+    model = model_of(source)
+    node = model.tree.by_type[cst.Call][-1]
+    assert may_be_forward_pass(model, node) is may_be

@@ -175,11 +175,13 @@ def may_be_forward_pass(model: "Model", call: cst.Call) -> bool:
     path = dotted_path(call.func)
     if path is None:
         return may_be_model(model, call.func)
+    last = path.rpartition(".")[2]
+    if last == "forward":
+        return True
     value = model.value(call.func)
     if value is not None:
         return isinstance(value, Module)
-    last = path.rpartition(".")[2]
-    return last == "forward" or may_name_module(last) or path in model.runs.used_as_modules
+    return may_name_module(last) or path in model.runs.used_as_modules
 
 
 def _may_run_model(model: "Model", name: str) -> bool:
