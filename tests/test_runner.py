@@ -171,24 +171,25 @@ def test_a_project_is_kept_while_one_inside_it_is_checked(tmp_path: Path, monkey
     names = ["outer/a.py", "outer/inner/x.py", "outer/m.py", "outer/other/x.py", "outer/z.py", "beside/x.py"]
     for name in names:
         (tmp_path / name).write_bytes(MISTAKES)
-    opened, closed = [], []
-    open_it, close = Project.__init__, Project.close
+    opened, emptied = [], []
+    open_it, drop_models = Project.__init__, Project.drop_models
 
     def note_opened(self: Project, root: Path) -> None:
         opened.append(root)
         open_it(self, root)
 
-    def note_closed(self: Project) -> None:
-        closed.append(self.root)
-        close(self)
+    def note_emptied(self: Project) -> None:
+        emptied.append(self.root)
+        drop_models(self)
 
     monkeypatch.setattr(Project, "__init__", note_opened)
-    monkeypatch.setattr(Project, "close", note_closed)
+    monkeypatch.setattr(Project, "drop_models", note_emptied)
     runner = Runner(Mode(), remembers=True)
     outcomes = list(runner.run(Task(str(tmp_path / name), Settings()) for name in names))
     assert all(len(outcome.result.diagnostics) == 2 for outcome in outcomes)
     assert opened == [tmp_path / name for name in ("outer", "outer/inner", "outer/other", "beside")]
-    assert closed == [tmp_path / name for name in ("outer/inner", "outer/other", "outer")]
+    # The models of one project at a time: those of the outer one would take as much memory again.
+    assert emptied == [tmp_path / name for name in ("outer", "outer/inner", "outer", "outer/other", "outer")]
     known = [(Path(item.root), [Path(path).name for path, _, _ in item.files]) for item in runner.known()]
     assert known == [
         (tmp_path / "outer", ["a.py"]),

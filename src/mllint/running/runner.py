@@ -162,7 +162,7 @@ class Runner:
         apart = None if project is None else type(project)(project.root)
         fixed = fix(data, result.path, settings, apart, unsafe=self._mode.unsafe)
         if apart is not None:
-            apart.close()
+            apart.drop_models()
         is_changed = fixed.data != data
         return Outcome(
             fixed.result,
@@ -197,7 +197,7 @@ class Runner:
     def _surroundings(self, task: Task) -> "tuple[Project | None, Settings]":
         """The project of a file, and the settings with the versions that the project asks for.
 
-        Tasks come sorted by path: of all projects only the last one is kept, and those that it lies in.
+        Tasks come sorted by path: of all projects only the last one is kept, and those that it lies in, without models.
         """
         if not task.in_project:
             return None, task.settings
@@ -210,10 +210,12 @@ class Runner:
             return self._open[-1]
         self._gather()
         while self._open and not root.is_relative_to(self._open[-1].project.root):
-            self._open.pop().project.close()
+            self._open.pop().project.drop_models()
         if not self._open or self._open[-1].project.root != root:
             from mllint.semantic.project import Project
 
+            if self._open:
+                self._open[-1].project.drop_models()  # beside the new ones they would double the memory
             self._open.append(_Opened(Project(root), lower_bounds(str(root))))
         return self._open[-1]
 

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 MAX_REMEMBERED = 50_000
 """How many answers about the text of files are remembered."""
-KEPT_CHARACTERS = 1_500_000
-"""How much source text the models that are kept for the next file stand for: about 80 bytes of memory a character."""
-KEPT_TREES = 500_000
-"""The same for files of which only the nodes are kept: about 28 bytes of memory a character."""
+KEPT_NODES = 220_000
+"""How many nodes the models that are kept for the next file may have: about 500 bytes of memory each."""
+KEPT_BARE_NODES = 60_000
+"""The same for files of which only the nodes are kept: about 170 bytes of memory each."""
 MAX_TIMES = 3
 """How many times as much one file may need at once: whoever drops what is asked again and again reads without end."""
 
@@ -38,12 +38,12 @@ MAX_TIMES = 3
 class Project:
     """A folder in which imports are looked up, and the models of the files that were read there last.
 
-    ``limit`` is how many characters of source the models may stand for that are kept from one file to the next; while a
-    file is checked, they may be ``MAX_TIMES`` as many. Every question says on whose behalf it is
+    ``limit`` is how many nodes the models may have that are kept from one file to the next; while a file is checked,
+    they may be ``MAX_TIMES`` as many. Every question says on whose behalf it is
     asked, so that it is known (``reads``) what the findings in a file rest on.
     """
 
-    def __init__(self, root: Path, limit: int = KEPT_CHARACTERS) -> None:
+    def __init__(self, root: Path, limit: int = KEPT_NODES) -> None:
         self.root = root
         self.limit = limit
         self.derivation = Derivation()
@@ -153,10 +153,11 @@ class Project:
 
         They are not kept any longer: who asks makes a model of them.
         """
-        kept, tree = self._trees.pop(self.disk.real(source.path), (None, None))
-        if kept is None:
+        found = self._trees.pop(self.disk.real(source.path), None)
+        if found is None:
             return None
-        self._kept_in_trees -= len(kept.text)
+        kept, tree = found
+        self._kept_in_trees -= len(tree.parents)
         return tree if kept.text == source.text else None
 
     def keep(self, model: "Model") -> None:
@@ -173,7 +174,7 @@ class Project:
         # Too large to be read as a sibling is too large, whichever of them comes first.
         self._keep(path, model if len(data) <= MAX_BYTES else None, self.limit)
 
-    def close(self) -> None:
+    def drop_models(self) -> None:
         """Drop the models of all files. They hold themselves, and would stay until the collector comes."""
         for model in (*self._models.values(), *self._left):
             if model is not None:
@@ -202,9 +203,9 @@ class Project:
         self.recall_tree(model.source)
         self._trees[self.disk.real(model.source.path)] = model.source, model.tree
         self._kept_in_trees += _size(model)
-        while self._kept_in_trees > KEPT_TREES:
-            _, (source, _) = self._trees.popitem(last=False)
-            self._kept_in_trees -= len(source.text)
+        while self._kept_in_trees > KEPT_BARE_NODES:
+            _, (_, tree) = self._trees.popitem(last=False)
+            self._kept_in_trees -= len(tree.parents)
 
     def _read(self, path: Path) -> "Model | None":
         data = self.disk.read(path)
@@ -237,4 +238,4 @@ def _in_common(one: Path, other: Path) -> int:
 
 
 def _size(model: "Model | None") -> int:
-    return 0 if model is None else len(model.source.text)
+    return 0 if model is None else len(model.tree.parents)
