@@ -24,12 +24,18 @@ from mllint.configuration.settings import Settings
 from mllint.diagnostics import Result
 from mllint.running import batch, cache, runner
 from mllint.running.cache import Cache
-from mllint.running.runner import Mode, Outcome, Task
+from mllint.running.runner import Mode, Outcome, Runner, Task
+from mllint.semantic.files.disk import Question
+from mllint.semantic.files.reads import Reads
+from mllint.semantic.project import Project
 
 LIBRARY = "import torch\n\n\ndef make():\n    return torch.zeros(3)\n"
 OTHER_LIBRARY = "import torch\n\n\ndef make():\n    return torch.nn.Linear(2, 3)\n"
 USER = "from net import make\n\n# torch\nx = make()\nx.cuda()\nprint(x)\n"
 FAR_USER = "import torch\nfrom package.middle import make\n\nx = make()\nx.cuda()\nprint(x)\n"
+
+
+_PROJECTS = sorted({path.parent for path in FIXTURES.rglob("*.py") if len(path.relative_to(FIXTURES).parts) > 2})
 
 
 class Folder:
@@ -141,6 +147,74 @@ def test_a_changed_sibling_is_noticed_through_other_files(folder: Folder) -> Non
     assert folder.linted == ["package/deep.py", "train.py"]
     folder.write("package/deep.py", LIBRARY)
     assert folder.codes() == {"train.py": ["ML101"]}
+
+
+EVALUATING = """\
+import torch
+from torch import nn
+
+
+def make():
+    return torch.zeros(3)
+
+
+def evaluate(model: nn.Linear, loader):
+    model.eval()
+    right = 0
+    for x, y in loader:
+        right += (model(x).argmax(1) == y).sum().item()
+    return right
+"""
+CALLING = """\
+import torch
+from torch import nn
+from measure import evaluate
+
+net = nn.Linear(3, 2)
+loader = torch.utils.data.DataLoader(torch.load("images.pt"))
+with {context}:
+    print(evaluate(net, loader))
+"""
+
+
+def test_a_changed_caller_concerns_what_it_calls_and_not_all_who_import_that(folder: Folder) -> None:
+    folder.write("measure.py", EVALUATING)
+    folder.write("main.py", CALLING.format(context="torch.no_grad()"))
+    folder.write("train.py", USER.replace("net", "measure"))
+    assert folder.codes() == {"train.py": ["ML101"]}
+    folder.write("main.py", CALLING.format(context="open('log')"))
+    assert folder.codes() == {"measure.py": ["ML311"], "train.py": ["ML101"]}
+    assert folder.linted == ["main.py", "measure.py"]
+    folder.write("main.py", CALLING.format(context="torch.no_grad()"))
+    assert folder.codes() == {"train.py": ["ML101"]}
+
+
+def test_what_a_file_is_asked_for_by_others_does_not_rest_on_who_uses_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a name is, is remembered for everybody who asks; who uses code is known only to the check that asked."""
+    asked = []
+    note = Reads.note_of_users
+    projects: list[Project] = []
+    create = Project.__init__
+
+    def noted(reads: Reads, question: Question) -> str:
+        (project,) = [project for project in projects if project.reads is reads]
+        asked.append((question, project.derivation.is_active))
+        return note(reads, question)
+
+    def created(project: Project, root: Path) -> None:
+        create(project, root)
+        projects.append(project)
+
+    monkeypatch.setattr(Reads, "note_of_users", noted)
+    monkeypatch.setattr(Project, "__init__", created)
+    for folder in _PROJECTS[::5]:
+        tasks = [Task(str(path), Settings(select=("ALL", "ML9"))) for path in sorted(folder.rglob("*.py"))]
+        for _ in Runner(Mode(), remembers=True).run(tasks):
+            pass
+    assert len(asked) > 200
+    assert [question for question, is_derived in asked if is_derived] == []
 
 
 def test_files_that_come_and_go(folder: Folder) -> None:
@@ -291,9 +365,6 @@ def test_a_script_that_is_not_imported_but_saves_what_is_loaded(folder: Folder) 
     assert folder.codes()["evaluate.py"] == found["evaluate.py"]
     (folder.root / "other.py").unlink()
     assert folder.codes() == {}
-
-
-_PROJECTS = sorted({path.parent for path in FIXTURES.rglob("*.py") if len(path.relative_to(FIXTURES).parts) > 2})
 
 
 def _edited(root: Path, chance: random.Random) -> str:

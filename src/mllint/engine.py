@@ -97,6 +97,8 @@ def _lint(
 ) -> Result:
     """The findings in a file on which a rule may fire."""
     path = source.path
+    if project is not None:
+        project.begin(path)
     bare = _bare_model(source, project, python_tree)
     if bare is not None:
         rules = _rules_that_find(source, bare, rules, targets)

@@ -25,7 +25,7 @@ from mllint.running.writer import WriteError, write
 from mllint.selectors import UnknownSelectorError, best
 from mllint.semantic.files.disk import content_digest
 from mllint.semantic.files.project_root import ProjectRoots
-from mllint.semantic.files.reads import Facts
+from mllint.semantic.files.reads import Asker, Facts
 from mllint.syntax.gate import may_concern_rules
 
 if TYPE_CHECKING:
@@ -185,12 +185,12 @@ class Runner:
             return
         project = self._open[-1].project
         disk, reads = project.disk, project.reads
-        numbers: dict[str, int] = {}
+        numbers: dict[Asker, int] = {}
         files = []
         for path, digest in self._checked:
-            readers = reads.readers(str(disk.real(path)))
-            files.append((path, digest, tuple(numbers.setdefault(reader, len(numbers)) for reader in readers)))
-        facts = tuple(reads.facts(reader) for reader in numbers)
+            askers = reads.askers(str(disk.real(path)))
+            files.append((path, digest, tuple(numbers.setdefault(asker, len(numbers)) for asker in askers)))
+        facts = tuple(reads.facts(asker) for asker in numbers)
         self._known.append(Known(str(project.root), facts, tuple(files)))
         self._checked = []
 

@@ -39,6 +39,8 @@ _AROUND_STATEMENTS = frozenset({cst.Module, cst.IndentedBlock, *_DEFINITIONS})
 # What a model holds on to when it forgets what was derived, and what it begins anew.
 _KEPT = frozenset({"tree", "source", "project", "derivation", "path", "_functions", "_classes"})
 _EMPTIED = frozenset({"_scopes", "_scope_of", "_comprehensions", "_left_scopes"})
+_ANALYSES = frozenset({"surroundings", "remembered"})
+"""Where it keeps what analyses remember that may ask about the users of code."""
 
 
 _MAX_IMPORTERS = 8
@@ -132,6 +134,13 @@ class Model:
         # Weak: a definition holds its model, and what holds itself stays until the collector comes.
         self._functions = WeakValueDictionary(self._functions)
         self._classes = WeakValueDictionary(self._classes)
+
+    def forget_analyses(self) -> None:
+        """Drop what may rest on who uses the code of a file; what things are in it never does."""
+        if "runs" in self.__dict__:
+            self.runs.forget_callers()
+        for name in _ANALYSES & self.__dict__.keys():
+            del self.__dict__[name]
 
     def let_go(self) -> None:
         """Empty the scopes that were forgotten; nothing may be asking about them any more.
@@ -413,7 +422,7 @@ class Model:
         """The model of a file of the same project that this file does not import; ``None`` outside a project."""
         if self.project is None:
             return None
-        self._note_content(path)
+        self.project.reads.note_of_users(("content", str(self.project.disk.real(str(path)))))
         return self.project.model(path)
 
     def importers(self, *words: str) -> Iterator["Model"]:

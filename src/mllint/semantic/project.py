@@ -95,14 +95,14 @@ class Project:
         home = self.disk.real(str(reader))
         stem = home.parent.name if home.stem == "__init__" else home.stem
         question = ("importers", stem, word)
-        self.reads.note(str(home), question)
+        self.reads.note_of_users(question)
         others = (path for path in self.disk.importers(question) if path != home)
         return tuple(sorted(others, key=lambda path: -_in_common(path, home)))
 
     def users(self, reader: Path, module: str, word: str) -> tuple[Path, ...]:
         """The files that have the name of a module in their imports, and a word; none in too large a project."""
         question = ("importers", module, word)
-        self.reads.note(str(self.disk.real(str(reader))), question)
+        self.reads.note_of_users(question)
         return self.disk.importers(question)
 
     def checkpoint_files(self, folder: Path, reader: Path) -> tuple[Path, ...]:
@@ -159,6 +159,13 @@ class Project:
         kept, tree = found
         self._kept_in_trees -= len(tree.parents)
         return tree if kept.text == source.text else None
+
+    def begin(self, path: str) -> None:
+        """A file is about to be checked. What the one before was told of the users of its code is forgotten."""
+        if self.reads.begin(str(self.disk.real(path))):
+            for model in (*self._models.values(), *self._left):
+                if model is not None:
+                    model.forget_analyses()
 
     def keep(self, model: "Model") -> None:
         """Remember the model of a file that is about to be checked, for the files that import it."""

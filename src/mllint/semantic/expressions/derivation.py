@@ -36,6 +36,11 @@ class Derivation:
         self._needs = _NOTHING_UNFINISHED
         """The first of the things being derived that the present one took as unfinished; -1 where it went too deep."""
 
+    @property
+    def is_active(self) -> bool:
+        """Whether something is being derived just now."""
+        return bool(self._active)
+
     def once(
         self, memo: dict[_Key, Value | None], key: _Key, thing: _Thing, derive: Callable[[_Thing], Value | None]
     ) -> Value | None:

@@ -37,6 +37,10 @@ class Run(msgspec.Struct, eq=False):
             self._derived[key] = derive()
         return self._derived[key]  # type: ignore[return-value]
 
+    def forget(self) -> None:
+        """Drop the answers, for some questions are about the files around, too."""
+        self._derived.clear()
+
 
 class Occurrence(msgspec.Struct, frozen=True):
     """One time that an event of a file comes about. ``is_open``: its body may have callers that are not in sight."""
@@ -158,6 +162,12 @@ class Runs:
             steps, is_cut = unfold(frame)
             self._runs[key] = Run(frame, steps, is_cut, tuple(events(steps)))
         return self._runs[key]
+
+    def forget_callers(self) -> None:
+        """Drop what rests on who calls the functions of the file. What happens in a run that begins here does not."""
+        self._of_bodies.clear()
+        for run in self._runs.values():
+            run.forget()
 
     def empty(self) -> None:
         """Break what holds itself: an event and the steps around it. Nobody may ask about the runs any more."""
