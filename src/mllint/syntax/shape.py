@@ -80,9 +80,9 @@ def subscript_index(node: cst.Subscript) -> cst.BaseExpression | None:
     return element.value if isinstance(element, cst.Index) and element.star is None else None
 
 
-def has_integer_index(node: cst.Subscript) -> bool:
-    """Whether a subscript is a literal integer, with a sign or without."""
-    return integer_literal(subscript_index(node)) is not None
+def has_first_index(node: cst.Subscript) -> bool:
+    """Whether a subscript is a literal zero: what takes the first of something, or its only one."""
+    return integer_literal(subscript_index(node)) == 0
 
 
 def assigns_attribute(statement: cst.Assign | cst.AnnAssign) -> bool:

@@ -69,7 +69,7 @@ from mllint.semantic.expressions.hints import (
 )
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Array, Output, Tensor, Value
-from mllint.syntax.shape import has_integer_index
+from mllint.syntax.shape import has_first_index
 
 rule = Rule(
     code="ML102",
@@ -84,9 +84,9 @@ rule = Rule(
 _STEPS = frozenset({"data", "cpu", "detach", "numpy", "clone"})
 
 
-@rule.on(cst.Subscript, shape=has_integer_index)
+@rule.on(cst.Subscript, shape=has_first_index)
 def check(node: cst.Subscript, context: Context) -> Iterator[Finding]:
-    """Report a subscript with an integer on what is certainly 0-d."""
+    """Report a subscript with a zero on what is certainly 0-d."""
     if _is_written(node, context):
         return
     if isinstance(node.value, cst.Attribute) and node.value.attr.value == "shape":
