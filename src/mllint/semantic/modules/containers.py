@@ -11,10 +11,10 @@ import msgspec
 
 from mllint.semantic.expressions.only_read import is_only_read
 from mllint.semantic.modules.fresh import is_fresh, is_set_up_by
+from mllint.semantic.modules.other_objects import from_outside
 from mllint.semantic.modules.plain_tensors import parameter_inside
 from mllint.semantic.modules.weights import builds_a_program, drops_values, has_weights, have_weights, is_constant
 from mllint.semantic.names.classes import Assignment, Role, makes_parameter
-from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Module, Repeated
 from mllint.syntax.iteration import handed_on
@@ -247,7 +247,8 @@ class Container:
             return True
         if any(_Trail(self.definition, model).leads_on(node, MAX_STEPS) for model, node in self._names()):
             return True
-        return any(_Trail(None, self.model).leads_on(node, MAX_STEPS) for node in self._read_from_outside())
+        places = from_outside(self.definition, self.model, self.name)
+        return any(_Trail(None, self.model).leads_on(node, MAX_STEPS) for node in places)
 
     @property
     def _is_deleted(self) -> bool:
@@ -271,15 +272,6 @@ class Container:
         return self.name.startswith("_") or all(
             isinstance(parent, cst.Subscript) and parent.value is node for parent, node in parents
         )
-
-    def _read_from_outside(self) -> Iterator[cst.Attribute]:
-        """The places of the file that read an attribute of that name of anything but a receiver."""
-        for word in self.model.names_by_word.get(self.name, ()):
-            attribute = self.model.tree.parent(word)
-            if not isinstance(attribute, cst.Attribute) or attribute.attr is not word:
-                continue
-            if method_of_receiver(self.model, attribute.value) is None:
-                yield attribute
 
     @property
     def reads(self) -> Iterator[cst.CSTNode | None]:

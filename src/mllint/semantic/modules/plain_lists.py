@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.semantic.modules.made_on_cpu import MAX_STEPS, is_made_on_cpu
-from mllint.semantic.modules.plain_tensors import Fate, fate, is_touched_from_outside
+from mllint.semantic.modules.other_objects import is_touched_from_outside
+from mllint.semantic.modules.plain_tensors import Fate, fate
 from mllint.semantic.names.classes import Members
 from mllint.semantic.names.uses import bound_by, uses
 from mllint.semantic.values import Tensor
@@ -32,7 +33,7 @@ def tensors_stay_behind(members: Members, name: str) -> bool:
         if not all(_is_plain(place.model, element) for element in elements):
             return False
         found = found or bool(elements)
-    if any(is_touched_from_outside(model, name) for model in members.models):
+    if is_touched_from_outside(members.definition, name):
         return False
     fates: set[tuple[Fate, bool]] = set()
     for read in members.reads(name):

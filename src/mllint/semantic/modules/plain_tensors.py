@@ -9,6 +9,7 @@ from mllint.knowledge import lookup
 from mllint.semantic.expressions.arguments import given_to, passed_for
 from mllint.semantic.graph.lost_leaves import is_made_there
 from mllint.semantic.modules.made_on_cpu import FACTORIES, MAX_STEPS, MOVING, OF_VALUES, is_made_on_cpu, is_set_on_cpu
+from mllint.semantic.modules.other_objects import is_touched_from_outside
 from mllint.semantic.modules.weights import has_weights
 from mllint.semantic.names.classes import Assignment, Members, makes_parameter
 from mllint.semantic.names.receivers import method_of_receiver
@@ -132,7 +133,7 @@ def is_asked_for_gradients_later(members: Members, name: str) -> bool:
 
 def is_handed_over(members: Members, name: str) -> bool:
     """Whether somebody may train a tensor in an attribute by hand: it is given away, or its gradient is read."""
-    if any(is_touched_from_outside(model, name) for model in members.models) or members.may_be_read_elsewhere(name):
+    if is_touched_from_outside(members.definition, name) or members.may_be_read_elsewhere(name):
         return True
     if any(_is_given_away(read.method.model, read.node) for read in members.reads(name)):
         return True
@@ -268,17 +269,6 @@ def stays_behind(members: Members, name: str) -> bool:
     setting_up = members.reachable("__init__") - members.reachable("forward")
     fates = {(fate(read.method.model, read.node, MAX_STEPS), read.method in setting_up) for read in members.reads(name)}
     return (Fate.MEETS_INPUT, False) in fates and all(fate is not Fate.MOVED for fate, _ in fates)
-
-
-def is_touched_from_outside(model: "Model", name: str) -> bool:
-    """Whether the file reads or sets an attribute of that name of anything but the receiver of a method."""
-    for word in model.names_by_word.get(name, ()):
-        attribute = model.tree.parent(word)
-        if not isinstance(attribute, cst.Attribute) or attribute.attr is not word:
-            continue
-        if method_of_receiver(model, attribute.value) is None:
-            return True
-    return False
 
 
 def fate(model: "Model", node: cst.BaseExpression, steps: int) -> Fate:
