@@ -94,6 +94,11 @@ def subtree(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
         pending += found
 
 
+def names_in(node: cst.CSTNode) -> set[str]:
+    """The names in some code."""
+    return {item.value for item in subtree(node) if type(item) is cst.Name}
+
+
 class Tree:
     """A parsed module with an index: nodes by type in document order, and parents.
 

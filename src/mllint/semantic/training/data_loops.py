@@ -9,11 +9,11 @@ import libcst as cst
 from mllint.semantic.events.kinds import may_name_module
 from mllint.semantic.graph.data_sources import yields_data
 from mllint.semantic.names.scopes import BindingKind
+from mllint.semantic.training.pieces import is_fed_piece, is_piecewise, pieces_of
 from mllint.semantic.training.relevance import is_pass, matters
 from mllint.semantic.values import Module, Object, Value, functions_of
-from mllint.syntax.iteration import run_over
-from mllint.syntax.shape import dotted_path, integer_literal, last_word
-from mllint.syntax.walk import subtree
+from mllint.syntax.shape import dotted_path, last_word
+from mllint.syntax.walk import names_in, subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -91,8 +91,8 @@ def _fed(model: "Model", node: cst.For) -> Iterator[cst.Call]:
     They are found from the names: of all that stands in a loop, little holds what it binds.
     """
     scope = model.scope_of(node)
-    if _counts(node.iter):
-        pending = set(_pieces(model, node)[1])
+    if is_piecewise(node):
+        pending = set(pieces_of(model, node))
         for call in model.tree.calls_in(node.body):
             statement = model.tree.parent(call)
             if isinstance(statement, cst.Assign) and is_next(call):
@@ -215,7 +215,7 @@ def fed_names(model: "Model", node: cst.For) -> set[str]:
     """The names in a loop that hold what it binds, what it takes from an iterator, or what is made of that."""
     known = model.runs.fed_names
     if id(node) not in known:
-        fed = set(_pieces(model, node)[1]) if _counts(node.iter) else names_in(node.target)
+        fed = set(pieces_of(model, node)) if is_piecewise(node) else names_in(node.target)
         for statement in subtree(node.body):
             if type(statement) is cst.Assign and (is_next(statement.value) or fed & data_names(statement.value)):
                 fed |= {name for target in statement.targets for name in names_in(target.target)}
@@ -230,111 +230,9 @@ def data_names(node: cst.BaseExpression) -> set[str]:
     return {item.value for item in parts if type(item) is cst.Name and id(item) not in called}
 
 
-def is_piecewise(node: cst.For) -> bool:
-    """Whether a loop runs over numbers, and takes the data piece by piece, if at all."""
-    return _counts(node.iter)
-
-
-def is_fed_piece(model: "Model", node: cst.For, part: cst.BaseExpression) -> bool:
-    """Whether a loop that counts takes the data piece by piece, ``inputs[start : start + size]``, or all of it one by
-    one: ``inputs[i]`` in a loop over ``range(len(inputs))``.
-    """
-    if not _counts(node.iter):
-        return False
-    return _is_piece(part, _pieces(model, node)[0]) or _is_element(part, node)
-
-
-def _pieces(model: "Model", node: cst.For) -> tuple[set[str], set[str]]:
-    """In a loop that counts: the names of its numbers, and those of the pieces of data that they cut out."""
-    known = model.runs.pieces
-    if id(node) not in known:
-        counted, pieces = names_in(node.target), set[str]()
-        for statement in subtree(node.body):
-            if type(statement) is cst.Assign:
-                bound = {name for target in statement.targets for name in names_in(target.target)}
-                if _is_piece(statement.value, counted) or _is_element(statement.value, node):
-                    pieces |= bound
-                elif counted & names_in(statement.value) and _is_arithmetic(statement.value):
-                    counted |= bound
-        known[id(node)] = counted, pieces
-    return known[id(node)]
-
-
-def _is_piece(node: cst.BaseExpression, counted: set[str]) -> bool:
-    """Whether an expression has a slice of several rows between numbers of a loop."""
-    return any(
-        type(item) is cst.Subscript and _is_slice_of_rows(item.slice[0].slice, counted) for item in subtree(node)
-    )
-
-
-def _is_element(node: cst.BaseExpression, loop: cst.For) -> bool:
-    """Whether an expression has ``inputs[i]``, in a loop over the numbers of all its elements.
-
-    One step of a sequence is no data of its own: what is made of it goes into the next one, ``x = net(inputs[i] + x)``.
-    """
-    whole = _counted_whole(loop.iter)
-    if whole is None or not isinstance(loop.target, cst.Name) or not _has_element(node, loop.target, whole):
-        return False
-    return not any(
-        type(item) is cst.Assign
-        and _has_element(item.value, loop.target, whole)
-        and any(names_in(target.target) & names_in(item.value) for target in item.targets)
-        for item in subtree(loop.body)
-    )
-
-
-def _has_element(node: cst.BaseExpression, number: cst.Name, whole: str) -> bool:
-    return any(
-        type(item) is cst.Subscript
-        and isinstance(index := item.slice[0].slice, cst.Index)
-        and isinstance(index.value, cst.Name)
-        and index.value.value == number.value
-        and dotted_path(item.value) == whole
-        for item in subtree(node)
-    )
-
-
-def _counted_whole(iterable: cst.BaseExpression) -> str | None:
-    """What a loop counts the elements of: ``inputs`` of ``range(len(inputs))``."""
-    behind = run_over(iterable)
-    if not isinstance(behind, cst.Call) or len(behind.args) != 1:
-        return None
-    length = behind.args[0].value
-    is_length = isinstance(length, cst.Call) and dotted_path(length.func) == "len" and len(length.args) == 1
-    return dotted_path(length.args[0].value) if is_length else None  # type: ignore[attr-defined]
-
-
-def _is_slice_of_rows(index: cst.BaseSlice, counted: set[str]) -> bool:
-    if type(index) is not cst.Slice or index.lower is None or index.upper is None:
-        return False
-    upper = index.upper
-    is_one_row = isinstance(upper, cst.BinaryOperation) and integer_literal(upper.right) == 1
-    return not is_one_row and bool(counted & names_in(index))
-
-
-def _is_arithmetic(node: cst.BaseExpression) -> bool:
-    """Whether an expression is made of numbers: ``start + size``, ``min(start + size, total)``."""
-    return all(
-        isinstance(item.func, cst.Name) and item.func.value in ("min", "max", "int", "len")
-        for item in subtree(node)
-        if type(item) is cst.Call
-    )
-
-
 def is_next(node: cst.BaseExpression) -> bool:
     """``next(batches)``, ``batches.next()``, ``loader.get_batch(size)``."""
     if not isinstance(node, cst.Call):
         return False
     holder = node.func.value if isinstance(node.func, cst.Attribute) else None
     return last_word(node.func) in _NEXT or (isinstance(holder, cst.Name) and yields_data(holder))
-
-
-def _counts(iterable: cst.BaseExpression) -> bool:
-    """``range(n)``: numbers, and no data."""
-    behind = run_over(iterable)
-    return isinstance(behind, cst.Call) and last_word(behind.func) in ("range", "trange", "xrange", "count")
-
-
-def names_in(node: cst.CSTNode) -> set[str]:
-    """The names in some code."""
-    return {item.value for item in subtree(node) if type(item) is cst.Name}

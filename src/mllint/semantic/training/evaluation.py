@@ -17,19 +17,17 @@ from mllint.semantic.training.adversaries import is_held_by_another, may_be_atta
 from mllint.semantic.training.data_loops import (
     as_bound,
     fed_names,
-    is_fed_piece,
     is_loader,
     is_named_evaluation,
     is_next,
-    is_piecewise,
     is_spelled_as_loader,
-    names_in,
 )
 from mllint.semantic.training.handed_on import as_given
 from mllint.semantic.training.loaders import EVALUATION, role_of
 from mllint.semantic.training.made_in_mode import is_switched_by_maker, switches_itself
 from mllint.semantic.training.nearby import calls_what_was_switched, trains_in_every_round
 from mllint.semantic.training.outputs import are_detached, comes_from, is_dropped, may_reach
+from mllint.semantic.training.pieces import is_fed_piece, is_piecewise
 from mllint.semantic.training.runs import LoopRun, Run
 from mllint.semantic.training.training_modes import (
     EVAL,
@@ -59,7 +57,7 @@ from mllint.semantic.training.wanted_gradients import (
 )
 from mllint.semantic.values import Elements, Instance, Mapping, Module
 from mllint.syntax.shape import dotted_path, has_one_round, string_literal
-from mllint.syntax.walk import subtree
+from mllint.syntax.walk import names_in, subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model

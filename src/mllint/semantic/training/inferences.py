@@ -16,7 +16,6 @@ from mllint.semantic.events.things import Thing
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.names.definitions import ClassInfo
 from mllint.semantic.names.scopes import Binding
-from mllint.semantic.training.data_loops import names_in
 from mllint.semantic.training.evaluation import evaluates_in_training_mode, loop_over_data
 from mllint.semantic.training.handed_on import as_given
 from mllint.semantic.training.made_in_mode import is_switched_by_maker, switches_itself
@@ -36,7 +35,7 @@ from mllint.semantic.training.training_modes import (
 from mllint.semantic.training.wanted_gradients import GRADIENT_WORDS, says_gradients
 from mllint.semantic.values import Instance, Module
 from mllint.syntax.shape import dotted_path
-from mllint.syntax.walk import subtree
+from mllint.syntax.walk import names_in, subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model

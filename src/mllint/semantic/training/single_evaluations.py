@@ -15,7 +15,6 @@ from mllint.semantic.training.data_loops import (
     is_named_evaluation,
     is_next,
     may_be_forward_pass,
-    names_in,
 )
 from mllint.semantic.training.evaluation import (
     is_frozen,
@@ -43,7 +42,7 @@ from mllint.semantic.training.training_modes import (
 from mllint.semantic.training.wanted_gradients import computes_gradients, says_gradients
 from mllint.semantic.values import Module
 from mllint.syntax.shape import dotted_path
-from mllint.syntax.walk import children, subtree
+from mllint.syntax.walk import children, names_in, subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
