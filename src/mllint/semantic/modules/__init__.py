@@ -6,5 +6,6 @@
   what it changes in place although ``backward()`` needs it: ``saved_changes``; backward passes that come too late:
   ``second_passes``
 - training and evaluation mode: ``modes``, ``mode_layers``, ``drop_rates``, ``last_mode``
-- keys of the state dict: ``module_keys``; objects that hand on to a module: ``stand_ins``
+- keys of the state dict: ``module_keys``; objects that hand on to a module: ``stand_ins``;
+  that only have attributes of the same names: ``other_objects``
 """
