@@ -48,6 +48,7 @@ from mllint.semantic.training.training_modes import (
     module_called,
     records_graph,
 )
+from mllint.semantic.training.turns import is_without_training
 from mllint.semantic.training.unseen_callers import has_unseen_callers, puts_module_aside
 from mllint.semantic.training.wanted_gradients import (
     GRADIENT_WORDS,
@@ -139,7 +140,7 @@ def _is_evaluation(found: _Round, forward: Event) -> bool:
         return True
     loop = found.found.loop
     assert isinstance(loop.node, cst.For)
-    if role_of(loop.frame, loop.node.iter) == EVALUATION:
+    if role_of(loop.frame, loop.node.iter) == EVALUATION or is_without_training(found.found):
         return True
     return _is_called_evaluation(found.found) and not _hands_on(found) and is_trained(run, module)
 
@@ -247,6 +248,7 @@ def _trains_while_it_evaluates(found: _Round, forward: Event) -> bool:
     assert isinstance(loop.node, cst.For)
     is_evaluation = (
         role_of(loop.frame, loop.node.iter) == EVALUATION
+        or is_without_training(found.found)
         or records_graph(forward) is False
         or (_is_called_evaluation(found.found) and not _hands_on(found))
     )

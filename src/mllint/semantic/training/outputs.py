@@ -118,11 +118,13 @@ def _gives_tensor(model: "Model", call: cst.Call) -> bool:
 
 
 def comes_from(frame: Frame, expression: cst.CSTNode, source: cst.CSTNode) -> bool:
-    """Whether something in an expression was bound in, or by, a piece of code."""
+    """Whether something in an expression is a piece of code, or was bound in it, or by it."""
     seen: set[Binding] = set()
     pending = [expression]
     while pending:
         for name in subtree(pending.pop()):
+            if name is source:
+                return True
             bindings = frame.model.reaching(name) if isinstance(name, cst.Name) else ()
             for binding in set(bindings) - seen:
                 seen.add(binding)

@@ -1,7 +1,7 @@
 """The runs of a file: every way in which one of its events comes about."""
 
 from collections.abc import Callable
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
 import libcst as cst
@@ -36,6 +36,13 @@ class Run(msgspec.Struct, eq=False):
         if key not in self._derived:
             self._derived[key] = derive()
         return self._derived[key]  # type: ignore[return-value]
+
+    @property
+    def loops(self) -> "tuple[Loop, ...]":
+        """The loops in which events happen, each time that one comes about."""
+        return self.derived(
+            "loops", lambda: tuple({id(loop): loop for item in self.events for loop in item.loops}.values())
+        )
 
     def forget(self) -> None:
         """Drop the answers, for some questions are about the files around, too."""
@@ -113,7 +120,7 @@ class Runs:
             if is_managed(run.frame, accelerated=True):
                 return ()
             is_root = info is not None and root.function is not None and is_same(root.function, info)
-            for loop in run.derived("loops", partial(_loops_of, run)):
+            for loop in run.loops:
                 frame = loop.frame
                 is_here = frame.model is self.model or (
                     info is not None and frame.function is not None and is_same(frame.function, info)
@@ -243,8 +250,3 @@ class Runs:
 _ALL_WORDS = WORDS | MODE_WORDS
 _METHODS_OF_MODULES = ("parameters", "named_parameters", "eval")
 """What of all things with a step, a mode or a state only modules have."""
-
-
-def _loops_of(run: Run) -> tuple[Loop, ...]:
-    """The loops of a run in which events happen."""
-    return tuple({id(loop): loop for event in run.events for loop in event.loops}.values())
