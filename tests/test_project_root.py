@@ -56,6 +56,21 @@ def test_without_any_mark(folder: Path) -> None:
     assert project_root(folder / "package/net.py") == folder
 
 
+def test_a_script_imports_from_a_folder_that_is_no_package(folder: Path) -> None:
+    _files(folder, "models/parts/blocks.py", "other/tools.py", "deep/er/still/net.py")
+    (folder / "train.py").write_text("import os\nfrom models.parts.blocks import Block\nimport otherwise\n")
+    assert project_root(folder / "models/parts/blocks.py") == folder
+    assert project_root(folder / "models/net.py") == folder
+    assert project_root(folder / "other/tools.py") == folder / "other"
+    assert project_root(folder / "deep/er/still/net.py") == folder / "deep/er/still"
+    (folder / "run.py").write_text("def main():\n    import other.tools as tools\n")
+    assert project_root(folder / "other/tools.py") == folder
+    # A home folder holds projects, whatever a script in it imports.
+    (folder.parent / "run.py").write_text("import code\n")
+    _files(folder, "net.py")
+    assert project_root(folder / "net.py") == folder
+
+
 def test_weak_marks_far_away_or_in_the_home_folder_say_nothing(folder: Path) -> None:
     deep = "/".join("abcdefghij"[:MAX_FOLDERS])
     _files(folder, "LICENSE", "README.md", f"{deep}/train.py")

@@ -1,6 +1,7 @@
 """Where the project of a file begins, by what lies in the folders above it."""
 
 import os
+import re
 from contextlib import suppress
 from itertools import takewhile
 from pathlib import Path
@@ -10,6 +11,11 @@ _STRONG = (".git", "pyproject.toml", "setup.py", "setup.cfg")
 _FAIR = (*(f"LICENSE{ending}" for ending in ("", ".txt", ".md")), "requirements.txt", "environment.yml", ".gitignore")
 _README = ("README.md", "README.rst", "README.txt", "README")
 """What a root has, but also a folder inside a project may have: asked for only close to the file."""
+MAX_IMPORTING = 3
+"""How many folders up a script may be that imports from a folder."""
+MAX_SCRIPTS = 50
+MAX_BYTES = 400_000
+"""How many scripts of a folder are read for what they import, and how large ones."""
 MAX_FOLDERS = 6
 """How many folders up the weaker marks are looked for. Above a project they lie in folders that hold many projects."""
 
@@ -18,8 +24,9 @@ def project_root(path: Path) -> Path:
     """The root of the project that a file belongs to; what it imports is looked up from there.
 
     Code that was unpacked or copied often has no `.git` and no build file. Then the nearest folder with a licence or a
-    list of requirements counts, else the nearest with a README; without either the folder above the topmost package.
-    None of them cuts a package in two, and none is a home folder or what holds those.
+    list of requirements counts, else the nearest with a README; without either the folder above the topmost package,
+    or the one whose scripts import from the folder. None of them cuts a package in two, and none is a home folder or
+    what holds those.
     """
     return _root_of(path.resolve().parent)
 
@@ -65,18 +72,44 @@ def _has(folder: Path, names: tuple[str, ...]) -> bool:
 
 def _above_packages(folder: Path) -> Path:
     """The folder itself, or the one from which the package around it is imported."""
-    for candidate in (folder, *folder.parents):
-        if not _has(candidate, ("__init__.py",)):
-            return candidate
+    holders = _holders(folder)
+    while folder != folder.parent:
+        above = folder.parent if _has(folder, ("__init__.py",)) else _importing_folder(folder, holders)
+        if above is None:
+            break
+        folder = above
     return folder
+
+
+def _importing_folder(folder: Path, holders: set[Path]) -> Path | None:
+    """The folder whose scripts import from one below it; that needs no ``__init__.py``: ``import models.parts``.
+
+    A few scripts are read; where there are many it is not known.
+    """
+    name = ""
+    for part, above in zip((folder, *folder.parents), folder.parents[:MAX_IMPORTING], strict=False):
+        if not part.name.isidentifier() or above in holders or part in holders:
+            return None
+        name = f"{part.name}.{name}" if name else part.name
+        imports = re.compile(rb"^[ \t]*(?:from|import)[ \t]+" + re.escape(name.encode()) + rb"\b", re.MULTILINE)
+        with suppress(OSError):
+            scripts = [path for path in sorted(above.glob("*.py"))[:MAX_SCRIPTS] if path.stat().st_size <= MAX_BYTES]
+            if any(imports.search(path.read_bytes()) for path in scripts):
+                return above
+    return None
 
 
 def _close(folder: Path, outside: Path) -> list[Path]:
     """The folders that a weak mark may name, from the nearest outside of the file's package up."""
-    # A home folder, what is above it, and the top of the file system are nobody's project.
+    holders = _holders(folder)
+    folders = takewhile(lambda candidate: candidate not in holders, (outside, *outside.parents))
+    return list(folders)[:MAX_FOLDERS]
+
+
+def _holders(folder: Path) -> set[Path]:
+    """A home folder, what is above it, and the top of the file system: nobody's project."""
     holders = {Path(folder.anchor)}
     with suppress(RuntimeError):  # there may be no home
         home = Path.home().resolve()
         holders |= {home, *home.parents}
-    folders = takewhile(lambda candidate: candidate not in holders, (outside, *outside.parents))
-    return list(folders)[:MAX_FOLDERS]
+    return holders

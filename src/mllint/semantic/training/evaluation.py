@@ -26,7 +26,14 @@ from mllint.semantic.training.handed_on import as_given
 from mllint.semantic.training.loaders import EVALUATION, role_of
 from mllint.semantic.training.made_in_mode import is_switched_by_maker, switches_itself
 from mllint.semantic.training.nearby import calls_what_was_switched, trains_in_every_round
-from mllint.semantic.training.outputs import are_detached, comes_from, is_dropped, may_reach
+from mllint.semantic.training.outputs import (
+    are_detached,
+    comes_from,
+    is_dropped,
+    is_in_forward_pass,
+    is_used_for_backward,
+    may_reach,
+)
 from mllint.semantic.training.pieces import is_fed_piece, is_piecewise
 from mllint.semantic.training.runs import LoopRun, Run
 from mllint.semantic.training.training_modes import (
@@ -286,8 +293,9 @@ def is_over_evaluation_data(found: LoopRun) -> bool:
 
 def _hands_on(found: _Round) -> bool:
     """Whether something unknown in the loop may train: it is given the model, or what hangs on a graph."""
-    unknown = (event for event in events(found.found.loop.body) if event.kind is Kind.UNKNOWN)
-    return any(_may_train_with(event, found) for event in unknown)
+    loop = found.found.loop
+    unknown = (event for event in events(loop.body) if event.kind is Kind.UNKNOWN)
+    return any(_may_train_with(event, found) for event in unknown if not is_in_forward_pass(event.frame, loop.frame))
 
 
 def _may_train_with(event: Event, found: _Round) -> bool:
@@ -485,15 +493,3 @@ def _wants_gradients(found: _Round, words: frozenset[str] = GRADIENT_WORDS) -> b
             bodies[id(event.frame.function.node)] = (event.frame, event.frame.function.node)
     called = {forward.thing for forward in found.forwards if forward.thing is not None}
     return any(says_gradients(body, words, at) or puts_module_aside(body, at, called) for at, body in bodies.values())
-
-
-def is_used_for_backward(run: Run, frame: Frame, node: cst.CSTNode) -> bool:
-    """Whether gradients may be computed of what a loop or call made, in its function or in those that called it."""
-    while True:
-        for event in run.events:
-            is_here = event.kind is Kind.BACKWARD and event.frame is frame
-            if is_here and comes_from(frame, event.node, node):
-                return True
-        if frame.caller is None or frame.call is None:
-            return False
-        node, frame = frame.call, frame.caller

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.semantic.events.steps import Event
+from mllint.semantic.events.steps import Event, Kind
 from mllint.semantic.events.things import Frame
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by, uses
@@ -14,6 +14,7 @@ from mllint.syntax.walk import children, subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
+    from mllint.semantic.training.runs import Run
 
 _CUTTING = frozenset({"detach", "item", "tolist"})
 _WITHOUT_GRAPH = frozenset({"data", "argmax", "argmin", "argsort", "shape", "size", "ndim", "dtype", "device"})
@@ -186,3 +187,30 @@ def _uncut_names(node: cst.CSTNode) -> Iterator[cst.Name]:
         if isinstance(item, cst.Name):
             yield item
         pending += [item.value] if isinstance(item, cst.Attribute) else children(item)
+
+
+def is_used_for_backward(run: "Run", frame: Frame, node: cst.CSTNode) -> bool:
+    """Whether gradients may be computed of what a loop or call made, in its function or in those that called it."""
+    while True:
+        for event in run.events:
+            is_here = event.kind is Kind.BACKWARD and event.frame is frame
+            if is_here and comes_from(frame, event.node, node):
+                return True
+        if frame.caller is None or frame.call is None:
+            return False
+        node, frame = frame.call, frame.caller
+
+
+def is_in_forward_pass(frame: Frame, outer: Frame) -> bool:
+    """Whether a body runs within the forward pass of a module that is called in ``outer``.
+
+    What is not known there computes, and trains nothing.
+    """
+    while frame is not outer:
+        info = frame.function
+        if info is not None and info.owner is not None and info.owner.framework and info.owner.called is info:
+            return True
+        if frame.caller is None:
+            return False
+        frame = frame.caller
+    return False

@@ -19,13 +19,12 @@ from mllint.semantic.training.data_loops import (
 from mllint.semantic.training.evaluation import (
     is_frozen,
     is_put_to_training,
-    is_used_for_backward,
     loop_over_data,
 )
 from mllint.semantic.training.handed_on import as_given
 from mllint.semantic.training.inferences import is_made_up
 from mllint.semantic.training.nearby import may_be_in_training_mode
-from mllint.semantic.training.outputs import is_detached, is_dropped
+from mllint.semantic.training.outputs import is_detached, is_dropped, is_used_for_backward
 from mllint.semantic.training.runs import Occurrence, Run
 from mllint.semantic.training.training_modes import (
     EVAL,
