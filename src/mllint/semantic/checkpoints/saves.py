@@ -118,7 +118,7 @@ class Surroundings:
 
     def _paths(self, project: "Project", own: FilePath) -> Iterator[FilePath]:
         """The files around a file: what it imports, what lies beside it, above it and at the root, and its imports."""
-        yield from _imported(self.model, project)
+        yield from imported_files(self.model, project)
         folders = [own.parent]
         if own.parent != project.root and project.root in own.parents:
             folders += [own.parent.parent, project.root]
@@ -127,7 +127,7 @@ class Surroundings:
                 yield path
                 beside = self.model.neighbour(path) if path != own else None
                 if beside is not None:
-                    yield from _imported(beside, project)
+                    yield from imported_files(beside, project)
 
     def _sites(self, model: "Model") -> Iterator[_Site]:
         """The calls of ``torch.save`` and ``paddle.save`` in a file."""
@@ -290,8 +290,8 @@ def _passes_all(call: cst.Call, function: cst.FunctionDef) -> bool:
     )
 
 
-def _imported(model: "Model", project: "Project") -> tuple[FilePath, ...]:
-    """The project's own files that a file imports."""
+def imported_files(model: "Model", project: "Project") -> tuple[FilePath, ...]:
+    """The project's own files that a file imports, by its import statements."""
     key = ("imported", "files")
     if key not in model.remembered:
         located = (project.locate(name, level, model.path) for name, level in _imported_names(model))

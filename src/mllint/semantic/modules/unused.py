@@ -53,11 +53,14 @@ def _unused(definition: "ClassInfo") -> Iterator[tuple[str, Assignment]]:
         name = key.removeprefix(prefix)
         if not key.startswith(prefix) or "." in name or _is_read_here(definition, name):
             continue
+        # Most attributes hold no module, and are read: that shows before anything has to be known of them.
+        if _is_used(definition, name):
+            continue
         if not _is_complete(definition):
             return
         places = list(definition.members.assignments(name))
         made = [place.value for place in places if place.value is not None and _makes_module(place)]
-        if len(made) < len(places) or _is_used(definition, name):
+        if len(made) < len(places):
             continue
         # To tell whether a layer has weights it may have to be built: that comes after what a file says by its text.
         kinds = [has_weights(place.model, value) for place, value in zip(places, made, strict=True)]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.semantic.checkpoints.read_from_file import is_read_from_file
+from mllint.semantic.checkpoints.saves import imported_files
 from mllint.semantic.events.kinds import kind_at_sight
 from mllint.semantic.events.places import is_nothing
 from mllint.semantic.events.steps import Event, Helper, Kind
@@ -114,7 +115,7 @@ def _is_told_elsewhere(forward: Event) -> bool:
 
 def inferences_elsewhere_loaded(model: "Model", body: cst.CSTNode) -> Iterator[cst.Call]:
     """The first forward pass, in some code, of each module that infers in training mode, loaded in another file."""
-    if is_test_code(model) or trains_around(model, body):
+    if is_test_code(model) or not _imports_what_loads(model) or trains_around(model, body):
         return
     found: set[Thing] = set()
     for call in model.tree.calls_in(body):
@@ -125,6 +126,14 @@ def inferences_elsewhere_loaded(model: "Model", body: cst.CSTNode) -> Iterator[c
         if len(things) == 1 and not things & found and all(_is_loaded_elsewhere(item, model) for item in occurrences):
             found |= {thing for thing in things if thing is not None}
             yield call
+
+
+def _imports_what_loads(model: "Model") -> bool:
+    """Whether a file that is imported has state dicts, by the look of it: one that calls is told about its call."""
+    project = model.project
+    return project is not None and any(
+        project.has_checkpoints(path, model.path) for path in imported_files(model, project)
+    )
 
 
 def _is_loaded_elsewhere(occurrence: Occurrence, model: "Model") -> bool:
