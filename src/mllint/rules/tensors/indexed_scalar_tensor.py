@@ -95,7 +95,7 @@ def check(node: cst.Subscript, context: Context) -> Iterator[Finding]:
     value, base = context.value(node.value), context.value(tensor)
     if not (_is_scalar(value, base, steps) or _is_spelled_as_scalar(tensor, base, steps, context)):
         return
-    if _is_old_paddle(value, context) or is_for_one_version(context.model, node):
+    if _is_old_paddle((value, base), context) or is_for_one_version(context.model, node):
         return
     message = "index into a 0-d tensor raises `IndexError`"
     parent = context.parent(node)
@@ -148,8 +148,9 @@ def _is_spelled_as_scalar(
     return all(value is not None and is_spelled_as_reduction(value, framework) for value in spelled)
 
 
-def _is_old_paddle(value: Value | None, context: Context) -> bool:
-    framework = value.framework if isinstance(value, Tensor) else context.model.framework
+def _is_old_paddle(values: tuple[Value | None, ...], context: Context) -> bool:
+    """Whether what is indexed is of a Paddle in which it has a dimension. Of an array the tensor says whose it is."""
+    framework = next((value.framework for value in values if isinstance(value, Tensor)), context.model.framework)
     if framework != "paddle":
         return False
     return (context.paddle_version or (2, 5)) < (2, 5) or context.model.imports("paddle.fluid")
