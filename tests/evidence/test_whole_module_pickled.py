@@ -109,3 +109,10 @@ def test_paddle_save_refuses_a_layer(paddle: Any, tmp_path: pathlib.Path) -> Non
         with pytest.raises(ValueError, match="do not support saving"):
             paddle.save(whole, str(tmp_path / "model.pdparams"))
     paddle.save({"model": layer.state_dict()}, str(tmp_path / "model.pdparams"))
+
+
+def test_torch_another_pickler_reads_it_back_without_being_asked(torch: Any, tmp_path: pathlib.Path) -> None:
+    """Who names the pickler gets what it gives: ``weights_only`` is False then."""
+    place = tmp_path / "model.pth"
+    torch.save(torch.nn.Linear(2, 2), place, pickle_module=pickle)
+    assert isinstance(torch.load(place, pickle_module=pickle), torch.nn.Linear)

@@ -33,11 +33,12 @@ torch.save(model.state_dict(), "model.pt")
 
 Modules that are scripted, traced, exported or quantized, whose code belongs to them. What is written into memory
 (`io.BytesIO`), to be read at once. Tests: there it is tried out whether a module can be pickled. Files that read with
-`weights_only=False` or allow classes by `add_safe_globals`: whole modules are meant there. Copies that are made for the
-checkpoint, `{"model": deepcopy(model).half()}`. A branch beside one that saves a `state_dict()`: there somebody
-chooses. In files of torch a module of which the same function saves the state as well. Modules into which the same
-function has put other parts (`setattr(net, name, layer)`, `add_module`), as to prune them: no class builds them so.
-What is not surely a module.
+`weights_only=False` or allow classes by `add_safe_globals`: whole modules are meant there. What another pickler
+writes, or reads in the same file (`pickle_module=dill`): it may keep the class, and `torch.load` asks it alone. Copies
+that are made for the checkpoint, `{"model": deepcopy(model).half()}`. A branch beside one that saves a `state_dict()`:
+there somebody chooses. In files of torch a module of which the same function saves the state as well. Modules into
+which the same function has put other parts (`setattr(net, name, layer)`, `add_module`), as to prune them: no class
+builds them so. What is not surely a module.
 
 ## Fix safety
 
@@ -93,6 +94,8 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     inside = None if what is None or what.parameter is None else what.parameter[0].value(what.parameter[1])
     if what is None or what.saver not in _SAVERS or _goes_to_memory(call, context) or _is_pickled(inside, context):
         return  # what a function of the project pickles is judged there
+    if _names_pickler(call, context):
+        return  # that one may write the class as well, and reads it back without `weights_only`
     if is_test_code(context.model) or is_in_a_test(context.model, call):
         return  # whether it can be pickled is what is tested
     places = [(context.model, call), *([] if what.parameter is None else [what.parameter])]
@@ -143,8 +146,16 @@ def _is_deliberate(context: Context) -> bool:
     calls = context.model.calls_by_word
     if any(word in calls for word in _ALLOWING):
         return True
-    given = (argument(call, None, "weights_only") for call in calls.get("load", ()))
-    return any(arg is not None and constant(arg.value) is False for arg in given)
+    loads = calls.get("load", ())
+    given = (argument(call, None, "weights_only") for call in loads)
+    is_allowed = any(arg is not None and constant(arg.value) is False for arg in given)
+    return is_allowed or any(_names_pickler(call, context) for call in loads)
+
+
+def _names_pickler(call: cst.Call, context: Context) -> bool:
+    """Whether another module than `pickle` does the work: `torch.save(model, path, pickle_module=dill)`."""
+    given = argument(call, None, "pickle_module")
+    return given is not None and context.qualified_name(given.value) != "pickle"
 
 
 def _is_rebuilt(call: cst.Call, context: Context) -> bool:
