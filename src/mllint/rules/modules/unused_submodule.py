@@ -6,7 +6,8 @@ Finds layers with weights that a module makes in `__init__` and that nothing in 
 
 The layer is saved, moved and counted, and never gets a gradient. Most often `forward` calls another layer in its
 place, so that two positions share one set of weights. `DistributedDataParallel` stops at the second step: "Expected to
-have finished reduction in the prior iteration before starting a new one".
+have finished reduction in the prior iteration before starting a new one". A layer with buffers alone, such as a table
+of positions, is only saved and moved: what it adds is missing.
 
 ## Example
 
@@ -73,6 +74,7 @@ from mllint.context import Context
 from mllint.rule import Finding, Rule
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.modules.unused import unused_submodules
+from mllint.semantic.modules.weights import has_only_buffers
 
 rule = Rule(
     code="ML408",
@@ -96,4 +98,6 @@ def check(node: cst.ClassDef, context: Context) -> Iterator[Finding]:
     for name, place in found:
         if any(_KNOWN.search(comment) for comment in context.comments(place.node)):
             continue
-        yield Finding(place.node, f"`self.{name}` is never used: its weights get no gradient")
+        is_table = place.value is not None and has_only_buffers(place.model, place.value)
+        effect = "it is only saved and moved" if is_table else "its weights get no gradient"
+        yield Finding(place.node, f"`self.{name}` is never used: {effect}")

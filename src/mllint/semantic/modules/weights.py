@@ -10,7 +10,7 @@ from mllint.semantic.modules.module_keys import module_keys
 from mllint.semantic.names.classes import makes_parameter
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Module, Value
-from mllint.syntax.shape import constant
+from mllint.syntax.shape import constant, last_word
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -128,6 +128,19 @@ def _made_by_default(model: "Model", node: cst.BaseExpression) -> Value | None:
 def _may_have_weights(name: str) -> bool:
     state = lookup.layer_state(name)
     return state is None or state.sized or bool(state.keys)
+
+
+def has_only_buffers(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether a module of a project class, which has weights, surely makes no parameter: a table that is computed."""
+    value = model.value(node)
+    definition = value.definition if isinstance(value, Module) else None
+    if definition is None or not definition.members.has_only_plain_bases or _holds_weights(definition):
+        return False
+    return not any(
+        "arameter" in (last_word(call.func) or "") or makes_parameter(info.model, call)
+        for info in definition.lineage
+        for call in info.model.tree.calls_in(info.node.body)
+    )
 
 
 def asks_for_no_gradients(definition: "ClassInfo") -> bool:
