@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
 _PARAMETERS = frozenset({"parameters", "named_parameters"})
+_MOVING = frozenset({"to", "cuda", "cpu", "float", "double", "half"})
 
 
 def holds_graph(accumulator: Accumulator) -> bool:
@@ -137,9 +138,22 @@ def _round_of(model: "Model", node: cst.CSTNode) -> cst.CSTNode | None:
     return next((item for item in model.tree.ancestors(node) if isinstance(item, kinds)), None)
 
 
+def _is_made(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether a tensor is made and not computed, also where it is moved: ``zeros(1, requires_grad=True).cuda()``."""
+    if is_leaf(model, node):
+        return True
+    bindings = model.reaching(node)
+    made = bindings[0].value if len(bindings) == 1 and not bindings[0].path else None
+    while isinstance(made, cst.Call) and isinstance(made.func, cst.Attribute) and made.func.attr.value in _MOVING:
+        made = made.func.value
+        if is_leaf(model, made):
+            return True
+    return False
+
+
 def _is_attached(value: Value | None, accumulator: Accumulator) -> bool:
     """Whether what is added surely hangs on a graph, and the loop shows that nobody makes a loss of the collection."""
-    if isinstance(value, Tensor) and is_leaf(accumulator.model, accumulator.added):
+    if isinstance(value, Tensor) and _is_made(accumulator.model, accumulator.added):
         return False  # made and not computed: what is computed of it holds on to it, and not the reverse
     if not isinstance(value, (Tensor, Output)) or value.attached is not True:
         return _is_spent_loss(value, accumulator) or spent_entry(accumulator) is not None
