@@ -15,6 +15,9 @@ def _words(text: str) -> list[str]:
     return text.split()
 
 
+LOOK_ALIKES = frozenset({"chainer", "dynet", "jittor", "megengine", "mindspore", "mxnet", "oneflow"})
+"""Frameworks whose networks and optimizers have methods of the same names, by their documentation."""
+
 PACKAGES: Mapping[str, Literal["torch", "paddle"]] = {
     # Packages built on a framework, by the requirements they publish on PyPI.
     "accelerate": "torch",

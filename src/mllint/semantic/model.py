@@ -10,7 +10,7 @@ from weakref import WeakValueDictionary
 
 import libcst as cst
 
-from mllint.knowledge import lookup
+from mllint.knowledge import facts, lookup
 from mllint.semantic.checkpoints.saves import Surroundings
 from mllint.semantic.expressions.alternatives import alternatives
 from mllint.semantic.expressions.derivation import Derivation
@@ -360,7 +360,9 @@ class Model:
 
     @cached_property
     def framework(self) -> Framework | None:
-        """The only framework that the file imports; ``None`` when it imports both or neither."""
+        """The only framework that the file imports; ``None`` when it imports several or none."""
+        if self.imports_look_alike:
+            return None
         found: set[Framework] = set()
         for node in (
             *self.tree.by_type.get(cst.Import, ()),
@@ -377,6 +379,11 @@ class Model:
     def imports(self, module: str) -> bool:
         """Whether the file imports a module of that name, or something in it, anywhere."""
         return module in self._imported_modules
+
+    @cached_property
+    def imports_look_alike(self) -> bool:
+        """Whether the file imports another framework whose networks and optimizers are used as those of PyTorch are."""
+        return not facts.LOOK_ALIKES.isdisjoint(self._imported_modules)
 
     @cached_property
     def _imported_modules(self) -> frozenset[str]:

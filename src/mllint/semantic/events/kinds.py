@@ -44,6 +44,8 @@ def kind_of(frame: Frame, node: cst.BaseExpression) -> Called | None:
     known = _kind_of_value(frame.value(node))
     if known is not None:
         return Called(known)
+    if frame.model.imports_look_alike:
+        return None  # a file of two frameworks: neither uses nor names tell of which of them a thing is
     word, thing = _last_word(node), frame.thing(node)
     if word is None or thing is None:
         return None

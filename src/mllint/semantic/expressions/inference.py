@@ -19,7 +19,7 @@ from mllint.semantic.expressions.tables import dict_item, dict_value
 from mllint.semantic.expressions.tensors import arithmetic, attachment
 from mllint.semantic.names.definitions import FunctionInfo, is_receiver
 from mllint.semantic.names.inner_bindings import InnerBindings
-from mllint.semantic.names.scopes import Binding, BindingKind, Scope
+from mllint.semantic.names.scopes import Binding, BindingKind, Scope, redefinition
 from mllint.semantic.values import (
     Array,
     Batch,
@@ -129,8 +129,9 @@ class Inference:
         bindings = scope.bindings[key]
         if len(bindings) == 1:
             return self.binding_value(bindings[0])
-        # Nobody sees it once it is deleted.
-        return self.joined(tuple(binding for binding in bindings if type(binding.node) is not cst.Del))
+        # Nobody sees it once it is deleted, or defined anew before anything runs.
+        seen = (item for item in bindings if type(item.node) is not cst.Del)
+        return self.joined(tuple(item for item in seen if redefinition(self.model.tree, item.node) is None))
 
     def joined(self, bindings: tuple[Binding, ...]) -> Value | None:
         """What all of the bindings agree on."""

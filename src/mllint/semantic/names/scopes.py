@@ -18,6 +18,7 @@ import msgspec
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
+    from mllint.syntax.walk import Tree
 
 
 class BindingKind(enum.Enum):
@@ -205,6 +206,23 @@ class Scope:
                         best = binding
                     break
         return best
+
+
+def redefinition(tree: "Tree", node: cst.CSTNode) -> cst.FunctionDef | None:
+    """The function that takes the name of another one before anything runs: only definitions stand between the two."""
+    if type(node) is not cst.FunctionDef:
+        return None
+    block = getattr(tree.parent(node), "body", None)
+    behind = iter(block if isinstance(block, (list, tuple)) else ())
+    for item in behind:
+        if item is node:
+            break
+    for item in behind:
+        if type(item) is cst.FunctionDef and item.name.value == node.name.value:
+            return item
+        if type(item) not in (cst.FunctionDef, cst.ClassDef):
+            return None
+    return None
 
 
 _NOTHING = Reaching((), True)

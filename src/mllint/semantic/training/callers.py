@@ -8,6 +8,7 @@ import msgspec
 
 from mllint.semantic.files.testing import may_be_of_tests
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
+from mllint.semantic.names.scopes import redefinition
 from mllint.semantic.values import Function
 
 if TYPE_CHECKING:
@@ -94,6 +95,8 @@ def _climb(
     if all(call.model.enclosing_function(call.node) is None for call in calls):
         # A file that is run as a script may be imported, too.
         calls += _calls_elsewhere(function, instance_of)
+    if not calls and not is_open and _is_replaced(function):
+        return True  # nobody can call it
     if not calls:
         for holder in (instance_of,) if instance_of is not None else _completing(function) or (None,):
             found.setdefault((id(holder or model), id(function.node)), Root(model, function, is_open, holder))
@@ -104,6 +107,12 @@ def _climb(
         if not is_followed or len(found) > _MAX_ROOTS:
             return False
     return True
+
+
+def _is_replaced(function: FunctionInfo) -> bool:
+    """Whether a later definition takes the name of a function before anybody can have reached it."""
+    # Who registers it may keep it.
+    return not function.node.decorators and redefinition(function.model.tree, function.node) is not None
 
 
 def _completing(function: FunctionInfo) -> tuple[ClassInfo, ...]:
@@ -236,9 +245,9 @@ def _has_other_callers(function: FunctionInfo, calls: list[_Call]) -> bool:
     model = function.model
     sure = {id(call.node) for call in calls}
     for name in model.names_by_word.get(function.name, ()):
-        if name is function.node.name:
-            continue
         parent = model.tree.parent(name)
+        if isinstance(parent, cst.FunctionDef):
+            continue  # it is defined there, or another one by its name
         node: cst.CSTNode = name
         if isinstance(parent, cst.Attribute):
             if parent.attr is not name:
