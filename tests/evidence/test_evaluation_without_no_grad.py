@@ -130,3 +130,19 @@ def test_paddle_loaded_programs_keep_no_graph_of_their_parameters(paddle: Any, t
     loaded.train()
     loaded(paddle.ones([1, 2])).sum().backward()
     assert all(parameter.grad is not None for parameter in loaded.parameters())
+
+
+def test_torch_what_has_a_graph_cannot_be_read_as_an_array(torch: Any) -> None:
+    """Where the code reads an output like that, there is none; in Paddle there may be."""
+    network = torch.nn.Linear(2, 2).eval()
+    with pytest.raises(RuntimeError, match="requires grad"):
+        network(torch.ones(1, 2)).max(dim=0)[0].cpu().numpy()
+    network(torch.ones(1, 2)).max(dim=0)[1].numpy()
+    network.requires_grad_(False)
+    network(torch.ones(1, 2)).numpy()
+
+
+def test_paddle_what_has_a_graph_can_be_read_as_an_array(paddle: Any) -> None:
+    output = paddle.nn.Linear(2, 2)(paddle.ones([1, 2]))
+    assert not output.stop_gradient
+    assert output.numpy().shape == (1, 2)

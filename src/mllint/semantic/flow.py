@@ -23,7 +23,7 @@ import msgspec
 
 from mllint.knowledge import lookup
 from mllint.semantic.events.given import truth
-from mllint.semantic.events.kinds import kind_of, may_have_mode
+from mllint.semantic.events.kinds import kind_of, may_have_mode, may_switch
 from mllint.semantic.events.owners import makers_of, owner_of_parameters
 from mllint.semantic.events.steps import Kind
 from mllint.semantic.events.things import Frame, Thing
@@ -407,8 +407,8 @@ def does_nothing(frame: Frame, call: cst.Call, value: Value | None) -> bool:
 
     ``value`` is what is called.
     """
-    if isinstance(value, Instance):
-        return False  # a call of an object of the project
+    if isinstance(value, Instance) or may_switch(frame, call):
+        return False  # a call of an object of the project, or a method that may switch its parts
     if value is not None:
         return not isinstance(value, Symbol) or value.name.partition(".")[0] in _HARMLESS
     if not isinstance(call.func, cst.Attribute):

@@ -25,6 +25,7 @@ _NAMES = {
     "scaler": re.compile(r"(?:^|_)(?:scaler|grad_scaler|gradscaler)(?:_|\d|$)"),
     "module": re.compile(r"(?:^|_)(?:model|models|net|network|module)(?:_|\d|$)"),
 }
+_SWITCHING = re.compile(r"(?:^|_)(?:train|training|eval|test|mode)(?:_|$)")
 _MAX_STEPS = 3
 _STATEFUL = frozenset({"optimizer", "scheduler", "scaler"})
 
@@ -160,6 +161,19 @@ def may_name_thing(name: str) -> bool:
 def may_have_mode(value: Value | None) -> bool:
     """Whether ``train()`` and ``eval()`` of a thing may switch the mode of a module."""
     return value is None or isinstance(value, (Loaded, Module, Method))  # a method: an attribute that a subclass sets
+
+
+def is_named_switch(call: cst.Call) -> bool:
+    """Whether a method is called without arguments that switches the mode of its object, to go by its name."""
+    return not call.args and isinstance(call.func, cst.Attribute) and bool(_SWITCHING.search(call.func.attr.value))
+
+
+def may_switch(frame: Frame, call: cst.Call) -> bool:
+    """Whether a module of a class that is not known is asked to change its mode: ``net.adapters_train()``."""
+    if not is_named_switch(call):
+        return False
+    receiver = frame.value(call.func.value)  # type: ignore[attr-defined]
+    return isinstance(receiver, Module) and receiver.definition is None
 
 
 def may_name_module(name: str) -> bool:

@@ -28,6 +28,7 @@ from mllint.semantic.training.made_in_mode import is_switched_by_maker, switches
 from mllint.semantic.training.nearby import calls_what_was_switched, trains_in_every_round
 from mllint.semantic.training.outputs import (
     are_detached,
+    are_read_as_arrays,
     comes_from,
     is_dropped,
     is_in_forward_pass,
@@ -74,7 +75,6 @@ _TRAINING = frozenset({
     Kind.BACKWARD, Kind.STEP, Kind.MINIMIZE, Kind.WRITE_GRADIENT, Kind.CLIP, Kind.SCALE, Kind.UNSCALE, Kind.FREEZE,
     Kind.THAW,
 })  # fmt: skip
-
 
 _TELLING = _TRAINING | {Kind.TRAIN, Kind.EVAL, Kind.SET_MODE}
 
@@ -467,16 +467,17 @@ def _feeds(frame: Frame, node: cst.For, forward: Event) -> bool:
 
 def is_frozen(run: Run, forwards: tuple[Event, ...]) -> bool:
     """Whether the parameters of all the models that are called may ask for no gradients at all."""
-    freezes = [event for event in run.events if event.kind is Kind.FREEZE]
-    classes = [value.definition if isinstance(value, Module) else None for value in map(module_called, forwards)]
-    if all(definition is not None and asks_for_no_gradients(definition) for definition in classes):
+    called = [value for value in map(module_called, forwards) if isinstance(value, Module)]
+    classes = [value.definition for value in called if value.definition is not None]
+    is_said = len(classes) == len(forwards) and all(map(asks_for_no_gradients, classes))
+    if is_said or (not any(map(have_weights, called)) and are_read_as_arrays(forwards)):
         return True
+    freezes = [event for event in run.events if event.kind is Kind.FREEZE]
+    may_be_frozen = (any(may_concern(run, event, item.thing) for event in freezes) for item in forwards)
     concerned = [
-        item
-        for item in forwards
-        if is_loaded_program(item) or any(may_concern(run, event, item.thing) for event in freezes)
+        item for item, may_be in zip(forwards, may_be_frozen, strict=True) if may_be or is_loaded_program(item)
     ]
-    others = [module_called(item) for item in forwards if item not in concerned]
+    others = (module_called(item) for item in forwards if item not in concerned)
     return bool(concerned) and not any(isinstance(value, Module) and have_weights(value) for value in others)
 
 

@@ -10,6 +10,7 @@ from mllint.semantic.events.things import Frame
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by, uses
 from mllint.semantic.values import Tensor
+from mllint.syntax.shape import integer_literal, subscript_index
 from mllint.syntax.walk import children, subtree
 
 if TYPE_CHECKING:
@@ -19,6 +20,13 @@ if TYPE_CHECKING:
 _CUTTING = frozenset({"detach", "item", "tolist"})
 _WITHOUT_GRAPH = frozenset({"data", "argmax", "argmin", "argsort", "shape", "size", "ndim", "dtype", "device"})
 _MAX_STEPS = 3
+_KEEPING = frozenset({
+    "abs", "clamp", "clone", "contiguous", "cpu", "double", "exp", "flatten", "float", "half", "log", "mean", "permute",
+    "relu", "reshape", "sigmoid", "softmax", "sqrt", "squeeze", "sum", "tanh", "transpose", "unsqueeze", "view",
+})  # fmt: skip
+"""Methods that give a tensor on the same graph."""
+_WITH_PLACES = frozenset({"max", "min", "sort", "topk"})
+"""Methods that give values on the same graph first, and second where they stood."""
 
 
 def is_dropped(forward: Event) -> bool:
@@ -83,6 +91,55 @@ def _is_binding_cut(
 def is_detached(model: "Model", call: cst.Call) -> bool:
     """Whether the code takes what a call gives off its graph, wherever it reads it: also as ``.data``."""
     return _is_cut(model, call, {id(call)}, _MAX_STEPS, _CUTTING | {"data"}) is True
+
+
+def are_read_as_arrays(forwards: tuple[Event, ...]) -> bool:
+    """Whether what a forward pass gives is read by PyTorch's ``numpy()`` as it is, which raises for what has a graph.
+
+    Then there is none: the parameters ask for no gradients, or it is off where nobody can see.
+    """
+    return any(
+        frame.model.framework == "torch" and _is_read_as_array(frame.model, node, _MAX_STEPS)
+        for forward in forwards
+        for frame, node in _given_back(forward)
+    )
+
+
+def _given_back(forward: Event) -> Iterator[tuple[Frame, cst.CSTNode]]:
+    """Where a forward pass gives its output, in its own run, and in those to which functions give it back as it is."""
+    frame: Frame | None = forward.frame
+    node: cst.CSTNode | None = forward.node
+    while frame is not None and node is not None:
+        yield frame, node
+        returned = () if frame.function is None else frame.function.scope.returns
+        is_whole = _is_cut(frame.model, node, set(), _MAX_STEPS) is False
+        if not is_whole or not any(item.value and comes_from(frame, item.value, node) for item in returned):
+            return
+        node, frame = frame.call, frame.caller
+
+
+def _is_read_as_array(model: "Model", node: cst.CSTNode, steps: int) -> bool:
+    while True:
+        parent = model.tree.parent(node)
+        if isinstance(parent, cst.Attribute) and parent.value is node:
+            call, word = model.tree.parent(parent), parent.attr.value
+            if not isinstance(call, cst.Call) or call.func is not parent:
+                return False
+            if word == "numpy":
+                return True
+            if word in _WITH_PLACES:
+                first = model.tree.parent(call)
+                if not isinstance(first, cst.Subscript) or integer_literal(subscript_index(first)) != 0:
+                    return False
+                call = first
+            elif word not in _KEEPING:
+                return False
+            node = call
+        elif isinstance(parent, cst.Assign) and parent.value is node and steps:
+            read = (use for item in bound_by(model, parent) if "." not in item.key for use in uses(model, item))
+            return any(_is_read_as_array(model, use, steps - 1) for use in read)
+        else:
+            return False
 
 
 def _end_of(model: "Model", node: cst.CSTNode) -> tuple[cst.CSTNode, str | None]:

@@ -8,6 +8,7 @@ import libcst as cst
 from msgspec.structs import replace
 
 from mllint.semantic.events.given import truth
+from mllint.semantic.events.kinds import is_named_switch
 from mllint.semantic.events.made_anew import is_made_in, makes_anew
 from mllint.semantic.events.owners import makers_of, modules_of_optimizer
 from mllint.semantic.events.places import as_itself, children_given, children_of
@@ -126,7 +127,10 @@ def _given(module: Thing, is_meant: Callable[[Frame, cst.Call], bool] = lambda *
 
 def is_call_of(event: Event, module: Thing | None) -> bool:
     """Whether an event that cannot be looked into is just a call of the module, or of a part of it."""
-    called = event.frame.thing(event.node.func) if isinstance(event.node, cst.Call) else None
+    call = event.node
+    if not isinstance(call, cst.Call) or is_named_switch(call):
+        return False  # `network.adapters_train()`
+    called = event.frame.thing(call.func)
     return called is not None and module is not None and called.may_be(module) and event.kind is Kind.UNKNOWN
 
 
