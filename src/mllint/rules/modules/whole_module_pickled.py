@@ -94,10 +94,8 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     inside = None if what is None or what.parameter is None else what.parameter[0].value(what.parameter[1])
     if what is None or what.saver not in _SAVERS or _goes_to_memory(call, context) or _is_pickled(inside, context):
         return  # what a function of the project pickles is judged there
-    if _names_pickler(call, context):
-        return  # that one may write the class as well, and reads it back without `weights_only`
-    if is_test_code(context.model) or is_in_a_test(context.model, call):
-        return  # whether it can be pickled is what is tested
+    if is_test_code(context.model) or is_in_a_test(context.model, call) or _names_pickler(call, context):
+        return  # whether it can be pickled is what is tested; another pickler may write the class, too
     places = [(context.model, call), *([] if what.parameter is None else [what.parameter])]
     seen: set[int] = set()
     for part in saving.parts(context.model, what.node):
