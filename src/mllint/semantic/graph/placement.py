@@ -212,7 +212,8 @@ def wants_number(model: "Model", node: cst.BaseExpression) -> bool:
             return isinstance(model.value(ancestor.left), Text)
         if isinstance(ancestor, cst.Call):
             path = dotted_path(ancestor.func) or "." + _last_name(ancestor.func)
-            return child is not ancestor.func and path.rpartition(".")[2] in _NUMBER_TAKERS
+            owner, _, taker = path.rpartition(".")
+            return child is not ancestor.func and taker in _NUMBER_TAKERS and not _gives_tensors(model, owner)
         if isinstance(ancestor, cst.AugAssign):
             total = augmented(model, ancestor)
             return total is not None and not total.needs_graph
@@ -220,6 +221,12 @@ def wants_number(model: "Model", node: cst.BaseExpression) -> bool:
             return False
         child = ancestor
     return False
+
+
+def _gives_tensors(model: "Model", meter: str) -> bool:
+    """Whether the file reads what a meter gives as a tensor: ``top1.avg.numpy()``."""
+    read = rf"(?<![\w.]){re.escape(meter)}\.\w+\.(?:numpy|item|cpu|detach)\("
+    return bool(meter) and re.search(read, model.source.text) is not None
 
 
 def _last_name(node: cst.BaseExpression) -> str:
