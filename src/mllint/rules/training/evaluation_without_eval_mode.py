@@ -124,7 +124,6 @@ rule = Rule(
     help="call `eval()` of the model before this loop, and `train()` before the training goes on",
     frameworks=frozenset({"torch", "paddle"}),
     since="0.1.0",
-    by_default=False,
     applicability=Applicability.UNSAFE,
 )
 
