@@ -212,7 +212,7 @@ def under_main_guard(text: str) -> Rewritten | None:
 
 
 def in_main(text: str) -> Rewritten | None:
-    """The statements of the file stand in a function ``main``, where no function of the file needs their variables."""
+    """The statements of the file stand in a function, where no function of the file needs their variables."""
     split = _split(text)
     tree = ast.parse(text)
     variables = {name for node in tree.body if not isinstance(node, _DEFINITIONS) for name in _stored(node)}
@@ -220,8 +220,10 @@ def in_main(text: str) -> Rewritten | None:
     if split is None or variables & needed:
         return None
     kept, script = split
-    guard = '\n\nif __name__ == "__main__":\n    main()\n'
-    return Rewritten(f"{kept}\n\ndef main():\n{textwrap.indent(script, '    ')}{guard}")
+    # A second function of a name would take the place of the first.
+    name = "main" if "def main(" not in kept else "run_script"
+    guard = f'\n\nif __name__ == "__main__":\n    {name}()\n'
+    return Rewritten(f"{kept}\n\ndef {name}():\n{textwrap.indent(script, '    ')}{guard}")
 
 
 def _split(text: str) -> tuple[str, str] | None:
