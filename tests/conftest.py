@@ -2,12 +2,17 @@
 
 import importlib.util
 import os
+import signal
 from pathlib import Path
 
 import pytest
 
 # Nothing that a test runs may find what another test, or the user, has left in the cache.
 os.environ["MLLINT_NO_CACHE"] = "1"
+
+# A shell that starts the tests in the background has them ignore Ctrl-C, and what they start would ignore it, too.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The tests of what the frameworks do run in an environment that has little else.
 if importlib.util.find_spec("hypothesis") is not None:
