@@ -4,7 +4,6 @@
 it again.
 """
 
-import re
 from collections.abc import Mapping
 from typing import Literal
 
@@ -22,6 +21,7 @@ PACKAGES: Mapping[str, Literal["torch", "paddle"]] = {
     # Packages built on a framework, by the requirements they publish on PyPI.
     "accelerate": "torch",
     "apex": "torch",
+    "efficientnet_pytorch": "torch",
     "fairseq": "torch",
     "ignite": "torch",
     "kornia": "torch",
@@ -348,20 +348,6 @@ RETURNS: Mapping[str, Returns] = {
     "paddle.atleast_3d": "tensor",
 }
 """What functions give whose rows in the tables say otherwise or nothing; their parameters stay those of the tables."""
-
-_TRANSFORMERS_MODEL = (
-    # https://huggingface.co/docs/transformers/model_doc/auto: AutoModel, AutoModelFor..., BertModel, BertFor...;
-    # TF... and Flax... are models of other frameworks.
-    r"transformers\.(?:\w+\.)*(?!TF|Flax)\w*(?:Model|For[A-Z]\w+|LMHeadModel|DoubleHeadsModel)\.(?:from_pretrained|from_config|_from_config)"
-)
-
-
-def library_function(name: str) -> Function | None:
-    """Functions that follow a pattern: ``transformers.AutoModel.from_pretrained`` gives a module."""
-    if name.startswith("transformers.") and re.fullmatch(_TRANSFORMERS_MODEL, name):
-        return Function("module")
-    return None
-
 
 _METHODS = "weight_ih weight_hh bias_ih bias_hh"
 

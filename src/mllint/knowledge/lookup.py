@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Literal, cast
 
-from mllint.knowledge import facts, neighbour_tables, torchvision_facts
+from mllint.knowledge import facts, neighbour_tables, networks, torchvision_facts
 from mllint.knowledge.rows import FRAMEWORKS, read_class, read_function, read_layer_state, table
 from mllint.knowledge.schema import Class, Function, Kind, LayerState, Returns, Wrapper
 
@@ -70,7 +70,7 @@ def function(name: str) -> Function | None:
         return written
     row = _row(name, "FUNCTIONS")
     if row is None:
-        return facts.library_function(name)
+        return Function("module") if networks.makes_network(name) else None
     known = read_function(row)
     return known._replace(returns=facts.RETURNS.get(name, known.returns))
 

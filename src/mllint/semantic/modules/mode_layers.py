@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 import libcst as cst
 import msgspec
 
-from mllint.knowledge import lookup
+from mllint.knowledge import lookup, networks
 from mllint.knowledge.facts import PADDLE_BUILDERS
 from mllint.semantic.events.places import children_given
 from mllint.semantic.expressions.tables import made
 from mllint.semantic.modules.drop_rates import NOTHING, Making, drops_nothing, rate_of
 from mllint.semantic.names.conditions import conditions
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
-from mllint.semantic.values import Choice, ClassObject, Function, Member, Module, Symbol, Value
+from mllint.semantic.values import Choice, ClassObject, Function, Member, Module, Symbol, Text, Value
 from mllint.syntax.shape import argument, constant, has_star_arguments
 from mllint.syntax.walk import subtree
 
@@ -44,10 +44,11 @@ _NORMALIZING_FIRST = (
 _LIBRARIES = ("torch.nn.", "paddle.nn.", "torchvision.models.")
 
 
-def depends_on_mode(value: Value | None, *models: "Model") -> bool | None:
+def depends_on_mode(value: Value | None, *models: "Model", switched: bool = False) -> bool | None:
     """Whether a module has dropout or batch normalization, or asks for its mode; ``None``: that is not known.
 
-    It may be made in one of these files.
+    It may be made in one of these files. ``switched``: it was put to training mode, so that also those parts count
+    which are in evaluation mode until then, because a library has loaded them.
     """
     if isinstance(value, Function):  # ``network.forward(x)``
         value = value.receiver
@@ -55,20 +56,20 @@ def depends_on_mode(value: Value | None, *models: "Model") -> bool | None:
         return None
     if value.definition is not None:
         making = next((model for model in models if id(value.call) in model.tree.parents), None)
-        known = _class_depends(Making(value.definition, value.call, making))
+        known = _class_depends(Making(value.definition, value.call, making), switched=switched)
         return True if known is None and _is_given_depending(value.definition, value.call, models) else known
     if value.others:
-        several = [depends_on_mode(other, *models) for other in value.others]
+        several = [depends_on_mode(other, *models, switched=switched) for other in value.others]
         return True if True in several else _all_agree(several)
     if value.name is None:
-        return None if value.call is None else _made_depends(value.call, models)
+        return None if value.call is None else _made_depends(value.call, models, switched=switched)
     if value.call is not None and value.name.rpartition(".")[2] in _CONTAINERS:
         making = next((model for model in models if id(value.call) in model.tree.parents), None)
         return None if making is None else _container_depends(making, value.call)
     return _library_depends(value.name, value.call)
 
 
-def _made_depends(call: cst.Call, models: "tuple[Model, ...]") -> bool | None:
+def _made_depends(call: cst.Call, models: "tuple[Model, ...]", *, switched: bool) -> bool | None:
     """Whether a module depends on the mode of which only the call is known, in one of these files, that makes it.
 
     What a function of a library builds is a whole model, what is picked by name of a library may be any layer; of what
@@ -76,6 +77,8 @@ def _made_depends(call: cst.Call, models: "tuple[Model, ...]") -> bool | None:
     """
     making = next((model for model in models if id(call) in model.tree.parents), None)
     called = None if making is None else making.value(call.func)
+    if making is not None and isinstance(called, Symbol) and networks.makes_network(called.name):
+        return _network_depends(making, called.name, call, switched=switched)
     if isinstance(called, Choice):
         return True if any(depends_on_mode(made(option), *models) for option in called.options) else None
     return None if isinstance(called, Member) or isinstance(call.func, (cst.Call, cst.Subscript)) else True
@@ -88,6 +91,15 @@ def _container_depends(model: "Model", call: cst.Call) -> bool | None:
         for arg in call.args
     ]
     return True if True in held else _all_agree(held)
+
+
+def _network_depends(model: "Model", name: str, call: cst.Call, *, switched: bool) -> bool | None:
+    """Whether a network that a package has ready depends on the mode; ``None`` too where it is in evaluation mode."""
+    if networks.is_made_as_loaded(name) and not switched:
+        return None
+    given = argument(call, 0, "pretrained_model_name_or_path")
+    weights = None if given is None else model.value(given.value)
+    return networks.depends_on_mode(name, weights.literal if isinstance(weights, Text) else None)
 
 
 def _children_depend(model: "Model", arg: cst.Arg) -> bool | None:
@@ -153,19 +165,21 @@ def _keeps_no_statistics(call: cst.Call) -> bool:
 class _Parts(msgspec.Struct):
     """What the text of a class or function says of the layers that are made there.
 
-    ``depends``: one surely depends on the mode. ``is_asked``: the class asks for it, whatever that means there: to give
+    ``depends``: one surely depends on the mode. ``depends_when_switched``: one does that is in evaluation mode until
+    the whole is put to training mode. ``is_asked``: the class asks for it, whatever that means there: to give
     losses, to be taught. ``is_closed``: nothing is made there that is not known. ``classes`` and
     ``functions`` of the project may make more.
     """
 
     depends: bool = False
+    depends_when_switched: bool = False
     is_asked: bool = False
     is_closed: bool = True
     classes: list[ClassInfo] = []
     functions: list[FunctionInfo] = []
 
 
-def _class_depends(making: Making) -> bool | None:
+def _class_depends(making: Making, *, switched: bool) -> bool | None:
     """Whether a class, or one of the classes and functions that make its parts, has such a layer.
 
     Where one of them asks for the mode itself, nobody can tell which one is right for what.
@@ -183,7 +197,7 @@ def _class_depends(making: Making) -> bool | None:
         for found in _made_by(current, making):
             if found.is_asked:
                 return None
-            depends = depends or found.depends
+            depends = depends or found.depends or (switched and found.depends_when_switched)
             is_closed = is_closed and found.is_closed
             pending += [*found.classes, *found.functions]
     return True if depends else False if is_closed else None
@@ -259,6 +273,12 @@ def _parts(
                     is_left = is_left or drops_nothing(model, rate_of(node), making)
                     found.depends = found.depends or (is_whole and not is_left)
                     found.is_closed = False
+            elif isinstance(called, Symbol) and networks.makes_network(called.name):
+                is_left = _is_only_read(model, node) or _hangs_on_settings(model, node)
+                if not is_left and not (made is not None and _is_left_out(made, model, node)):
+                    found.depends |= _network_depends(model, called.name, node, switched=False) is True
+                    found.depends_when_switched |= _network_depends(model, called.name, node, switched=True) is True
+                found.is_closed = False
             elif _is_given_dropout(node) and not drops_nothing(model, rate_of(node), making):
                 found.depends = True
             elif isinstance(called, (Function, type(None))) and (methods is None or _method(model, node) in methods):

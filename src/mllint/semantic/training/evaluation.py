@@ -46,6 +46,7 @@ from mllint.semantic.training.training_modes import (
     is_loaded_program,
     is_made_of_evaluated,
     is_made_within,
+    is_switched_to_training,
     is_taken_out,
     is_told_its_mode,
     is_trained,
@@ -236,7 +237,8 @@ def _asking_for_mode(found: _Round) -> list[Event]:
     Where it surely makes none to any of them, or that is not known, there are none. Beside what is trained, what is
     never updated decides nothing: the network of a perceptual loss, a teacher.
     """
-    run, matters = found.found.run, {id(forward): mode_matters(forward) for forward in found.forwards}
+    run = found.found.run
+    matters = {id(forward): mode_matters(forward, run) for forward in found.forwards}
     is_known = True in matters.values()
     asking = [forward for forward in found.forwards if _asks(run, forward, matters[id(forward)], is_known)]
     trained = [forward for forward in asking if forward.thing is not None and is_trained(run, forward.thing)]
@@ -264,7 +266,7 @@ def _trains_while_it_evaluates(found: _Round, forward: Event) -> bool:
         or not is_over_evaluation_data(found.found)
         or is_dropped(forward)
         or is_told_its_mode(forward)
-        or has_mode_from_file(forward)
+        or (has_mode_from_file(forward) and not is_switched_to_training(run, module, forward))
     ):
         return False
     value = module_called(forward)

@@ -30,6 +30,7 @@ from mllint.semantic.training.training_modes import (
     EVAL,
     TRAINED,
     has_mode_from_file,
+    is_switched_to_training,
     is_taken_out,
     is_trained,
     mode_matters,
@@ -233,9 +234,13 @@ def _is_in_training_mode(occurrence: Occurrence, call: cst.Call) -> bool:
 def _is_of_trained(run: Run, forward: Event) -> bool:
     """Whether the output is wanted of a model that is in the training mode of its own training."""
     module = forward.thing
-    if forward.kind is not Kind.FORWARD or module is None or run.is_cut or has_mode_from_file(forward):
+    if forward.kind is not Kind.FORWARD or module is None or run.is_cut:
+        return False
+    if has_mode_from_file(forward) and not is_switched_to_training(run, module, forward):
         return False
     if is_dropped(forward) or is_taken_out(forward):
         return False
     modes = modes_before(run, module, forward)
-    return TRAINED in modes and is_put_to_training(modes) and bool(mode_matters(forward)) and is_trained(run, module)
+    return (
+        TRAINED in modes and is_put_to_training(modes) and bool(mode_matters(forward, run)) and is_trained(run, module)
+    )

@@ -7,6 +7,7 @@ from functools import partial
 import libcst as cst
 from msgspec.structs import replace
 
+from mllint.knowledge import networks
 from mllint.semantic.events.given import truth
 from mllint.semantic.events.kinds import is_named_switch
 from mllint.semantic.events.made_anew import is_made_in, makes_anew
@@ -29,6 +30,8 @@ from mllint.syntax.walk import subtree
 
 FRESH = "fresh"
 """Nothing has switched the module since the run began."""
+LOADED = "loaded"
+"""The same, and it has the mode that a file or a library gave it, whatever is computed with it."""
 TRAIN = "train"
 """It was switched to training, and nothing has been trained since."""
 TRAINED = "trained"
@@ -55,13 +58,19 @@ def is_one(one: Thing | None, other: Thing | None) -> bool:
     return one is not None and other is not None and one.may_be(other)
 
 
-def modes_before(run: Run, module: Thing, event: Event) -> frozenset[str]:
-    """The modes in which an event of a run may find a module."""
-    paths: Paths[str] = run.derived(("modes", module), partial(_paths, run, module))
+def modes_before(run: Run, module: Thing, event: Event, first: str = FRESH) -> frozenset[str]:
+    """The modes in which an event of a run may find a module that is in the first one when the run begins."""
+    paths: Paths[str] = run.derived(("modes", module, first), partial(_paths, run, module, first))
     return paths.before(event)
 
 
-def _paths(run: Run, module: Thing) -> Paths[str]:
+def is_switched_to_training(run: Run, module: Thing, event: Event) -> bool:
+    """Whether a run has put a module to training mode before an event; a loop on the way is taken to have a round."""
+    modes = modes_before(run, module, event, LOADED)
+    return bool(modes & {TRAIN, TRAINED}) and modes <= {LOADED, TRAIN, TRAINED}
+
+
+def _paths(run: Run, module: Thing, first: str) -> Paths[str]:
     parts = list(_named_parts(module))
 
     def advance(state: str, event: Event) -> str:
@@ -82,7 +91,7 @@ def _paths(run: Run, module: Thing) -> Paths[str]:
             return TRAINED
         return state
 
-    return Paths(run.steps, FRESH, advance, partial(makes_anew, thing=module))
+    return Paths(run.steps, first, advance, partial(makes_anew, thing=module))
 
 
 def _may_hold(switch: Event, module: Thing) -> bool:
@@ -226,8 +235,7 @@ def is_updated_in(loop: Loop, module: Thing) -> bool:
 
 def is_as_loaded(forward: Event) -> bool:
     """Whether the module of a forward pass is what ``from_pretrained`` of transformers gave, in evaluation mode."""
-    name = _maker_of_called(forward)
-    return name.startswith("transformers.") and name.endswith(".from_pretrained")
+    return networks.is_made_as_loaded(_maker_of_called(forward))
 
 
 def has_mode_from_file(forward: Event) -> bool:
@@ -415,8 +423,18 @@ def keeps_its_output(forward: Event) -> bool:
     return is_statement and (not isinstance(value, Module) or value.is_only_some)
 
 
-def mode_matters(forward: Event) -> bool | None:
-    """Whether the mode makes a difference to the module that is called; ``None``: not known."""
+def mode_matters(forward: Event, run: Run | None = None) -> bool | None:
+    """Whether the mode makes a difference to the module that is called; ``None``: not known.
+
+    In a run that has put it to training mode, what libraries have loaded into it counts, too.
+    """
+    matters = _matters(forward, switched=False)
+    if matters is True or run is None or forward.thing is None:
+        return matters
+    return _matters(forward, switched=True) if is_switched_to_training(run, forward.thing, forward) else matters
+
+
+def _matters(forward: Event, *, switched: bool) -> bool | None:
     if not isinstance(forward.node, cst.Call):
         return None
     frame: Frame | None = forward.frame
@@ -424,11 +442,12 @@ def mode_matters(forward: Event) -> bool | None:
     while frame is not None:
         models.append(frame.model)
         frame = frame.caller
-    matters = depends_on_mode(value, *models)
+    matters = depends_on_mode(value, *models, switched=switched)
     if isinstance(value, Module) and value.call is not None and children_of(value.call) is not None:
         return matters  # without its head a model may be another
-    if matters is None and any(depends_on_mode(made, *models) for made in (*_made(forward), *_made_elsewhere(forward))):
-        return True
+    if matters is None:
+        ways = (*_made(forward), *_made_elsewhere(forward))
+        return True if any(depends_on_mode(made, *models, switched=switched) for made in ways) else None
     return matters
 
 
