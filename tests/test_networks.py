@@ -21,6 +21,14 @@ from mllint.knowledge import lookup, networks
         ("transformers.AutoModel.from_pretrained", "albert-base-v2", None),
         ("transformers.AutoModel.from_pretrained", "someone/ModernBERT-base", None),
         ("transformers.AutoModel.from_pretrained", "someone/model", None),
+        ("timm.create_model", None, True),
+        ("timm.create_model", "resnet50.a1_in1k", True),
+        ("timm.create_model", "tf_efficientnet_b0_ns", True),
+        ("timm.create_model", "vit_base_patch16_224", None),
+        ("timm.create_model", "hf_hub:timm/convnext_tiny", None),
+        ("timm.create_model", "resnet50_gn", None),
+        ("pretrainedmodels.se_resnext50_32x4d", None, True),
+        ("pretrainedmodels.models.nasnetalarge", None, True),
         ("segmentation_models_pytorch.Unet", None, True),
         ("efficientnet_pytorch.EfficientNet.from_pretrained", None, True),
     ],
@@ -41,6 +49,8 @@ def test_which_depend_on_their_mode(name: str, weights: str | None, depends: boo
         "transformers.BertConfig",
         "transformers.get_linear_schedule_with_warmup",
         "segmentation_models_pytorch.losses.DiceLoss",
+        "pretrainedmodels.pretrained_settings",
+        "timm.list_models",
     ],
 )
 def test_what_is_no_network_of_torch(name: str) -> None:

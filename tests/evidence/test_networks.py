@@ -66,3 +66,36 @@ def test_efficientnet_has_batch_normalization() -> None:
     assert model.training
     assert any(isinstance(part, torch.nn.BatchNorm2d) for part in model.modules())
     assert networks.depends_on_mode("efficientnet_pytorch.EfficientNet.from_name", None) is True
+
+
+@pytest.mark.parametrize(
+    "name", ["resnet18", "mobilenetv3_small_100", "tf_efficientnet_b0", "swin_tiny_patch4_window7_224"]
+)
+def test_networks_of_timm_that_ask_for_their_mode(name: str) -> None:
+    timm = pytest.importorskip("timm")
+    model = timm.create_model(name)
+    assert model.training
+    assert _asks_for_mode(model)
+    assert networks.depends_on_mode("timm.create_model", name) is True
+
+
+@pytest.mark.parametrize("name", ["vit_tiny_patch16_224", "convnext_atto", "mixer_s32_224", "resnet50_gn"])
+def test_networks_of_timm_that_do_not(name: str) -> None:
+    timm = pytest.importorskip("timm")
+    assert not _asks_for_mode(timm.create_model(name))
+    assert networks.depends_on_mode("timm.create_model", name) is None
+
+
+def _asks_for_mode(model: Any) -> bool:
+    """Whether a network has batch normalization, or something that drops more than nothing."""
+    kinds = [(type(part).__name__, getattr(part, "p", 0) or getattr(part, "drop_prob", 0)) for part in model.modules()]
+    return any("BatchNorm" in kind or (kind.startswith("Drop") and rate) for kind, rate in kinds)
+
+
+def test_what_pretrainedmodels_builds_is_in_training_mode() -> None:
+    package, torch = pytest.importorskip("pretrainedmodels"), pytest.importorskip("torch")
+    for name in ("se_resnet50", "alexnet", "squeezenet1_1"):
+        model = package.__dict__[name](pretrained=None)
+        assert model.training
+        kinds = (torch.nn.BatchNorm2d, torch.nn.Dropout)
+        assert any(isinstance(part, kinds) for part in model.modules())

@@ -27,6 +27,7 @@ PACKAGES: Mapping[str, Literal["torch", "paddle"]] = {
     "kornia": "torch",
     "lightning": "torch",
     "monai": "torch",
+    "pretrainedmodels": "torch",
     "pytorch_lightning": "torch",
     "segmentation_models_pytorch": "torch",
     "timm": "torch",

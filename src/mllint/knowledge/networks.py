@@ -1,8 +1,9 @@
 """Networks that other packages have ready: what makes one, and which have layers that ask for their mode.
 
 Seen by running transformers 5.24 (the families below have ``nn.Dropout`` or a rate of dropout above zero by the default
-of their configuration; ``tests/evidence/test_networks.py`` runs some), segmentation_models_pytorch 0.6 and
-efficientnet_pytorch 0.7 (all of them have batch normalization, and are made in training mode).
+of their configuration; ``tests/evidence/test_networks.py`` runs some), timm 1.0, segmentation_models_pytorch 0.6,
+efficientnet_pytorch 0.7 and pretrainedmodels 0.7 (all but some families of timm have batch normalization or dropout,
+and all are made in training mode).
 """
 
 import re
@@ -17,6 +18,21 @@ _SEGMENTATION = frozenset(
     for name in _words("DeepLabV3 DeepLabV3Plus FPN Linknet MAnet PAN PSPNet Unet UnetPlusPlus create_model")
 )
 _EFFICIENTNET = frozenset(f"efficientnet_pytorch.EfficientNet.{name}" for name in ("from_name", "from_pretrained"))
+
+_CADENE = re.compile(r"pretrainedmodels\.(?:models\.)?(?!(?:datasets|models|model_names|pretrained_settings)$)[a-z]\w+")
+"""https://github.com/Cadene/pretrained-models.pytorch: all functions of the package build a network."""
+
+_TIMM = "timm.create_model"
+_TIMM_FAMILY = re.compile(r"(?:hf[-_]hub:|timm/)*(?:tf_)?([a-z]+)")
+_WITHOUT_MODE = frozenset(
+    _words("""
+    aimv beit beitv caformer cait coat coatnext convformer convit convnext convnextv crossvit csatv davit deepseek deit
+    dm eca edgenext ese eva flexivit gcvit gemma gmixer gmlp hiera hieradet mambaout maxxvitv mixer mvitv naflexvit nf
+    nfnet pit poolformer poolformerv pvt qwen rdnet regnetz resmlp resnetv sam samvit sequencer test tnt twins vgg vit
+    vitamin
+""")
+)
+"""The families of which some networks, or all, do the same in both modes unless they are told to drop something."""
 
 # https://huggingface.co/docs/transformers/model_doc/auto: AutoModel, AutoModelFor..., BertModel, BertFor...; TF... and
 # Flax... are models of other frameworks. Called themselves they take a configuration, and are in training mode (run).
@@ -43,7 +59,9 @@ _OTHER_WEIGHTS = re.compile(r"albert|eurobert|modern-?bert|nomic|neobert|cosmos"
 
 def makes_network(name: str) -> bool:
     """Whether a function or class by its qualified name gives a network: ``transformers.AutoModel.from_pretrained``."""
-    return name in _SEGMENTATION | _EFFICIENTNET or _TRANSFORMERS_MODEL.fullmatch(name) is not None
+    if name == _TIMM or name in _SEGMENTATION or name in _EFFICIENTNET:
+        return True
+    return _TRANSFORMERS_MODEL.fullmatch(name) is not None or _CADENE.fullmatch(name) is not None
 
 
 def is_made_as_loaded(name: str) -> bool:
@@ -53,7 +71,14 @@ def is_made_as_loaded(name: str) -> bool:
 
 
 def depends_on_mode(name: str, weights: str | None) -> bool | None:
-    """Whether such a network has layers that ask for their mode, told the name of the weights; ``None``: not known."""
+    """Whether such a network has layers that ask for their mode, told its name or its weights'; ``None``: not known.
+
+    What timm builds by a name that nobody in sight says is taken for one that has, as nearly all do that are trained.
+    """
+    if name == _TIMM:
+        family = _TIMM_FAMILY.match(weights or "")
+        is_other = family is not None and (family[1] in _WITHOUT_MODE or "_gn" in (weights or ""))
+        return None if is_other else True
     if not name.startswith("transformers."):
         return makes_network(name) or None
     found = _TRANSFORMERS_MODEL.fullmatch(name)

@@ -77,13 +77,13 @@ the project too; functions that nobody in the project calls, but for models that
 layer is known to ask for its mode, such as those whose only dropout drops nothing by default, or is there only where a
 setting says so. Models that `from_pretrained` of transformers gave, and modules that are made of these, as long as
 nothing puts them to training mode, or it is not known to which family they belong. Loops before which a model was
-switched to training mode, or its switch to evaluation mode was taken out and left as a comment: to recompute the statistics of
-batch normalization, or to sample with dropout, is done like that. Tests. Loops that drop the output, or never read it,
-as where a hook is what is wanted; and loaded models that are given the same input in every round, or one that is made
-up for its shape. Beside what is trained, models that nothing updates decide nothing: the network of a perceptual loss,
-a teacher. Containers of models that have names of their own, where one of these is switched, and modules without such a
-layer of their own that are made of one that is in evaluation mode. Parts that an object keeps of a model which its base
-class switches.
+switched to training mode, or its switch to evaluation mode was taken out and left as a comment: to recompute the
+statistics of batch normalization, or to sample with dropout, is done like that. Tests. Loops that drop the output, or
+never read it, as where a hook is what is wanted; and loaded models that are given the same input in every round, or one
+that is made up for its shape. Beside what is trained, models that nothing updates decide nothing: the network of a
+perceptual loss, a teacher. Containers of models that have names of their own, where one of these is switched, and
+modules without such a layer of their own that are made of one that is in evaluation mode. Parts that an object keeps of
+a model which its base class switches.
 
 ## Fix safety
 

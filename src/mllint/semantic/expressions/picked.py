@@ -15,7 +15,7 @@ FILLING = frozenset({"torch.nn.init"})
 # A package of which one group of functions is picked by name: windows, each a new tensor of numbers.
 WINDOWS = "torch"
 _LAYERS = {"torch.nn": None, "paddle.nn": None, "torchvision.models": "torchvision.models.get_model",
-           "paddle.vision.models": None}  # fmt: skip
+           "paddle.vision.models": None, "pretrainedmodels": None}  # fmt: skip
 """Packages of which modules are picked, and the function that makes what it is told by name in the same way."""
 _OBJECTS = {
     "torch.optim": ("optimizer", "torch.optim.Optimizer"),

@@ -81,6 +81,8 @@ def _made_depends(call: cst.Call, models: "tuple[Model, ...]", *, switched: bool
         return _network_depends(making, called.name, call, switched=switched)
     if isinstance(called, Choice):
         return True if any(depends_on_mode(made(option), *models) for option in called.options) else None
+    if isinstance(called, Member) and networks.makes_network(f"{called.package}.any"):
+        return True
     return None if isinstance(called, Member) or isinstance(call.func, (cst.Call, cst.Subscript)) else True
 
 
@@ -97,7 +99,7 @@ def _network_depends(model: "Model", name: str, call: cst.Call, *, switched: boo
     """Whether a network that a package has ready depends on the mode; ``None`` too where it is in evaluation mode."""
     if networks.is_made_as_loaded(name) and not switched:
         return None
-    given = argument(call, 0, "pretrained_model_name_or_path")
+    given = argument(call, 0, "pretrained_model_name_or_path") or argument(call, 0, "model_name")
     weights = None if given is None else model.value(given.value)
     return networks.depends_on_mode(name, weights.literal if isinstance(weights, Text) else None)
 
