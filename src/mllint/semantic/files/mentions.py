@@ -12,8 +12,10 @@ import msgspec
 
 from mllint.semantic.files.disk import Disk
 
+# What stands before a dot in the path of a package: `paddle.optimizer.Adam`, `optim.lr_scheduler.StepLR`.
+_PACKAGE = rb"(?<!\bpaddle)(?<!\btorch)(?<!\btorch\.optim)(?<!(?<![.\w])optim)"
 # An attribute that is read, or any word behind a quote: a name for `getattr`, or the key of a state dict.
-_READ = re.compile(rb"(?:\.\s*|[\"'])([A-Za-z_]\w*)\b(?!\s*=[^=])")
+_READ = re.compile(rb"(?:" + _PACKAGE + rb"\.\s*|[\"'])([A-Za-z_]\w*)\b(?!\s*=[^=])")
 _OWN = re.compile(rb"\bself\.(\w+)\s*(?::[^=\n]+)?=[^=]|\bdef\s+(\w+)")
 _CLASS = re.compile(rb"^[ \t]*class\s+(\w+)", re.MULTILINE)
 _CAPITALIZED = re.compile(rb"\b_*[A-Z]\w*")

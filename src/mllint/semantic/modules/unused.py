@@ -294,6 +294,8 @@ def _is_used(definition: "ClassInfo", name: str) -> bool:
             attribute = model.tree.parent(word)
             if isinstance(attribute, cst.Attribute) and attribute.attr is word:
                 method = method_of_receiver(model, attribute.value)
+                if method is None and model.library_name(attribute) is not None:
+                    continue  # `F.layer_norm` is no attribute of an object
                 if (method is None or members.is_related(method)) and _is_use(model, attribute):
                     return True
         if re.search(rf"[\"'][\w.]*\b{name}\b", model.source.text) or _is_commented_out(model, name):

@@ -184,7 +184,8 @@ def _is_read_of_others(model: "Model", name: str) -> bool:
         attribute = model.tree.parent(word)
         if not isinstance(attribute, cst.Attribute) or attribute.attr is not word:
             continue
-        if method_of_receiver(model, attribute.value) is None:
+        # `paddle.optimizer` is no attribute of an object.
+        if method_of_receiver(model, attribute.value) is None and model.library_name(attribute) is None:
             return True
     return False
 
