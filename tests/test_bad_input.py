@@ -93,6 +93,45 @@ def test_what_the_tree_does_not_print_has_findings_but_no_fixes() -> None:
     assert Path("lost.py").read_bytes() == data
 
 
+FORMER = b"""import torch
+from torch import nn
+
+def accuracy(model: nn.Module, loader, text="async=True"):
+    for x, y in loader:
+        y = y.cuda(async=True)
+        x.cuda(non_blocking = True, async = (x, y))
+        x = torch.zeros(3)
+        x.cuda()
+        yield text, x, y
+"""
+
+
+def test_a_file_for_a_former_python_is_checked_but_for_its_fixes() -> None:
+    Path("former.py").write_bytes(FORMER)
+    code, found = findings("former.py", "--fix", "--unsafe-fixes")
+    assert code == 1
+    assert [(rule, row) for _, rule, row, _ in found] == [("ML001", 6), ("ML101", 9)]
+    assert found[0][3] == "`async` is a keyword since Python 3.7: no later Python can run this file"
+    assert Path("former.py").read_bytes() == FORMER
+    # What is wrong beside it is said instead.
+    Path("former.py").write_bytes(FORMER + b"print 'done'\n")
+    assert [(rule, row) for _, rule, row, _ in findings("former.py")[1]] == [("ML001", 6)]
+
+
+def test_a_file_for_a_former_python_says_what_it_has_to_others() -> None:
+    Path("setup.cfg").write_text("")
+    Path("nets.py").write_bytes(
+        FORMER.replace(b"        x.cuda()\n", b"") + b"\n\ndef make():\n    return torch.zeros(3)\n"
+    )
+    Path("main.py").write_text("from nets import make\nimport torch\n\nx = make()\nx.cuda()\nprint(x)\n")
+    assert [(file, rule) for file, rule, _, _ in findings("main.py")[1]] == [("main.py", "ML101")]
+
+
+def test_a_file_for_a_former_python_may_have_comments_that_silence() -> None:
+    Path("former.py").write_bytes(FORMER.replace(b"x.cuda()\n", b"x.cuda()  # noqa: ML101\n"))
+    assert [rule for _, rule, _, _ in findings("former.py")[1]] == ["ML001"]
+
+
 @pytest.mark.parametrize("deep", ["z = " + "+".join("y" * 900), "if y: pass\n" + "elif y: pass\n" * 1900])
 def test_what_nests_deep_has_findings_with_every_python(deep: str) -> None:
     Path("deep.py").write_text(f"import torch\nx = torch.zeros(3)\nx.cuda()\ny = x\n{deep}\n")

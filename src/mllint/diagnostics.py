@@ -103,7 +103,7 @@ class Status(enum.StrEnum):
     SKIPPED = "skipped"
     """Not parsed: no selected rule can fire on it (the gate), or the file says ``# flake8: noqa``."""
     SYNTAX_ERROR = "syntax-error"
-    """Not decodable or not parsable: one ML001 says so."""
+    """Not decodable or not parsable: one ML001 says so; of a file for a former Python the findings are there, too."""
     UNREADABLE = "unreadable"
     """Not even read from the disk: one ML003 says why."""
     INTERNAL_ERROR = "internal-error"

@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 
 import libcst as cst
 
-from mllint.syntax.source import syntax_tree
+from mllint.syntax.former import readable_tree
 from mllint.syntax.walk import Tree, child_fields
 
 _Maker: TypeAlias = Callable[[Any, Any, dict[type, list[Any]], dict[int, Any]], Any]
@@ -38,7 +38,7 @@ def bare_tree(text: str, tree: ast.AST | None = None) -> Tree:
         NotBareError: this Python cannot parse the text, or it nests too deep.
     """
     try:
-        module, nodes, parents = made_of(tree if isinstance(tree, ast.Module) else syntax_tree(text))
+        module, nodes, parents = made_of(tree if isinstance(tree, ast.Module) else readable_tree(text))
     except (SyntaxError, ValueError, RecursionError, MemoryError, KeyError) as error:
         raise NotBareError from error
     return Tree(module, defaultdict(list, {kind: found[::2] for kind, found in nodes.items() if found}), parents)

@@ -55,6 +55,15 @@ class PythonPlaces:
                 return keyword.end(), keyword.end() + len(parent.name.value)
         return self._span(node)
 
+    def around(self, node: cst.CSTNode) -> tuple[int, int]:
+        """The offsets of a node, or else of the first thing around it of which Python says where it is."""
+        for holder in (node, *self._tree.ancestors(node)):
+            try:
+                return self.span(holder)
+            except FullTreeNeededError:
+                continue
+        return 0, 0
+
     def text(self, node: cst.CSTNode) -> str:
         """The text of an expression on one line, where no parentheses can be part of it.
 
