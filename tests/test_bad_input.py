@@ -114,8 +114,39 @@ def test_a_file_for_a_former_python_is_checked_but_for_its_fixes() -> None:
     assert found[0][3] == "`async` is a keyword since Python 3.7: no later Python can run this file"
     assert Path("former.py").read_bytes() == FORMER
     # What is wrong beside it is said instead.
-    Path("former.py").write_bytes(FORMER + b"print 'done'\n")
-    assert [(rule, row) for _, rule, row, _ in findings("former.py")[1]] == [("ML001", 6)]
+    Path("former.py").write_bytes(FORMER + b"x = 0755\n")
+    assert [rule for _, rule, _, _ in findings("former.py")[1]] == ["ML001"]
+
+
+def test_statements_of_python_2_are_read_as_they_are_meant() -> None:
+    text = """import torch
+
+x = torch.zeros(3)
+if x.sum() > 0: print "\xe9", x.cuda(), ; x.cuda()
+print "%s %s" % (
+    1,
+    x.sum()[0]), x  # the sum
+try:
+    exec "pass"
+except (ValueError, KeyError), error:
+    raise ValueError, "no"
+print
+print >>None, x
+x.cuda()
+print x
+"""
+    Path("former.py").write_text(text, encoding="utf-8")
+    code, found = findings("former.py")
+    assert code == 1
+    assert found[0][1:] == ("ML001", 4, "Missing parentheses in call to 'print'. Did you mean print(...)?")
+    assert [(rule, row) for _, rule, row, _ in found[1:]] == [("ML101", 4), ("ML102", 7), ("ML101", 14)]
+    assert Path("former.py").read_text(encoding="utf-8") == text
+
+
+def test_reading_what_python_2_can_run_ends() -> None:
+    """Each statement takes one more look at the whole file."""
+    Path("former.py").write_text("import torch\n" + "print torch\n" * 20_000)
+    assert [(rule, row) for _, rule, row, _ in findings("former.py")[1]] == [("ML001", 2)]
 
 
 def test_a_file_for_a_former_python_says_what_it_has_to_others() -> None:

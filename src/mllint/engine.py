@@ -16,7 +16,7 @@ from mllint.semantic.files.testing import is_meant_to_fail
 from mllint.semantic.model import Model
 from mllint.semantic.project import Project
 from mllint.syntax.bare import NotBareError, bare_tree
-from mllint.syntax.former import former_argument, readable_tree
+from mllint.syntax.former import FormerPython, readable_tree
 from mllint.syntax.gate import may_hold_suppressions
 from mllint.syntax.parse import ParseError, parse
 from mllint.syntax.python_places import FullTreeNeededError, PythonPlaces
@@ -103,9 +103,8 @@ def _lint(
     bare = _bare_model(source, project, python_tree)
     if bare is not None:
         rules = _rules_that_find(source, bare, rules, targets)
-        former = former_argument(source.text)
-        if former is not None:
-            return _of_former_python(source, former, bare, rules, suppressions, targets)
+        if bare.tree.former is not None:
+            return _of_former_python(source, bare.tree.former, bare, rules, suppressions, targets)
         if not rules.rules:
             return Result(path, Status.OK)
         result = _placed_by_python(source, bare, rules, suppressions, targets, python_tree)
@@ -236,12 +235,12 @@ def _placed_by_python(
 
 
 def _of_former_python(
-    source: Source, former: int, model: Model, rules: RuleSet, suppressions: Suppressions, targets: Targets
+    source: Source, former: FormerPython, model: Model, rules: RuleSet, suppressions: Suppressions, targets: Targets
 ) -> Result:
-    """What is found in a file that no Python of today can run for the sake of one word: without fixes, each finding
-    where Python's tree says that it is, or what is around it.
+    """What is found in a file that only a former Python can run: without fixes, each finding where Python's tree says
+    that it is, or what is around it.
     """
-    places = PythonPlaces(source, model.tree, readable_tree(source.text))
+    places = PythonPlaces(source, model.tree, readable_tree(source.text)[0])
     context = Context(source, model.tree, model, (targets.torch, targets.paddle), places)
     found: list[Diagnostic] = []
     for rule, handler, nodes in rules.dispatch.visits(model.tree, context):
@@ -257,8 +256,8 @@ def _of_former_python(
                 found.append(_internal_error(source, _Failure(rule, node, error), {id(node): places.around(node)}))
                 break
     result = _sorted_out(source, found, suppressions)
-    message = "`async` is a keyword since Python 3.7: no later Python can run this file"
-    own = _own("ML001", "syntax-error", message, source.path, source.location(former), _FORMER_HELP)
+    where = Location(former.row, former.column)
+    own = _own("ML001", "syntax-error", former.message, source.path, where, _FORMER_HELP)
     status = Status.SYNTAX_ERROR if result.status is Status.OK else result.status
     diagnostics = sorted((own, *result.diagnostics), key=lambda diagnostic: diagnostic.sort_key)
     return msgspec.structs.replace(result, status=status, diagnostics=tuple(diagnostics))
@@ -347,9 +346,7 @@ _OWN_HELP = {
     "ML000": "this is a bug in mllint: please report it; the other rules have run",
     "ML001": "mend the syntax or the encoding; nothing else in this file was checked",
 }
-_FORMER_HELP = (
-    "PyTorch calls the argument `non_blocking` since 0.4; what else is found in this file has no fix till then"
-)
+_FORMER_HELP = "mend the syntax (`async=` is `non_blocking=`); what else is found in this file has no fix till then"
 
 
 def _own(code: str, name: str, message: str, path: str, location: Location, help_text: str | None = None) -> Diagnostic:

@@ -1,4 +1,4 @@
 """From bytes to a tree and back to places: decoding, parsing, the walk, spans on demand, suppression comments.
 
-``former`` reads what only Python before 3.7 can run.
+``former`` reads what only a former Python can run.
 """

@@ -38,10 +38,12 @@ def bare_tree(text: str, tree: ast.AST | None = None) -> Tree:
         NotBareError: this Python cannot parse the text, or it nests too deep.
     """
     try:
-        module, nodes, parents = made_of(tree if isinstance(tree, ast.Module) else readable_tree(text))
+        python_tree, former = (tree, None) if isinstance(tree, ast.Module) else readable_tree(text)
+        module, nodes, parents = made_of(python_tree)
     except (SyntaxError, ValueError, RecursionError, MemoryError, KeyError) as error:
         raise NotBareError from error
-    return Tree(module, defaultdict(list, {kind: found[::2] for kind, found in nodes.items() if found}), parents)
+    by_type = defaultdict(list, {kind: found[::2] for kind, found in nodes.items() if found})
+    return Tree(module, by_type, parents, former)
 
 
 def made_of(tree: ast.Module) -> tuple[Any, dict[type, list[Any]], dict[int, Any]]:

@@ -1,42 +1,93 @@
-"""Programs that only Python before 3.7 can run, in which ``async`` is a name: ``tensor.cuda(async=True)``.
+"""Programs that only a former Python can run: ``print loss``, ``except E, error``, ``tensor.cuda(async=True)``.
 
-PyTorch had this argument until 0.4 and calls it ``non_blocking`` since. Much code of that time says nothing else that a
-later Python does not understand, so the rest of it can be checked.
+PyTorch had the argument ``async`` until 0.4 and calls it ``non_blocking`` since; it is a keyword from Python 3.7 on.
+Much code of that time says nothing else that a later Python does not understand, so the rest of it can be checked: it
+is read as if it said the same in today's words. Nearly everything keeps its place by that; what stands behind such a
+statement on the same line moves by a character or two.
 """
 
 import ast
 import re
+from typing import NamedTuple
 
 from mllint.syntax.source import syntax_tree
 
+MOST_WORK = 10_000_000
+"""How many characters may be parsed again, one mended statement after the other, before it is given up."""
 _ARGUMENT = re.compile(r"(?<=[(,\s])async(?=\s*=[^=])")
 _STAND_IN = "asynk"
 """As long as the word itself, so that everything keeps its place."""
+_STATEMENT = re.compile(r"Missing parentheses in call to '(print|exec)'")
+_CAUGHT = re.compile(r"(\bexcept\s+[^:#]+?)\s*,\s*(\w+\s*:)")
+_LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+")
+_RAISED = re.compile(r"(\s*raise\s+[\w.]+\s*),\s*([^#]+?)(\s*)$")
 
 
-def former_argument(text: str) -> int | None:
-    """The offset of the first such argument, in a text that is no program for its sake; ``None`` in any other."""
-    found = _ARGUMENT.search(text) if "async" in text else None
-    if found is None:
-        return None
+class FormerPython(NamedTuple):
+    """What Python has against a text that could be read nonetheless; ``row`` and ``column`` are 1-based."""
+
+    message: str
+    row: int
+    column: int
+
+
+def readable_tree(text: str) -> tuple[ast.Module, FormerPython | None]:
+    """The tree of a text, and what Python has against it; raises what ``ast`` raises where it cannot be read."""
     try:
-        syntax_tree(text)
-    except SyntaxError:
-        return found.start()
-    except (ValueError, RecursionError, MemoryError):
-        pass  # Python gives up on this text for another reason
-    return None
+        return syntax_tree(text), None
+    except SyntaxError as error:
+        first = present = error
+    mended, is_argument, work = text, False, 0
+    while work <= MOST_WORK:
+        if not is_argument and "async" in mended and present.msg == "invalid syntax":
+            mended, is_argument = _ARGUMENT.sub(_STAND_IN, mended), True
+        else:
+            lines = _LINE.findall(mended)
+            if not _is_mended(lines, present):
+                raise first
+            mended = "".join(lines)
+        work += len(mended)
+        try:
+            tree = syntax_tree(mended)
+        except SyntaxError as following:
+            present = following
+            continue
+        for node in ast.walk(tree) if is_argument else ():
+            if isinstance(node, ast.keyword) and node.arg == _STAND_IN:
+                node.arg = "async"
+        return tree, _of(first, text)
+    raise first
 
 
-def readable_tree(text: str) -> ast.Module:
-    """The tree of a text, also where such arguments are in it; raises what ``ast`` raises."""
-    try:
-        return syntax_tree(text)
-    except SyntaxError:
-        if "async" not in text or _ARGUMENT.search(text) is None:
-            raise
-    tree = syntax_tree(_ARGUMENT.sub(_STAND_IN, text))
-    for node in ast.walk(tree):
-        if isinstance(node, ast.keyword) and node.arg == _STAND_IN:
-            node.arg = "async"
-    return tree
+def _of(error: SyntaxError, text: str) -> FormerPython:
+    row, column = max(error.lineno or 1, 1), max(error.offset or 1, 1)
+    lines = _LINE.findall(text)
+    line = lines[row - 1] if row <= len(lines) else ""
+    argument = _ARGUMENT.search(line) if error.msg == "invalid syntax" else None
+    if argument is not None:
+        message = "`async` is a keyword since Python 3.7: no later Python can run this file"
+        return FormerPython(message, row, argument.start() + 1)
+    return FormerPython(error.msg, row, column)
+
+
+def _is_mended(lines: list[str], error: SyntaxError) -> bool:
+    """Whether the statement that an error is about could be said in today's words, in its line."""
+    first, last = (error.lineno or 0) - 1, (error.end_lineno or 0) - 1
+    if not 0 <= first <= last < len(lines) or error.offset is None or error.end_offset is None:
+        return False
+    found = _STATEMENT.match(error.msg)
+    if found is not None:
+        # The end first: it may be on the same line. In another line Python takes it for no longer than the first one.
+        end, begin = error.end_offset - 1, error.offset - 1 + len(found[1])
+        if first != last:
+            end = len(lines[last].partition("#")[0].rstrip())
+        lines[last] = f"{lines[last][:end]}){lines[last][end:]}"
+        behind = lines[first][begin:]
+        lines[first] = f"{lines[first][:begin]}({behind[1:] if behind[:1].isspace() else behind}"
+        return True
+    line = lines[first]
+    if error.msg.startswith("multiple exception types"):
+        lines[first] = _CAUGHT.sub(r"\1 as \2", line)
+    elif error.msg == "invalid syntax":
+        lines[first] = _RAISED.sub(r"\1(\2)\3", line)
+    return lines[first] != line

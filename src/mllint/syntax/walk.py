@@ -13,6 +13,8 @@ from typing import Any
 
 import libcst as cst
 
+from mllint.syntax.former import FormerPython
+
 # The names that LibCST gives to fields which hold whitespace, brackets, separators or operators, and nothing else.
 _TRIVIAL_FIELDS = (
     "whitespace",
@@ -105,15 +107,20 @@ class Tree:
     Nodes are keyed by ``id``; the tree keeps them alive, so an id stays valid as long as the tree does.
     """
 
-    __slots__ = ("__dict__", "_shapes", "by_type", "module", "parents")
+    __slots__ = ("__dict__", "_shapes", "by_type", "former", "module", "parents")
 
     def __init__(
         self,
         module: cst.Module,
         by_type: dict[type[cst.CSTNode], list[Any]] | None = None,
         parents: dict[int, cst.CSTNode] | None = None,
+        former: FormerPython | None = None,
     ) -> None:
-        """Who made the nodes may know of each its type and parent; for who does not, the walk finds out."""
+        """Who made the nodes may know of each its type and parent; for who does not, the walk finds out.
+
+        ``former``: what Python has against the text, which only a former one can run.
+        """
+        self.former = former
         self.module = module
         self.by_type = defaultdict(list) if by_type is None else by_type
         self.parents = {} if parents is None else parents
