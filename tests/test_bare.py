@@ -169,7 +169,7 @@ def test_what_the_full_tree_shows_the_bare_one_shows_too(case: Any, monkeypatch:
 
 @pytest.mark.parametrize(
     "text",
-    ["x = (\n", "print 1\n", "x = " + "(" * 300 + ")" * 300, "match x:\n    case 1:\n        pass\n", "\0"],
+    ["x = (\n", "print 0755\n", "x = " + "(" * 300 + ")" * 300, "match x:\n    case 1:\n        pass\n", "\0"],
     ids=["unclosed", "python2", "nested", "match", "nul"],
 )
 def test_what_cannot_be_read_this_way_is_said_so(text: str) -> None:

@@ -42,8 +42,7 @@ def bare_tree(text: str, tree: ast.AST | None = None) -> Tree:
         module, nodes, parents = made_of(python_tree)
     except (SyntaxError, ValueError, RecursionError, MemoryError, KeyError) as error:
         raise NotBareError from error
-    by_type = defaultdict(list, {kind: found[::2] for kind, found in nodes.items() if found})
-    return Tree(module, by_type, parents, former)
+    return Tree(module, defaultdict(list, {kind: one[::2] for kind, one in nodes.items() if one}), parents, former)
 
 
 def made_of(tree: ast.Module) -> tuple[Any, dict[type, list[Any]], dict[int, Any]]:
