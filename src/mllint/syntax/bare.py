@@ -47,8 +47,7 @@ def bare_tree(text: str, tree: ast.AST | None = None) -> Tree:
 
 def made_of(tree: ast.Module) -> tuple[Any, dict[type, list[Any]], dict[int, Any]]:
     """The module, each node of a type followed by what it was made of, and the parents by the ids of the nodes."""
-    nodes: dict[type, list[Any]] = {node_type: [] for node_type in _made_types}
-    parents: dict[int, Any] = {}
+    nodes, parents = {node_type: list[Any]() for node_type in _made_types}, dict[int, Any]()
     return _module(tree, None, nodes, parents), nodes, parents
 
 
