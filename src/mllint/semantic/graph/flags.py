@@ -21,6 +21,9 @@ _PARTS = frozenset({
     "image_encoder", "text_encoder", "vision_tower", "feature_extractor", "resnet", "vgg", "conv1", "bn1",
 })  # fmt: skip
 
+_WEIGHTS = ("weight", "bias")
+_OF_TENSORS = frozenset({"data", "grad", "T", "H", "mT", "mH", "real", "imag"})
+"""The attributes of a tensor that are tensors."""
 _FUNCTIONS = frozenset({"torch.autograd.Function", "paddle.autograd.PyLayer"})
 
 
@@ -34,22 +37,44 @@ def flagged_module(model: "Model", node: cst.BaseExpression) -> Module | None:
         return None if owner is None else Module(owner.framework)
     if isinstance(value, Method) and isinstance(value.receiver, Module) and "?" in value.receiver.wrappers:
         value = None  # any attribute of a module of which no more is known
-    if value is None and model.framework in ("torch", "paddle") and (_is_called(model, node) or _is_child(model, node)):
-        return Module(model.framework)
-    return None
+    if value is not None or model.framework not in ("torch", "paddle"):
+        return None
+    is_module = _is_called(model, node) or _is_child(model, node) or _has_parts(model, node)
+    return Module(model.framework) if is_module else None
 
 
 def _is_called(model: "Model", node: cst.BaseExpression) -> bool:
     """Whether the class or function around calls a thing, as nobody can call a tensor."""
-    path = dotted_path(node)
-    if path is None:
-        return False
-    holders = (cst.ClassDef,) if "." in path else (cst.FunctionDef, cst.Module)
-    holder = next((item for item in model.tree.ancestors(node) if isinstance(item, holders)), None)
+    path, holder = dotted_path(node), _around(model, node)
     return holder is not None and any(
         dotted_path(call.func) == path and holder in model.tree.ancestors(call)
-        for call in model.calls_by_word.get(path.rpartition(".")[2], ())
+        for call in model.calls_by_word.get((path or "").rpartition(".")[2], ())
     )
+
+
+def _has_parts(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether the class or function around reads the weights of a part of a thing, ``head.conv.weight``: a tensor has
+    no parts.
+    """
+    path, holder = dotted_path(node), _around(model, node)
+    whole = (model.tree.parent(name) for word in _WEIGHTS for name in model.names_by_word.get(word, ()))
+    parts = (item.value for item in whole if isinstance(item, cst.Attribute) and isinstance(item.value, cst.Attribute))
+    return (
+        path is not None
+        and holder is not None
+        and any(
+            dotted_path(part.value) == path
+            and part.attr.value not in _OF_TENSORS
+            and holder in model.tree.ancestors(part)
+            for part in parts
+        )
+    )
+
+
+def _around(model: "Model", node: cst.BaseExpression) -> cst.CSTNode | None:
+    """What holds all that may be the same thing by its name: the class of an attribute, the function of a name."""
+    holders = (cst.ClassDef,) if "." in (dotted_path(node) or "") else (cst.FunctionDef, cst.Module)
+    return next((item for item in model.tree.ancestors(node) if isinstance(item, holders)), None)
 
 
 def _is_child(model: "Model", node: cst.BaseExpression, steps: int = 4) -> bool:
