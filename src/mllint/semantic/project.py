@@ -5,9 +5,9 @@ is being checked. How much is read is bounded, and what was read is kept for the
 """
 
 import re
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from functools import cached_property
-from itertools import takewhile
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakSet
@@ -51,6 +51,8 @@ class Project:
         self.reads = Reads(self.disk)
         self._kept = 0
         self._models: OrderedDict[Path, Model | None] = OrderedDict()
+        self._asked: Counter[Path] = Counter()
+        """How often other files have asked for each."""
         self._left: WeakSet[Model] = WeakSet()
         self._trees: OrderedDict[Path, tuple[Source, Tree]] = OrderedDict()
         self._kept_in_trees = 0
@@ -136,6 +138,7 @@ class Project:
 
     def model(self, path: Path) -> "Model | None":
         """The model of a sibling file; ``None`` when it cannot be read or parsed."""
+        self._asked[path] += 1
         if path in self._models:
             self._models.move_to_end(path)
             return self._models[path]
@@ -196,12 +199,13 @@ class Project:
         self._models[path] = model
         self._kept += _size(model)
         while self._kept > limit and len(self._models) > 1:
-            _, oldest = self._models.popitem(last=False)
-            self._kept -= _size(oldest)
-            if oldest is not None:
-                oldest.forget()
-                self._left.add(oldest)
-                self._keep_tree(oldest)
+            # Whom others have asked for they will ask for again: of those asked as seldom, the oldest goes.
+            left = self._models.pop(min(islice(self._models, len(self._models) - 1), key=self._asked.__getitem__))
+            self._kept -= _size(left)
+            if left is not None:
+                left.forget()
+                self._left.add(left)
+                self._keep_tree(left)
 
     def _keep_tree(self, model: "Model") -> None:
         """Remember the nodes of a file of which nothing else is kept: they take a third of the memory."""
