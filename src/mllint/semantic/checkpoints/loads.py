@@ -60,6 +60,8 @@ def load_of(model: "Model", call: cst.Call) -> Load | None:
         return None
     if isinstance(model.value(function), Function) or _is_super(function.value):
         return None
+    if isinstance(value, Module) and any(_loads_in_its_own_way(other, function.attr.value) for other in value.others):
+        return None
     return Load(model, call, function.value, value, given.value, _strictness(call, function.attr.value))
 
 
@@ -128,6 +130,10 @@ def _strictness(call: cst.Call, method: str) -> bool | None:
         return True
     value = constant(given.value)
     return value if isinstance(value, bool) else None
+
+
+def _loads_in_its_own_way(module: Module, method: str) -> bool:
+    return module.definition is not None and module.definition.method(method) is not None
 
 
 def _is_super(node: cst.BaseExpression) -> bool:
