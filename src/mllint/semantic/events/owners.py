@@ -9,9 +9,10 @@ from mllint.semantic.names.definitions import ClassInfo
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import ClassObject, Function, Instance, Member, Module, Object, Symbol, Tensor
 from mllint.syntax.iteration import sources
-from mllint.syntax.shape import argument, string_literal
+from mllint.syntax.shape import argument, last_word, string_literal
 
 _PARAMETERS = frozenset({"parameters", "named_parameters", "trainable_parameters"})
+_KEYWORDS = ("params", "parameters", "parameter_list")
 _STEPS = 12
 
 
@@ -193,13 +194,21 @@ def _modules_given(frame: Frame, binding: Binding) -> list[Thing | None]:
     made = made_by(frame, binding)
     if made is None:
         return [None]
-    given = argument(made.call, 0, "params") or argument(made.call, None, "parameters")
-    if given is None:
-        given = argument(made.call, None, "parameter_list")
+    given = _parameters_given(made.frame.model.qualified_name(made.call.func) or "", made.call)
     if given is None:
         return [None]
     inputs = _inputs(made.frame, given.value)
     return inputs or list(owners_of_parameters(made.frame, given.value))
+
+
+def _parameters_given(optimizer: str, call: cst.Call) -> cst.Arg | None:
+    """The argument of the parameters. In Paddle the learning rate comes first, and they stand elsewhere."""
+    named = (argument(call, None, keyword) for keyword in _KEYWORDS)
+    given = next((arg for arg in named if arg is not None), None)
+    if given is not None or not optimizer.startswith("paddle."):
+        return given or argument(call, 0)
+    called = ((arg, arg.value.func) for arg in call.args if isinstance(arg.value, cst.Call))
+    return next((arg for arg, function in called if last_word(function) in _PARAMETERS), None)
 
 
 def _inputs(frame: Frame, node: cst.BaseExpression) -> list[Thing | None]:
