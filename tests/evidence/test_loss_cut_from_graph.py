@@ -188,3 +188,17 @@ def test_torch_loss_of_what_no_grad_computed_raises(torch: Any, torch_weight: An
         output = torch_weight * 2
     with pytest.raises(RuntimeError, match="does not require grad"):
         torch.nn.functional.mse_loss(output, torch.zeros_like(output)).backward()
+
+
+@pytest.mark.parametrize("cut", ["detach", "item"])
+def test_torch_part_that_is_cut_adds_a_number_and_no_gradient(torch: Any, torch_weight: Any, cut: str) -> None:
+    part = getattr((torch_weight * 5).sum(), cut)() * 0.1
+    ((torch_weight * 2).sum() + part).backward()
+    assert torch_weight.grad.tolist() == [2.0, 2.0]
+
+
+@pytest.mark.parametrize("cut", ["detach", "item"])
+def test_paddle_part_that_is_cut_adds_a_number_and_no_gradient(paddle: Any, paddle_weight: Any, cut: str) -> None:
+    part = getattr((paddle_weight * 5).sum(), cut)() * 0.1
+    ((paddle_weight * 2).sum() + part).backward()
+    assert paddle_weight.grad.tolist() == [2.0, 2.0]

@@ -3,13 +3,14 @@
 Finds a `backward()` that reaches no parameter, because the loss was made anew on the way, or all the outputs that it is
 computed of: `torch.tensor(loss, requires_grad=True)`, `Variable(output.data, requires_grad=True)`,
 `loss.requires_grad = True`, a loss under `no_grad()` or of what was computed there alone, and in Paddle every
-`detach()`, `to_tensor()` or `stop_gradient = True`.
+`detach()`, `to_tensor()` or `stop_gradient = True`. And parts of a loss that were made numbers before they are added:
+`smooth = smooth_loss.detach()`, `aux = aux_loss.item()`.
 
 ## Why is this bad?
 
 A new tensor has no history. With `requires_grad=True` the error message of PyTorch goes away and nothing else changes:
 `backward()` passes, every `parameter.grad` stays `None`, and the model does not learn. Without the flag `backward()`
-raises in PyTorch. Paddle never raises.
+raises in PyTorch. Paddle never raises. A part that is cut makes the loss larger and changes no gradient.
 
 ## Example
 
@@ -38,7 +39,8 @@ loss.backward()
 
 `loss.requires_grad_()` on a loss that has its graph: it does nothing. Tensors whose own gradient is read, that have a
 hook or are what an optimizer changes. Branches that ask what the loss is, such as `if not torch.is_tensor(loss)`. A
-loss that starts as `torch.zeros(1, requires_grad=True)`. Copies that are logged and not given to `backward()`.
+loss that starts as `torch.zeros(1, requires_grad=True)`. Copies that are logged and not given to `backward()`. Parts
+that are cut right where they are added, `main + aux.detach()`, in one branch only, or have a `backward()` of their own.
 
 Of a thing of which nothing else is known, the rule takes the word `loss` in its name for what it says.
 
@@ -58,6 +60,7 @@ import libcst as cst
 
 from mllint.context import Context
 from mllint.rule import Finding, Rule
+from mllint.semantic.graph.constant_terms import constant_terms
 from mllint.semantic.graph.cuts import Cut, Cuts, remade, returned_by_steps
 from mllint.semantic.graph.differentiability import dead_loss
 
@@ -85,6 +88,11 @@ def check(_: cst.Module, context: Context) -> Iterator[Finding]:
         found.setdefault(id(cut.node), cut)
     for cut in found.values():
         yield Finding(cut.node, *_wording(cut))
+    terms = {id(term.node): term for call in model.backward.calls for term in constant_terms(model, call)}
+    for term in terms.values():
+        if id(term.node) not in found:
+            message = f"`.{term.method}()` takes this part of the loss off its graph: nothing learns from it"
+            yield Finding(term.node, message, "add the loss itself, or leave it out of the sum")
 
 
 def _wording(cut: Cut) -> tuple[str, str]:

@@ -33,7 +33,7 @@ def is_called_loss(node: cst.BaseExpression) -> bool:
         case cst.Subscript(value=cst.Name(value=name) | cst.Attribute(attr=cst.Name(value=name))):
             return (_is_loss(name) or "losses" in _words(name)) and subscript_index(node) is not None
         case cst.Call(func=cst.Name(value=name) | cst.Attribute(attr=cst.Name(value=name))):
-            return _is_loss(name) or name in _CRITERION
+            return _is_loss(name) or not _CRITERION.isdisjoint(_words(name))
     return False
 
 

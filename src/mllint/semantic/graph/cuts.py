@@ -39,7 +39,7 @@ _MAKERS = {
     "paddle.to_tensor": ("stop_gradient", False),
 }
 # Methods through which a gradient passes and that compute nothing with another tensor.
-_PASSING = frozenset({
+PASSING = frozenset({
     "sum", "mean", "to", "cuda", "cpu", "float", "double", "half", "squeeze", "view", "reshape", "clone", "contiguous",
     "requires_grad_", "unsqueeze", "flatten", "astype", "cast",
 })  # fmt: skip
@@ -78,7 +78,7 @@ class Cuts:
 
     def of_backward(self, call: cst.Call) -> list[Cut]:
         """The cuts on the way to a call of ``backward()``; empty where some gradient may get through."""
-        operand = _operand(call)
+        operand = operand_of(call)
         if operand is None or self.model.gradients.off(call) is not False:
             return []
         return self._follow(operand)
@@ -134,7 +134,7 @@ class Cuts:
             return [] if framework is None else [Cut(call, ".detach()", framework, False, receiver)]
         if name == "scale" and len(call.args) == 1 and not call.args[0].star:
             return self._follow(call.args[0].value)
-        if name not in _PASSING:
+        if name not in PASSING:
             return []
         on = constant(call.args[0].value) if call.args else True
         cuts = self._follow(receiver)
@@ -400,7 +400,7 @@ def _entry(node: cst.BaseExpression) -> cst.BaseExpression:
     return node
 
 
-def _operand(call: cst.Call) -> cst.BaseExpression | None:
+def operand_of(call: cst.Call) -> cst.BaseExpression | None:
     """What ``backward()`` is called on, or what ``accelerator.backward(loss)`` is given."""
     if not isinstance(call.func, cst.Attribute):
         return None
