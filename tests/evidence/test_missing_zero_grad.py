@@ -83,3 +83,19 @@ def test_paddle_minimize_clears_nothing(paddle: Any) -> None:
         loss.backward()
         optimizer.minimize(loss)
     assert weight.item() == -6
+
+
+@pytest.mark.parametrize("by_data", [False, True])
+def test_torch_gradients_add_up_where_parameters_are_updated_by_hand(torch: Any, by_data: bool) -> None:
+    weight = torch.zeros(1, requires_grad=True)
+    moves = []
+    for _ in range(3):
+        before = weight.item()
+        (2 * weight).sum().backward()
+        if by_data:
+            weight.data = weight.data - weight.grad
+        else:
+            with torch.no_grad():
+                weight -= weight.grad
+        moves.append(before - weight.item())
+    assert moves == [2, 4, 6]

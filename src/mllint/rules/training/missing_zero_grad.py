@@ -2,7 +2,8 @@
 
 Finds training loops that compute gradients and step an optimizer in every round, but never clear the gradients, or
 clear them once for all the batches of a loader. And methods that compute gradients and step with an optimizer which
-their object keeps, where nothing in the class, or in the files that import it, ever clears them.
+their object keeps, where nothing in the class, or in the files that import it, ever clears them. And loops that update
+by hand, `weight -= rate * weight.grad`, with a gradient that nobody clears.
 
 ## Why is this bad?
 
@@ -51,7 +52,8 @@ functions that are called after what they measure (`benchmark`, `profile`, `memo
 number the time is divided, `(time.time() - start) / repeats`, and loops that a trainer of another framework runs
 (Lightning, Accelerate, DeepSpeed and their like). Methods beside which a file clears the gradients of what another
 object keeps: `agent.network.zero_grad()`. Of two steps of one optimizer (in Paddle `minimize()` and `step()`) the last
-is reported.
+is reported. By hand: tensors that every round makes anew, and functions in which, or in what they call, anything is
+named after clearing.
 
 An optimizer that is only known by its name, because it is a parameter of a function that nobody in the file calls,
 counts as one where the loop computes gradients too.
@@ -77,6 +79,7 @@ from mllint.edits import NodeFix, insert_line_after
 from mllint.rule import Finding, Rule
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.flow import optimizer_of
+from mllint.semantic.training.updates_by_hand import updates_by_hand
 from mllint.semantic.training.zeroing import accumulates_without_end
 from mllint.semantic.values import Object
 from mllint.syntax.shape import fingerprint, last_word
@@ -112,6 +115,16 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
         help=None if text is None else f"write `{text}` before `backward()`, in every round",
         fix=lambda: _fix(call, text, context),
     )
+
+
+@rule.on(cst.Module, mentions=(".grad",))
+def check_by_hand(_: cst.Module, context: Context) -> Iterator[Finding]:
+    """Report the update of a parameter without an optimizer."""
+    if is_test_code(context.model):
+        return
+    for update, owner in updates_by_hand(context.model):
+        clearing = f"{owner}.clear_grad()" if context.model.framework == "paddle" else f"{owner}.grad = None"
+        yield Finding(update, help=f"write `{clearing}` behind it, in every round")
 
 
 def _precedes_another_step(call: cst.Call, optimizer: cst.BaseExpression, context: Context) -> bool:

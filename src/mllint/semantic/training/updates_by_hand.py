@@ -1,0 +1,119 @@
+"""Parameters that a loop updates by hand, ``w -= rate * w.grad``, with gradients that nobody ever clears."""
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.semantic.names.scopes import BindingKind
+from mllint.semantic.values import Function
+from mllint.syntax.shape import dotted_path, has_one_round, last_word, leaves_loop
+from mllint.syntax.walk import subtree
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+_CLEARING = re.compile(r"zero_|zero.*grad|grad.*zero|clear|reset|clean|fill_|empty_|set_to_none", re.IGNORECASE)
+"""What is in the name of everything that clears a gradient: `zero_`, `zero_grad`, `clear_gradients`."""
+# What changes a tensor in place by what it is given.
+_ADDING = frozenset({"add_", "sub_", "copy_", "set_value", "assign_sub", "subtract_", "addcmul_", "addcdiv_"})
+
+
+def updates_by_hand(model: "Model") -> Iterator[tuple[cst.CSTNode, str]]:
+    """The statements that update with gradients which add up over all rounds, each with whose gradient it reads."""
+    seen: set[int] = set()
+    for name in model.names_by_word.get("grad", ()):
+        gradient = model.tree.parent(name)
+        if not isinstance(gradient, cst.Attribute) or gradient.attr is not name:
+            continue
+        owner = dotted_path(gradient.value)
+        statement = None if owner is None else _update(model, gradient, owner)
+        if owner is None or statement is None or id(statement) in seen:
+            continue
+        seen.add(id(statement))
+        loop = _loop_of_backward(model, statement)
+        if loop is not None and _is_kept(model, gradient, loop) and not _may_clear(model, loop):
+            yield statement, owner
+
+
+def _update(model: "Model", gradient: cst.Attribute, owner: str) -> cst.CSTNode | None:
+    """The statement that changes a tensor in place by its gradient."""
+    statement: cst.CSTNode | None = gradient
+    while statement is not None and not isinstance(statement, (cst.BaseSmallStatement, cst.BaseSuite)):
+        statement = model.tree.parent(statement)
+    match statement:
+        case cst.AugAssign(target=target, operator=cst.SubtractAssign() | cst.AddAssign()):
+            return statement if _is_of(target, owner) else None
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Attribute(attr=cst.Name(value="data")) as target)]):
+            return statement if _is_of(target, owner) else None
+        case cst.Expr(value=cst.Call(func=cst.Attribute(value=target, attr=cst.Name(value=method)))):
+            return statement if method in _ADDING and _is_of(target, owner) else None
+    return None
+
+
+def _is_of(target: cst.BaseExpression, owner: str) -> bool:
+    """Whether a target is the tensor of that name, or its data."""
+    return dotted_path(target) in (owner, f"{owner}.data")
+
+
+def _loop_of_backward(model: "Model", statement: cst.CSTNode) -> cst.For | cst.While | None:
+    """The innermost loop around an update in which gradients are computed, and that goes round more than once."""
+    for holder in model.tree.ancestors(statement):
+        if isinstance(holder, (cst.FunctionDef, cst.Lambda)):
+            return None
+        if isinstance(holder, (cst.For, cst.While)) and any(
+            last_word(call.func) == "backward" for call in model.tree.calls_in(holder)
+        ):
+            is_one = (isinstance(holder, cst.For) and has_one_round(holder)) or leaves_loop(holder.body)
+            return None if is_one else holder
+    return None
+
+
+def _is_kept(model: "Model", gradient: cst.Attribute, loop: cst.For | cst.While) -> bool:
+    """Whether the tensor is the same in every round: what its name is bound to is bound before the loop.
+
+    The variable of a loop over ``net.parameters()`` is what it runs over.
+    """
+    node: cst.BaseExpression = gradient
+    while isinstance(node, cst.Attribute):
+        node = node.value
+    for _ in range(2):
+        bindings = model.reaching(node) if isinstance(node, cst.Name) else ()
+        inside = [binding for binding in bindings if model.tree.is_inside(binding.node, loop)]
+        # `w -= w.grad` binds the name anew, to the same tensor.
+        inside = [item for item in inside if item.kind is not BindingKind.AUGMENTED]
+        if not inside:
+            return bool(bindings)
+        over = inside[0].value
+        if len(inside) > 1 or inside[0].kind is not BindingKind.LOOP or over is None:
+            return False
+        while isinstance(over, (cst.Attribute, cst.Call)):
+            if isinstance(over, cst.Call) and last_word(over.func) in ("enumerate", "zip", "list"):
+                over = over.args[0].value if over.args else over.func
+            else:
+                over = over.func if isinstance(over, cst.Call) else over.value
+        node = over
+    return False
+
+
+def _may_clear(model: "Model", loop: cst.For | cst.While) -> bool:
+    """Whether anything in the function of a loop, or what it calls, may clear gradients, by its name."""
+    function = model.enclosing_function(loop)
+    for part in subtree(model.tree.module if function is None else function):
+        if isinstance(part, cst.Name) and _CLEARING.search(part.value):
+            return True
+        if isinstance(part, (cst.Assign, cst.AnnAssign, cst.Del)) and _writes_gradient(part):
+            return True
+    called = [model.value(call.func) for call in model.tree.calls_in(loop)]
+    functions = [value.definition for value in called if isinstance(value, Function)]
+    return any(
+        isinstance(part, cst.Name) and _CLEARING.search(part.value) for info in functions for part in subtree(info.node)
+    )
+
+
+def _writes_gradient(statement: cst.Assign | cst.AnnAssign | cst.Del) -> bool:
+    targets = [item.target for item in statement.targets] if isinstance(statement, cst.Assign) else [statement.target]
+    return any(
+        isinstance(part, cst.Attribute) and part.attr.value == "grad" for item in targets for part in subtree(item)
+    )
