@@ -120,6 +120,19 @@ def test_torch_numbers_and_detached_tensors_keep_nothing(torch: Any, keep: Any, 
     assert torch_epoch(torch, keep, backward) == (0, 0)
 
 
+@pytest.mark.parametrize("retain", [False, True])
+def test_torch_backward_of_the_last_item_of_a_list(torch: Any, retain: bool) -> None:
+    """``losses.append(loss); losses[-1].backward()`` keeps the nodes, with ``retain_graph`` all of it."""
+
+    def append_and_spend(epoch: Epoch, loss: Any) -> None:
+        epoch.kept.append(loss)
+        epoch.kept[-1].backward(retain_graph=retain)
+
+    alive, nodes = torch_epoch(torch, append_and_spend, backward=False)
+    assert alive == (ROUNDS if retain else 0)
+    assert nodes == torch_epoch(torch, append, backward=False)[1]
+
+
 @pytest.mark.parametrize("cut", [False, True])
 def test_torch_dict_in_a_list_keeps_the_graph_of_its_loss(torch: Any, cut: bool) -> None:
     """``outputs.append(output)`` after ``output["loss"].backward()``, unless the entry was detached before."""

@@ -59,6 +59,9 @@ of a handful of rounds adds: `for images in (real, fake)`.
 
 A value that is called a loss counts as attached where it goes into what `backward()` is called on, even if nothing else
 is known of it; so does a tensor that the loop computes and that is one term of that sum: `kld` of `bce + beta * kld`.
+So does a term that a function of the project gives back beside the sum: `loss, bce, kld = criterion(...)`.
+So does what is appended to a list on whose last item the same round calls `backward()`: `losses[-1].backward()` needs
+none of the older ones.
 
 ## Fix safety
 
@@ -67,6 +70,7 @@ Safe: `.item()` where the total is a number before and is only used as one, also
 with the first.
 `.detach()` keeps every bit of the total. `.item()` adds up in Python's own floats from then on, which are more exact
 than the tensor's, so the last digits may differ; and it waits for the GPU: use `.detach()` where that matters.
+None is offered where `backward()` is called on the list's last item, for that has to be the loss.
 Unsafe for what a function of the project gives back after its own `backward()`: it may be `None` on some way.
 
 ## References
@@ -85,6 +89,7 @@ from mllint.rule import Finding, Rule
 from mllint.semantic.graph.accumulation import Accumulator
 from mllint.semantic.graph.additions import appended, augmented
 from mllint.semantic.graph.held_graphs import holds_graph, is_second_hand, spent_entry
+from mllint.semantic.graph.losses import retaining
 from mllint.semantic.graph.meters import fed
 from mllint.semantic.values import Tensor
 from mllint.syntax.shape import adds, gives_to_method
@@ -142,7 +147,9 @@ def _finding(node: cst.CSTNode, accumulator: Accumulator, context: Context) -> I
     if not holds_graph(accumulator) or is_second_hand(accumulator):
         return
     value = context.value(accumulator.added)
-    kept = "graph nodes" if accumulator.is_done_with or accumulator.hangs_on_spent else "whole graph"
+    is_spent = accumulator.is_done_with or accumulator.hangs_on_spent
+    is_whole = accumulator.spent_last is not None and retaining(accumulator.spent_last)
+    kept = "graph nodes" if is_spent and not is_whole else "whole graph"
     turn = "iteration" if accumulator.is_in_loop else "call"
     message = f"`{accumulator.key}` keeps the {kept} of every {turn} alive"
     is_one_number = isinstance(value, Tensor) and bool(value.scalar or value.one_element)
@@ -153,6 +160,10 @@ def _finding(node: cst.CSTNode, accumulator: Accumulator, context: Context) -> I
     text = "..." if len(text) > 80 or "\n" in text else text if binds_trailers(part) else f"({text})"
     # A function that trains may give back no loss at all where it did nothing.
     trust = Applicability.UNSAFE if accumulator.comes_back_spent else Applicability.SAFE
+    if accumulator.spent_last is not None:  # it needs what is added as it is
+        help_ = f"give the loss a name, call `backward()` on that, and append its `.{method}()`"
+        yield Finding(node, message, help_)
+        return
     entry = None if isinstance(value, Tensor) else spent_entry(accumulator)
     if entry is not None:
         yield Finding(node, message, f"detach `{context.text(entry)}` before, or add what is needed of it")

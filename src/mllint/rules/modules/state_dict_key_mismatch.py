@@ -7,7 +7,8 @@ the module. What is certain is told from the classes, and from what the project 
   that is never saved: not to that file, or not by the function that belongs to the one that reads, as `save_checkpoint`
   to `load_checkpoint` and `state_dict` to `load_state_dict`;
 - the keys of one side begin with `module.` or `_orig_mod.`, because `DataParallel`, `DistributedDataParallel` or
-  `torch.compile` wraps it, and those of the other side do not;
+  `torch.compile` wraps it, and those of the other side do not; also where it is wrapped only under a condition, as
+  `if torch.cuda.device_count() > 1`, and loaded from, or into, a module that never is;
 - the dict is that of another class, is written by hand under other names, or has lost its prefix on the way;
 - the state of an optimizer is loaded into a module, or the reverse;
 - a whole module was saved, not its state dict;
@@ -45,7 +46,9 @@ model.load_state_dict(torch.load("last.pt")["model"])
 
 Everything of which not all keys are known to differ: classes of other packages, layers under a condition that cannot
 be decided, dicts that some function has changed, files that are written elsewhere. Loads under `try`, and loads of a
-dict that the code has examined (`"model" in checkpoint`). The counter `num_batches_tracked`, which old files lack.
+dict that the code has examined (`"model" in checkpoint`), but for one in the `else` of a test that asks for something
+else as well (`"model" in checkpoint and resume`). Modules that are wrapped under a condition, where the function asks
+for it, takes the module out, or is called before. The counter `num_batches_tracked`, which old files lack.
 With `strict=False` a part that does not match is taken to be meant; only a load that can match nothing is reported.
 
 ## Fix safety

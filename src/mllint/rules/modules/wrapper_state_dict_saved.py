@@ -32,11 +32,11 @@ torch.save(model.module.state_dict(), "model.pt")
 ## What it leaves alone
 
 Files that are loaded back into a wrapped module, as code that resumes training does, and projects that take the prefix
-off somewhere. A module that is wrapped only under a condition is reported where the project loads what was saved into
-the bare module, or loads files of any name into that class and saves none of it unwrapped, or where the program loads a
-file of any name into the very module before it is wrapped. `model.compile()` wraps
-nothing, nor does `torch.jit.script`, and the `DataParallel` of paddle adds no prefix. `AveragedModel` has a state of
-its own besides the module.
+off somewhere. A module that is wrapped only under a condition, there or by who calls the function, is reported where
+the project loads what was saved into the bare module, or loads files of any name into that class and saves none of it
+unwrapped, or where the program loads a file of any name into the very module before it is wrapped. `model.compile()`
+wraps nothing, nor does `torch.jit.script`, and the `DataParallel` of paddle adds no prefix. `AveragedModel` has a state
+of its own besides the module.
 
 ## Fix safety
 

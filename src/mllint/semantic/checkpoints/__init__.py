@@ -19,6 +19,7 @@
 ``starts``         loads of which a training starts: what fits of another network
 ``unchecked``      loads that skip what does not match, unseen
 ``wrapped``        state dicts of wrapped modules that are saved
+``one_sided``      loads from one module into another of which only one is in a wrapper
 ``saving``         what is written to files, by whichever function
 ``resuming``       checkpoints from which a training resumes without the state of its optimizer
 ``overwriting``    calls that write into the weights of a module by hand

@@ -9,6 +9,7 @@ from mllint.semantic.checkpoints.tracing import LOADING_METHODS
 from mllint.semantic.expressions.arguments import passed_for
 from mllint.semantic.names.scopes import BindingKind
 from mllint.syntax.shape import dotted_path, last_statement, string_literal, subscript_index
+from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.checkpoints.loads import Load
@@ -31,7 +32,7 @@ def is_guarded(load: "Load") -> bool:
         if isinstance(ancestor, (cst.FunctionDef, cst.ClassDef)):
             break
         child = ancestor
-    return any(_is_examined(name, load.model) for name in _held_by(load.given, load.model))
+    return any(_is_examined(name, load) for name in _held_by(load.given, load.model))
 
 
 def _held_by(node: cst.BaseExpression, model: "Model", depth: int = 0) -> Iterator[cst.BaseExpression]:
@@ -77,18 +78,38 @@ def uses(node: cst.BaseExpression, model: "Model") -> Iterator[cst.BaseExpressio
             yield holder
 
 
-def _is_examined(node: cst.BaseExpression, model: "Model") -> bool:
-    """Whether the function asks what kind of dict a name holds: ``"model" in ckpt``, ``isinstance(ckpt, ...)``."""
-    key = dotted_path(node)
+def _is_examined(node: cst.BaseExpression, load: "Load") -> bool:
+    """Whether the function asks what kind of dict a name holds: ``"model" in ckpt``, ``isinstance(ckpt, ...)``.
+
+    Not where the answer does not decide about the load: in the ``else`` of ``"model" in ckpt and resume`` it may be
+    either.
+    """
+    key, model = dotted_path(node), load.model
     for use in uses(node, model):
         for ancestor in model.tree.ancestors(use):
             if isinstance(ancestor, cst.Comparison) and _asks_for_member(ancestor, key):
-                return True
+                if not _is_left_open(ancestor, key, load):
+                    return True
+                break
             if isinstance(ancestor, cst.Call) and dotted_path(ancestor.func) in _KIND_QUESTIONS:
                 return True
             if isinstance(ancestor, (cst.SimpleStatementLine, cst.IndentedBlock)):
                 break
     return False
+
+
+def _is_left_open(asked: cst.Comparison, key: str | None, load: "Load") -> bool:
+    """Whether a load stands in the ``else`` of a test that may fail for another reason than what is asked in it."""
+    tree, is_joined = load.model.tree, False
+    part: cst.BaseExpression = asked
+    above = tree.parent(part)
+    while isinstance(above, cst.BooleanOperation) and isinstance(above.operator, cst.And):
+        other = above.right if above.left is part else above.left
+        is_joined = is_joined or not any(dotted_path(name) == key for name in subtree(other))
+        part, above = above, tree.parent(above)
+    if not is_joined or not isinstance(above, cst.If) or above.orelse is None:
+        return False
+    return any(ancestor is above.orelse for ancestor in tree.ancestors(load.call))
 
 
 def _asks_for_member(node: cst.Comparison, key: str | None) -> bool:

@@ -9,6 +9,7 @@ from mllint.knowledge import lookup
 from mllint.semantic.checkpoints.contents import Absent, Content, FromFile, Record, State, Whole, key_set
 from mllint.semantic.checkpoints.handling import completed_dict, entries_read, is_guarded, is_used_as_dict
 from mllint.semantic.checkpoints.loads import Load, contents, wanted
+from mllint.semantic.checkpoints.one_sided import OneSided, one_sided
 from mllint.semantic.checkpoints.saves import Saved
 from mllint.semantic.checkpoints.tracing import Tracer
 from mllint.semantic.construction.state_keys import WRAPPER_PREFIXES, KeySet, Mismatch, compare
@@ -26,7 +27,7 @@ _CHECKPOINT_KEYS = frozenset({
 _MODEL_KEYS = frozenset({"model", "net", "network", "model_state_dict", "net_state_dict", "model_state", "model_dict"})
 _STATEFUL = frozenset({"optimizer", "scheduler", "scaler"})
 
-ProblemKind = Literal["nested", "absent", "whole", "swapped", "keys", "read", "partial"]
+ProblemKind = Literal["nested", "absent", "whole", "swapped", "keys", "one-sided", "read", "partial"]
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -34,8 +35,9 @@ class Problem(msgspec.Struct, frozen=True):
 
     ``nested``: a checkpoint that holds the state dict (under ``names``) among other things. ``absent``: a key that
     nothing saves. ``whole``: a module. ``swapped``: the state of another kind of thing. ``keys``: other keys
-    (``mismatch``). ``read``: a dict of which other entries (``names``) are read as those of a checkpoint.
-    ``partial``: the dict that was completed for the load (``names``) is not the one that is loaded.
+    (``mismatch``). ``one-sided``: keys of which one side has a prefix, on some ways (``wrapped``). ``read``: a dict of
+    which other entries (``names``) are read as those of a checkpoint. ``partial``: the dict that was completed for the
+    load (``names``) is not the one that is loaded.
     """
 
     kind: ProblemKind
@@ -43,6 +45,7 @@ class Problem(msgspec.Struct, frozen=True):
     saved: Saved | None = None
     mismatch: Mismatch | None = None
     names: tuple[str, ...] = ()
+    wrapped: OneSided | None = None
 
 
 def problem_of(load: Load) -> Problem | None:
@@ -78,7 +81,11 @@ def _of_state(load: Load, saved: Saved | None, content: State) -> Problem | None
     kinds = [value.kind if isinstance(value, Object) else "module" for value in known]
     if len(kinds) == 2 and kinds[0] != kinds[1] and _STATEFUL | {"module"} >= set(kinds):
         return Problem("swapped", content, saved)
-    return _of_keys(load, saved, content, content.keys)
+    problem = _of_keys(load, saved, content, content.keys)
+    if problem is not None or saved is not None or content.is_unclear:
+        return problem
+    wrapped = one_sided(load, content)
+    return None if wrapped is None else Problem("one-sided", content, wrapped=wrapped)
 
 
 def _of_keys(load: Load, saved: Saved | None, content: Content, keys: KeySet) -> Problem | None:

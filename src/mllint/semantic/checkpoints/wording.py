@@ -33,6 +33,8 @@ def words(load: Load, problem: Problem) -> tuple[str, str | None]:
             return f"a whole module is loaded as a state dict{place}", "give `.state_dict()` of the module"
         case "swapped":
             return _swapped(load, problem), "load the state of the same object"
+        case "one-sided":
+            return _of_one_side(problem)
     return _other_keys(load, problem)
 
 
@@ -99,6 +101,17 @@ def _swapped(load: Load, problem: Problem) -> str:
 def _kind(value: Value | None) -> str:
     name = value.kind if isinstance(value, Object) else "module"
     return f"an {name}" if name[0] in "aeiou" else f"a {name}"
+
+
+def _of_one_side(problem: Problem) -> tuple[str, str]:
+    wrapped = problem.wrapped
+    assert wrapped is not None
+    inside = f'`getattr(model, "{wrapped.prefix.removesuffix(".")}", model)`'
+    return (
+        f"the {'loaded' if wrapped.is_given else 'wanted'} keys begin with `{wrapped.prefix}` "
+        f"if the module is in `{wrapped.wrapper}`",
+        f"take the state of the module inside: {inside}" if wrapped.is_given else f"load into the module: {inside}",
+    )
 
 
 def _other_keys(load: Load, problem: Problem) -> tuple[str, str | None]:

@@ -15,9 +15,10 @@ from mllint.semantic.checkpoints.paths import Path
 from mllint.semantic.checkpoints.saves import Saved
 from mllint.semantic.checkpoints.tracing import LOADING_METHODS, Tracer, read_path
 from mllint.semantic.construction.state_keys import WRAPPER_PREFIXES
-from mllint.semantic.expressions.arguments import passed_for
-from mllint.semantic.names.scopes import BindingKind
-from mllint.semantic.values import Module
+from mllint.semantic.events.places import as_itself
+from mllint.semantic.expressions.arguments import is_asked_about, passed_for
+from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.values import Module, Value
 from mllint.syntax.shape import dotted_path, fingerprint
 
 if TYPE_CHECKING:
@@ -36,7 +37,12 @@ _PREFIX_HANDLED = re.compile(
 )
 
 
-_WRAPPERS = ("DataParallel", "DistributedDataParallel", "compile")
+WRAPPERS = ("DataParallel", "DistributedDataParallel", "compile")
+"""The last words of what puts a prefix in front of the keys."""
+MAX_STEPS = 6
+"""Through how many names and calls a module is followed to where it was wrapped."""
+# What is taken out of a wrapper.
+_INSIDE = Module("torch")
 
 
 class WrappedSave(msgspec.Struct, frozen=True):
@@ -100,16 +106,21 @@ def prefix_of(wrappers: tuple[str, ...]) -> str:
     return "".join(wrapper.prefix for wrapper in found if wrapper is not None)
 
 
-def wrappings(model: "Model", node: cst.BaseExpression, seen: tuple[int, ...] = ()) -> list[tuple[str, ...] | None]:
+def wrappings(model: "Model", node: cst.BaseExpression) -> list[tuple[str, ...] | None]:
     """In what the module that an expression stands for may be wrapped, one entry for each way to it.
 
-    Wrappers that add no prefix are left out; ``None``: not known. ``seen`` are the bindings that led here.
+    Wrappers that add no prefix are left out; ``None``: not known.
     """
+    return [_wrappers(value) for value in _ways(model, node)]
+
+
+def _ways(model: "Model", node: cst.BaseExpression, seen: tuple[int, ...] = ()) -> list[Value | None]:
+    """What an expression stands for, one entry for each way to it; ``seen`` are the bindings that led here."""
     if isinstance(node, cst.IfExp):
         if _takes_out(node.body) or _takes_out(node.orelse):
-            return [()]  # `model.module if hasattr(model, "module") else model`
-        return [*wrappings(model, node.body, seen), *wrappings(model, node.orelse, seen)]
-    found: list[tuple[str, ...] | None] = []
+            return [_INSIDE]  # `model.module if hasattr(model, "module") else model`
+        return [*_ways(model, node.body, seen), *_ways(model, node.orelse, seen)]
+    found: list[Value | None] = []
     bindings = model.reaching(node)
     if not bindings and isinstance(node, cst.Attribute) and dotted_path(node) is not None:
         function = model.enclosing_function(node)
@@ -117,15 +128,29 @@ def wrappings(model: "Model", node: cst.BaseExpression, seen: tuple[int, ...] = 
         if owner is not None and isinstance(node.value, cst.Name):
             bindings = tuple(owner.assignments(node.attr.value))
     if len(bindings) > 1 and any(binding.value is not None and _takes_out(binding.value) for binding in bindings):
-        return [()]  # the same as statements
+        return [_INSIDE]  # the same as statements
     for binding in bindings:
-        if id(binding) in seen:
-            continue  # `model = wrap(model) if parallel else model` in a loop: nothing new
-        if binding.kind is BindingKind.ASSIGN and isinstance(binding.value, cst.IfExp) and not binding.path:
-            found += wrappings(binding.scope.model, binding.value, (*seen, id(binding)))
-        else:
-            found.append(_wrappers(binding.scope.model.binding_value(binding)))
-    return found or [_wrappers(model.value(node))]
+        if id(binding) not in seen:  # `model = wrap(model) if parallel else model` in a loop: nothing new
+            found += _ways_to(binding, (*seen, id(binding)))
+    return found or [model.value(node)]
+
+
+def _ways_to(binding: Binding, seen: tuple[int, ...]) -> list[Value | None]:
+    """The same for what a binding binds; a parameter is what the calls in the file pass for it."""
+    home = binding.scope.model
+    bound = as_itself(binding.value) if binding.kind is BindingKind.ASSIGN and binding.value is not None else None
+    if isinstance(bound, cst.IfExp) and not binding.path:
+        return _ways(home, bound, seen)
+    value = home.binding_value(binding)
+    if _wrappers(value) is None and len(seen) <= MAX_STEPS:
+        if isinstance(bound, (cst.Name, cst.Attribute)) and not binding.path:
+            return _ways(home, bound, seen)
+        if isinstance(binding.node, cst.Param) and isinstance(binding.scope.node, cst.FunctionDef):
+            info = home.function_info(binding.scope.node)
+            if info.is_transparent and not is_asked_about(home, info, binding.node):
+                passed = passed_for(home, info, binding.node)
+                return [item for node in passed for item in _ways(home, node, seen)] or [value]
+    return [value]
 
 
 def _takes_out(node: cst.BaseExpression) -> bool:
@@ -206,7 +231,7 @@ def is_loaded_wrapped(load: Load) -> bool | None:
 def _is_wrapped_later(load: Load) -> bool:
     """Whether the very thing that is loaded is put into a wrapper afterwards: ``model = DataParallel(model)``."""
     model, loaded = load.model, set(load.model.reaching(load.receiver))
-    for word in _WRAPPERS if loaded else ():
+    for word in WRAPPERS if loaded else ():
         for call in model.calls_by_word.get(word, ()):
             wrapper = lookup.wrapper(model.qualified_name(call.func) or "")
             inner = set(model.reaching(call.args[0].value)) if call.args else set()
@@ -274,9 +299,7 @@ def _begins_with(load: Load, save: WrappedSave) -> bool:
 
 def _classes(model: "Model", node: cst.BaseExpression) -> set["ClassInfo"]:
     """The classes of the project of which the module that an expression stands for may be."""
-    bindings = [binding for binding in model.reaching(node) if binding.kind is not BindingKind.NARROWED]
-    values = [binding.scope.model.binding_value(binding) for binding in bindings] or [model.value(node)]
-    found = [item for value in values if isinstance(value, Module) for item in (value, *value.others)]
+    found = [item for value in _ways(model, node) if isinstance(value, Module) for item in (value, *value.others)]
     return {item.definition for item in found if item.definition is not None}
 
 

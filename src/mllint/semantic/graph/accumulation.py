@@ -11,8 +11,10 @@ import msgspec
 from mllint.semantic.expressions.annotations import annotated
 from mllint.semantic.expressions.hints import is_called_loss
 from mllint.semantic.expressions.sources import Sources
+from mllint.semantic.graph.last_added import spent_last
 from mllint.semantic.graph.losses import WALKING, loss_of, retaining
 from mllint.semantic.graph.tensor_uses import TensorUses, read_as_attribute
+from mllint.semantic.graph.terms import is_returned_term
 from mllint.semantic.names.operands import operands, paths_in
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by, reads, uses
@@ -139,6 +141,8 @@ class Accumulator:
         read = self.model.tree.parent(node)
         if isinstance(read, cst.Attribute) and read.value is node and read.attr.value in _CUTTING:
             return False
+        if self.spent_last is not None and self.model.tree.is_inside(node, self.spent_last):
+            return False  # that is what the round has added, and nothing older
         child = node
         for ancestor in self.model.tree.ancestors(node):
             if isinstance(ancestor, cst.Call):
@@ -209,9 +213,18 @@ class Accumulator:
         So does a loop that adds what a function gives back after its own ``backward()``, or hands it to one that runs
         it.
         """
+        if self.spent_last is not None:
+            return True
         parts = self._parts
         is_spent_here = self._is_spent(self.core) or (bool(parts) and all(self._is_spent(part) for part in parts))
-        return is_spent_here or self.comes_back_spent or self.model.backward.is_handed_on(self.core, self.loop)
+        if is_spent_here or self.comes_back_spent or is_returned_term(self):
+            return True
+        return self.model.backward.is_handed_on(self.core, self.loop)
+
+    @cached_property
+    def spent_last(self) -> cst.Call | None:
+        """The ``backward()`` that the loop calls on what it has added, as the last item of the list."""
+        return spent_last(self.model, self.node, self.key, self.loop)
 
     @cached_property
     def hangs_on_spent(self) -> bool:

@@ -75,7 +75,8 @@ def _walks_one_graph(accumulator: Accumulator) -> bool:
     model, loop = accumulator.model, accumulator.loop
     for call in model.calls_by_word.get("backward", ()):
         keeps = argument(call, None, "retain_graph")
-        if keeps is None or constant(keeps.value) is not True or not model.tree.is_inside(call, loop):
+        is_own = call is accumulator.spent_last
+        if is_own or keeps is None or constant(keeps.value) is not True or not model.tree.is_inside(call, loop):
             continue
         names = [item for item in subtree(call.func) if isinstance(item, cst.Name)]
         bound = [binding for name in names for binding in model.reaching(name)]
@@ -153,6 +154,8 @@ def _is_made(model: "Model", node: cst.BaseExpression) -> bool:
 
 def _is_attached(value: Value | None, accumulator: Accumulator) -> bool:
     """Whether what is added surely hangs on a graph, and the loop shows that nobody makes a loss of the collection."""
+    if accumulator.spent_last is not None:
+        return True
     if isinstance(value, Tensor) and _is_made(accumulator.model, accumulator.added):
         return False  # made and not computed: what is computed of it holds on to it, and not the reverse
     if not isinstance(value, (Tensor, Output)) or value.attached is not True:

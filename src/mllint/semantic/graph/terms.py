@@ -7,8 +7,8 @@ import libcst as cst
 
 from mllint.semantic.expressions.hints import is_called_loss
 from mllint.semantic.graph.losses import loss_of
-from mllint.semantic.names.scopes import BindingKind
-from mllint.semantic.values import Tensor
+from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.values import Function, Tensor
 
 if TYPE_CHECKING:
     from mllint.semantic.graph.accumulation import Accumulator
@@ -24,17 +24,53 @@ def is_spent_term(accumulator: "Accumulator") -> bool:
     Nobody adds a constant to a loss: a part that is no number hangs on the graph like the others.
     """
     model, core = accumulator.model, accumulator.core
-    losses = [loss_of(call) for call in model.backward.calls_in(accumulator.loop)]
+    losses = [loss for call in model.backward.calls_in(accumulator.loop) if (loss := loss_of(call)) is not None]
     bindings = model.reaching(core) if losses and accumulator.is_in_loop else ()
-    if not bindings:
+    if not bindings or not all(
+        binding.value is not None and model.tree.is_inside(binding.value, accumulator.loop) for binding in bindings
+    ):
         return False
+    return any(_is_term(model, bindings, loss) for loss in losses) or is_returned_term(accumulator)
+
+
+def is_returned_term(accumulator: "Accumulator") -> bool:
+    """Whether a function gave back what is added beside a sum of it and others, which the loop spends."""
+    model, core = accumulator.model, accumulator.core
+    bindings = model.reaching(core) if accumulator.is_in_loop else ()
+    if len(bindings) != 1 or not bindings[0].path or not model.tree.is_inside(bindings[0].node, accumulator.loop):
+        return False
+    losses = (loss_of(call) for call in model.backward.calls_in(accumulator.loop))
+    return any(loss is not None and _is_of_returned_sum(model, bindings[0], loss) for loss in losses)
+
+
+def _is_term(model: "Model", bindings: tuple[Binding, ...], loss: cst.BaseExpression) -> bool:
+    """Whether what some bindings compute is added up in an expression."""
     for binding in bindings:
         made = binding.value if binding.kind is BindingKind.ASSIGN and not binding.path else None
-        if not isinstance(made, (cst.Call, cst.BinaryOperation)) or not model.tree.is_inside(made, accumulator.loop):
+        if not isinstance(made, (cst.Call, cst.BinaryOperation)):
             return False
         if not isinstance(model.value(made), Tensor) and not is_called_loss(made):
             return False
-    return any(model.reaching(term) == bindings for loss in losses if loss is not None for term in _terms(model, loss))
+    return any(model.reaching(term) == bindings for term in _terms(model, loss))
+
+
+def _is_of_returned_sum(model: "Model", binding: Binding, loss: cst.BaseExpression) -> bool:
+    """Whether a project function gives back a term beside the sum: ``loss, bce, kld = criterion(...)``."""
+    others = model.reaching(loss)
+    if len(others) != 1 or others[0].value is not binding.value or len(others[0].path) != 1 or len(binding.path) != 1:
+        return False
+    callee = model.value(binding.value.func) if isinstance(binding.value, cst.Call) else None
+    if not isinstance(callee, Function) or not callee.definition.is_plain or not callee.definition.is_transparent:
+        return False
+    info, (whole, term) = callee.definition, (others[0].path[0], binding.path[0])
+    for statement in info.scope.returns:
+        items = statement.value.elements if isinstance(statement.value, cst.Tuple) else ()
+        if whole is None or term is None or max(whole, term) >= len(items):
+            return False
+        bound = info.model.reaching(items[term].value)
+        if not bound or not _is_term(info.model, bound, items[whole].value):
+            return False
+    return bool(info.scope.returns)
 
 
 def _terms(model: "Model", loss: cst.BaseExpression) -> Iterator[cst.BaseExpression]:

@@ -1,0 +1,116 @@
+"""Loads from one module into another of which only one is in a wrapper, and that only on some ways of the program."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+import msgspec
+
+from mllint.knowledge import lookup
+from mllint.semantic.checkpoints.contents import State
+from mllint.semantic.checkpoints.loads import Load
+from mllint.semantic.checkpoints.wrapped import WRAPPERS, prefix_of, wrappings
+from mllint.semantic.construction.state_keys import WRAPPER_PREFIXES
+from mllint.semantic.expressions.arguments import calls_of
+from mllint.semantic.modules.module_keys import module_keys
+from mllint.semantic.names.scopes import BindingKind
+from mllint.semantic.values import Module
+from mllint.syntax.shape import dotted_path
+from mllint.syntax.walk import subtree
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+MAX_STEPS = 3
+"""Through how many assignments the names in a condition are followed."""
+_BRANCHING = (cst.If, cst.IfExp, cst.While, cst.Assert)
+
+
+class OneSided(msgspec.Struct, frozen=True):
+    """The prefix that only one side of a load has, by which wrapper, and whether that is the side that is loaded."""
+
+    prefix: str
+    wrapper: str
+    is_given: bool
+
+
+def one_sided(load: Load, content: State) -> OneSided | None:
+    """The wrapper of one side of ``net.load_state_dict(other.state_dict())``, where the other side surely has none.
+
+    Only where nothing in the function asks for the wrapper or for what decides about it.
+    """
+    model, call = load.model, content.place.node
+    if content.place.model is not model or not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute):
+        return None
+    sides = (call.func.value, load.receiver)
+    for side, other in (sides, sides[::-1]):
+        found = [wrappers for wrappers in wrappings(model, side) if wrappers]
+        if not found or any(wrappers != found[0] for wrappers in found):
+            continue
+        prefix = prefix_of(found[0])
+        is_given = side is sides[0]
+        if (is_given and not content.keys.may_begin_with(prefix)) or not _is_surely_bare(model, other):
+            continue
+        if not _is_handled(model, side, load.call):
+            return OneSided(prefix, found[0][0].rpartition(".")[2], is_given)
+    return None
+
+
+def _is_surely_bare(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether the keys of a module, whichever way it was made, begin with no wrapper's prefix."""
+    bindings = [item for item in model.reaching(node) if item.kind is not BindingKind.NARROWED]
+    for value in [item.scope.model.binding_value(item) for item in bindings] or [model.value(node)]:
+        if not isinstance(value, Module) or value.wrappers or value.others:
+            return False
+        if value.definition is not None and any(map(value.definition.method, ("state_dict", "load_state_dict"))):
+            return False
+        keys = module_keys(model, node, value)
+        if any(map(keys.may_begin_with, WRAPPER_PREFIXES)):
+            return False
+    return True
+
+
+def _is_handled(model: "Model", side: cst.BaseExpression, call: cst.Call) -> bool:
+    """Whether the code around a load knows of the wrapper, or runs before the module is put into it."""
+    function, path = model.enclosing_function(call), dotted_path(side)
+    for prefix in WRAPPER_PREFIXES:
+        for name in model.names_by_word.get(prefix.removesuffix("."), ()):
+            if model.enclosing_function(name) is function:
+                return True  # `model.module`, `hasattr(model, "module")` asks by the name of a string
+    asked = {name for test in _tests_around(model, call) for name in _names(model, test)}
+    if path in asked:
+        return True
+    wraps = [wrap for word in WRAPPERS for wrap in model.calls_by_word.get(word, ()) if _is_wrap(model, wrap)]
+    decided = {name for wrap in wraps for test in _tests_around(model, wrap) for name in _names(model, test)}
+    if asked & decided:
+        return True
+    callers = () if function is None else calls_of(model, model.function_info(function))
+    places = {id(model.enclosing_function(caller)) for caller, _ in callers}
+    is_kept = "." in (path or "")  # by an object: which of its methods has run is not followed
+    return is_kept and any(id(model.enclosing_function(wrap)) in places for wrap in wraps)
+
+
+def _is_wrap(model: "Model", call: cst.Call) -> bool:
+    return lookup.wrapper(model.qualified_name(call.func) or "") is not None
+
+
+def _tests_around(model: "Model", node: cst.CSTNode) -> Iterator[cst.BaseExpression]:
+    """The conditions under which a place in a function is reached."""
+    for ancestor in model.tree.ancestors(node):
+        if isinstance(ancestor, cst.FunctionDef):
+            return
+        if isinstance(ancestor, _BRANCHING):
+            yield ancestor.test
+
+
+def _names(model: "Model", test: cst.BaseExpression, steps: int = 0) -> Iterator[str]:
+    """The names and dotted paths in a condition, and in what the names were assigned."""
+    for part in subtree(test):
+        path = dotted_path(part) if isinstance(part, (cst.Name, cst.Attribute)) else None
+        if path is None or isinstance(model.tree.parent(part), cst.Attribute):
+            continue
+        assert isinstance(part, cst.BaseExpression)
+        yield path
+        for binding in model.reaching(part) if steps < MAX_STEPS else ():
+            if binding.kind is BindingKind.ASSIGN and binding.value is not None:
+                yield from _names(model, binding.value, steps + 1)
