@@ -2,7 +2,7 @@
 
 Finds tensors that are to be learned and are no leaves: `w = torch.randn(3, requires_grad=True) * 0.01`,
 `w = torch.zeros(3, requires_grad=True).to(device)`, `self.w = nn.Parameter(torch.zeros(3)).cuda()`. The leaf
-may also lose its name to what is computed from it: `w = w.cuda()`.
+may also lose its name to what is computed from it: `w = w.cuda()`, or that be moved under its own name later.
 
 ## Why is this bad?
 

@@ -54,7 +54,8 @@ Results that nothing keeps: of a convolution, a linear or normalization layer, a
 who call the function have switched them off, what only runs in evaluation, and tests. Tensors of which it is not
 certain that they hang on a graph: what a function or module is given, unless somebody gives it what surely does, in its
 file or in one that imports it (tests do not count), or `backward()` is called on a loss that is computed from nothing
-else. In Paddle `x += y`, which makes a new tensor.
+else. In Paddle `x += y`, which makes a new tensor. Changes behind the last `backward()` of their function;
+of those of a leaf, ML208 speaks.
 
 ## Fix safety
 

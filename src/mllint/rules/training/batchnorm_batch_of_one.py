@@ -35,7 +35,8 @@ For a prediction, call `model.eval()` before.
 
 Everything that is not certain: it reports only where the size of the batch is written down (a tensor made with a first
 size of 1, a loader with `batch_size=1`), where the way through the module is a straight line, and where the module is
-surely in training mode. Paddle does not raise there.
+surely in training mode: `train()` is called right there, or above without anything between that may switch it back.
+Paddle does not raise there.
 
 ## Fix safety
 
@@ -54,7 +55,7 @@ import libcst as cst
 from mllint.context import Context
 from mllint.rule import Finding, Rule
 from mllint.semantic.modules.batches import SOURCES, batch_of_one
-from mllint.semantic.modules.last_mode import surely_trains
+from mllint.semantic.modules.last_mode import surely_trains, switched_to_training
 from mllint.semantic.modules.single_values import starved_norm
 from mllint.semantic.values import Module
 
@@ -73,11 +74,16 @@ def check(module: cst.Module, context: Context) -> Iterator[Finding]:
     if not any(word in context.model.calls_by_word for word in SOURCES):
         return
     for call in context.nodes(cst.Call):
-        if len(call.args) != 1 or call.func.__class__ is not cst.Name or call.args[0].keyword is not None:
+        if len(call.args) != 1 or call.args[0].keyword is not None:
+            continue
+        switched = switched_to_training(call.func)
+        called = switched or call.func
+        may_be_held = isinstance(called, cst.Attribute) and "train" in context.model.calls_by_word
+        if not may_be_held and not isinstance(called, cst.Name):
             continue
         batch = batch_of_one(context.model, call.args[0].value)
-        if batch is None or not isinstance(context.value(call.func), Module):
+        if batch is None or not isinstance(context.value(called), Module):
             continue
-        norm = starved_norm(context.model, call.func, batch.rank)
-        if norm is not None and surely_trains(context.model, call.func, call):
+        norm = starved_norm(context.model, called, batch.rank)
+        if norm is not None and (switched is not None or surely_trains(context.model, called, call)):
             yield Finding(call, f"a batch of one: `{norm}` gets one value per channel and raises")

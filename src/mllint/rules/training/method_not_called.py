@@ -46,14 +46,16 @@ Attributes of things that are not known, properties, the last line of a notebook
 for their error (`with pytest.raises(AttributeError): model.encoder`).
 
 Something of unknown kind counts as an optimizer, scheduler, module or loss where the same file calls other methods of
-it that only these have: `zero_grad()` and `param_groups`, `state_dict()`.
+it that only these have: `zero_grad()` and `param_groups`, `state_dict()`. `backward`, `zero_grad` and `clear_grad` of
+something unknown are methods in any file that imports a framework, and so is `step` in a function that names
+`backward`, unless the file has a property of that name or keeps something under it.
 
 ## Fix safety
 
 Safe: the parentheses are added where the method can be called without arguments. The call that never happened happens
-from then on, as was meant. Unsafe where the same method is also called in the same block, and for `backward`
-where no graph may be recorded. For a method that needs an
-argument (`scaler.step`) there is no fix.
+from then on, as was meant. Unsafe where the same method is also called in the same block, where it is not known whose
+method it is, and for `backward` where no graph may be recorded. For a method that needs an argument (`scaler.step`)
+there is no fix.
 
 ## References
 
@@ -100,14 +102,14 @@ def check(module: cst.Module, context: Context) -> Iterator[Finding]:
             statement.value,
             f"`{shown}` is named but not called: nothing happens",
             f"write `{shown}()`" if method.needs_nothing else f"call `{shown}` with its arguments",
-            fix=_fix(statement, statement.value, context) if method.needs_nothing else None,
+            fix=_fix(statement, statement.value, context, method.is_known) if method.needs_nothing else None,
         )
 
 
-def _fix(statement: cst.Expr, node: cst.Attribute, context: Context) -> Callable[[], NodeFix]:
+def _fix(statement: cst.Expr, node: cst.Attribute, context: Context, is_known: bool) -> Callable[[], NodeFix]:
     # Where no graph is recorded, `backward()` raises.
     may_raise = node.attr.value == "backward" and context.model.gradients.off(node) is not False
-    is_unsafe = may_raise or _is_called_beside(statement, node, context)
+    is_unsafe = may_raise or not is_known or _is_called_beside(statement, node, context)
     trust = Applicability.UNSAFE if is_unsafe else Applicability.SAFE
     return lambda: NodeFix("add `()`", add_call_parentheses(node), trust)
 

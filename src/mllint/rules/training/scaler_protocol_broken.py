@@ -52,7 +52,8 @@ for _ in range(100):
 ## What it leaves alone
 
 `optimizer.step()` after `scaler.unscale_(optimizer)`, and in the branch that does not scale; optimizers of a class of
-the project; `update()` in a function or method of the project that is called in the loop; Paddle's
+the project; `update()` in a function or method of the project that is called in the loop, and of anything in the file
+that is called as the scaler is, unless that is made elsewhere; Paddle's
 `scaler.minimize(optimizer, scaled)`, which steps and updates, and its scalers with `use_dynamic_loss_scaling=False`,
 which need no update; losses that a function gives which cannot be looked into, unless the scaler is made in sight and
 scales nothing anywhere; scalers made with `enabled=False`, files that compute in bfloat16 only, and everything behind a

@@ -56,9 +56,10 @@ def train(network: nn.Module, loader: DataLoader, epochs: int) -> None:
 
 ## What it leaves alone
 
-Everything that these facts do not settle: numbers from a configuration, steps in a branch (`if step % 100 == 0:`)
-other than the one in which the optimizer steps with the gradients of some batches added up, loops over batches that
-every round leaves, schedulers that are made in a way that cannot be seen.
+Everything that these facts do not settle: numbers from a configuration that are not those of the loop, steps of a
+warm-up (`LinearWarmup(lr, warmup_steps=3, ...)`), which may be as many as there are epochs by chance, steps in a branch
+(`if step % 100 == 0:`) other than the one in which the optimizer steps with the gradients of some batches added up,
+loops over batches that every round leaves, schedulers that are made in a way that cannot be seen.
 
 ## Fix safety
 

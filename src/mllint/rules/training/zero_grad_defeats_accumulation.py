@@ -1,7 +1,7 @@
 """## What it does
 
-Finds training loops that step the optimizer only in every n-th round, so that the gradients of n batches add up, but
-clear the gradients in every round.
+Finds training loops that step the optimizer only in every n-th round, or behind an inner loop, so that the gradients of
+n batches add up, but clear the gradients in every round.
 
 ## Why is this bad?
 
@@ -45,7 +45,8 @@ for number in range(100):
 Loops in which gradients are cleared only in some rounds, or in which a step is also taken in the others; loops with
 several optimizers, which may take turns; steps under a test that does not count rounds, such as one for finite losses;
 `backward()` under the same test as the step; a test on the number of a loop further out (`if epoch % 2`); and loops
-that a trainer of another framework runs (Lightning, Accelerate, DeepSpeed and their like).
+that a trainer of another framework runs (Lightning, Accelerate, DeepSpeed and their like). Of inner loops also those
+that are left early, and all in files that read `grad`, for what is cleared may have been kept.
 
 A test counts rounds if it holds `%` of something that is not the number of another loop, or compares what is added to
 somewhere (`rounds += 1`); it may be a variable, an argument, or a function of the project.

@@ -94,9 +94,30 @@ def is_advanced(model: "Model", node: cst.Subscript, is_tensor: bool = False) ->
     if len(node.slice) == 1 and isinstance(subscript_index(node), cst.Tuple):
         index = subscript_index(node)
         assert isinstance(index, cst.Tuple)
-        return any(_copies(model, element.value) for element in index.elements)
-    indexes = (element.slice for element in node.slice)
-    return any(isinstance(index, cst.Index) and index.star is None and _copies(model, index.value) for index in indexes)
+        parts = [element.value for element in index.elements]
+    else:
+        indexes = [element.slice for element in node.slice]
+        parts = [index.value for index in indexes if isinstance(index, cst.Index) and index.star is None]
+    return any(_copies(model, part) or _is_yes_or_no(model, part) for part in parts)
+
+
+def _is_yes_or_no(model: "Model", node: cst.BaseExpression, depth: int = 0) -> bool:
+    """Whether an expression is what comparisons give: a mask, or one ``bool``, with which an array is copied, too."""
+    match node:
+        case cst.Comparison():
+            return True
+        case cst.BinaryOperation(operator=cst.BitAnd() | cst.BitOr() | cst.BitXor()):
+            return _is_yes_or_no(model, node.left, depth) and _is_yes_or_no(model, node.right, depth)
+        case cst.Name() if depth <= MAX_STEPS:
+            bindings = model.reaching(node)
+            return bool(bindings) and all(
+                binding.kind is BindingKind.ASSIGN
+                and not binding.path
+                and binding.value is not None
+                and _is_yes_or_no(model, binding.value, depth + 1)
+                for binding in bindings
+            )
+    return False
 
 
 def _compares(model: "Model", index: cst.BaseExpression, base: cst.BaseExpression) -> bool:

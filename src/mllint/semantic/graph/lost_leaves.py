@@ -48,7 +48,24 @@ def lost_leaf(model: "Model", statement: cst.Assign) -> LostLeaf | None:
     if found.is_parameter and _is_attribute_of_module(model, statement.targets[0].target):
         return None  # a module that does not take up what it is given: ML404
     binding = next(iter(bound_by(model, statement)), None)
-    return found if binding is not None and _is_wanted(model, binding, statement, found) else None
+    if binding is None or _is_wanted(model, binding, statement, found):
+        return found if binding is not None else None
+    return msgspec.structs.replace(found, is_apart=True) if _is_wanted_later(model, binding, found) else None
+
+
+def _is_wanted_later(model: "Model", binding: Binding, found: LostLeaf) -> bool:
+    """Whether what a method makes of what is kept, under the same name, is meant to be a leaf: ``x = x.to(device)``."""
+    for use in uses(model, binding) if "." not in binding.key else ():
+        called = model.tree.parent(use)
+        call = model.tree.parent(called) if isinstance(called, cst.Attribute) else None
+        later = model.tree.parent(call) if isinstance(call, cst.Call) and call.func is called else None
+        if isinstance(later, cst.Assign) and dotted_path(later.targets[0].target) == binding.key:
+            moved = next(iter(bound_by(model, later)), None)
+            value = model.value(later.value)
+            is_leaf = isinstance(value, Tensor) and (value.leaf or value.attached is False)
+            if moved is not None and not is_leaf and _is_wanted(model, moved, later, found):
+                return True
+    return False
 
 
 def lost_later(model: "Model", statement: cst.Assign) -> "Iterator[tuple[cst.Assign, LostLeaf]]":

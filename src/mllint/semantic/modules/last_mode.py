@@ -33,9 +33,32 @@ def surely_trains(model: "Model", module: cst.BaseExpression, place: cst.CSTNode
                 elsewhere = elsewhere or word == "eval" or _mode(call) is not True
             elif there[1] < here[1]:
                 switches.append((there[1], _mode(call)))
-    if not switches:
-        return not elsewhere or _is_new(model, module, here[1])
-    return all(mode is True for _, mode in switches)
+    if not all(mode is True for _, mode in switches):
+        return False
+    if "." in path:  # an attribute: any method of its object may switch it
+        return bool(switches) and not _may_be_switched_between(model, module, max(switches)[0], here[1])
+    return bool(switches) or not elsewhere or _is_new(model, module, here[1])
+
+
+def switched_to_training(callee: cst.BaseExpression) -> cst.BaseExpression | None:
+    """The module of ``net.train()``, which gives that very module back."""
+    if not isinstance(callee, cst.Call) or not isinstance(callee.func, cst.Attribute):
+        return None
+    return callee.func.value if callee.func.attr.value == "train" and _mode(callee) is True else None
+
+
+def _may_be_switched_between(model: "Model", module: cst.BaseExpression, first: int, last: int) -> bool:
+    """Whether anything is called between two places of a scope that may know the object which holds a module."""
+    scope, holder = model.scope_of(module), (dotted_path(module) or "").partition(".")[0]
+    for name in model.names_in(holder, scope):
+        place, parent = scope.place_of(name), model.tree.parent(name)
+        if place is None or not first < place[1] < last:
+            continue
+        outer = model.tree.parent(parent) if isinstance(parent, cst.Attribute) else None
+        is_called = isinstance(outer, cst.Call) and outer.func is parent and not isinstance(model.value(parent), Module)
+        if is_called or not isinstance(parent, cst.Attribute):
+            return True
+    return False
 
 
 def _is_new(model: "Model", module: cst.BaseExpression, order: int) -> bool:

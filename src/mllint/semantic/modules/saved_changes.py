@@ -215,6 +215,8 @@ def may_be_needed(model: "Model", node: cst.CSTNode) -> bool:
     is_walked = function is not None and bool(model.backward.calls_in(function))
     if model.gradients.off(node) is not False or runs_in_one_mode(model, node, 0 if is_walked else MAX_STEPS):
         return False
+    if function is not None and is_walked and _is_walked_before(model, function, node):
+        return False
     tests = (part for test in conditions(model, node) for part in subtree(test) if isinstance(part, cst.Name))
     if any(word in part.value.lower() for part in tests for word in _SPECIAL):
         return False
@@ -222,3 +224,16 @@ def may_be_needed(model: "Model", node: cst.CSTNode) -> bool:
     if info is None or info.owner is None or info.owner.framework is None or info.name in ("forward", "__call__"):
         return True
     return any(call for call in model.calls_by_word.get(info.name, ()) if isinstance(call.func, cst.Attribute))
+
+
+def _is_walked_before(model: "Model", function: cst.FunctionDef, node: cst.CSTNode) -> bool:
+    """Whether a function walks its graph only above a place, and in no loop with it: ``loss.backward(); x += step``."""
+    here = model.scope_of(node).place_of(node)
+    around = {id(item) for item in model.tree.ancestors(node) if isinstance(item, (cst.For, cst.While))}
+    for call in model.backward.calls_in(function):
+        there = model.scope_of(call).place_of(call) if model.scope_of(call) is model.scope_of(node) else None
+        if here is None or there is None or there[1] > here[1]:
+            return False
+        if any(id(item) in around for item in model.tree.ancestors(call)):
+            return False
+    return True

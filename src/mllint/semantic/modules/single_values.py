@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.semantic.names.receivers import method_of_receiver
-from mllint.semantic.values import Module, Symbol
+from mllint.semantic.values import Elements, Module, Symbol
 from mllint.syntax.shape import argument, constant, dotted_path, integer_literal
 
 if TYPE_CHECKING:
@@ -135,7 +135,14 @@ class _Line:
         return Shape.UNKNOWN
 
     def _is_over_layers(self, loop: cst.For) -> bool:
-        return isinstance(loop.target, cst.Name) and isinstance(self.model.value(loop.target), Module)
+        if not isinstance(loop.target, cst.Name):
+            return False
+        listed = self.model.value(loop.iter)
+        is_list = isinstance(listed, Elements) and bool(listed.items)
+        if isinstance(listed, Module):
+            return (listed.name or "").rpartition(".")[2] in ("ModuleList", "Sequential")
+        layers = listed.items if isinstance(listed, Elements) and is_list else (self.model.value(loop.target),)
+        return all(isinstance(layer, Module) for layer in layers)
 
     def _small(self, statement: cst.BaseSmallStatement) -> None:
         if isinstance(statement, cst.Assign):

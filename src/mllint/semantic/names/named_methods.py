@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import libcst as cst
 
 from mllint.knowledge import lookup
+from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Batch, Function, Method, Module, Object, Output, Tensor, Value
 from mllint.syntax.shape import dotted_path
 
@@ -38,13 +39,16 @@ _TOLD_BY = {
     "eval": frozenset({"parameters", "named_parameters", "load_state_dict", "set_state_dict", "train"}),
     "train": frozenset({"parameters", "named_parameters", "load_state_dict", "set_state_dict", "eval"}),
 }
+_NOTHING_ELSE = frozenset({"backward", "zero_grad", "clear_grad", "clear_gradients"})
+"""What has an attribute of such a name has it as a method, in a file that uses one of the frameworks."""
 
 
 class NamedMethod(NamedTuple):
-    """A method and whether it can be called without arguments."""
+    """A method, whether it can be called without arguments, and whether it is known of what kind of thing it is."""
 
     name: str
     needs_nothing: bool
+    is_known: bool = True
 
 
 def named_method(model: "Model", node: cst.Attribute) -> NamedMethod | None:
@@ -61,8 +65,12 @@ def named_method(model: "Model", node: cst.Attribute) -> NamedMethod | None:
         owner = None if value is not None else model.value(node.value)
     if owner is not None:
         return _of_library(owner, word)
-    if value is None and word in _TOLD_BY and _also_calls(model, node.value, _TOLD_BY[word]):
+    if value is not None or owner is not None:
+        return None
+    if word in _TOLD_BY and _also_calls(model, node.value, _TOLD_BY[word]):
         return NamedMethod(word, True)
+    if _is_told_by_name(model, node) and not _may_be_data(model, node):
+        return NamedMethod(word, not _is_called_with_arguments(model, node), is_known=False)
     return None
 
 
@@ -96,6 +104,51 @@ def _of_library(owner: Value, word: str) -> NamedMethod | None:
         return None
     needs_something = word in _NEEDS_SOMETHING.get(kind, ()) or word in _NEEDS_SOMETHING.get(last, ())
     return NamedMethod(word, word in _NEEDS_NOTHING and not needs_something)
+
+
+def _is_told_by_name(model: "Model", node: cst.Attribute) -> bool:
+    """Whether an attribute of something unknown is a method to go by its name, and by the gradients beside it."""
+    if not (model.imports("torch") or model.imports("paddle")):
+        return False
+    if node.attr.value != "step":
+        return node.attr.value in _NOTHING_ELSE
+    body = model.enclosing_function(node)
+    return body is not None and any(
+        model.enclosing_function(name) is body and isinstance(model.tree.parent(name), cst.Attribute)
+        for name in model.names_by_word.get("backward", ())
+    )
+
+
+def _may_be_data(model: "Model", node: cst.Attribute) -> bool:
+    """Whether the file has something else of that name: a property, a value that is kept, or what an import gives."""
+    root = _root(node)
+    everywhere = model.scope(model.tree.module).bindings.get(dotted_path(root) or "", ())
+    if any(binding.kind is BindingKind.IMPORT for binding in (*model.reaching(root), *everywhere)):
+        return True
+    for name in model.names_by_word.get(node.attr.value, ()):
+        parent = model.tree.parent(name)
+        if isinstance(parent, cst.FunctionDef) and parent.name is name and parent.decorators:
+            return True
+        target = parent if isinstance(parent, cst.Attribute) else name
+        holder = model.tree.parent(target)
+        is_kept = isinstance(holder, (cst.AssignTarget, cst.AnnAssign, cst.AugAssign)) and holder.target is target
+        if is_kept and (target is parent or isinstance(model.scope_of(name).node, cst.ClassDef)):
+            return True
+    return False
+
+
+def _root(node: cst.BaseExpression) -> cst.BaseExpression:
+    while isinstance(node, (cst.Attribute, cst.Subscript, cst.Call)):
+        node = node.func if isinstance(node, cst.Call) else node.value
+    return node
+
+
+def _is_called_with_arguments(model: "Model", node: cst.Attribute) -> bool:
+    """Whether the file calls the method of what is written alike, and gives it something: ``engine.backward(loss)``."""
+    path = dotted_path(node)
+    return path is not None and any(
+        call.args and dotted_path(call.func) == path for call in model.calls_by_word.get(node.attr.value, ())
+    )
 
 
 def _also_calls(model: "Model", receiver: cst.BaseExpression, words: frozenset[str]) -> bool:

@@ -10,8 +10,10 @@ from mllint.semantic.events.steps import Around, Branches, Event, Kind, Leave, L
 from mllint.semantic.training.guards import counts_rounds
 from mllint.semantic.training.nearby import steps_in_every_round
 from mllint.semantic.training.paths import Paths
+from mllint.semantic.training.rates import rounds_of
 from mllint.semantic.training.runs import Occurrence
 from mllint.semantic.training.zeroing import clears_before_step
+from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -23,7 +25,8 @@ def step_in_some_rounds(model: "Model", call: cst.Call) -> Event | None:
     """The step, taken only in some rounds, of an optimizer whose gradients a call clears in every round."""
     found: Event | None = None
     for occurrence in () if steps_in_every_round(model, call) else model.runs.at(call):
-        step = None if occurrence.event.kind is not Kind.ZERO else _step_in_some_rounds(occurrence)
+        is_zero = occurrence.event.kind is Kind.ZERO
+        step = (_step_in_some_rounds(occurrence) or _step_behind_rounds(occurrence)) if is_zero else None
         if step is None:
             return None
         found = step
@@ -49,6 +52,40 @@ def _step_in_some_rounds(occurrence: Occurrence) -> Event | None:
     if not _computes_in_every_round(loop) or any(event.loops[-1] is not loop for event in steps):
         return None
     return mine[0] if all(happens_in_some_rounds(event, loop) for event in steps) else None
+
+
+def _step_behind_rounds(occurrence: Occurrence) -> Event | None:
+    """The step behind a loop, within another, that has only the gradients of the last round.
+
+    Rounds that are left early try something out, and whoever reads `grad` may have kept what is cleared.
+    """
+    run, zero = occurrence.run, occurrence.event
+    if run.is_cut or len(zero.loops) < 2 or zero.thing is None or not zero.happens_in_every_round(zero.loops[-1]):
+        return None
+    outer, loop = zero.loops[-2:]
+    if not isinstance(loop.node, cst.For) or rounds_of(loop) == 1:
+        return None
+    if any(isinstance(node, (cst.Break, cst.Return)) for node in subtree(loop.node.body)):
+        return None
+    inside, around = tuple(events(loop.body)), tuple(events(outer.body))
+    if any(event.kind in _STEPS or "grad" in event.frame.model.names_by_word for event in inside):
+        return None
+    if happens_in_some_rounds(zero, loop) or not _computes_in_every_round(loop):
+        return None
+    behind = around[around.index(inside[-1]) + 1 :] if inside[-1] in around else ()
+    step = next((event for event in behind if event.kind in _CHANGES or _may_use(event, zero)), None)
+    if step is None or step.loops != zero.loops[:-1] or step.kind not in _STEPS or step.thing is None:
+        return None
+    return step if step.thing == zero.thing or _may_update(zero, step) else None
+
+
+def _may_use(event: Event, zero: Event) -> bool:
+    """Whether what cannot be looked into may do something with the gradients."""
+    return event.kind is Kind.UNKNOWN and event.concerns(zero.thing)
+
+
+_CHANGES = (*_STEPS, Kind.BACKWARD, Kind.ZERO, Kind.WRITE_GRADIENT)
+"""What may give a step other gradients than the rounds before it left."""
 
 
 def _computes_in_every_round(loop: Loop) -> bool:

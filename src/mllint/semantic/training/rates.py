@@ -8,7 +8,7 @@ import libcst as cst
 
 from mllint.knowledge import lookup
 from mllint.semantic.events.kinds import kind_at_sight
-from mllint.semantic.events.owners import seen_from
+from mllint.semantic.events.owners import makers_of, seen_from
 from mllint.semantic.events.steps import Attempt, Branches, Event, Kind, Loop
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.expressions.options import default_of_option
@@ -112,7 +112,10 @@ def _counts_epochs(run: Run, schedule: Event) -> str | None:
             gamma = constant(given)
             if isinstance(gamma, float) and 0 < gamma <= _FASTEST:
                 return text
-        elif _is_bound_of(epochs, made[0], given, run) or _is_within(epochs, made[0], given, run):
+        elif _is_bound_of(epochs, made[0], given, run) or (
+            # A warm-up of three steps is none of three epochs because there are as many of them.
+            name != "warmup_steps" and _is_within(epochs, made[0], given, run)
+        ):
             return text
         if name == "step_size" and _falls_too_fast(made, given) and _gives_batches(batches.node):
             return text
@@ -182,7 +185,8 @@ def _counts_batches(run: Run, schedule: Event) -> str | None:
     inner = [step for step in updates if epochs in step.loops and step.loops[-1] is not epochs]
     if not inner or len(inner) != len([step for step in updates if epochs in step.loops]):
         return None
-    if not all(_is_loop_over_data(step.loops[-1]) for step in inner):
+    in_epoch = _given(made, "steps_per_epoch")
+    if not all(_is_loop_over_data(step.loops[-1]) or _has_rounds(step.loops[-1], in_epoch) for step in inner):
         return None
     if any(event.kind is Kind.SCHEDULE and event is not schedule and event.concerns(schedule.thing)
            for event in run.events):  # fmt: skip
@@ -229,6 +233,12 @@ def _is_loop_over_data(loop: Loop) -> bool:
     )
 
 
+def _has_rounds(loop: Loop, number: cst.BaseExpression | None) -> bool:
+    """Whether a loop has a literal number of rounds, and more than one of them."""
+    rounds = None if number is None else integer_literal(number)
+    return rounds is not None and rounds > 1 and rounds_of(loop) == rounds
+
+
 def _mentions_length(binding: Binding, node: cst.BaseExpression, steps: int = 4, of_data: bool = False) -> bool:
     """Whether the length of something, or surely of data, goes into a number: ``len(loader) * epochs``."""
     model = binding.scope.model
@@ -246,7 +256,7 @@ def _mentions_length(binding: Binding, node: cst.BaseExpression, steps: int = 4,
 
 
 def _bound(loop: Loop) -> cst.BaseExpression | None:
-    """The ``n`` of ``for epoch in range(n)``, ``range(start, n)`` and ``range(1, n + 1)``."""
+    """The ``n`` of ``for epoch in range(n)``, ``range(start, n)``, ``range(1, n + 1)``, ``range(start, start + n)``."""
     node = loop.node
     call = run_over(node.iter) if isinstance(node, cst.For) else None
     if not isinstance(call, cst.Call) or last_word(call.func) not in ("range", "trange"):
@@ -254,14 +264,13 @@ def _bound(loop: Loop) -> cst.BaseExpression | None:
     positional = [arg.value for arg in call.args if arg.keyword is None and not arg.star]
     if not positional:
         return None
-    last = positional[0] if len(positional) == 1 else positional[1]
-    if (
-        isinstance(last, cst.BinaryOperation)
-        and isinstance(last.operator, cst.Add)
-        and integer_literal(last.right) == 1
-    ):
-        return last.left
-    return last
+    start, last = (None, positional[0]) if len(positional) == 1 else positional[:2]
+    if not isinstance(last, cst.BinaryOperation) or not isinstance(last.operator, cst.Add):
+        return last
+    for one, other in ((last.left, last.right), (last.right, last.left)):
+        if start is not None and dotted_path(start) is not None and dotted_path(one) == dotted_path(start):
+            return other
+    return last.left if integer_literal(last.right) == 1 else last
 
 
 def rounds_of(loop: Loop, *, or_default: bool = False) -> int | None:
@@ -289,12 +298,23 @@ def _is_bound_of(loop: Loop, binding: Binding, node: cst.BaseExpression, run: Ru
 def _is_named(frame: Frame, named: Thing, binding: Binding, run: Run, node: cst.BaseExpression) -> bool:
     """Whether an expression where a scheduler is made stands for a number that a run knows as ``named``."""
     made = seen_from_maker(run, binding, node)
-    return made == named or any(seen_from(frame, root, named, made) == named for root in named.roots)
+    if made is None:
+        return False
+    if made == named or any(seen_from(frame, root, named, made) == named for root in named.roots):
+        return True
+    # Kept beside: `self.epochs = config["epochs"]`, in the function that makes the scheduler of the same.
+    kept = [maker for root in named.roots for maker in makers_of(root, named.path)] if named.path else []
+    return len(kept) == 1 and (
+        kept[0].scope is binding.scope
+        and not kept[0].path
+        and kept[0].value is not None
+        and seen_from_maker(run, kept[0], kept[0].value) == made
+    )
 
 
 def _is_share_of(node: cst.BaseExpression, is_number: Callable[[cst.BaseExpression], bool]) -> bool:
     """``epochs``, ``epochs // 2``, ``int(0.75 * epochs)``: at most the number itself."""
-    if isinstance(node, (cst.Name, cst.Attribute)):
+    if isinstance(node, (cst.Name, cst.Attribute, cst.Subscript)):
         return is_number(node)
     if (
         isinstance(node, cst.Call)

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.semantic.events.kinds import kind_at_sight
-from mllint.semantic.events.owners import maker, updates
+from mllint.semantic.events.owners import maker, makers_of, updates
 from mllint.semantic.events.participants import goes_through_scaler, is_given_optimizer
 from mllint.semantic.events.steps import Attempt, Branches, Event, Kind, Loop, events
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.names.uses import reads
 from mllint.semantic.training.guards import counts_rounds, exclude_each_other, is_setting
 from mllint.semantic.training.nearby import steps_no_optimizer, word_before
 from mllint.semantic.training.paths import Paths
@@ -139,8 +140,37 @@ def _is_updated_by_name(step: Event) -> bool:
         isinstance(call.func, cst.Attribute)
         and _last_name(call.func.value) == name
         and (function is None or model.tree.is_inside(call, function))
+        and not _updates_another(step, call)
         for call in model.calls_by_word.get("update", ())
     )
+
+
+def _updates_another(step: Event, update: cst.Call) -> bool:
+    """Whether an ``update()`` is surely that of a scaler other than the one that steps."""
+    occurrences = step.frame.model.runs.at(update)
+    return bool(occurrences) and all(_are_made_apart(step.other, item.event) for item in occurrences)
+
+
+def _are_made_apart(scaler: Thing | None, update: Event) -> bool:
+    """Whether two scalers are made in different places, or one of them comes from outside the file to a function."""
+    one, other = _makings(scaler), _makings(update.other)
+    if other is None and update.other is not None and not update.other.path:
+        function = update.frame.function
+        is_given = all(isinstance(root, Binding) and root.kind is BindingKind.PARAMETER for root in update.other.roots)
+        if is_given and function is not None and function.owner is None and update.frame.caller is None:
+            return one is not None and next(reads(function.model, function.name), None) is None
+    return one is not None and other is not None and one.isdisjoint(other)
+
+
+def _makings(scaler: Thing | None) -> set[Binding] | None:
+    """The places where a scaler is made; ``None`` where it may come from elsewhere."""
+    roots = () if scaler is None or len(scaler.path) > 1 else scaler.roots
+    found = {binding for root in roots for binding in makers_of(root, scaler.path)} if scaler is not None else set()
+    is_made = all(
+        binding.kind is BindingKind.ASSIGN and not binding.path and isinstance(binding.value, cst.Call)
+        for binding in found
+    )
+    return found if found and is_made else None
 
 
 def _only_home(scaler: Thing | None, model: "Model") -> cst.FunctionDef | None:
