@@ -81,10 +81,6 @@ rule = Rule(
     applicability=Applicability.SAFE,
 )
 
-_MISSPELLED = frozenset({
-    "_init_", "__init_", "_init__", "__int__", "__inti__", "__ini__", "__intit__", "init__", "__init___", "___init__",
-})  # fmt: skip
-
 
 @rule.on(cst.ClassDef)
 def check(node: cst.ClassDef, context: Context) -> Iterator[Finding]:
@@ -100,23 +96,16 @@ def check(node: cst.ClassDef, context: Context) -> Iterator[Finding]:
 
 
 def _misspelled(definition: ClassInfo, context: Context) -> Iterator[Finding]:
-    for name in sorted(_MISSPELLED & definition.methods.keys()):
-        found = definition.methods[name].node.name
-        message = f"`{name}` is not `__init__`: nothing calls it"
-        if initialization.mentions(definition):
-            yield _finding(found, message, "write `__init__`", partial(_renamed, found))
-        elif initialization.is_meant_as_constructor(definition, definition.methods[name]):
-            yield _finding(found, message, "write `__init__`", partial(_completed, definition, name, context))
+    for method in initialization.misspelled(definition):
+        message = f"`{method.name}` is not `__init__`: nothing calls it"
+        yield _finding(method.node.name, message, "write `__init__`", partial(_renamed, definition, method, context))
 
 
-def _renamed(found: cst.Name) -> tuple[NodeEdit, ...]:
-    return (replace(found, "__init__"),)
-
-
-def _completed(definition: ClassInfo, name: str, context: Context) -> tuple[NodeEdit, ...]:
-    method = definition.methods[name]
-    suits = initialization.needs_no_arguments(definition)
-    return (*_renamed(method.node.name), *_written(method, context)) if suits else ()
+def _renamed(definition: ClassInfo, method: FunctionInfo, context: Context) -> tuple[NodeEdit, ...]:
+    renamed = (replace(method.node.name, "__init__"),)
+    if initialization.mentions(definition):
+        return renamed
+    return (*renamed, *_written(method, context)) if initialization.needs_no_arguments(definition) else ()
 
 
 def _constructor(definition: ClassInfo, method: FunctionInfo, context: Context) -> Iterator[Finding]:

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 ROOTS = frozenset({"torch.nn.Module", "paddle.nn.Layer"})
 """The classes at the root, whose ``__init__`` needs no arguments."""
+_MISSPELLED = frozenset({
+    "_init_", "__init_", "_init__", "__int__", "__inti__", "__ini__", "__intit__", "init__", "__init___", "___init__",
+})  # fmt: skip
 _REGISTERS = frozenset({
     "register_buffer", "register_parameter", "add_parameter", "add_module", "register_module", "add_sublayer",
 })  # fmt: skip
@@ -177,7 +180,14 @@ def needs_no_arguments(definition: "ClassInfo") -> bool:
     return not required and not keywords
 
 
-def is_meant_as_constructor(definition: "ClassInfo", method: "FunctionInfo") -> bool:
+def misspelled(definition: "ClassInfo") -> "list[FunctionInfo]":
+    """The methods of a class that were meant to be ``__init__``, by what they call or by what they keep."""
+    found = [definition.methods[name] for name in sorted(_MISSPELLED & definition.methods.keys())]
+    calls_on = bool(found) and bool(mentions(definition))
+    return [method for method in found if calls_on or _is_meant_as_constructor(definition, method)]
+
+
+def _is_meant_as_constructor(definition: "ClassInfo", method: "FunctionInfo") -> bool:
     """Whether a method of nearly that name, which calls no ``__init__`` itself, was surely meant to be ``__init__``.
 
     It is given something, keeps it in attributes that another method reads, and nobody mentions it.
