@@ -241,3 +241,58 @@ def test_call_of_the_class_takes_the_place_of_forward(torch: Any, paddle: Any) -
     for root in (torch.nn.Module, paddle.nn.Layer):
         made = type("Made", (root,), {"forward": lambda _self, x: x, "__call__": lambda _self, x: -x})
         assert made()(1) == -1
+
+
+def misspelled(base: Any, name: str) -> Any:
+    def method(self: Any, size: int) -> None:
+        self.size = size
+
+    return type("Net", (base,), {name: method, "forward": lambda self, x: x * self.size})
+
+
+MISSPELLED = ["_init_", "_init__", "__init_", "__int__", "__inti__", "__init___"]
+
+
+@pytest.mark.parametrize("name", MISSPELLED)
+def test_torch_misspelled_constructor_is_never_run(torch: Any, name: str) -> None:
+    net = misspelled(torch.nn.Module, name)
+    with pytest.raises(TypeError):
+        net(3)
+    with pytest.raises(AttributeError):
+        net()(torch.ones(2))
+
+
+@pytest.mark.parametrize("name", MISSPELLED)
+def test_paddle_takes_the_argument_for_a_name(paddle: Any, name: str) -> None:
+    net = misspelled(paddle.nn.Layer, name)
+    layer = net("scope")  # no complaint
+    with pytest.raises(AttributeError):
+        layer(paddle.ones([2]))
+
+
+def test_torch_layer_in_one_branch_before_init_raises(torch: Any) -> None:
+    nn = torch.nn
+
+    class Head(nn.Module):
+        def __init__(self, kind: str) -> None:
+            if kind == "gate":
+                self.head = nn.Sigmoid()
+            super().__init__()
+
+    Head("none")
+    with pytest.raises(AttributeError, match="before Module"):
+        Head("gate")
+
+
+def test_paddle_layer_in_one_branch_before_init_raises(paddle: Any) -> None:
+    nn = paddle.nn
+
+    class Head(nn.Layer):
+        def __init__(self, kind: str) -> None:
+            if kind == "gate":
+                self.head = nn.Sigmoid()
+            super().__init__()
+
+    Head("none")
+    with pytest.raises(ValueError, match="super"):
+        Head("gate")

@@ -55,3 +55,21 @@ def test_paddle_look_alikes(paddle: Any) -> None:
     assert with_method(paddle.nn.Layer, "forward")()(1) == 1
     with pytest.raises(NotImplementedError):
         paddle.nn.LayerList([paddle.nn.Identity()])(1)
+
+
+def test_torch_runs_the_forward_of_the_base(torch: Any) -> None:
+    class Doubled(torch.nn.Linear):
+        def foward(self, x: Any) -> Any:
+            return 2 * super().forward(x)
+
+    layer, x = Doubled(2, 2), torch.ones(1, 2)
+    assert torch.equal(layer(x), torch.nn.functional.linear(x, layer.weight, layer.bias))
+
+
+def test_paddle_runs_the_forward_of_the_base(paddle: Any) -> None:
+    class Doubled(paddle.nn.Linear):
+        def foward(self, x: Any) -> Any:
+            return 2 * super().forward(x)
+
+    layer, x = Doubled(2, 2), paddle.ones([1, 2])
+    assert bool((layer(x) == paddle.nn.functional.linear(x, layer.weight, layer.bias)).all())

@@ -164,3 +164,68 @@ def test_torch_what_a_method_makes_is_no_parameter(torch: Any) -> None:
     assert not scale.state_dict()
     scale.scale.sum().backward()
     assert scale.scale.grad.tolist() == [1.0, 1.0, 1.0]
+
+
+def test_torch_random_numbers_are_not_loaded(torch: Any) -> None:
+    class Net(torch.nn.Module):
+        def __init__(self, is_saved: bool) -> None:
+            super().__init__()
+            drawn = torch.randn(8).to("cpu")
+            if is_saved:
+                self.register_buffer("waves", drawn)
+            else:
+                self.waves = drawn
+
+        def forward(self, x: Any) -> Any:
+            return x * self.waves
+
+    x = torch.ones(8)
+    for is_saved in (True, False):
+        first, second = Net(is_saved), Net(is_saved)
+        second.load_state_dict(first.state_dict())  # no complaint
+        assert torch.equal(first(x), second(x)) == is_saved
+
+
+def test_paddle_random_numbers_are_not_loaded(paddle: Any) -> None:
+    class Net(paddle.nn.Layer):
+        def __init__(self, is_saved: bool) -> None:
+            super().__init__()
+            drawn = paddle.randn([8])
+            if is_saved:
+                self.register_buffer("waves", drawn)
+            else:
+                self.waves = drawn
+
+        def forward(self, x: Any) -> Any:
+            return x * self.waves
+
+    x = paddle.ones([8])
+    for is_saved in (True, False):
+        first, second = Net(is_saved), Net(is_saved)
+        second.set_state_dict(first.state_dict())
+        assert bool((first(x) == second(x)).all()) == is_saved
+
+
+def test_torch_assigning_what_registering_gives_undoes_it(torch: Any) -> None:
+    nn = torch.nn
+    registered = {
+        "register_buffer": torch.ones(2),
+        "register_parameter": nn.Parameter(torch.ones(2)),
+        "add_module": nn.Linear(2, 2),
+        "register_module": nn.Linear(2, 2),
+    }
+    for method, value in registered.items():
+        module = nn.Module()
+        module.thing = getattr(module, method)("thing", value)
+        assert module.thing is None
+        assert not module.state_dict()
+
+
+def test_paddle_assigning_what_registering_gives(paddle: Any) -> None:
+    layer = paddle.nn.Layer()
+    layer.thing = layer.register_buffer("thing", paddle.ones([2]))
+    assert layer.thing is None
+    assert not layer.state_dict()
+    layer.fc = layer.add_sublayer("fc", paddle.nn.Linear(2, 2))
+    layer.weight = layer.add_parameter("weight", layer.create_parameter([2]))
+    assert len(layer.state_dict()) == 3

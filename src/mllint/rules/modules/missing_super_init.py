@@ -2,7 +2,8 @@
 
 Finds modules whose `__init__` does not call the `__init__` of the framework's class, calls it too late, or writes the
 call so that it does something else: `super().__init__` without parentheses, `super().__init__(self)`,
-`super(Other, self).__init__()`, `Base.__init__()` without `self`, a method that is called `_init_`.
+`super(Other, self).__init__()`, `Base.__init__()` without `self`. Also constructors that Python does not take for one,
+because of their name: `_init_`, `_init__`, `__int__(self, size)`.
 
 ## Why is this bad?
 
@@ -10,6 +11,10 @@ call so that it does something else: `super().__init__` without parentheses, `su
 layer raises ("cannot assign module before Module.__init__() call"; Paddle: "super().__init__() should be called
 first"). A module that assigns only plain attributes is made without complaint and fails when it is called, moved or
 asked for its parameters.
+
+A method that is only nearly called `__init__` is never run. The framework's own constructor runs in its stead:
+PyTorch's takes no arguments, and Paddle's takes the first two for a name and a type. Without arguments the module is
+made, and fails where it reads what the method should have set.
 
 ## Example
 
@@ -40,7 +45,7 @@ class Net(nn.Module):
 `__init__` runs, and data classes with a `__post_init__`. Numbers, strings and lists that are set before the call
 (plain tensors too on PyTorch). Constructors that only raise, and classes with a `__new__` or metaclass of their own.
 Classes that are modules by name only: nothing is registered, and there is no `forward` to call. Tests: one that passes
-does without the tables.
+does without the tables. Methods of an odd name that the project mentions, and `__int__(self)`, which makes a number.
 
 ## Fix safety
 
@@ -76,8 +81,6 @@ rule = Rule(
     applicability=Applicability.SAFE,
 )
 
-_MISSPELLED = frozenset({"_init_", "__init_", "_init__", "__int__", "__inti__", "__ini__", "__intit__", "init__"})
-
 
 @rule.on(cst.ClassDef)
 def check(node: cst.ClassDef, context: Context) -> Iterator[Finding]:
@@ -87,21 +90,22 @@ def check(node: cst.ClassDef, context: Context) -> Iterator[Finding]:
         return  # a test that runs has no use for the tables
     method = definition.methods.get("__init__")
     if method is None:
-        yield from _misspelled(definition)
+        yield from _misspelled(definition, context)
     elif method.self_name is not None:
         yield from _constructor(definition, method, context)
 
 
-def _misspelled(definition: ClassInfo) -> Iterator[Finding]:
-    for name in sorted(_MISSPELLED & definition.methods.keys()):
-        found = definition.methods[name].node.name
-        if initialization.mentions(definition):
-            message = f"`{name}` is not `__init__`: nothing calls it"
-            yield _finding(found, message, "write `__init__`", partial(_renamed, found))
+def _misspelled(definition: ClassInfo, context: Context) -> Iterator[Finding]:
+    for method in initialization.misspelled(definition):
+        message = f"`{method.name}` is not `__init__`: nothing calls it"
+        yield _finding(method.node.name, message, "write `__init__`", partial(_renamed, definition, method, context))
 
 
-def _renamed(found: cst.Name) -> tuple[NodeEdit, ...]:
-    return (replace(found, "__init__"),)
+def _renamed(definition: ClassInfo, method: FunctionInfo, context: Context) -> tuple[NodeEdit, ...]:
+    renamed = (replace(method.node.name, "__init__"),)
+    if initialization.mentions(definition):
+        return renamed
+    return (*renamed, *_written(method, context)) if initialization.needs_no_arguments(definition) else ()
 
 
 def _constructor(definition: ClassInfo, method: FunctionInfo, context: Context) -> Iterator[Finding]:

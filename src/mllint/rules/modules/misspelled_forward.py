@@ -1,11 +1,12 @@
 """## What it does
 
-Finds modules that have no `forward`, but a method whose name is nearly that: `foward`, `farward`, `__forward__`.
+Finds modules that have no `forward`, but a method whose name is nearly that: `foward`, `farward`, `__forward__`. Also
+those that have the `forward` of a base, where the name is one letter off and nobody calls the method.
 
 ## Why is this bad?
 
 Calling a module runs its method `forward`. A module without one is made without complaint, and raises
-`NotImplementedError` when it is called.
+`NotImplementedError` when it is called. One whose base has a `forward` runs that one, without a word.
 
 ## Example
 
@@ -39,12 +40,14 @@ class Net(nn.Module):
 
 ## What it leaves alone
 
-Classes with a `forward` or `__call__` from any base, or one that is assigned; abstract classes, whose `forward` is
-written in a subclass; methods that the file calls by the odd name, and `_forward`, which somebody has put aside.
+Classes with a `forward` of their own or one that is assigned, or with a `__call__`; bases of which nothing is known;
+abstract classes, whose `forward` is written in a subclass; methods that the file calls by the odd name, and `_forward`,
+which somebody has put aside. Misspelled constructors are found by ML401.
 
 ## Fix safety
 
-Safe: nothing can have called the method as `forward` before, and nothing in the file calls it by its present name.
+Safe where the module has no `forward`: nothing can have called the method as that before, and nothing in the file
+calls it by its present name. Unsafe where the base has one: another method runs from then on.
 
 ## References
 
@@ -59,7 +62,9 @@ import libcst as cst
 from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, replace
+from mllint.knowledge import lookup
 from mllint.rule import Finding, Rule
+from mllint.semantic.names.classes import PLAIN_BASES
 from mllint.semantic.names.definitions import ClassInfo
 from mllint.semantic.names.receivers import method_of_receiver
 
@@ -88,10 +93,15 @@ def check(node: cst.ClassDef, context: Context) -> Iterator[Finding]:
     if len(names) != 1:
         return
     definition = context.model.class_info(node)
-    if definition.framework is None or not _has_no_forward(definition) or _is_used(names[0], definition, context):
+    if definition.framework is None or _is_used(names[0], definition, context):
         return
-    fix = NodeFix("rename to `forward`", (replace(names[0], "forward"),))
-    yield Finding(names[0], f"`{names[0].value}` is not `forward`, and the module has none", fix=lambda: fix)
+    renamed = (replace(names[0], "forward"),)
+    if _has_no_forward(definition):
+        fix = NodeFix("rename to `forward`", renamed)
+        yield Finding(names[0], f"`{names[0].value}` is not `forward`, and the module has none", fix=lambda: fix)
+    elif _has_only_that_of_base(names[0], definition):
+        unsafe = NodeFix("rename to `forward`", renamed, Applicability.UNSAFE)
+        yield Finding(names[0], f"`{names[0].value}` is not `forward`: that of the base runs", fix=lambda: unsafe)
 
 
 def _is_nearly_forward(name: str) -> bool:
@@ -110,6 +120,22 @@ def _has_no_forward(definition: ClassInfo) -> bool:
     return all(definition.method(name) is None for name in _CALLED) and not any(
         True for _ in members.assignments("forward")
     )
+
+
+def _has_only_that_of_base(name: cst.Name, definition: ClassInfo) -> bool:
+    """Whether a method one letter off stands beside the ``forward`` of a base, and nobody can mean it by its name."""
+    method, members = definition.methods[name.value], definition.members
+    if "forward" in definition.methods or name.value == "forwards" or _distance(name.value, "forward") != 1:
+        return False
+    if definition.has_unknown_base or members.subclasses or members.sets_computed_names or method.decorators:
+        return False
+    set_later = (item for item in members.assignments("forward") if not isinstance(item.node, cst.FunctionDef))
+    if definition.method("__call__") is not None or any(True for _ in set_later):
+        return False
+    known = [lookup.class_(base) for base in definition.library_bases if base not in PLAIN_BASES]
+    is_layer = any(item is not None and item.kind in ("layer", "loss", "rnn") for item in known)
+    inherits = None not in known and (is_layer or definition.method("forward") is not None)
+    return inherits and len(method.parameters) > 1 and not members.may_be_read_elsewhere(name.value)
 
 
 def _is_used(name: cst.Name, definition: ClassInfo, context: Context) -> bool:

@@ -6,7 +6,9 @@ Finds tensors in plain attributes of a module that ought to be registered:
   function or method of the file makes;
 - a tensor computed from a new parameter, `nn.Parameter(x).cuda()` or `nn.Parameter(x) * 0.1`;
 - on PyTorch, a table made while the module is set up, of numbers or of other such tables, that meets the input of
-  `forward`, or in any method what the weights give; also as an element of a list or dict.
+  `forward`, or in any method what the weights give; also as an element of a list or dict;
+- random numbers drawn while the module is set up, on whatever device, that `forward` computes with;
+- a registration that its own assignment undoes: `self.table = self.register_buffer("table", x)`.
 
 ## Why is this bad?
 
@@ -16,6 +18,10 @@ moves them, and they are not saved. `nn.Parameter(x).to(device)` looks right on 
 
 A plain tensor does not move with its module: after `model.cuda()` the input is on the GPU and the table is not, which
 raises. (Paddle makes an unsaved buffer of every tensor that is assigned, and moves it.)
+
+Random numbers that are not saved are drawn again by whoever makes the module to load its weights: nothing fails, and
+the module computes something else. `register_buffer`, `register_parameter` and `add_module` give `None` (of Paddle's,
+`register_buffer`): assigned to the attribute of that name it takes the place of what was registered.
 
 ## Example
 
@@ -52,16 +58,18 @@ class Scale(nn.Module):
 ## What it leaves alone
 
 Tensors that somebody looks after: moved by hand (`self.mask.to(x.device)`), made on a device, given to an optimizer or
-to `torch.autograd.grad`, set to something else later. Tables that are read for their shape, as an index, or one number
+to `torch.autograd.grad`, set to something else later (to new numbers by a method that `forward` does not call is
+nothing else). Tables that are read for their shape, as an index, or one number
 at a time; lists of tensors without elements (`torch.empty(0)`), which are filled later; those of tests. 0-d tensors,
-which work with tensors on any device. `nn.Parameter(x).requires_grad_(False)` and
-`nn.Parameter(x).type(torch.FloatTensor)`, which are the parameter itself.
+which work with tensors on any device. Random numbers that somebody else reads, who may save them, that change later,
+matter in training alone, or come of a generator or seed that the constructor sets.
+`nn.Parameter(x).requires_grad_(False)` and `nn.Parameter(x).type(torch.FloatTensor)`, which are the parameter itself.
 
 ## Fix safety
 
-Safe for a tensor that asks for gradients. The other fixes are unsafe: they move an operation inside `nn.Parameter`, or
-make a buffer of the table (with `persistent=False`, so that old checkpoints still load, where its values can be
-computed again).
+Safe for a tensor that asks for gradients, and for a registration. The other fixes are unsafe: they move an operation
+inside `nn.Parameter`, or make a buffer of the table (with `persistent=False`, so that old checkpoints still load, where
+its values can be computed again).
 
 ## References
 
@@ -79,13 +87,13 @@ from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, append_trailer, insert_after, replace_before, replace_between, wrap
 from mllint.rule import Finding, Rule
 from mllint.semantic.files.testing import is_test_code
-from mllint.semantic.modules import plain_tensors
+from mllint.semantic.modules import plain_tensors, unsaved_draws
+from mllint.semantic.modules.lost_registrations import undoing
 from mllint.semantic.modules.plain_lists import tensors_stay_behind
 from mllint.semantic.names.classes import Members
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.values import Tensor
 from mllint.syntax.shape import assigns_attribute
-from mllint.syntax.walk import subtree
 
 rule = Rule(
     code="ML404",
@@ -97,7 +105,6 @@ rule = Rule(
 )
 
 _EXPRESSIONS = (cst.Call, cst.BinaryOperation, cst.UnaryOperation, cst.Subscript, cst.Name)
-_DRAWING = ("torch.rand", "torch.normal", "torch.bernoulli", "torch.multinomial", "torch.poisson")
 _CONTAINERS = (cst.List, cst.ListComp, cst.Dict, cst.DictComp)
 
 
@@ -122,8 +129,17 @@ def check(statement: cst.Assign | cst.AnnAssign, context: Context) -> Iterator[F
                 "register each with `register_buffer`, or put parameters into an `nn.ParameterList`",
             )
         return
+    setter = undoing(context.model, method.owner, name, value)
     inner = plain_tensors.parameter_inside(context.model, value)
-    if inner is not None:
+    if setter is not None:
+        fix = NodeFix("drop the assignment", (replace_before(statement, value, ""),))
+        yield Finding(
+            statement,
+            f"`{setter}` gives `None`, and assigning that takes `{name}` away again",
+            f"write only `self.{setter}(...)`",
+            fix=lambda: fix if isinstance(statement, cst.Assign) and len(statement.targets) == 1 else None,
+        )
+    elif inner is not None:
         if plain_tensors.becomes_parameter(members, name):
             return
         yield Finding(
@@ -139,20 +155,19 @@ def check(statement: cst.Assign | cst.AnnAssign, context: Context) -> Iterator[F
             yield Finding(
                 statement,
                 f"`self.{name}` asks for gradients and is no parameter: nothing trains it",
-                "assign an `nn.Parameter`"
-                if framework == "torch"
-                else "assign what `self.create_parameter(...)` gives",
+                f"assign {'an `nn.Parameter`' if framework == 'torch' else 'what `self.create_parameter(...)` gives'}",
                 fix=lambda: _as_parameter(value, name, members, context) if framework == "torch" else None,
             )
-    elif (
-        framework == "torch"
-        and _is_plain(value, context)
-        and plain_tensors.stays_behind(members, name)
-        and not is_test_code(context.model)
-    ):
+    elif _is_plain(value, context) and not is_test_code(context.model):
+        if framework == "torch" and plain_tensors.stays_behind(members, name):
+            message = f"`self.{name}` is no buffer: it stays behind when the module moves to a device"
+        elif unsaved_draws.draws(context.model, value) and unsaved_draws.is_lost(members, name):
+            message = f"`self.{name}` is drawn at random and not saved: a module that is loaded has another"
+        else:
+            return
         yield Finding(
             statement,
-            f"`self.{name}` is no buffer: it stays behind when the module moves to a device",
+            message,
             f'write `self.register_buffer("{name}", ...{_persistence(value, name, members, context)})`',
             fix=lambda: _as_buffer(statement, target, value, members, context) if method.name == "__init__" else None,
         )
@@ -163,8 +178,7 @@ def _persistence(value: cst.BaseExpression, name: str, members: Members, context
 
     No such thing of what is drawn at random, or changes later: without it what was trained would not work.
     """
-    made = (context.qualified_name(item.func) or "" for item in subtree(value) if isinstance(item, cst.Call))
-    if any(item.startswith(_DRAWING) for item in made) or plain_tensors.changes_later(members, name):
+    if unsaved_draws.draws(context.model, value) or plain_tensors.changes_later(members, name):
         return ""
     return ", persistent=False"
 

@@ -10,7 +10,7 @@ from mllint.knowledge import lookup
 from mllint.semantic.names.classes import makes_parameter
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.values import ClassObject, Module, Symbol, Tensor
-from mllint.syntax.shape import dotted_path
+from mllint.syntax.shape import dotted_path, last_statement
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 ROOTS = frozenset({"torch.nn.Module", "paddle.nn.Layer"})
 """The classes at the root, whose ``__init__`` needs no arguments."""
+_MISSPELLED = frozenset({
+    "_init_", "__init_", "_init__", "__int__", "__inti__", "__ini__", "__intit__", "init__", "__init___", "___init__",
+})  # fmt: skip
 _REGISTERS = frozenset({
     "register_buffer", "register_parameter", "add_parameter", "add_module", "register_module", "add_sublayer",
 })  # fmt: skip
@@ -177,6 +180,29 @@ def needs_no_arguments(definition: "ClassInfo") -> bool:
     return not required and not keywords
 
 
+def misspelled(definition: "ClassInfo") -> "list[FunctionInfo]":
+    """The methods of a class that were meant to be ``__init__``, by what they call or by what they keep."""
+    found = [definition.methods[name] for name in sorted(_MISSPELLED & definition.methods.keys())]
+    calls_on = bool(found) and bool(mentions(definition))
+    return [method for method in found if calls_on or _is_meant_as_constructor(definition, method)]
+
+
+def _is_meant_as_constructor(definition: "ClassInfo", method: "FunctionInfo") -> bool:
+    """Whether a method of nearly that name, which calls no ``__init__`` itself, was surely meant to be ``__init__``.
+
+    It is given something, keeps it in attributes that another method reads, and nobody mentions it.
+    """
+    model, members = definition.model, definition.members
+    if len(method.parameters) < 2 or method.self_name is None or method.decorators:
+        return False
+    named = (model.tree.parent(word) for word in model.names_by_word.get(method.name, ()))
+    if not all(isinstance(item, cst.FunctionDef) for item in named) or members.may_be_read_elsewhere(method.name):
+        return False
+    begin = f"{method.self_name}."
+    kept = [key.removeprefix(begin) for key in method.scope.bindings if key.startswith(begin) and key.count(".") == 1]
+    return any(read.method is not method for name in kept for read in members.reads(name))
+
+
 # -- what needs it -----------------------------------------------------------------------------------------------------
 
 
@@ -300,23 +326,36 @@ def called_late(definition: "ClassInfo", method: "FunctionInfo", right: list[Men
                 return None if needs is None else Late(call, needs)
             needs = needs or _registered_by(definition, method, part)
         if needs is None and isinstance(line, cst.If):
-            needs = _registered_in_every_branch(definition, method, line)
+            needs = _registered_in_a_branch(definition, method, line)
         if any(line in model.tree.ancestors(mention.attribute) for mention in right):
             return None  # it stands under `if`, `with` or `try`
     return None
 
 
-def _registered_in_every_branch(definition: "ClassInfo", method: "FunctionInfo", branch: cst.If) -> str | None:
-    """What the first branch of an ``if`` registers, where every other one surely registers something, too."""
-    found: list[str | None] = []
+def _registered_in_a_branch(definition: "ClassInfo", method: "FunctionInfo", branch: cst.If) -> str | None:
+    """What a branch of an ``if`` surely registers that is not left before its end.
+
+    Whoever comes there gets no further, whatever the other branches do.
+    """
     current: cst.If | cst.Else | None = branch
     while current is not None:
-        lines = current.body.body if isinstance(current.body, cst.IndentedBlock) else ()
-        names = (_registered_by(definition, method, part) for line in lines for part in _small_statements(line))
-        found.append(next((name for name in names if name is not None), None))
-        if isinstance(current, cst.Else):
-            return found[0] if None not in found else None
-        current = current.orelse
+        if not isinstance(last_statement(current.body), (cst.Return, cst.Raise)):
+            for line in current.body.body:
+                needs = (
+                    _registered_in_a_branch(definition, method, line)
+                    if isinstance(line, cst.If)
+                    else next(
+                        (
+                            name
+                            for part in _small_statements(line)
+                            if (name := _registered_by(definition, method, part))
+                        ),
+                        None,
+                    )
+                )
+                if needs is not None:
+                    return needs
+        current = None if isinstance(current, cst.Else) else current.orelse
     return None
 
 

@@ -131,13 +131,35 @@ def is_asked_for_gradients_later(members: Members, name: str) -> bool:
     )
 
 
-def is_handed_over(members: Members, name: str) -> bool:
-    """Whether somebody may train a tensor in an attribute by hand: it is given away, or its gradient is read."""
+def is_given_on(members: Members, name: str) -> bool:
+    """Whether somebody else may have a tensor in an attribute: it is given away, or read by another class or file."""
     if is_touched_from_outside(members.definition, name) or members.may_be_read_elsewhere(name):
         return True
-    if any(_is_given_away(read.method.model, read.node) for read in members.reads(name)):
+    return any(_is_given_away(read.method.model, read.node) for read in members.reads(name))
+
+
+def is_handed_over(members: Members, name: str) -> bool:
+    """Whether somebody may train a tensor in an attribute by hand: it is given away, or its gradient is read."""
+    if is_given_on(members, name):
         return True
-    return sum(1 for place in members.assignments(name) if not _adds_nothing(place, name)) > 1
+    running = members.reachable("forward")
+    values = [
+        place
+        for place in members.assignments(name)
+        if not _adds_nothing(place, name) and (place.method in running or not _begins_anew(place))
+    ]
+    return len(values) > 1
+
+
+def _begins_anew(place: Assignment) -> bool:
+    """Whether a method other than the constructor sets a tensor to new numbers, so that nothing is kept of the old.
+
+    Who trains a tensor by hand goes on from what it was.
+    """
+    if place.method is None or place.method.name == "__init__" or not isinstance(place.value, cst.Call):
+        return False
+    name = place.model.qualified_name(place.value.func) or ""
+    return name.endswith("_like") or is_new(place.model, place.value)
 
 
 def changes_later(members: Members, name: str) -> bool:

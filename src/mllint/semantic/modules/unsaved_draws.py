@@ -1,0 +1,130 @@
+"""Tensors of random numbers in plain attributes of a module: who loads the module again has others."""
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.knowledge import lookup
+from mllint.semantic.modules.made_on_cpu import MAX_STEPS
+from mllint.semantic.modules.plain_tensors import Fate, changes_later, fate, is_given_on
+from mllint.semantic.names.classes import Assignment, Members
+from mllint.semantic.names.conditions import conditions
+from mllint.semantic.names.receivers import method_of_receiver
+from mllint.semantic.names.scopes import BindingKind
+from mllint.semantic.values import Nothing
+from mllint.syntax.shape import last_word
+from mllint.syntax.walk import subtree
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+_DRAWING = tuple(
+    f"{framework}.{name}"
+    for framework in ("torch", "paddle")
+    for name in ("rand", "normal", "uniform", "standard_normal", "bernoulli", "multinomial", "poisson")
+)
+_FILLING = frozenset({"normal_", "uniform_", "bernoulli_", "exponential_", "random_", "cauchy_", "log_normal_"})
+# What makes the same numbers come again.
+_SEEDING = ("manual_seed", "manual_seed_all", "seed", "set_rng_state", "fork_rng", "seed_everything", "set_seed")
+# Methods with which a module saves and loads more than its parameters and buffers.
+_SAVING = frozenset({
+    "state_dict", "load_state_dict", "set_state_dict", "_save_to_state_dict", "_load_from_state_dict",
+    "get_extra_state", "set_extra_state", "__getstate__", "__setstate__", "on_save_checkpoint", "on_load_checkpoint",
+})  # fmt: skip
+
+
+def draws(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether random numbers are drawn for an expression, in it or for a name in it."""
+    made = (model.qualified_name(item.func) or "" for item in subtree(node) if isinstance(item, cst.Call))
+    return any(item.startswith(_DRAWING) for item in made) or _is_drawn(model, node, None, MAX_STEPS)
+
+
+def is_lost(members: Members, name: str) -> bool:
+    """Whether an attribute holds random numbers, drawn while the module is set up, that ``forward`` computes with.
+
+    They are in no state dict, so a module that is made anew and loaded computes something else. What is computed from
+    the attribute itself, and assigned to it again, is the same as far as that goes.
+    """
+    running = members.reachable("forward")
+    setting_up = members.reachable("__init__") - running
+    places = [place for place in members.assignments(name) if not _is_empty(place)]
+    if not places or any(place.method not in setting_up or place.setter is not None for place in places):
+        return False
+    if not all(isinstance(place.node, cst.AugAssign) or _is_drawn_at(place, name) for place in places):
+        return False
+    if any(_is_seeded(place) for place in places) or changes_later(members, name) or is_given_on(members, name):
+        return False
+    used = False
+    for read in members.reads(name):
+        model = read.method.model
+        if read.method.name in _SAVING or (read.method not in setting_up and _is_written(model, read.node)):
+            return False
+        if read.method in running and not _is_for_training(model, read.node):
+            used = used or fate(model, read.node, MAX_STEPS) is Fate.MEETS_INPUT
+    return used
+
+
+def _is_empty(place: Assignment) -> bool:
+    if place.value is None:
+        return isinstance(place.node, cst.AnnAssign)
+    return isinstance(place.model.value(place.value), Nothing)
+
+
+def _is_drawn_at(place: Assignment, name: str) -> bool:
+    return place.value is not None and _is_drawn(place.model, place.value, name, MAX_STEPS)
+
+
+def _is_drawn(model: "Model", node: cst.BaseExpression, name: str | None, steps: int) -> bool:
+    """Whether a tensor is drawn from the generator that all share, or computed from one that is."""
+    if steps == 0:
+        return False
+    match node:
+        case cst.Call():
+            return _is_drawn_by_call(model, node, name, steps - 1)
+        case cst.BinaryOperation():
+            return any(_is_drawn(model, side, name, steps - 1) for side in (node.left, node.right))
+        case cst.UnaryOperation():
+            return _is_drawn(model, node.expression, name, steps - 1)
+        case cst.Subscript():
+            return _is_drawn(model, node.value, name, steps - 1)
+        case cst.Attribute():
+            return node.attr.value == name and method_of_receiver(model, node.value) is not None
+        case cst.Name():
+            bindings = model.reaching(node)
+            binding = bindings[0] if len(bindings) == 1 else None
+            if binding is None or binding.kind is not BindingKind.ASSIGN or not binding.scope.is_function:
+                return False
+            return binding.value is not None and _is_drawn(model, binding.value, name, steps - 1)
+    return False
+
+
+def _is_drawn_by_call(model: "Model", call: cst.Call, name: str | None, steps: int) -> bool:
+    if any(arg.star or (arg.keyword is not None and arg.keyword.value == "generator") for arg in call.args):
+        return False
+    called = model.qualified_name(call.func)
+    if called is not None:
+        if called.startswith(_DRAWING):
+            return True
+        fact = lookup.function(called)
+        is_operation = fact is not None and fact.returns in ("tensor", "tensors")
+        return is_operation and any(_is_drawn(model, arg.value, name, steps) for arg in call.args)
+    if not isinstance(call.func, cst.Attribute):
+        return False
+    return call.func.attr.value in _FILLING or _is_drawn(model, call.func.value, name, steps)
+
+
+def _is_seeded(place: Assignment) -> bool:
+    """Whether the method that draws sees to it that the same numbers come each time."""
+    model, method = place.model, place.method
+    calls = (call for word in _SEEDING for call in model.calls_by_word.get(word, ()))
+    return method is None or any(model.enclosing_function(call) is method.node for call in calls)
+
+
+def _is_written(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether a part of the tensor is set where it is read: ``self.queue[:, index] = x``."""
+    part = model.tree.parent(node)
+    return isinstance(part, cst.Subscript) and isinstance(model.tree.parent(part), (cst.AssignTarget, cst.AugAssign))
+
+
+def _is_for_training(model: "Model", node: cst.BaseExpression) -> bool:
+    return any(last_word(part) == "training" for test in conditions(model, node) for part in subtree(test))
