@@ -2,8 +2,8 @@
 
 - from statements to runs: ``relevance``, ``unfolding``, ``callers``, ``unseen_callers``, ``runs``, ``paths``,
   ``guards``; ``nearby`` for the usual case
-- gradients: ``zeroing``, ``gradient_rounds``, ``clipping``, ``scaling``, ``scaled_clips``, ``minimizing``;
-  ``holders`` of what they are about; ``stale_weights``, which a step has changed too early
+- gradients: ``zeroing``, ``updates_by_hand``, ``gradient_rounds``, ``clipping``, ``scaling``, ``scaled_clips``,
+  ``minimizing``; ``holders`` of what they are about; ``stale_weights``, which a step has changed too early
 - learning rates: ``schedulers``, ``schedules``, ``first_factors``, ``rates``
 - modes and evaluations: ``training_modes``, ``made_in_mode``, ``evaluation``, ``single_evaluations``, ``inferences``,
   ``ready_made``, ``outputs``, ``wanted_gradients``, ``adversaries``, ``loaders``, ``data_loops``,

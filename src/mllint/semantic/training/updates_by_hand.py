@@ -44,17 +44,19 @@ def _update(model: "Model", gradient: cst.Attribute, owner: str) -> cst.CSTNode 
         statement = model.tree.parent(statement)
     match statement:
         case cst.AugAssign(target=target, operator=cst.SubtractAssign() | cst.AddAssign()):
-            return statement if _is_of(target, owner) else None
+            # Paddle's `w -= x` makes another tensor.
+            return statement if model.framework == "torch" and _is_of(model, target, owner) else None
         case cst.Assign(targets=[cst.AssignTarget(target=cst.Attribute(attr=cst.Name(value="data")) as target)]):
-            return statement if _is_of(target, owner) else None
+            return statement if _is_of(model, target, owner) else None
         case cst.Expr(value=cst.Call(func=cst.Attribute(value=target, attr=cst.Name(value=method)))):
-            return statement if method in _ADDING and _is_of(target, owner) else None
+            return statement if method in _ADDING and _is_of(model, target, owner) else None
     return None
 
 
-def _is_of(target: cst.BaseExpression, owner: str) -> bool:
-    """Whether a target is the tensor of that name, or its data."""
-    return dotted_path(target) in (owner, f"{owner}.data")
+def _is_of(model: "Model", target: cst.BaseExpression, owner: str) -> bool:
+    """Whether a target is the tensor of that name, where it may be changed in place, or its data."""
+    path = dotted_path(target)
+    return path == f"{owner}.data" or (path == owner and model.gradients.off(target) is True)
 
 
 def _loop_of_backward(model: "Model", statement: cst.CSTNode) -> cst.For | cst.While | None:
