@@ -17,8 +17,7 @@ _COUNTERS = frozenset({"epoch", "epochs", "start_epoch", "last_epoch", "step", "
 # What the keys of the models in a checkpoint are called, where nothing is known of the models themselves.
 _MODELS = frozenset({
     "model", "net", "network", "state_dict", "model_state_dict", "model_state", "model_dict", "weights", "params",
-    "net_state_dict", "model_state_dic", "encoder", "decoder", "generator", "discriminator", "ema",
-    "ema_state_dict", "model_ema", "ema_model",
+    "net_state_dict", "model_state_dic", "encoder", "decoder", "generator", "discriminator",
 })  # fmt: skip
 _BEGIN = ("start", "begin", "resume", "last", "first")
 # Without momentum these keep nothing from one step to the next.

@@ -7,5 +7,5 @@
 - where that says nothing, what the use of a thing tells: ``evidence``, ``used_as``; and its spelling, never as a proof:
   ``hints``
 - questions about one expression: ``alternatives``, ``sources``, ``new_results``, ``truth``, ``asked_functions``,
-  ``only_read``, ``prepared`` (what accelerate gives back); ``quantities``: numbers of which only the sign is known
+  ``only_read``; ``quantities``: numbers of which only the sign is known
 """

@@ -13,7 +13,6 @@ from mllint.semantic.expressions.attributes import ENTRIES, MODULE_DICTS
 from mllint.semantic.expressions.imports import is_of_standard_library
 from mllint.semantic.expressions.iteration import element_of
 from mllint.semantic.expressions.module_outputs import module_output
-from mllint.semantic.expressions.prepared import prepared
 from mllint.semantic.expressions.returns import returned_to
 from mllint.semantic.expressions.tables import dict_item, dict_value, namespace
 from mllint.semantic.values import (
@@ -120,8 +119,6 @@ def _called(model: "Model", call: cst.Call, callee: Value | None) -> Value | Non
             return callee  # Paddle's loaders may be called for their iterator
         case None if not call.args and isinstance(call.func, cst.Attribute) and call.func.attr.value == "item":
             return Number()  # of tensors, arrays and whatever else has such a method
-        case None if isinstance(call.func, cst.Attribute) and call.func.attr.value == "prepare":
-            return prepared(model, call)
     return None
 
 
