@@ -33,6 +33,23 @@ def test_torch_step_past_the_scaler(torch: Any) -> None:
     scaler.update()
 
 
+def test_torch_adam_divides_the_factor_out_but_takes_steps_that_overflowed(torch: Any) -> None:
+    model, _, scaler = torch_setting(torch)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+    scaler.scale(torch_loss(torch, model)).backward()
+    optimizer.step()
+    assert 1 - model.weight.item() == pytest.approx(0.1)
+    for steps_through_scaler in (True, False):
+        model, _, scaler = torch_setting(torch)
+        optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+        scaler.scale(torch_loss(torch, model) * 1e38).backward()
+        if steps_through_scaler:
+            scaler.step(optimizer)
+        else:
+            optimizer.step()
+        assert bool(torch.isfinite(model.weight).all()) is steps_through_scaler
+
+
 def test_torch_without_update(torch: Any) -> None:
     model, optimizer, scaler = torch_setting(torch)
     scaler.scale(torch_loss(torch, model)).backward()

@@ -10,7 +10,9 @@ Finds four ways in which the calls of a loss scaler do not belong together:
 ## Why is this bad?
 
 The first step is as many times too large as the scaler's factor says, 65536 times in the beginning: the weights are
-lost, and nothing is raised. Without `update()` the second `step()` raises a `RuntimeError`, as the second `unscale_()`
+lost, and nothing is raised. Adam and its like divide the factor out again, but with them, too, the step is taken where
+the scaled gradients have overflowed, which a scaler would leave out: one infinite gradient, and the weights are NaN.
+Without `update()` the second `step()` raises a `RuntimeError`, as the second `unscale_()`
 does. A loss that was not scaled raises an `AssertionError` in PyTorch if the scaler has scaled nothing yet; otherwise,
 and always in Paddle, its gradients are divided by the factor, and the model hardly learns.
 
@@ -104,7 +106,7 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     if scaling.steps_past_scaler(model, call):
         yield Finding(
             call,
-            "the gradients are still scaled: this step is thousands of times too large",
+            "the gradients are still scaled, and this step is taken also where they have overflowed",
             "write `scaler.step(optimizer)` and `scaler.update()` instead",
             fix=lambda: _step_through_scaler(call, context),
         )
