@@ -117,7 +117,7 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     )
 
 
-@rule.on(cst.Module, mentions=(".grad",))
+@rule.on(cst.Module, mentions=("grad",))
 def check_by_hand(_: cst.Module, context: Context) -> Iterator[Finding]:
     """Report the update of a parameter without an optimizer."""
     if is_test_code(context.model):
