@@ -206,6 +206,14 @@ def leaves_loop(body: cst.BaseSuite) -> bool:
     return False
 
 
+def runs_once(loop: cst.For | cst.While) -> bool:
+    """Whether a loop is written for one round: ``range(1)``, or a body that leaves it."""
+    call = loop.iter if isinstance(loop, cst.For) else None
+    if isinstance(call, cst.Call) and getattr(call.func, "value", None) == "range" and len(call.args) == 1:
+        return integer_literal(call.args[0].value) == 1
+    return leaves_loop(loop.body)
+
+
 def has_one_round(loop: cst.For) -> bool:
     """Whether a loop is left in its first round, or as the second begins: ``if step > 0: break``.
 

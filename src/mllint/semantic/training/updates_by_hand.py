@@ -8,7 +8,7 @@ import libcst as cst
 
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Function
-from mllint.syntax.shape import dotted_path, has_one_round, last_word, leaves_loop
+from mllint.syntax.shape import dotted_path, has_one_round, last_word, runs_once
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def _loop_of_backward(model: "Model", statement: cst.CSTNode) -> cst.For | cst.W
         if isinstance(holder, (cst.For, cst.While)) and any(
             last_word(call.func) == "backward" for call in model.tree.calls_in(holder)
         ):
-            is_one = (isinstance(holder, cst.For) and has_one_round(holder)) or leaves_loop(holder.body)
+            is_one = (isinstance(holder, cst.For) and has_one_round(holder)) or runs_once(holder)
             return None if is_one else holder
     return None
 

@@ -20,7 +20,7 @@ from mllint.semantic.training.nearby import clears_beside, steps_no_optimizer, w
 from mllint.semantic.training.paths import Paths
 from mllint.semantic.training.runs import Occurrence, Run
 from mllint.semantic.values import Function, Instance, Object
-from mllint.syntax.shape import dotted_path, integer_literal, last_word, leaves_loop
+from mllint.syntax.shape import dotted_path, integer_literal, last_word, runs_once
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -183,14 +183,7 @@ def _is_repeated_for_time(loop: Loop) -> bool:
 
 
 def _runs_once(loop: Loop) -> bool:
-    """Whether a loop is written for one round: ``range(1)``, or a body that leaves it."""
-    node = loop.node
-    if isinstance(node, cst.CompFor):
-        return False
-    call = node.iter if isinstance(node, cst.For) else None
-    if isinstance(call, cst.Call) and getattr(call.func, "value", None) == "range" and len(call.args) == 1:
-        return integer_literal(call.args[0].value) == 1
-    return leaves_loop(node.body)
+    return not isinstance(loop.node, cst.CompFor) and runs_once(loop.node)
 
 
 def _clears_by_itself(step: Event) -> bool:
