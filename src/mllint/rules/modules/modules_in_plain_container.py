@@ -1,7 +1,8 @@
 """## What it does
 
 Finds layers and parameters that a module keeps in a plain list, tuple, set or dict: `self.layers = [nn.Linear(3, 3)]`,
-`self.heads = {}` with `self.heads["a"] = nn.Linear(3, 2)`.
+`self.heads = {}` with `self.heads["a"] = nn.Linear(3, 2)`, or the list that a function or method of the project fills
+and returns. What one branch registers and another does not is reported in the other.
 
 ## Why is this bad?
 
@@ -73,7 +74,8 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeEdit, NodeFix, replace, wrap
 from mllint.rule import Finding, Rule
-from mllint.semantic.modules.containers import Container, Contents
+from mllint.semantic.modules.containers import Container
+from mllint.semantic.modules.contents import Contents
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.syntax.shape import assigns_attribute
 

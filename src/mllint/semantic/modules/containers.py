@@ -1,4 +1,4 @@
-"""Lists, tuples and dicts in attributes of a module: what is put into them, and where it goes from there.
+"""Lists, tuples and dicts in attributes of a module: where what they hold goes from there.
 
 A module does not look into them. What they hold is nobody's, unless it is registered or looked after elsewhere too.
 """
@@ -7,18 +7,18 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import libcst as cst
-import msgspec
 
 from mllint.semantic.expressions.only_read import is_only_read
-from mllint.semantic.modules.fresh import is_fresh, is_set_up_by
+from mllint.semantic.modules.contents import PUTTING, Contents, Filling, display_of, maker_of, mentions_of
+from mllint.semantic.modules.fresh import is_set_up_by
 from mllint.semantic.modules.other_objects import from_outside
-from mllint.semantic.modules.plain_tensors import parameter_inside
-from mllint.semantic.modules.weights import builds_a_program, drops_values, has_weights, have_weights, is_constant
-from mllint.semantic.names.classes import Assignment, Role, makes_parameter
+from mllint.semantic.modules.weights import builds_a_program, have_weights
+from mllint.semantic.names.classes import Assignment, Role
+from mllint.semantic.names.conditions import is_in_another_branch
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Module, Repeated
 from mllint.syntax.iteration import handed_on
-from mllint.syntax.shape import constant, dotted_path, string_literal
+from mllint.syntax.shape import dotted_path
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -28,15 +28,10 @@ if TYPE_CHECKING:
 MAX_STEPS = 12
 """How many steps a thing is followed from where it is read."""
 
-_BUILDERS = frozenset({
-    "builtins.list", "builtins.tuple", "builtins.set", "builtins.dict", "collections.OrderedDict", "builtins.sorted",
-    "builtins.reversed", "collections.deque",
-})  # fmt: skip
 # Functions that only look at what they are given.
 _LOOKING = frozenset(
     {"len", "isinstance", "print", "range", "bool", "id", "type", "str", "repr", "all", "any", "hasattr"}
 )
-_PUTTING = frozenset({"append", "extend", "insert", "update", "appendleft"})
 _CHANGING = frozenset({"remove", "clear", "sort", "reverse", "index", "count"})
 _TAKING = frozenset({"pop", "get", "items", "values", "keys", "copy", "popitem", "setdefault"})
 # What gives the parameters: who does more than compute with them looks after them.
@@ -50,22 +45,6 @@ _LOOKING_AFTER = frozenset({
 _MOVING = frozenset({"to", "cuda", "cpu", "half", "float"})
 # Methods of a module that a class overrides to reach what is not registered.
 _OF_MODULES = _LOOKING_AFTER | _GIVING_PARAMETERS | _MOVING | {"double", "_apply", "children", "sublayers"}
-
-
-class Contents(msgspec.Struct):
-    """What a container surely holds that ought to be registered.
-
-    ``is_uniform``: it holds nothing else. ``is_keyed``: it is a dict; ``has_plain_keys``: whose keys are all
-    identifiers. ``is_nested``: what is held lies in a container inside it.
-    """
-
-    modules: list[cst.BaseExpression] = []
-    parameters: list[cst.BaseExpression] = []
-    is_uniform: bool = True
-    is_keyed: bool = False
-    has_plain_keys: bool = True
-    is_nested: bool = False
-    is_grown: bool = False
 
 
 class Container:
@@ -82,59 +61,42 @@ class Container:
         """The display, comprehension or constructor that makes it; ``None`` when it is not known to be a container."""
 
     def _find_display(self, value: cst.BaseExpression) -> cst.BaseExpression | None:
-        """What makes the container: the value itself, or what its local name is bound to."""
-        if not isinstance(value, cst.Name):
-            return value if _is_display(self.model, value) else None
-        if self._is_given(value):
+        """What makes the container: the value, what its local name is bound to, or the call of a function."""
+        if isinstance(value, cst.Name) and self._is_given(value):
             return value
-        bindings = self.model.reaching(value)
-        if len(bindings) != 1 or bindings[0].kind is not BindingKind.ASSIGN or bindings[0].path:
-            return None
-        found = bindings[0].value
-        is_local = bindings[0].scope.node is self.method.node
-        return found if found is not None and is_local and _is_display(self.model, found) else None
+        return display_of(self.method, value) or (None if maker_of(self.model, value) is None else value)
 
     # -- what is in it -----------------------------------------------------------------------------------------------
 
     def fill(self) -> Contents:
         """Gather what the container is made with, and what is put into it later."""
-        if self.display is not None:
-            self._take(self.display)
+        contents = Contents()
+        filling = Filling(self.model, contents, self._is_given)
+        maker = maker_of(self.model, self.value)
+        if maker is not None:
+            function, returned = maker
+            display, elsewhere = display_of(function, returned), Filling(function.model, contents)
+            if display is not None:
+                elsewhere.take(display)
+            for name in mentions_of(function, returned):
+                elsewhere.grow(name)
+        elif self.display is not None:
+            filling.take(self.display)
         for model, node in self._names():
-            self._grow(model, node)
+            Filling(model, contents, self._is_given).grow(node)
         for assignment in self.definition.members.assignments(self.name):
             if isinstance(assignment.node, cst.AugAssign):
-                self.contents.is_grown = True
-                self._take(assignment.node.value)
-        return self.contents
+                contents.is_grown = True
+                Filling(assignment.model, contents, self._is_given).take(assignment.node.value)
+        self.contents = contents
+        return contents
 
     def _names(self) -> Iterator[tuple["Model", cst.BaseExpression]]:
         """The places that read the container, as the attribute or as the local name."""
         for read in self.definition.members.reads(self.name):
             yield read.method.model, read.node
-        if isinstance(self.value, cst.Name):
-            for name in self.model.names_by_word.get(self.value.value, ()):
-                is_here = name is not self.value and self.model.enclosing_function(name) is self.method.node
-                if is_here and not isinstance(self.model.tree.parent(name), cst.AssignTarget):
-                    yield self.model, name
-
-    def _grow(self, model: "Model", node: cst.BaseExpression) -> None:
-        parent = model.tree.parent(node)
-        above = None if parent is None else model.tree.parent(parent)
-        if isinstance(parent, cst.Attribute) and isinstance(above, cst.Call) and above.func is parent:
-            if parent.attr.value in _PUTTING and above.args:
-                self.contents.is_grown = True
-                put = above.args[-1].value
-                if parent.attr.value in ("extend", "update"):
-                    self._take(put)
-                else:
-                    self._add(put)
-        elif isinstance(parent, cst.Subscript) and parent.value is node and isinstance(above, cst.AssignTarget):
-            statement = model.tree.parent(above)
-            if isinstance(statement, cst.Assign):
-                self.contents.is_grown = True
-                self._note_key(parent.slice[0].slice.value if isinstance(parent.slice[0].slice, cst.Index) else None)
-                self._add(statement.value)
+        for name in mentions_of(self.method, self.value):
+            yield self.model, name
 
     def _is_given(self, node: cst.Name) -> bool:
         """Whether a name is a parameter that by its annotation holds modules with weights, and ``forward`` uses them.
@@ -149,90 +111,6 @@ class Container:
         running = self.definition.members.reachable("forward")
         return any(read.method in running for read in self.definition.members.reads(self.name))
 
-    def _take(self, node: cst.BaseExpression, *, nested: bool = False) -> None:
-        """Add what a display, comprehension or constructor of a container holds."""
-        match node:
-            case cst.Name() if self._is_given(node):
-                self.contents.modules.append(node)
-            case cst.List() | cst.Tuple() | cst.Set():
-                for element in node.elements:
-                    if isinstance(element, cst.StarredElement):
-                        self._take(element.value, nested=nested)
-                    else:
-                        self._add(element.value, nested=nested)
-            case cst.ListComp() | cst.SetComp() | cst.GeneratorExp():
-                self._add(node.elt, nested=nested)
-            case cst.Dict():
-                self.contents.is_keyed = True
-                for item in node.elements:
-                    if isinstance(item, cst.DictElement):
-                        self._note_key(item.key)
-                        self._add(item.value, nested=nested)
-                    else:
-                        self.contents.is_uniform = False
-            case cst.DictComp():
-                self.contents.is_keyed = True
-                self._note_key(node.key)
-                self._add(node.value, nested=nested)
-            case cst.BinaryOperation():
-                for side in (node.left, node.right):
-                    if _is_display(self.model, side):
-                        self._take(side, nested=nested)
-                    elif isinstance(node.operator, cst.Add):
-                        self.contents.is_uniform = False
-            case cst.Call() if self.model.qualified_name(node.func) in _BUILDERS:
-                self._take_arguments(node, nested)
-            case _:
-                self.contents.is_uniform = False
-
-    def _take_arguments(self, call: cst.Call, nested: bool) -> None:
-        if self.model.qualified_name(call.func) in ("builtins.dict", "collections.OrderedDict"):
-            self.contents.is_keyed = True
-            self.contents.is_uniform = not any(arg.keyword is None for arg in call.args)
-        for arg in call.args:
-            if arg.keyword is not None:
-                self._add(arg.value, nested=nested)
-            else:
-                self._take(arg.value, nested=nested)
-
-    def _note_key(self, key: cst.BaseExpression | None) -> None:
-        text = string_literal(key)
-        if text is None and constant(key) is not ...:
-            self.contents.is_uniform = False  # a dict of modules takes strings alone
-        self.contents.has_plain_keys = self.contents.has_plain_keys and text is not None and text.isidentifier()
-
-    def _add(self, node: cst.BaseExpression, *, nested: bool = False) -> None:
-        """Add one element, or what lies in it where it is a container of its own."""
-        if _is_display(self.model, node) and not nested:
-            self.contents.is_nested = True
-            self._take(node, nested=True)
-        elif isinstance(node, cst.IfExp):
-            self._add(node.body, nested=nested)
-            self._add(node.orelse, nested=nested)
-        elif makes_parameter(self.model, node):
-            self.contents.parameters.append(node)
-        elif parameter_inside(self.model, node) is not None:
-            self.contents.parameters.append(node)
-            self.contents.is_uniform = False  # moved, say, and so no parameter by itself
-        elif isinstance(self.model.value(node), Module):
-            if is_fresh(self.model, node) and _matters(self.model, node):
-                self.contents.modules.append(node)
-            elif self._is_overwritten(node):
-                self.contents.modules.append(node)
-                self.contents.is_uniform = False  # the last one is registered already
-        elif constant(node) is not None:
-            self.contents.is_uniform = False
-
-    def _is_overwritten(self, node: cst.BaseExpression) -> bool:
-        """Whether an attribute holds each new module of a loop in turn, so that it registers the last one alone."""
-        bindings = self.model.reaching(node) if isinstance(node, cst.Attribute) else ()
-        if len(bindings) != 1 or bindings[0].value is None or bindings[0].path:
-            return False
-        value, model = bindings[0].value, self.model
-        loops = (item for item in model.tree.ancestors(node) if isinstance(item, (cst.For, cst.While)))
-        is_in_loop = any(model.tree.is_inside(value, loop) for loop in loops)
-        return is_in_loop and is_fresh(model, value) and _matters(model, value)
-
     # -- where it goes -----------------------------------------------------------------------------------------------
 
     @property
@@ -241,7 +119,7 @@ class Container:
         members = self.definition.members
         if builds_a_program(self.model) or (self.contents.parameters and members.may_be_read_elsewhere(self.name)):
             return True
-        if self._is_deleted or any(_registers(assignment) for assignment in members.assignments(self.name)):
+        if self._is_deleted or any(self._registers(assignment) for assignment in members.assignments(self.name)):
             return True
         if any(read.method.name in _OF_MODULES for read in members.reads(self.name)):
             return True
@@ -249,6 +127,13 @@ class Container:
             return True
         places = from_outside(self.definition, self.model, self.name)
         return any(_Trail(None, self.model).leads_on(node, MAX_STEPS) for node in places)
+
+    def _registers(self, assignment: Assignment) -> bool:
+        """Whether an assignment registers what is in it: none that another branch of the same ``if`` holds."""
+        if assignment.role not in (Role.SUBMODULE, Role.PARAMETER):
+            return False
+        is_elsewhere = assignment.method is not self.method
+        return is_elsewhere or not is_in_another_branch(self.model, self.value, assignment.node)
 
     @property
     def _is_deleted(self) -> bool:
@@ -278,26 +163,6 @@ class Container:
         """What stands around each read of the attribute."""
         for read in self.definition.members.reads(self.name):
             yield read.method.model.tree.parent(read.node)
-
-
-_DISPLAYS = (cst.List, cst.Tuple, cst.Set, cst.Dict, cst.ListComp, cst.SetComp, cst.DictComp)
-
-
-def _is_display(model: "Model", node: cst.BaseExpression) -> bool:
-    if type(node) is cst.Call:
-        return model.qualified_name(node.func) in _BUILDERS
-    if type(node) is cst.BinaryOperation and type(node.operator) in (cst.Add, cst.Multiply):
-        return _is_display(model, node.left) or _is_display(model, node.right)
-    return type(node) in _DISPLAYS
-
-
-def _matters(model: "Model", node: cst.BaseExpression) -> bool:
-    """Whether a module has something to train, save, move or switch off."""
-    return drops_values(model, node) or (has_weights(model, node) is True and not is_constant(model, node))
-
-
-def _registers(assignment: Assignment) -> bool:
-    return assignment.role in (Role.SUBMODULE, Role.PARAMETER)
 
 
 class _Trail:
@@ -362,7 +227,7 @@ class _Trail:
             return any(self._by_names(name, taken, steps) for name in named) or self.leads_on(call, steps - 1)
         if word in ("next", "dict") or handed_on(call, arg) is not None:
             return self.leads_on(call, steps - 1)
-        if word in _PUTTING and isinstance(call.func, cst.Attribute):
+        if word in PUTTING and isinstance(call.func, cst.Attribute):
             return self.leads_on(call.func.value, steps - 1)
         return not (word in _LOOKING or is_set_up_by(self.model, arg) or self._is_running(call))
 

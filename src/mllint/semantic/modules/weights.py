@@ -8,7 +8,7 @@ import libcst as cst
 from mllint.knowledge import lookup
 from mllint.semantic.modules.module_keys import module_keys
 from mllint.semantic.names.classes import makes_parameter
-from mllint.semantic.names.scopes import BindingKind
+from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Module, Value
 from mllint.syntax.shape import constant, last_word
 
@@ -85,8 +85,8 @@ def _is_layer_with_weights(name: str) -> bool | None:
 
 
 def _holds_weights(definition: "ClassInfo", above: "tuple[ClassInfo, ...]" = ()) -> bool:
-    """Whether a project class assigns modules that are not surely without weights, of whatever size."""
-    return any(
+    """Whether a project class assigns parameters, or modules that are not surely without weights, of whatever size."""
+    return _makes_parameters(definition) or any(
         (value.name is not None and _may_have_weights(value.name) and not module_keys(model, node, value).is_empty)
         or (
             (value.definition is not None and value.definition not in above)
@@ -96,18 +96,45 @@ def _holds_weights(definition: "ClassInfo", above: "tuple[ClassInfo, ...]" = ())
     )
 
 
+def makes_weights(definition: "ClassInfo", above: "tuple[ClassInfo, ...]" = ()) -> bool:
+    """Whether a project class makes parameters or layers with weights itself, beside those that it may be given."""
+    return _makes_parameters(definition) or any(
+        isinstance(node, cst.Call)
+        and (
+            makes_weights(value.definition, (*above, definition))
+            if value.definition is not None and value.definition not in above
+            else value.name is not None
+            and not is_container(value.name)
+            and _may_have_weights(value.name)
+            and not module_keys(model, node, value).is_empty
+        )
+        for model, node, value in _assigned_modules(definition)
+    )
+
+
+def _makes_parameters(definition: "ClassInfo") -> bool:
+    return any(makes_parameter(model, node) for model, node, _ in _assigned(definition))
+
+
 def _assigned_modules(definition: "ClassInfo") -> "Iterator[tuple[Model, cst.BaseExpression, Module]]":
     """The expressions for modules that the class and its bases assign to attributes."""
+    for model, node, binding in _assigned(definition):
+        value = model.binding_value(binding)
+        if value is None or (isinstance(value, Module) and value.name is None and value.definition is None):
+            value = _made_by_default(model, node) or value
+        if isinstance(value, Module):
+            yield model, node, value
+
+
+def _assigned(definition: "ClassInfo") -> "Iterator[tuple[Model, cst.BaseExpression, Binding]]":
+    """The expressions that the class and its bases assign to attributes, each as a whole."""
     for info in definition.lineage:
         for method in info.methods.values():
             for key, bindings in method.scope.bindings.items():
                 if key.startswith(f"{method.self_name}.") and key.count(".") == 1:
                     for binding in bindings:
-                        if binding.value is None or binding.path:
-                            continue
-                        value = info.model.binding_value(binding) or _made_by_default(info.model, binding.value)
-                        if isinstance(value, Module):
-                            yield info.model, binding.value, value
+                        if binding.value is not None and not binding.path:
+                            yield info.model, binding.value, binding
 
 
 def _made_by_default(model: "Model", node: cst.BaseExpression) -> Value | None:
@@ -148,15 +175,7 @@ def asks_for_no_gradients(definition: "ClassInfo") -> bool:
 
     Such weights learn by rules of their own, or never.
     """
-    made = [
-        binding.value
-        for info in definition.lineage
-        for method in info.methods.values()
-        for key, bindings in method.scope.bindings.items()
-        if key.startswith(f"{method.self_name}.") and key.count(".") == 1
-        for binding in bindings
-        if binding.value is not None and makes_parameter(info.model, binding.value)
-    ]
+    made = [node for model, node, _ in _assigned(definition) if makes_parameter(model, node)]
     return (
         bool(made)
         and all(isinstance(value, cst.Call) and _is_made_without(value) for value in made)

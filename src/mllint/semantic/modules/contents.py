@@ -1,0 +1,222 @@
+"""What lists, tuples and dicts hold that ought to be registered: new modules with weights, and parameters."""
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+import msgspec
+
+from mllint.semantic.modules.fresh import is_fresh
+from mllint.semantic.modules.plain_tensors import parameter_inside
+from mllint.semantic.modules.weights import drops_values, has_weights, is_constant, makes_weights
+from mllint.semantic.names.classes import makes_parameter
+from mllint.semantic.names.scopes import BindingKind
+from mllint.semantic.values import ClassObject, Function, Module
+from mllint.syntax.shape import constant, string_literal
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+    from mllint.semantic.names.definitions import FunctionInfo
+
+BUILDERS = frozenset({
+    "builtins.list", "builtins.tuple", "builtins.set", "builtins.dict", "collections.OrderedDict", "builtins.sorted",
+    "builtins.reversed", "collections.deque",
+})  # fmt: skip
+PUTTING = frozenset({"append", "extend", "insert", "update", "appendleft"})
+"""The methods of containers that put something into them."""
+_DISPLAYS = (cst.List, cst.Tuple, cst.Set, cst.Dict, cst.ListComp, cst.SetComp, cst.DictComp)
+
+
+class Contents(msgspec.Struct):
+    """What a container surely holds that ought to be registered.
+
+    ``is_uniform``: it holds nothing else. ``is_keyed``: it is a dict; ``has_plain_keys``: whose keys are all
+    identifiers. ``is_nested``: what is held lies in a container inside it.
+    """
+
+    modules: list[cst.BaseExpression] = []
+    parameters: list[cst.BaseExpression] = []
+    is_uniform: bool = True
+    is_keyed: bool = False
+    has_plain_keys: bool = True
+    is_nested: bool = False
+    is_grown: bool = False
+
+
+def is_display(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether an expression is a display, a comprehension, or the call of what makes a container."""
+    if type(node) is cst.Call:
+        return model.qualified_name(node.func) in BUILDERS
+    if type(node) is cst.BinaryOperation and type(node.operator) in (cst.Add, cst.Multiply):
+        return is_display(model, node.left) or is_display(model, node.right)
+    return type(node) in _DISPLAYS
+
+
+def display_of(function: "FunctionInfo", value: cst.BaseExpression) -> cst.BaseExpression | None:
+    """What makes a container: the expression itself, or what its name is bound to in the function, and grows from."""
+    model = function.model
+    if not isinstance(value, cst.Name):
+        return value if is_display(model, value) else None
+    bindings = model.reaching(value)
+    if any(binding.kind is BindingKind.AUGMENTED for binding in bindings):  # `layers += [...]`: it is the same one
+        bindings = tuple(
+            item for item in bindings[0].scope.bindings[value.value] if item.kind is not BindingKind.AUGMENTED
+        )
+    if len(bindings) != 1 or bindings[0].kind is not BindingKind.ASSIGN or bindings[0].path:
+        return None
+    found = bindings[0].value
+    is_local = bindings[0].scope.node is function.node
+    return found if found is not None and is_local and is_display(model, found) else None
+
+
+def mentions_of(function: "FunctionInfo", value: cst.BaseExpression) -> Iterator[cst.Name]:
+    """The other places in a function that read the name of a container."""
+    if isinstance(value, cst.Name):
+        model = function.model
+        for name in model.names_by_word.get(value.value, ()):
+            is_here = name is not value and model.enclosing_function(name) is function.node
+            if is_here and not isinstance(model.tree.parent(name), cst.AssignTarget):
+                yield name
+
+
+def maker_of(model: "Model", node: cst.BaseExpression) -> "tuple[FunctionInfo, cst.BaseExpression] | None":
+    """The function of the project whose call makes a container anew, and what it returns: ``self._make_layers(3)``."""
+    called = model.value(node.func) if isinstance(node, cst.Call) else None
+    if not isinstance(called, Function) or not (called.definition.is_plain and called.definition.is_transparent):
+        return None
+    returned = [statement.value for statement in called.definition.scope.returns]
+    if len(returned) != 1 or returned[0] is None or display_of(called.definition, returned[0]) is None:
+        return None
+    return called.definition, returned[0]
+
+
+class Filling:
+    """Gathers what a file puts into a container.
+
+    ``is_given`` tells which names stand for a list of modules that somebody else has made.
+    """
+
+    def __init__(
+        self, model: "Model", contents: Contents, is_given: Callable[[cst.Name], bool] = lambda _: False
+    ) -> None:
+        self.model = model
+        self.contents = contents
+        self.is_given = is_given
+
+    def grow(self, node: cst.BaseExpression) -> None:
+        """Add what is put into the container where it is read."""
+        parent = self.model.tree.parent(node)
+        above = None if parent is None else self.model.tree.parent(parent)
+        if isinstance(parent, cst.Attribute) and isinstance(above, cst.Call) and above.func is parent:
+            if parent.attr.value in PUTTING and above.args:
+                self.contents.is_grown = True
+                put = above.args[-1].value
+                if parent.attr.value in ("extend", "update"):
+                    self.take(put)
+                else:
+                    self._add(put)
+        elif isinstance(parent, cst.AugAssign) and parent.target is node:
+            self.contents.is_grown = True
+            self.take(parent.value)
+        elif isinstance(parent, cst.Subscript) and parent.value is node and isinstance(above, cst.AssignTarget):
+            statement = self.model.tree.parent(above)
+            if isinstance(statement, cst.Assign):
+                self.contents.is_grown = True
+                self._note_key(parent.slice[0].slice.value if isinstance(parent.slice[0].slice, cst.Index) else None)
+                self._add(statement.value)
+
+    def take(self, node: cst.BaseExpression, *, nested: bool = False) -> None:
+        """Add what a display, comprehension or constructor of a container holds."""
+        match node:
+            case cst.Name() if self.is_given(node):
+                self.contents.modules.append(node)
+            case cst.List() | cst.Tuple() | cst.Set():
+                for element in node.elements:
+                    if isinstance(element, cst.StarredElement):
+                        self.take(element.value, nested=nested)
+                    else:
+                        self._add(element.value, nested=nested)
+            case cst.ListComp() | cst.SetComp() | cst.GeneratorExp():
+                self._add(node.elt, nested=nested)
+            case cst.Dict():
+                self.contents.is_keyed = True
+                for item in node.elements:
+                    if isinstance(item, cst.DictElement):
+                        self._note_key(item.key)
+                        self._add(item.value, nested=nested)
+                    else:
+                        self.contents.is_uniform = False
+            case cst.DictComp():
+                self.contents.is_keyed = True
+                self._note_key(node.key)
+                self._add(node.value, nested=nested)
+            case cst.BinaryOperation():
+                for side in (node.left, node.right):
+                    if is_display(self.model, side):
+                        self.take(side, nested=nested)
+                    elif isinstance(node.operator, cst.Add):
+                        self.contents.is_uniform = False
+            case cst.Call() if self.model.qualified_name(node.func) in BUILDERS:
+                self._take_arguments(node, nested)
+            case _:
+                self.contents.is_uniform = False
+
+    def _take_arguments(self, call: cst.Call, nested: bool) -> None:
+        if self.model.qualified_name(call.func) in ("builtins.dict", "collections.OrderedDict"):
+            self.contents.is_keyed = True
+            self.contents.is_uniform = not any(arg.keyword is None for arg in call.args)
+        for arg in call.args:
+            if arg.keyword is not None:
+                self._add(arg.value, nested=nested)
+            else:
+                self.take(arg.value, nested=nested)
+
+    def _note_key(self, key: cst.BaseExpression | None) -> None:
+        text = string_literal(key)
+        if text is None and constant(key) is not ...:
+            self.contents.is_uniform = False  # a dict of modules takes strings alone
+        self.contents.has_plain_keys = self.contents.has_plain_keys and text is not None and text.isidentifier()
+
+    def _add(self, node: cst.BaseExpression, *, nested: bool = False) -> None:
+        """Add one element, or what lies in it where it is a container of its own."""
+        if is_display(self.model, node) and not nested:
+            self.contents.is_nested = True
+            self.take(node, nested=True)
+        elif isinstance(node, cst.IfExp):
+            self._add(node.body, nested=nested)
+            self._add(node.orelse, nested=nested)
+        elif makes_parameter(self.model, node):
+            self.contents.parameters.append(node)
+        elif parameter_inside(self.model, node) is not None:
+            self.contents.parameters.append(node)
+            self.contents.is_uniform = False  # moved, say, and so no parameter by itself
+        elif isinstance(self.model.value(node), Module):
+            is_new = is_fresh(self.model, node) or _brings_weights(self.model, node)
+            if is_new and _matters(self.model, node):
+                self.contents.modules.append(node)
+            elif self._is_overwritten(node):
+                self.contents.modules.append(node)
+                self.contents.is_uniform = False  # the last one is registered already
+        elif constant(node) is not None:
+            self.contents.is_uniform = False
+
+    def _is_overwritten(self, node: cst.BaseExpression) -> bool:
+        """Whether an attribute holds each new module of a loop in turn, so that it registers the last one alone."""
+        bindings = self.model.reaching(node) if isinstance(node, cst.Attribute) else ()
+        if len(bindings) != 1 or bindings[0].value is None or bindings[0].path:
+            return False
+        value, model = bindings[0].value, self.model
+        loops = (item for item in model.tree.ancestors(node) if isinstance(item, (cst.For, cst.While)))
+        is_in_loop = any(model.tree.is_inside(value, loop) for loop in loops)
+        return is_in_loop and is_fresh(model, value) and _matters(model, value)
+
+
+def _brings_weights(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether a new module has weights of its own, beside modules that it is given: ``Block(nn.Linear(3, 3), act)``."""
+    callee = model.value(node.func) if isinstance(node, cst.Call) else None
+    return isinstance(callee, ClassObject) and makes_weights(callee.definition)
+
+
+def _matters(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether a module has something to train, save, move or switch off."""
+    return drops_values(model, node) or (has_weights(model, node) is True and not is_constant(model, node))
