@@ -45,6 +45,13 @@ PACKAGES: Mapping[str, Literal["torch", "paddle"]] = {
     "ppdet": "paddle",
 }
 
+PARTS_OF_PACKAGES: Mapping[str, Literal["torch", "paddle"]] = {
+    # https://einops.rocks/api/einops.layers/: modules of each framework in a module of its own.
+    "einops.layers.torch": "torch",
+    "einops.layers.paddle": "paddle",
+}
+"""Modules that are built on a framework, of packages that are not."""
+
 WRAPPERS: Mapping[str, Wrapper] = {
     # Run: keys of state_dict() and the attribute that is the wrapped module.
     "torch.nn.DataParallel": Wrapper("torch", "module.", "module", "module device_ids output_device dim"),
@@ -187,6 +194,12 @@ CLASSES: Mapping[str, Class] = {
         ("timm.layers.DropPath", "timm.layers.drop.DropPath", "timm.models.layers.DropPath"),
         Class("layer", "drop_prob scale_by_keep", "tensor"),
     ),
+    # https://einops.rocks/api/einops.layers/
+    **{
+        f"einops.layers.{framework}.{name}": Class("layer", f"pattern {parameters}".strip(), "tensor")
+        for framework in ("torch", "paddle")
+        for name, parameters in (("Rearrange", ""), ("Reduce", "reduction"))
+    },
     # Private bases that people derive from and test for, by where torch.nn defines them (run: all are Modules).
     **dict.fromkeys(
         (
@@ -272,6 +285,11 @@ FUNCTIONS: Mapping[str, Function] = {
     "paddle.nn.utils.clip_grad_norm_": Function("scalar", "parameters max_norm norm_type error_if_nonfinite"),
     # Run: of shape [] in 2.6 and 3.3.
     "paddle.metric.accuracy": Function("scalar", "input label k correct total name"),
+    # https://einops.rocks/api/rearrange/: of a tensor (or a list of them) one of the same framework.
+    "einops.rearrange": Function("tensor", "tensor pattern"),
+    "einops.reduce": Function("tensor", "tensor pattern reduction"),
+    "einops.repeat": Function("tensor", "tensor pattern"),
+    "einops.einsum": Function("tensor"),
     # https://docs.pytorch.org/docs/stable/generated/torch.nn.utils.rnn.PackedSequence.html
     "torch.nn.utils.rnn.pack_padded_sequence": Function("packed", "input lengths batch_first enforce_sorted"),
     "torch.nn.utils.rnn.pack_sequence": Function("packed", "sequences enforce_sorted"),
@@ -293,7 +311,10 @@ FUNCTIONS: Mapping[str, Function] = {
     **dict.fromkeys((f"numpy.{name}" for name in _words(_NUMPY_NUMBERS)), Function("number")),
 }
 
-STATELESS = frozenset({"timm.layers.DropPath", "timm.layers.drop.DropPath", "timm.models.layers.DropPath"})
+STATELESS = frozenset({
+    "timm.layers.DropPath", "timm.layers.drop.DropPath", "timm.models.layers.DropPath", "einops.layers.torch.Rearrange",
+    "einops.layers.torch.Reduce", "einops.layers.paddle.Rearrange", "einops.layers.paddle.Reduce",
+})  # fmt: skip
 """Layers of other packages that have neither parameters nor buffers (source as for their classes)."""
 
 UNTRAINED = frozenset({"paddle.nn.SpectralNorm"})

@@ -17,7 +17,7 @@ _ROOTS: dict[str, Framework] = {"torch": "torch", "paddle": "paddle", "numpy": "
 def framework_of(name: str) -> Framework | None:
     """The framework whose things a qualified name is about: ``torchvision.models.resnet18`` is torch's."""
     root = name.partition(".")[0]
-    return _ROOTS.get(root) or facts.PACKAGES.get(root)
+    return _ROOTS.get(root) or facts.PACKAGES.get(root) or facts.PARTS_OF_PACKAGES.get(name.rpartition(".")[0])
 
 
 def is_built_on(name: str) -> bool:

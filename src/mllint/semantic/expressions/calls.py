@@ -119,6 +119,9 @@ def _called(model: "Model", call: cst.Call, callee: Value | None) -> Value | Non
             return callee  # Paddle's loaders may be called for their iterator
         case None if not call.args and isinstance(call.func, cst.Attribute) and call.func.attr.value == "item":
             return Number()  # of tensors, arrays and whatever else has such a method
+        case None if isinstance(call.func, cst.Name):
+            by_default = picked.by_default(model, call.func)
+            return None if by_default is None else picked.result(model, call, by_default.package)
     return None
 
 
@@ -179,6 +182,8 @@ def _of_library(model: "Model", call: cst.Call, name: str) -> Value | None:
     if function is None:
         return None
     match function.returns:
+        case "tensor":
+            return tensors.like_first(model, call)
         case "module":
             return Module("torch", None, call=call)
         case "array":

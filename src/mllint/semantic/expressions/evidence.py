@@ -2,8 +2,9 @@
 
 A value on which ``backward()`` is called without arguments is a tensor with one element; one with a method that
 exists on tensors alone, or that is given to a library layer or to a function of tensors, is a tensor; one with
-``parameters()`` is a module. The use must see the very binding. What a function or ``forward`` of the project is given
-is what the function declares its parameter to be, or what its own uses of it prove.
+``parameters()`` is a module; what is counted up to, or in steps of, is a number. The use must see the very binding.
+What a function or ``forward`` of the project is given is what the function declares its parameter to be, or what its
+own uses of it prove.
 """
 
 from collections.abc import Iterable, Iterator
@@ -17,7 +18,7 @@ from mllint.semantic.expressions.annotations import annotated
 from mllint.semantic.expressions.arguments import is_asked_about
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import Binding, BindingKind
-from mllint.semantic.values import Framework, Function, Module, Object, Symbol, Tensor, Value
+from mllint.semantic.values import Framework, Function, Module, Number, Object, Symbol, Tensor, Value
 from mllint.syntax.iteration import handed_on
 from mllint.syntax.shape import dotted_path, integer_literal
 from mllint.syntax.walk import subtree
@@ -185,7 +186,7 @@ def _may_prove(model: "Model", node: cst.BaseExpression) -> bool:
     if kind is cst.Attribute:
         call = model.tree.parents.get(id(parent))
         return call.__class__ is cst.Call and parent.attr.value in _telling_methods()  # type: ignore[union-attr]
-    return kind is cst.Arg
+    return kind is cst.Arg or (kind is cst.BinaryOperation and parent.operator.__class__ is cst.Modulo)  # type: ignore[union-attr]
 
 
 @cache
@@ -204,6 +205,8 @@ def _proof(model: "Model", framework: Framework, node: cst.BaseExpression, calls
     if isinstance(parent, cst.Arg):
         call = model.tree.parent(parent)
         return _from_argument(model, call, parent, calls) if isinstance(call, cst.Call) else None
+    if isinstance(parent, cst.BinaryOperation) and parent.right is node:  # `step % every`
+        return Number() if isinstance(model.value(parent.left), Number) else None
     return None
 
 
@@ -228,6 +231,8 @@ def _from_argument(model: "Model", call: cst.Call, arg: cst.Arg, calls: int) -> 
         return None
     callee = model.value(call.func)
     match callee:
+        case Symbol(name="builtins.range"):
+            return Number()
         case Symbol():
             return _from_function(callee.name, call, arg)
         case Function():

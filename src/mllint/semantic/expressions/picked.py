@@ -1,9 +1,13 @@
-"""What is picked by name at run time, and what calling it gives: ``getattr(nn, name)``, ``models.__dict__[name]``."""
+"""What is picked at run time, and what calling it gives: ``getattr(nn, name)``, ``models.__dict__[name]``, a parameter
+that stands for a class.
+"""
 
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.knowledge import lookup
+from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Member, Module, Object, Symbol, Tensor, Value
 from mllint.syntax.shape import string_literal
 
@@ -38,6 +42,18 @@ def entry(namespace: str, name: cst.BaseExpression | None) -> Member | None:
     """What ``package.__dict__[name]`` picks."""
     package, _, attribute = namespace.rpartition(".")
     return _picked(package, name) if attribute == "__dict__" and name is not None else None
+
+
+def by_default(model: "Model", callee: cst.BaseExpression) -> Member | None:
+    """What a parameter picks whose default is an optimizer: whoever gives another class gives one of its kind."""
+    bindings = model.reaching(callee) if isinstance(callee, cst.Name) else ()
+    parameter = bindings[0].node if len(bindings) == 1 and bindings[0].kind is BindingKind.PARAMETER else None
+    default = parameter.default if isinstance(parameter, cst.Param) else None
+    name = None if default is None else model.library_name(default)
+    known = None if name is None else lookup.class_(name)
+    if name is None or known is None or known.kind != "optimizer":
+        return None
+    return Member("paddle.optimizer" if lookup.framework_of(name) == "paddle" else "torch.optim")
 
 
 def _picked(package: str, name: cst.BaseExpression) -> Member | None:

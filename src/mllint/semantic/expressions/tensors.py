@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from mllint.knowledge import lookup
 from mllint.knowledge.schema import Function as FunctionFact
+from mllint.semantic.expressions.iteration import element_of
 from mllint.semantic.values import (
     Array,
     Batch,
@@ -200,6 +201,17 @@ def function_result(
     first = arguments[0] if arguments else None
     made = result(framework, name, fact, call, attached, own_input=True, receiver=first)
     return replace(made, leaf=True) if requires is not None and attached and isinstance(made, Tensor) else made
+
+
+def like_first(model: "Model", call: cst.Call) -> Value | None:
+    """What a function gives that takes the tensors of any framework: one of the same, if its first argument is one."""
+    arguments = [model.value(arg.value) for arg in call.args]
+    first = arguments[0] if arguments else None
+    first = element_of(first) if isinstance(first, (Elements, Repeated)) else first
+    if any(isinstance(value, Unfinished) for value in arguments):
+        return Unfinished()
+    framework = framework_of((first,))
+    return None if framework is None else Tensor(framework, attachment(model, call, (first, *arguments)))
 
 
 def result(
