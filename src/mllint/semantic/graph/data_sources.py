@@ -15,7 +15,9 @@ from mllint.semantic.values import (
     Function,
     Nothing,
     Number,
+    Object,
     Other,
+    Output,
     Repeated,
     Symbol,
     Tensor,
@@ -30,6 +32,12 @@ if TYPE_CHECKING:
 
 MAX_STEPS = 8
 """Through how many names data are followed."""
+TAKING_SHAPES = frozenset({
+    "to", "type", "type_as", "astype", "cast", "cuda", "cpu", "float", "half", "double", "long", "int", "bool", "view",
+    "view_as", "reshape", "reshape_as", "expand", "expand_as", "permute", "transpose", "unsqueeze", "squeeze", "repeat",
+    "tile", "flatten", "contiguous", "chunk", "narrow", "unflatten", "movedim", "clone", "requires_grad_",
+})  # fmt: skip
+"""Methods of tensors that are told a shape, a type or a place, and compute nothing with what they are given."""
 # What iterables of batches are called where nothing else is known of them.
 _LOADER = re.compile(r"loader|dataset|data_?iter|train_?iter|test_?iter|batches", re.IGNORECASE)
 
@@ -93,7 +101,7 @@ def _is_of_data(model: "Model", node: cst.BaseExpression, steps: int) -> bool:
         case cst.Name():
             bindings = model.reaching(node)
             return bool(bindings) and all(comes_from_data(model, binding, steps) for binding in bindings)
-        case cst.Subscript(value=inner) | cst.UnaryOperation(expression=inner):
+        case cst.Subscript(value=inner) | cst.UnaryOperation(expression=inner) | cst.Attribute(value=inner):
             return _is_of_data(model, inner, steps)
         case cst.BinaryOperation(left=left, right=right):
             return _is_of_data(model, left, steps) and _is_of_data(model, right, steps)
@@ -108,6 +116,8 @@ def _is_computed_from(model: "Model", call: cst.Call, steps: int) -> bool:
         return False
     callee, framework = model.value(call.func), model.framework
     if isinstance(callee, Symbol):
+        if callee.name == "builtins.next":
+            return bool(call.args) and is_iterator_of_data(model, call.args[0].value)
         is_known = lookup.function(callee.name) is not None or callee.name == "torch.autograd.Variable"
         return is_known and bool(call.args) and all(_is_of_data(model, arg.value, steps) for arg in call.args)
     if not isinstance(call.func, cst.Attribute) or framework is None or isinstance(callee, Function):
@@ -115,7 +125,24 @@ def _is_computed_from(model: "Model", call: cst.Call, steps: int) -> bool:
     method = call.func.attr.value
     if method == "requires_grad_" or lookup.tensor_method(framework, method) is None:
         return False
-    return all(_is_of_data(model, item, steps) for item in (call.func.value, *(arg.value for arg in call.args)))
+    given = () if method in TAKING_SHAPES else (arg.value for arg in call.args)
+    return all(_is_of_data(model, item, steps) for item in (call.func.value, *given))
+
+
+def is_iterator_of_data(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether ``next()`` of something gives data: it is ``iter()`` of a loader, or of what is gone through again."""
+    if yields_data(node):
+        return True
+    bindings = model.reaching(node)
+    made = [binding.value for binding in bindings if binding.kind is BindingKind.ASSIGN and not binding.path]
+    calls = [value for value in made if isinstance(value, cst.Call) and value.args]
+    if len(calls) != len(bindings) or any(model.qualified_name(call.func) != "builtins.iter" for call in calls):
+        return False
+    gone_through = [(call.args[0].value, model.value(call.args[0].value)) for call in calls]
+    if any(isinstance(value, (Tensor, Output)) and not hangs_on_nothing(value) for _, value in gone_through):
+        return False
+    is_data = all(yields_data(item) or isinstance(value, Object) for item, value in gone_through)
+    return bool(calls) and (is_data or len(calls) > 1)
 
 
 def yields_data(iterable: cst.BaseExpression) -> bool:

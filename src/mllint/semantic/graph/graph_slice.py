@@ -9,8 +9,14 @@ import libcst as cst
 from mllint.knowledge import lookup
 from mllint.semantic.expressions.arguments import calls_of, is_passed_around
 from mllint.semantic.expressions.hints import is_called_loss
+from mllint.semantic.expressions.imports import is_of_standard_library
 from mllint.semantic.graph.additions import appended
-from mllint.semantic.graph.data_sources import comes_from_data, hangs_on_nothing
+from mllint.semantic.graph.data_sources import (
+    TAKING_SHAPES,
+    comes_from_data,
+    hangs_on_nothing,
+    is_iterator_of_data,
+)
 from mllint.semantic.graph.losses import WALKING
 from mllint.semantic.graph.statefulness import (
     computes_afresh,
@@ -194,8 +200,10 @@ class GraphSlice:
         given: list[cst.CSTNode] = [arg.value for arg in call.args]
         name = call.func.attr.value if isinstance(call.func, cst.Attribute) else (dotted_path(call.func) or "")
         match callee:
+            case Symbol(name="builtins.next") if call.args and is_iterator_of_data(self.model, call.args[0].value):
+                return []
             case Symbol():
-                is_known = lookup.framework_of(callee.name) is not None or callee.name.startswith("builtins.")
+                is_known = lookup.framework_of(callee.name) is not None or is_of_standard_library(callee.name)
                 if is_known and callee.name.rpartition(".")[2] not in _RUNNING:
                     return given
             case Module():
@@ -205,7 +213,7 @@ class GraphSlice:
                 if computes_afresh(callee.definition):
                     return given
             case Method(receiver=Tensor()):
-                return [] if name in _CUTTING else [call.func, *given]
+                return [] if name in _CUTTING else [call.func, *([] if name in TAKING_SHAPES else given)]
             case Instance():
                 if is_stateless(callee.definition):
                     return given
@@ -213,7 +221,7 @@ class GraphSlice:
                 if name in _CUTTING:
                     return []
                 if isinstance(call.func, cst.Attribute) and self._is_tensor_method(call.func, name):
-                    return [call.func.value, *given]
+                    return [call.func.value, *([] if name in TAKING_SHAPES else given)]
                 if is_called_loss(call) and name not in self.model.function_names:
                     return given
         if (callee is None or isinstance(callee, Module)) and (self._begins_anew(call) or self._is_walked_alone(call)):
