@@ -10,7 +10,7 @@ import libcst as cst
 from mllint.semantic.events.made_anew import is_made_in
 from mllint.semantic.events.owners import maker, modules_of_optimizer
 from mllint.semantic.events.steps import Event, Kind, Loop, events
-from mllint.semantic.events.things import Frame
+from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.graph.data_sources import yields_data
 from mllint.semantic.graph.placement import reads_clock
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 
 _CLEARING = ("zero_grad", "clear_grad", "clear_gradients", "zero_")
+_IN_PLACE = "zero_"
+"""That one of them that clears whatever tensor it is called on."""
 _FEW = 20
 """Up to how many rounds a loop is taken for a trial."""
 _STEP_HOOKS = ("register_step_post_hook", "register_step_pre_hook", "register_optimizer_step_post_hook")
@@ -36,6 +38,8 @@ _MAX_FUNCTIONS = 20
 """Into how many functions a call is followed that a run leaves out."""
 _SAYS_CLEARING = re.compile(r"(?:zero|clear|reset|clean|empty).*grad|grad.*(?:zero|clear|reset|clean)", re.IGNORECASE)
 """How functions are called that clear gradients: ``clear_grads(model)``."""
+_SAYS_KEEPING = re.compile(r"^_?(?:save|dump|log|print|report)(?:_|$)")
+"""How functions are called that write down what they are given: ``save_checkpoint(model, optimizer)``."""
 _SAYS_MEASURING = re.compile(
     r"benchmark|profil|measur|throughput|latency|speed_?test|(?:test|check|peak|max)_?memory|memory_?(?:us|test|cost|foot)",
     re.IGNORECASE,
@@ -76,9 +80,18 @@ def _clearing(occurrence: Occurrence) -> Clearing | None:
     within = list(events(inside[0].body))
     clearing = [event for event in within if _may_clear(event, step)]
     if not clearing:
-        return None if any(may_act_on(event, step.thing, run, loop) for event in within) else "never"
+        return None if any(_may_clear_held(event, step.thing, run, loop) for event in within) else "never"
     is_misplaced = _runs_over_batches(loop, step) and all(_is_further_out(event, loop) for event in clearing)
     return "further out" if is_misplaced else None
+
+
+def _may_clear_held(event: Event, optimizer: Thing, run: Run, loop: Loop) -> bool:
+    """Whether an unknown object may clear the gradients of an optimizer that it was given before.
+
+    What steps beside the optimizer itself is no other optimizer around it: a schedule, or an average of the weights.
+    """
+    callee = event.node.func if isinstance(event.node, cst.Call) else None
+    return may_act_on(event, optimizer, run, loop) and (callee is None or last_word(callee) != "step")
 
 
 def _runs_over_batches(loop: Loop, step: Event) -> bool:
@@ -158,7 +171,8 @@ def _only_measures(loop: Loop) -> bool:
     last = loop.node.body.body[-1] if isinstance(loop.node, (cst.For, cst.While)) and loop.node.body.body else None
     if not isinstance(last, cst.If) or not any(isinstance(part, cst.Break) for part in subtree(last)):
         return False
-    numbers = [integer_literal(item) for item in subtree(last.test) if isinstance(item, cst.Integer)]
+    compared = (item.comparator for item in last.test.comparisons) if isinstance(last.test, cst.Comparison) else ()
+    numbers = [integer_literal(item) for item in compared]
     entered = [item.item for item in subtree(last) if type(item) is cst.WithItem]
     contexts = (dotted_path(getattr(item, "func", item)) for item in entered)
     is_short = isinstance(last.test, cst.Comparison) and any(number is not None and number < _FEW for number in numbers)
@@ -202,7 +216,7 @@ def _may_clear(event: Event, step: Event) -> bool:
     """Whether an event may clear the gradients that an optimizer steps with."""
     optimizer = step.thing
     if event.kind is Kind.UNKNOWN:
-        return event.concerns(optimizer) or _speaks_of_clearing(event)
+        return (event.concerns(optimizer) and not _speaks_of_keeping(event)) or _speaks_of_clearing(event)
     if event.kind not in (Kind.ZERO, Kind.WRITE_GRADIENT) or exclude_each_other(event, step):
         return False
     if event.thing is None or optimizer is None or event.thing.may_be(optimizer):
@@ -216,10 +230,18 @@ def _may_clear(event: Event, step: Event) -> bool:
     return None in mine or any(module is not None and module.may_be(event.thing) for module in mine)
 
 
+def _speaks_of_keeping(event: Event) -> bool:
+    """Whether a call that cannot be looked into is of a function that by its name only writes things down."""
+    callee = event.node.func if isinstance(event.node, cst.Call) else None
+    return isinstance(callee, cst.Name) and _SAYS_KEEPING.search(callee.value) is not None
+
+
 def _speaks_of_clearing(event: Event) -> bool:
     """Whether a call that was not followed any further is of a function that clears, by its name or what it calls."""
     callee = event.node.func if isinstance(event.node, cst.Call) else None
     word = None if callee is None else last_word(callee) or ""
+    if isinstance(callee, cst.Attribute) and word == _IN_PLACE and isinstance(callee.value, cst.Call):
+        return False  # of what was just made: `labels.new(3).zero_()`
     if callee is None or word is None or word in _CLEARING or _SAYS_CLEARING.search(word):
         return callee is not None
     pending = [event.frame.value(callee)]
@@ -231,7 +253,8 @@ def _speaks_of_clearing(event: Event) -> bool:
         info = value.definition
         seen.append(info)
         parts = list(subtree(info.node))
-        if any(isinstance(part, cst.Name) and part.value in _CLEARING for part in parts):
+        words = {part.value for part in parts if isinstance(part, cst.Name)}
+        if words & set(_CLEARING) - {_IN_PLACE} or (_IN_PLACE in words and any("grad" in word for word in words)):
             return True
         pending += [info.model.value(part.func) for part in parts if isinstance(part, cst.Call)]
     return False
