@@ -186,12 +186,19 @@ def _may_prove(model: "Model", node: cst.BaseExpression) -> bool:
     if kind is cst.Attribute:
         call = model.tree.parents.get(id(parent))
         return call.__class__ is cst.Call and parent.attr.value in _telling_methods()  # type: ignore[union-attr]
+    if kind is cst.Subscript:
+        return _is_cut_up(parent, node) and _may_prove(model, parent)  # type: ignore[arg-type]
     return kind is cst.Arg or (kind is cst.BinaryOperation and parent.operator.__class__ is cst.Modulo)  # type: ignore[union-attr]
 
 
 @cache
 def _telling_methods() -> frozenset[str]:
     return _MODULE_METHODS | _MODE_METHODS | {"backward", "size", "view"} | lookup.tensor_only_methods()
+
+
+def _is_cut_up(parent: cst.CSTNode | None, node: cst.BaseExpression) -> bool:
+    """Whether a thing is indexed along several dimensions: ``x[:, 0]``. What is a tensor then is part of one."""
+    return isinstance(parent, cst.Subscript) and parent.value is node and len(parent.slice) > 1
 
 
 def _proof(model: "Model", framework: Framework, node: cst.BaseExpression, calls: int) -> Value | None:
@@ -205,6 +212,9 @@ def _proof(model: "Model", framework: Framework, node: cst.BaseExpression, calls
     if isinstance(parent, cst.Arg):
         call = model.tree.parent(parent)
         return _from_argument(model, call, parent, calls) if isinstance(call, cst.Call) else None
+    if isinstance(parent, cst.Subscript) and _is_cut_up(parent, node):
+        part = _proof(model, framework, parent, calls)
+        return Tensor(part.framework, scalar=False) if isinstance(part, Tensor) else None
     if isinstance(parent, cst.BinaryOperation) and parent.right is node:  # `step % every`
         return Number() if isinstance(model.value(parent.left), Number) else None
     return None
