@@ -1,6 +1,6 @@
 """Loops that evaluate a model: what is called in them, in which mode, with or without a graph."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ from mllint.semantic.events.steps import Event, Helper, Kind, Loop, events
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.graph.data_sources import hangs_on_nothing
-from mllint.semantic.modules.weights import asks_for_no_gradients, has_weights, have_weights
+from mllint.semantic.modules.weights import has_weights
 from mllint.semantic.training.adversaries import is_held_by_another, may_be_attacked
 from mllint.semantic.training.data_loops import (
     as_bound,
@@ -22,13 +22,13 @@ from mllint.semantic.training.data_loops import (
     is_next,
     is_spelled_as_loader,
 )
+from mllint.semantic.training.frozen import is_frozen
 from mllint.semantic.training.handed_on import as_given
 from mllint.semantic.training.loaders import EVALUATION, role_of
 from mllint.semantic.training.made_in_mode import is_switched_by_maker, switches_itself
 from mllint.semantic.training.nearby import calls_what_was_switched, trains_in_every_round
 from mllint.semantic.training.outputs import (
     are_detached,
-    are_read_as_arrays,
     comes_from,
     is_dropped,
     is_in_forward_pass,
@@ -43,7 +43,6 @@ from mllint.semantic.training.training_modes import (
     TRAIN,
     TRAINED,
     has_mode_from_file,
-    is_loaded_program,
     is_made_of_evaluated,
     is_made_within,
     is_switched_to_training,
@@ -51,7 +50,6 @@ from mllint.semantic.training.training_modes import (
     is_told_its_mode,
     is_trained,
     keeps_its_output,
-    may_concern,
     mode_matters,
     modes_before,
     module_called,
@@ -192,7 +190,7 @@ def evaluates_in_training_mode(model: "Model", node: cst.For) -> bool:
     """Whether a loop surely evaluates a model that is in training mode, on every way there."""
     if is_test_code(model) or calls_what_was_switched(model, node):
         return False
-    return _all_rounds(model, node, _is_in_training_mode, _may_train)
+    return _all_rounds(model, node, _is_in_training_mode, _may_train, any)
 
 
 def _may_train(found: _Round) -> bool:
@@ -370,15 +368,19 @@ def _holds(holder: Thing, forward: Event) -> bool:
 
 
 def _all_rounds(
-    model: "Model", node: cst.For, judge: Callable[[_Round], bool], may_be: Callable[[_Round], bool]
+    model: "Model",
+    node: cst.For,
+    judge: Callable[[_Round], bool],
+    may_be: Callable[[_Round], bool],
+    enough: Callable[[Iterable[bool]], bool] = all,
 ) -> bool:
-    """Whether every run of a loop that evaluates something may be wrong, and is judged to be."""
+    """Whether every run of a loop that evaluates something may be wrong, and all (or any) of them surely are."""
     if trains_in_every_round(model, node):
         return False
     rounds = _in_sight(list(_rounds(model, model.runs.loops_at(node))))
     if not rounds or not all(may_be(item) for item in rounds):
         return False
-    return all(judge(item) for item in rounds)
+    return enough(judge(item) for item in rounds)
 
 
 def _in_sight(rounds: list[_Round]) -> list[_Round]:
@@ -465,22 +467,6 @@ def _feeds(frame: Frame, node: cst.For, forward: Event) -> bool:
 
 
 # -- what is wanted of the gradients -----------------------------------------------------------------------------------
-
-
-def is_frozen(run: Run, forwards: tuple[Event, ...]) -> bool:
-    """Whether the parameters of all the models that are called may ask for no gradients at all."""
-    called = [value for value in map(module_called, forwards) if isinstance(value, Module)]
-    classes = [value.definition for value in called if value.definition is not None]
-    is_said = len(classes) == len(forwards) and all(map(asks_for_no_gradients, classes))
-    if is_said or (not any(map(have_weights, called)) and are_read_as_arrays(forwards)):
-        return True
-    freezes = [event for event in run.events if event.kind is Kind.FREEZE]
-    may_be_frozen = (any(may_concern(run, event, item.thing) for event in freezes) for item in forwards)
-    concerned = [
-        item for item, may_be in zip(forwards, may_be_frozen, strict=True) if may_be or is_loaded_program(item)
-    ]
-    others = (module_called(item) for item in forwards if item not in concerned)
-    return bool(concerned) and not any(isinstance(value, Module) and have_weights(value) for value in others)
 
 
 def _wants_gradients(found: _Round, words: frozenset[str] = GRADIENT_WORDS) -> bool:

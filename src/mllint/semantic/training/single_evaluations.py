@@ -17,10 +17,10 @@ from mllint.semantic.training.data_loops import (
     may_be_forward_pass,
 )
 from mllint.semantic.training.evaluation import (
-    is_frozen,
     is_put_to_training,
     loop_over_data,
 )
+from mllint.semantic.training.frozen import is_frozen
 from mllint.semantic.training.handed_on import as_given
 from mllint.semantic.training.inferences import is_made_up
 from mllint.semantic.training.nearby import may_be_in_training_mode
