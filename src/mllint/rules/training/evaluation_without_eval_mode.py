@@ -9,6 +9,8 @@ around the loop an evaluation, and nothing unknown in the loop is given the mode
 counts as one in training mode when its own training goes on before, or when its class is seen to have dropout or
 batch normalization and nothing has switched it since it was made; of the classes of which a function makes one or
 another, one is enough. A method of the model that calls layers, `model.encode(x)`, is a forward pass of these layers.
+Of several modules that are trained together and called in the loop, one is enough that is not switched while the
+others are.
 
 A forward pass under `no_grad()` that is in no loop over data evaluates, too, where what it is given is called test or
 validation data or is a batch of it, or where the function around it is called after evaluation and the model is seen to

@@ -22,6 +22,7 @@ from mllint.semantic.training.data_loops import (
     is_next,
     is_spelled_as_loader,
 )
+from mllint.semantic.training.forgotten_beside import are_left_in_training
 from mllint.semantic.training.handed_on import as_given
 from mllint.semantic.training.loaders import EVALUATION, role_of
 from mllint.semantic.training.made_in_mode import is_switched_by_maker, switches_itself
@@ -209,19 +210,19 @@ def is_put_to_training(modes: frozenset[str]) -> bool:
 
 
 def _is_in_training_mode(found: _Round) -> bool:
-    if found.found.run.is_cut or _wants_gradients(found):
-        return False
-    if _is_meant(found.found.run, found.forwards):
+    if found.found.run.is_cut or _wants_gradients(found) or _is_meant(found.found.run, found.forwards):
         return False
     # To which modules the mode matters is asked last: the classes of all their layers are read for it.
     if not any(_trains_while_it_evaluates(found, forward) for forward in found.forwards):
         return False
     asking = _asking_for_mode(found)
-    return (
-        bool(asking)
-        and not any(map(is_taken_out, asking))
-        and all(_trains_while_it_evaluates(found, forward) for forward in asking)
-    )
+    return bool(_left_in_training(found, asking)) and not any(map(is_taken_out, asking))
+
+
+def _left_in_training(found: _Round, asking: list[Event]) -> list[Event]:
+    """The forward passes to which the mode makes a difference, and that are left in the one to train in."""
+    left = [forward for forward in asking if _trains_while_it_evaluates(found, forward)]
+    return left if are_left_in_training(found.found.run, left, asking) else []
 
 
 def _is_meant(run: Run, forwards: tuple[Event, ...]) -> bool:
@@ -333,7 +334,7 @@ def evaluated_module(model: "Model", node: cst.For) -> str | None:
     written = {
         _written(forward, item.found.loop.frame)
         for item in _rounds(model, model.runs.loops_at(node))
-        for forward in _asking_for_mode(item)
+        for forward in _left_in_training(item, _asking_for_mode(item))
     }
     return written.pop() if len(written) == 1 else None
 
