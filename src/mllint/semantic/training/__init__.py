@@ -7,5 +7,5 @@
 - learning rates: ``schedulers``, ``schedules``, ``first_factors``, ``rates``
 - modes and evaluations: ``training_modes``, ``made_in_mode``, ``evaluation``, ``single_evaluations``, ``inferences``,
   ``forgotten_beside``, ``ready_made``, ``outputs``, ``wanted_gradients``, ``adversaries``, ``loaders``, ``data_loops``,
-  ``pieces``, ``turns``, ``handed_on``
+  ``pieces``, ``turns``, ``handed_on``, ``written``
 """
