@@ -14,8 +14,9 @@ others are.
 
 A forward pass under `no_grad()` that is in no loop over data evaluates, too, where what it is given is called test or
 validation data or is a batch of it, or where the function around it is called after evaluation and the model is seen to
-have dropout or batch normalization; there also with a graph, where nothing is trained with it. So does the first call
-of such a model that is made, gets its weights from a file (`load_state_dict(torch.load(path))`), also through a
+have dropout or batch normalization; there also with a graph, where nothing is trained with it. So does one of a batch
+that is drawn from test or validation data in the training of the model, `next(iter(test_loader))`. So does the first
+call of such a model that is made, gets its weights from a file (`load_state_dict(torch.load(path))`), also through a
 function of the project or key by key, and is called, where nothing in the whole run trains; also where an object keeps
 it and nothing in its file, or in those that import it, switches a mode. Where only one of those who call a function to
 infer forgets to switch, its call is reported. A pretrained model of torchvision, timm or Paddle is one that has its
@@ -113,6 +114,7 @@ from mllint.semantic.training.inferences import LOADS, inferences, inferences_el
 from mllint.semantic.training.ready_made import PRETRAINED, inferences_ready_made
 from mllint.semantic.training.single_evaluations import (
     OFF,
+    evaluations_of_drawn_batches,
     evaluations_with_graph,
     single_evaluations,
     switches_gradients_off,
@@ -161,6 +163,13 @@ def check_loaded(load: cst.Call, context: Context) -> Iterator[Finding]:
     """Report the first call of a module that is only loaded and used."""
     for call in inferences(context.model, load):
         yield Finding(call, help=_HELP_LOADED)
+
+
+@rule.on(cst.Module, mentions=("next",))
+def check_drawn(file: cst.Module, context: Context) -> Iterator[Finding]:
+    """Report the forward passes of a batch of test data that is drawn in a training."""
+    for call in evaluations_of_drawn_batches(context.model):
+        yield Finding(call, help=_HELP)
 
 
 @rule.on(cst.Module, mentions=PRETRAINED)
