@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.semantic.events.steps import Event, Kind
+from mllint.semantic.events.steps import Event, Kind, events
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.graph.data_sources import hangs_on_nothing
 from mllint.semantic.modules.weights import has_weights
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 OFF = ("no_grad", "inference_mode")
 """What switches gradients off for a block or a function, to go by the words."""
 
+_TRAINING = (Kind.BACKWARD, Kind.STEP, Kind.MINIMIZE)
 _BY_HAND = GRADIENT_WORDS - {"backward", "requires_grad", "requires_grad_", "stop_gradient", "set_grad_enabled"}
 """Words of code that computes gradients otherwise than by ``backward()``."""
 _OF_THEIR_OWN = frozenset({cst.For, cst.While, cst.FunctionDef, cst.ClassDef, cst.Lambda, cst.CompFor})
@@ -58,12 +59,11 @@ _OF_THEIR_OWN = frozenset({cst.For, cst.While, cst.FunctionDef, cst.ClassDef, cs
 
 def single_evaluations(model: "Model", node: cst.With | cst.FunctionDef) -> Iterator[cst.Call]:
     """The forward passes right in a block without gradients that surely evaluate a model in training mode."""
-    name = _function_name(model, node)
-    calls = [call for call in _calls_in(node) if is_named_evaluation(name) or _is_given_test_data(model, call)]
+    calls = [call for call in _calls_in(node) if may_be_in_training_mode(model, call)]
     if not calls or is_test_code(model) or says_gradients(node.body):
         return
     for call in calls:
-        occurrences = model.runs.at(call, accelerated=True) if may_be_in_training_mode(model, call) else ()
+        occurrences = model.runs.at(call, accelerated=True)
         if occurrences and all(_is_in_training_mode(item, call) for item in occurrences):
             yield call
 
@@ -235,12 +235,6 @@ def _is_given_round(forward: Event) -> bool:
     )
 
 
-def _function_name(model: "Model", node: cst.With | cst.FunctionDef) -> str:
-    """The name of the function in whose body a block stands, or of the function that it is; empty for a file's own."""
-    function = node if isinstance(node, cst.FunctionDef) else model.enclosing_function(node)
-    return "" if function is None else function.name.value
-
-
 def _is_given_test_data(model: "Model", call: cst.Call) -> bool:
     """Whether what a call is given is called test or validation data, or what that was taken from is."""
     given = [name for arg in call.args for name in names_in(arg)]
@@ -289,10 +283,19 @@ def _is_in_training_mode(occurrence: Occurrence, call: cst.Call) -> bool:
     run, forward = occurrence.run, occurrence.event
     name = "" if forward.frame.function is None else forward.frame.function.name
     model = forward.frame.model
-    if records_graph(forward) is not False or not (is_named_evaluation(name) or _is_given_test_data(model, call)):
+    is_evaluation = is_named_evaluation(name) or _is_given_test_data(model, call) or _is_behind_training(run, forward)
+    if records_graph(forward) is not False or not is_evaluation:
         return False
     is_batch = _is_of_round(forward) and not any(map(_is_batch_of_its_own, _test_data_behind(model, call)))
     return not is_batch and _is_of_trained(run, forward)
+
+
+def _is_behind_training(run: Run, forward: Event) -> bool:
+    """Whether a forward pass comes when all the training of its run is over, and not in a round of it."""
+    if any(event.kind in _TRAINING for loop in forward.loops for event in events(loop.body)):
+        return False
+    behind = run.events[run.events.index(forward) :]
+    return not any(event.kind in _TRAINING for event in behind)
 
 
 def _is_of_trained(run: Run, forward: Event) -> bool:
