@@ -58,7 +58,7 @@ from mllint.semantic.training.training_modes import (
     module_called,
     records_graph,
 )
-from mllint.semantic.training.turns import is_without_training
+from mllint.semantic.training.turns import is_behind_training, is_without_training
 from mllint.semantic.training.unseen_callers import has_unseen_callers, puts_module_aside
 from mllint.semantic.training.wanted_gradients import (
     GRADIENT_WORDS,
@@ -286,7 +286,7 @@ def _trains_while_it_evaluates(found: _Round, forward: Event) -> bool:
     )
     if (
         not is_evaluation
-        or not is_over_evaluation_data(found.found)
+        or not (is_over_evaluation_data(found.found) or _is_over_data_behind_training(found, forward))
         or is_dropped(forward)
         or is_told_its_mode(forward)
         or (has_mode_from_file(forward) and not is_switched_to_training(run, module, forward))
@@ -314,6 +314,12 @@ def is_over_evaluation_data(found: LoopRun) -> bool:
         or _is_called_evaluation(found)
         or role_of(loop.frame, loop.node.iter) == EVALUATION
     )
+
+
+def _is_over_data_behind_training(found: _Round, forward: Event) -> bool:
+    node = found.found.loop.node
+    is_listed = isinstance(node, cst.For) and isinstance(found.found.loop.frame.value(node.iter), (Elements, Mapping))
+    return not is_listed and records_graph(forward) is False and is_behind_training(found.found.run, forward)
 
 
 def _hands_on(found: _Round) -> bool:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.semantic.events.steps import Event, Kind, events
+from mllint.semantic.events.steps import Event, Kind
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.graph.data_sources import hangs_on_nothing
 from mllint.semantic.modules.weights import has_weights
@@ -40,6 +40,7 @@ from mllint.semantic.training.training_modes import (
     records_graph,
     training_forwards,
 )
+from mllint.semantic.training.turns import is_behind_training, steps_several
 from mllint.semantic.training.wanted_gradients import GRADIENT_WORDS, computes_gradients, says_gradients
 from mllint.semantic.values import Module
 from mllint.syntax.shape import dotted_path
@@ -51,7 +52,6 @@ if TYPE_CHECKING:
 OFF = ("no_grad", "inference_mode")
 """What switches gradients off for a block or a function, to go by the words."""
 
-_TRAINING = (Kind.BACKWARD, Kind.STEP, Kind.MINIMIZE)
 _BY_HAND = GRADIENT_WORDS - {"backward", "requires_grad", "requires_grad_", "stop_gradient", "set_grad_enabled"}
 """Words of code that computes gradients otherwise than by ``backward()``."""
 _OF_THEIR_OWN = frozenset({cst.For, cst.While, cst.FunctionDef, cst.ClassDef, cst.Lambda, cst.CompFor})
@@ -121,7 +121,13 @@ def _fed_behind(model: "Model", drawn: cst.Call) -> Iterator[cst.Call]:
 
 
 def _is_drawn_beside_training(occurrence: Occurrence) -> bool:
+    """Whether a forward pass of a drawn batch evaluates what a loop around it trains.
+
+    Where several optimizers step, networks play against each other: what they make is only looked at.
+    """
     run, forward = occurrence.run, occurrence.event
+    if steps_several(run):
+        return False
     if not records_graph(forward) or forward in training_forwards(run) or not _is_of_trained(run, forward):
         return False
     function = forward.frame.function
@@ -283,19 +289,11 @@ def _is_in_training_mode(occurrence: Occurrence, call: cst.Call) -> bool:
     run, forward = occurrence.run, occurrence.event
     name = "" if forward.frame.function is None else forward.frame.function.name
     model = forward.frame.model
-    is_evaluation = is_named_evaluation(name) or _is_given_test_data(model, call) or _is_behind_training(run, forward)
+    is_evaluation = is_named_evaluation(name) or _is_given_test_data(model, call) or is_behind_training(run, forward)
     if records_graph(forward) is not False or not is_evaluation:
         return False
     is_batch = _is_of_round(forward) and not any(map(_is_batch_of_its_own, _test_data_behind(model, call)))
     return not is_batch and _is_of_trained(run, forward)
-
-
-def _is_behind_training(run: Run, forward: Event) -> bool:
-    """Whether a forward pass comes when all the training of its run is over, and not in a round of it."""
-    if any(event.kind in _TRAINING for loop in forward.loops for event in events(loop.body)):
-        return False
-    behind = run.events[run.events.index(forward) :]
-    return not any(event.kind in _TRAINING for event in behind)
 
 
 def _is_of_trained(run: Run, forward: Event) -> bool:
