@@ -9,16 +9,20 @@ around the loop an evaluation, and nothing unknown in the loop is given the mode
 as one in training mode when its own training goes on before, or when its class is seen to have dropout or batch
 normalization and nothing has switched it since it was made; of the classes of which a function makes one or another,
 one is enough. Of several calls of the function around the loop one is enough, if none comes in evaluation mode. A
-method of the model that calls layers, `model.encode(x)`, is a forward pass of these layers.
+method of the model that calls layers, `model.encode(x)`, is a forward pass of these layers. Of several modules that are
+trained together and called in the loop, one is enough that is not switched while the others are. Under `no_grad()`, and
+when all training of the run is over, what it runs over may be anything but a list of its own.
 
 A forward pass under `no_grad()` that is in no loop over data evaluates, too, where what it is given is called test or
-validation data or is a batch of it, or where the function around it is called after evaluation and the model is seen to
-have dropout or batch normalization; there also with a graph, where nothing is trained with it. So does the first call
-of such a model that is made, gets its weights from a file (`load_state_dict(torch.load(path))`), also through a
-function of the project or key by key, and is called, where nothing in the whole run trains; also where an object keeps
-it and nothing in its file, or in those that import it, switches a mode. Where only one of those who call a function to
-infer forgets to switch, its call is reported. A pretrained model of torchvision, timm or Paddle is one that has its
-weights from a file; a `Sequential` of its first children is this model without its head.
+validation data or is a batch of it, or where the function around it is called after evaluation or all training of the
+run is over, and the model is seen to have dropout or batch normalization; in such a function also with a graph, where
+nothing is trained with it. So does one of a batch that is drawn from test or validation data in the training of the
+model, `next(iter(test_loader))`. So does the first call of such a model that is made, gets its weights from a file
+(`load_state_dict(torch.load(path))`), also through a function of the project or key by key, and is called, where
+nothing in the whole run trains; also where an object keeps it and nothing in its file, or in those that import it,
+switches a mode. Where only one of those who call a function to infer forgets to switch, its call is reported. A
+pretrained model of torchvision, timm or Paddle is one that has its weights from a file; a `Sequential` of its first
+children is this model without its head.
 
 ## Why is this bad?
 
@@ -84,7 +88,8 @@ never read it, as where a hook is what is wanted; and loaded models that are giv
 that is made up for its shape. Beside what is trained, models that nothing updates decide nothing: the network of a
 perceptual loss, a teacher. Containers of models that have names of their own, where one of these is switched, and
 modules without such a layer of their own that are made of one that is in evaluation mode. Parts that an object keeps of
-a model which its base class switches.
+a model which its base class switches. Where several optimizers step, as for adversaries, what is made of a drawn batch,
+or when the training is over: it is only looked at.
 
 ## Fix safety
 
@@ -112,6 +117,7 @@ from mllint.semantic.training.inferences import LOADS, inferences, inferences_el
 from mllint.semantic.training.ready_made import PRETRAINED, inferences_ready_made
 from mllint.semantic.training.single_evaluations import (
     OFF,
+    evaluations_of_drawn_batches,
     evaluations_with_graph,
     single_evaluations,
     switches_gradients_off,
@@ -160,6 +166,13 @@ def check_loaded(load: cst.Call, context: Context) -> Iterator[Finding]:
     """Report the first call of a module that is only loaded and used."""
     for call in inferences(context.model, load):
         yield Finding(call, help=_HELP_LOADED)
+
+
+@rule.on(cst.Module, mentions=("next",))
+def check_drawn(file: cst.Module, context: Context) -> Iterator[Finding]:
+    """Report the forward passes of a batch of test data that is drawn in a training."""
+    for call in evaluations_of_drawn_batches(context.model):
+        yield Finding(call, help=_HELP)
 
 
 @rule.on(cst.Module, mentions=PRETRAINED)

@@ -12,6 +12,7 @@ model is detached, or made a number, wherever the code reads it. A name alone is
 ("train", "val")`, counts round by round. Data may also be taken in slices, `network(inputs[start:end])`, or one by
 one, `network(inputs[i])` in a loop over `range(len(inputs))`. A method of the model that calls layers,
 `network.encode(x)` or `network.decode(**batch)`, is a forward pass as well, also where the model is one of several.
+Where some of those who call the function switch gradients off and one forgets to, the loop is reported, too.
 
 A forward pass of all the data at once is in no loop over it: in a graph network, say. It counts where the function
 around it is called an evaluation, the model is in evaluation mode on every way there, and the run trains it, too. So

@@ -10,6 +10,7 @@ from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import ClassObject, Function, Instance, Member, Module, Object, Symbol, Tensor
 from mllint.syntax.iteration import sources
 from mllint.syntax.shape import argument, last_word, string_literal
+from mllint.syntax.walk import names_in
 
 _PARAMETERS = frozenset({"parameters", "named_parameters", "trainable_parameters"})
 _KEYWORDS = ("params", "parameters", "parameter_list")
@@ -135,12 +136,35 @@ def updates(frame: Frame, optimizer: Thing | None, target: Thing | None) -> bool
         return True if optimizer is not None and optimizer == target else None
     modules, others = modules_of_optimizer(frame, optimizer), modules_of_optimizer(frame, target)
     theirs = (target,) if others == (None,) else others
-    for module in modules:
-        if module is not None and any(other is not None and module.may_be(other) for other in theirs):
-            return True
+    shared = [other for other in theirs if other is not None and any(one and one.may_be(other) for one in modules)]
+    if shared:
+        is_part = all(any(one and len(one.path) < len(other.path) for one in modules) for other in shared)
+        return None if is_part and _picks_by_name(frame, optimizer) else True
     if None in theirs or any(module is None or _may_have_other_names(module) for module in (*modules, *theirs)):
         return None
     return None if others == (None,) and _is_optimizer(target) else False
+
+
+def _picks_by_name(frame: Frame, optimizer: Thing) -> bool:
+    """Whether an optimizer has those parameters of a module whose names say so: which of its parts, is not known.
+
+    Groups of them, with and without weight decay, are all together.
+    """
+    made = [made_by(frame, binding) for root in optimizer.roots for binding in makers_of(root, optimizer.path)]
+    calls = [(item, _parameters_given(_name_of(item), item.call)) for item in made if item is not None]
+    return any(given is not None and _is_picked(item.frame, given.value) for item, given in calls)
+
+
+def _is_picked(frame: Frame, node: cst.BaseExpression) -> bool:
+    """Whether an expression is one comprehension over named parameters that tests their names."""
+    if isinstance(node, cst.Name):
+        bindings = frame.model.reaching(node)
+        value = bindings[0].value if len(bindings) == 1 and bindings[0].kind is BindingKind.ASSIGN else None
+        return value is not None and not isinstance(value, cst.Name) and _is_picked(frame, value)
+    if not isinstance(node, (cst.ListComp, cst.GeneratorExp)):
+        return False
+    taken, target = names_in(node.elt), names_in(node.for_in.target)
+    return any(names_in(test.test) & (target - taken) for test in node.for_in.ifs)
 
 
 def maker(frame: Frame, thing: Thing | None) -> cst.Call | None:
@@ -194,11 +218,16 @@ def _modules_given(frame: Frame, binding: Binding) -> list[Thing | None]:
     made = made_by(frame, binding)
     if made is None:
         return [None]
-    given = _parameters_given(made.frame.model.qualified_name(made.call.func) or "", made.call)
+    given = _parameters_given(_name_of(made), made.call)
     if given is None:
         return [None]
     inputs = _inputs(made.frame, given.value)
     return inputs or list(owners_of_parameters(made.frame, given.value))
+
+
+def _name_of(made: "Made") -> str:
+    """The name of what was called to make something."""
+    return made.frame.model.qualified_name(made.call.func) or ""
 
 
 def _parameters_given(optimizer: str, call: cst.Call) -> cst.Arg | None:

@@ -6,6 +6,6 @@
   ``minimizing``; ``holders`` of what they are about; ``stale_weights``, which a step has changed too early
 - learning rates: ``schedulers``, ``schedules``, ``first_factors``, ``rates``
 - modes and evaluations: ``training_modes``, ``made_in_mode``, ``evaluation``, ``single_evaluations``, ``inferences``,
-  ``ready_made``, ``outputs``, ``wanted_gradients``, ``adversaries``, ``loaders``, ``data_loops``,
-  ``pieces``, ``turns``, ``handed_on``, ``frozen``
+  ``forgotten_beside``, ``ready_made``, ``outputs``, ``wanted_gradients``, ``adversaries``, ``loaders``, ``data_loops``,
+  ``pieces``, ``turns``, ``handed_on``, ``written``, ``frozen``
 """

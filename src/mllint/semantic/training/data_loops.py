@@ -26,6 +26,8 @@ _TELLING = (
 _NAMED_EVALUATION = re.compile(
     r"(?:^|_)(?:test|testing|tst|val|valid|validate|validation|eval|evaluate|evaluation|dev)(?:_|\d|$)"
 )
+_RUN_TOGETHER = re.compile(r"(?:(?<=_)|^)(test|val|valid|eval|dev)(?=(?:data)?(?:loader|set)(?:_|\d|s?$))")
+"""Names that are written in one: ``testloader``, ``valdataloader``, ``devset``."""
 _NEXT = ("next", "__next__")
 _OF_MODULES = ("__init__", "forward")
 """Methods that make a module, or are one forward pass: their loops run over layers, or parts of one batch."""
@@ -73,7 +75,7 @@ def is_named_evaluation(name: str) -> bool:
 
 
 def _snake(name: str) -> str:
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower().replace("testloader", "test").replace("valloader", "val")
+    return _RUN_TOGETHER.sub(r"\1_", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower())
 
 
 def _may_evaluate(model: "Model", node: cst.For) -> bool:

@@ -8,7 +8,7 @@ import libcst as cst
 import msgspec
 
 from mllint.semantic.events.made_anew import is_made_in
-from mllint.semantic.events.steps import Event, Helper, Kind, Loop, events
+from mllint.semantic.events.steps import Event, Kind, Loop, events
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.graph.data_sources import hangs_on_nothing
@@ -22,6 +22,7 @@ from mllint.semantic.training.data_loops import (
     is_next,
     is_spelled_as_loader,
 )
+from mllint.semantic.training.forgotten_beside import are_left_in_training
 from mllint.semantic.training.frozen import is_frozen
 from mllint.semantic.training.handed_on import as_given
 from mllint.semantic.training.loaders import EVALUATION, role_of
@@ -55,7 +56,7 @@ from mllint.semantic.training.training_modes import (
     module_called,
     records_graph,
 )
-from mllint.semantic.training.turns import is_without_training
+from mllint.semantic.training.turns import is_behind_training, is_without_training
 from mllint.semantic.training.unseen_callers import has_unseen_callers, puts_module_aside
 from mllint.semantic.training.wanted_gradients import (
     GRADIENT_WORDS,
@@ -63,7 +64,8 @@ from mllint.semantic.training.wanted_gradients import (
     may_compute_gradients,
     says_gradients,
 )
-from mllint.semantic.values import Elements, Instance, Mapping, Module
+from mllint.semantic.training.written import written_module
+from mllint.semantic.values import Elements, Mapping, Module
 from mllint.syntax.shape import dotted_path, has_one_round, string_literal
 from mllint.syntax.walk import names_in, subtree
 
@@ -94,14 +96,35 @@ def trains_too(model: "Model", node: cst.For) -> bool:
 
 
 def evaluates_with_graph(model: "Model", node: cst.For) -> bool:
-    """Whether a loop surely evaluates and records a graph of every forward pass in it, for nothing."""
-    return _all_rounds(model, node, _records_for_nothing, _may_record)
+    """Whether a loop surely evaluates and records a graph of every forward pass in it, for nothing.
+
+    Where one of those who call its function forgets to switch gradients off, as the others do, it does so then.
+    """
+    return _all_rounds(model, node, _records_for_nothing, _may_record) or _records_where_others_do_not(model, node)
 
 
 def may_need_the_graph(model: "Model", node: cst.For) -> bool:
     """Whether a model that a loop evaluates may ask for gradients of what it computes, such as forces."""
     rounds = _rounds(model, model.runs.loops_at(node))
     return any(may_compute_gradients(forward) for item in rounds for forward in item.forwards)
+
+
+def _records_where_others_do_not(model: "Model", node: cst.For) -> bool:
+    """Whether a loop that evaluates records a graph in some runs, and all others are kept from it by who calls it."""
+    if trains_in_every_round(model, node):
+        return False
+    rounds = _in_sight(list(_rounds(model, model.runs.loops_at(node))))
+    recording = [item for item in rounds if any(records_graph(forward) is not False for forward in item.forwards)]
+    if not 0 < len(recording) < len(rounds) or not all(map(_may_record, recording)):
+        return False
+    return all(
+        _records_for_nothing(item) and all(_is_evaluated(item.found.run, forward) for forward in item.forwards)
+        for item in recording
+    )
+
+
+def _is_evaluated(run: Run, forward: Event) -> bool:
+    return forward.thing is not None and modes_before(run, forward.thing, forward) == {EVAL}
 
 
 def _may_record(found: _Round) -> bool:
@@ -142,7 +165,7 @@ def _is_evaluation(found: _Round, forward: Event) -> bool:
     """Whether a forward pass evaluates: by its mode, the data, or the data's name where it is trained elsewhere."""
     run, module = found.found.run, forward.thing
     assert module is not None
-    if modes_before(run, module, forward) == {EVAL}:
+    if _is_evaluated(run, forward):
         return True
     loop = found.found.loop
     assert isinstance(loop.node, cst.For)
@@ -207,19 +230,19 @@ def is_put_to_training(modes: frozenset[str]) -> bool:
 
 
 def _is_in_training_mode(found: _Round) -> bool:
-    if found.found.run.is_cut or _wants_gradients(found):
-        return False
-    if _is_meant(found.found.run, found.forwards):
+    if found.found.run.is_cut or _wants_gradients(found) or _is_meant(found.found.run, found.forwards):
         return False
     # To which modules the mode matters is asked last: the classes of all their layers are read for it.
     if not any(_trains_while_it_evaluates(found, forward) for forward in found.forwards):
         return False
     asking = _asking_for_mode(found)
-    return (
-        bool(asking)
-        and not any(map(is_taken_out, asking))
-        and all(_trains_while_it_evaluates(found, forward) for forward in asking)
-    )
+    return bool(_left_in_training(found, asking)) and not any(map(is_taken_out, asking))
+
+
+def _left_in_training(found: _Round, asking: list[Event]) -> list[Event]:
+    """The forward passes to which the mode makes a difference, and that are left in the one to train in."""
+    left = [forward for forward in asking if _trains_while_it_evaluates(found, forward)]
+    return left if are_left_in_training(found.found.run, left, asking) else []
 
 
 def _is_meant(run: Run, forwards: tuple[Event, ...]) -> bool:
@@ -261,7 +284,7 @@ def _trains_while_it_evaluates(found: _Round, forward: Event) -> bool:
     )
     if (
         not is_evaluation
-        or not is_over_evaluation_data(found.found)
+        or not (is_over_evaluation_data(found.found) or _is_over_data_behind_training(found, forward))
         or is_dropped(forward)
         or is_told_its_mode(forward)
         or (has_mode_from_file(forward) and not is_switched_to_training(run, module, forward))
@@ -289,6 +312,12 @@ def is_over_evaluation_data(found: LoopRun) -> bool:
         or _is_called_evaluation(found)
         or role_of(loop.frame, loop.node.iter) == EVALUATION
     )
+
+
+def _is_over_data_behind_training(found: _Round, forward: Event) -> bool:
+    node = found.found.loop.node
+    is_listed = isinstance(node, cst.For) and isinstance(found.found.loop.frame.value(node.iter), (Elements, Mapping))
+    return not is_listed and records_graph(forward) is False and is_behind_training(found.found.run, forward)
 
 
 def _hands_on(found: _Round) -> bool:
@@ -329,39 +358,11 @@ def _functions_of_losses(run: Run) -> frozenset[Thing]:
 def evaluated_module(model: "Model", node: cst.For) -> str | None:
     """The one module that a loop of a file evaluates, as it is written in the function of the loop."""
     written = {
-        _written(forward, item.found.loop.frame)
+        written_module(forward, item.found.loop.frame)
         for item in _rounds(model, model.runs.loops_at(node))
-        for forward in _asking_for_mode(item)
+        for forward in _left_in_training(item, _asking_for_mode(item))
     }
     return written.pop() if len(written) == 1 else None
-
-
-def _written(forward: Event, frame: Frame) -> str | None:
-    """The module of ``net(x)``, of ``net.forward(x)``, and of ``net.encode(x)``, if that is what a run calls."""
-    if forward.frame is frame:
-        called = dotted_path(getattr(forward.node, "func", forward.node))
-        return None if called is None else called.removesuffix(".forward")
-    for step in (around.step for around in forward.around):
-        if isinstance(step, Helper) and step.frame.caller is frame and isinstance(step.node.func, cst.Attribute):
-            return _written_of_object(frame, step.node.func.value, forward)
-    return None
-
-
-def _written_of_object(frame: Frame, node: cst.BaseExpression, forward: Event) -> str | None:
-    """The module that a method of an object calls: the object itself, or of one that is none what it keeps."""
-    holder, path = frame.thing(node), dotted_path(node)
-    if holder is None or path is None or not _holds(holder, forward) or forward.thing is None:
-        return None
-    kept = forward.thing.path[len(holder.path) :]
-    if not isinstance(frame.value(node), Instance):
-        return path
-    return path + "".join(kept) if kept and all(part.startswith(".") for part in kept) else None
-
-
-def _holds(holder: Thing, forward: Event) -> bool:
-    """Whether what a forward pass calls is a thing, or a part of it."""
-    part = forward.thing
-    return part is not None and holder.roots == part.roots and part.path[: len(holder.path)] == holder.path
 
 
 # -- which loops and which forward passes ------------------------------------------------------------------------------

@@ -6,8 +6,8 @@ import libcst as cst
 
 from mllint.semantic.events.kinds import kind_of
 from mllint.semantic.events.owners import updates
-from mllint.semantic.events.steps import Around, Branches, Event, Kind, Leave, Loop, Step, events
-from mllint.semantic.training.guards import counts_rounds
+from mllint.semantic.events.steps import Around, Branches, Event, Helper, Kind, Leave, Loop, Step, Within, events
+from mllint.semantic.training.guards import counts_rounds, is_on_another_way, is_setting
 from mllint.semantic.training.nearby import steps_in_every_round
 from mllint.semantic.training.paths import Paths
 from mllint.semantic.training.rates import rounds_of
@@ -36,12 +36,14 @@ def step_in_some_rounds(model: "Model", call: cst.Call) -> Event | None:
 def _step_in_some_rounds(occurrence: Occurrence) -> Event | None:
     run, zero = occurrence.run, occurrence.event
     loop = zero.loops[-1] if zero.loops else None
-    if run.is_cut or loop is None or zero.thing is None or not zero.happens_in_every_round(loop):
+    if run.is_cut or loop is None or zero.thing is None or not _happens_in_all_rounds(zero, loop):
         return None
     if happens_in_some_rounds(zero, loop):
         return None
-    inside = tuple(events(loop.body))
+    inside = tuple(event for event in events(loop.body) if not is_on_another_way(event, zero))
     steps = [event for event in inside if event.kind in _STEPS]
+    if not all(_stands_with(event, zero) for event in steps):
+        return None
     mine = [event for event in steps if event.thing == zero.thing or _may_update(zero, event)]
     if not mine or any(event.thing is None for event in steps) or _take_turns(steps):
         return None
@@ -52,6 +54,23 @@ def _step_in_some_rounds(occurrence: Occurrence) -> Event | None:
     if not _computes_in_every_round(loop) or any(event.loops[-1] is not loop for event in steps):
         return None
     return mine[0] if all(happens_in_some_rounds(event, loop) for event in steps) else None
+
+
+def _happens_in_all_rounds(zero: Event, loop: Loop) -> bool:
+    """Whether an event happens in every round, or in every one in which a setting is as it is: ``if self.amp``."""
+    if zero.happens_in_every_round(loop):
+        return True
+    steps = [around.step for around in zero.around]
+    inner = steps[steps.index(loop) + 1 :]
+    return all(
+        isinstance(step, (Helper, Within)) or (isinstance(step, Branches) and is_setting(step)) for step in inner
+    )
+
+
+def _stands_with(step: Event, zero: Event) -> bool:
+    """Whether a step is taken under all the settings under which gradients are cleared: none says how many rounds."""
+    ways = {around.step: around.arm for around in step.around}
+    return all(ways.get(around.step) == around.arm for around in zero.around if isinstance(around.step, Branches))
 
 
 def _step_behind_rounds(occurrence: Occurrence) -> Event | None:

@@ -20,7 +20,7 @@ from mllint.semantic.training.nearby import follows_optimizer
 from mllint.semantic.training.paths import Paths
 from mllint.semantic.training.runs import Occurrence, Run
 from mllint.semantic.values import Instance, Object, Value
-from mllint.syntax.shape import argument, integer_literal
+from mllint.syntax.shape import argument, fingerprint, integer_literal, last_word
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -60,18 +60,48 @@ def _makings_given(frame: Frame, thing: Thing | None) -> list[Made | None]:
 
 
 def _makings_of_elements(frame: Frame, scheduler: Thing | None) -> list[Made | None]:
-    """The calls by which each of a list of schedulers is made: in its display, or where it is appended."""
-    if scheduler is None or scheduler.path != (EVERY,):
+    """The calls by which each of a list of schedulers is made, in its display or where it is appended, or the one that
+    a dict has under a key.
+    """
+    if scheduler is None or not scheduler.path or not scheduler.path[-1].startswith("["):
         return []
     found: list[Made | None] = []
     for root in scheduler.roots:
-        listed = root.value if isinstance(root, Binding) and root.kind is BindingKind.ASSIGN else None
-        if not isinstance(root, Binding) or not isinstance(listed, (cst.List, cst.Tuple)):
-            return [None]
-        home = run_of(frame, root)
-        made = [*(item.value for item in listed.elements), *_added(home.model, root)]
-        found += [Made(home, item) if isinstance(item, cst.Call) else None for item in made]
+        for binding in makers_of(root, scheduler.path[:-1]) or (None,):
+            listed = binding.value if binding is not None and binding.kind is BindingKind.ASSIGN else None
+            if binding is None or binding.path or not isinstance(listed, (cst.List, cst.Tuple, cst.Dict)):
+                return [None]
+            home = run_of(frame, binding)
+            if isinstance(listed, cst.Dict):
+                found += _makings_under_key(home, binding, listed, scheduler.path[-1])
+            elif scheduler.path == (EVERY,):
+                made = [*(item.value for item in listed.elements), *_added(home.model, binding)]
+                found += [Made(home, item) if isinstance(item, cst.Call) else None for item in made]
+            else:
+                return [None]
     return found
+
+
+def _makings_under_key(home: Frame, binding: Binding, display: cst.Dict, step: str) -> list[Made | None]:
+    """The calls that make what a dict has under a key, or under all, that is written there, and nowhere else."""
+    items = [item for item in display.elements if isinstance(item, cst.DictElement)]
+    given = [item.value for item in items if step in (EVERY, f"[{fingerprint(item.key)}]")]
+    is_filled = len(items) < len(display.elements) or _is_filled(home.model, binding)
+    if is_filled or not given or (step != EVERY and len(given) > 1):
+        return [None]
+    return [made for value in given for made in makings_of(home, value)]
+
+
+def _is_filled(model: "Model", binding: Binding) -> bool:
+    """Whether items are assigned to what a name, or an attribute, is bound to."""
+    word = binding.key.rpartition(".")[2]
+    targets = (item.target for node in model.tree.by_type.get(cst.Assign, ()) for item in node.targets)
+    return any(
+        isinstance(target, cst.Subscript)
+        and last_word(target.value) == word
+        and (isinstance(target.value, cst.Attribute) if "." in binding.key else model.scope_of(target) is binding.scope)
+        for target in targets
+    )
 
 
 def _added(model: "Model", binding: Binding) -> Iterator[cst.BaseExpression | None]:

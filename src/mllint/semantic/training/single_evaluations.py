@@ -7,6 +7,7 @@ import libcst as cst
 
 from mllint.semantic.events.steps import Event, Kind
 from mllint.semantic.files.testing import is_test_code
+from mllint.semantic.graph.data_sources import hangs_on_nothing
 from mllint.semantic.modules.weights import has_weights
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.training.data_loops import (
@@ -24,7 +25,7 @@ from mllint.semantic.training.frozen import is_frozen
 from mllint.semantic.training.handed_on import as_given
 from mllint.semantic.training.inferences import is_made_up
 from mllint.semantic.training.nearby import may_be_in_training_mode
-from mllint.semantic.training.outputs import is_detached, is_dropped, is_used_for_backward
+from mllint.semantic.training.outputs import is_detached, is_dropped, is_used_for_backward, may_reach
 from mllint.semantic.training.runs import Occurrence, Run
 from mllint.semantic.training.training_modes import (
     EVAL,
@@ -39,7 +40,8 @@ from mllint.semantic.training.training_modes import (
     records_graph,
     training_forwards,
 )
-from mllint.semantic.training.wanted_gradients import computes_gradients, says_gradients
+from mllint.semantic.training.turns import is_behind_training, steps_several
+from mllint.semantic.training.wanted_gradients import GRADIENT_WORDS, computes_gradients, says_gradients
 from mllint.semantic.values import Module
 from mllint.syntax.shape import dotted_path
 from mllint.syntax.walk import children, names_in, subtree
@@ -50,17 +52,18 @@ if TYPE_CHECKING:
 OFF = ("no_grad", "inference_mode")
 """What switches gradients off for a block or a function, to go by the words."""
 
+_BY_HAND = GRADIENT_WORDS - {"backward", "requires_grad", "requires_grad_", "stop_gradient", "set_grad_enabled"}
+"""Words of code that computes gradients otherwise than by ``backward()``."""
 _OF_THEIR_OWN = frozenset({cst.For, cst.While, cst.FunctionDef, cst.ClassDef, cst.Lambda, cst.CompFor})
 
 
 def single_evaluations(model: "Model", node: cst.With | cst.FunctionDef) -> Iterator[cst.Call]:
     """The forward passes right in a block without gradients that surely evaluate a model in training mode."""
-    name = _function_name(model, node)
-    calls = [call for call in _calls_in(node) if is_named_evaluation(name) or _is_given_test_data(model, call)]
+    calls = [call for call in _calls_in(node) if may_be_in_training_mode(model, call)]
     if not calls or is_test_code(model) or says_gradients(node.body):
         return
     for call in calls:
-        occurrences = model.runs.at(call, accelerated=True) if may_be_in_training_mode(model, call) else ()
+        occurrences = model.runs.at(call, accelerated=True)
         if occurrences and all(_is_in_training_mode(item, call) for item in occurrences):
             yield call
 
@@ -76,6 +79,73 @@ def evaluations_with_graph(model: "Model", function: cst.FunctionDef) -> Iterato
         occurrences = model.runs.at(call, accelerated=True) if may_be_in_training_mode(model, call) else ()
         if occurrences and all(_is_kept_from_training(item) for item in occurrences):
             yield call
+
+
+def evaluations_of_drawn_batches(model: "Model") -> Iterator[cst.Call]:
+    """The forward passes of a batch of test data, ``next(iter(test_loader))``, that record a graph but train nothing.
+
+    Between the rounds of its training a model is asked how it does on one.
+    """
+    if is_test_code(model):
+        return
+    for drawn in model.calls_by_word.get("next", ()):
+        if not is_next(drawn) or not any(map(is_named_evaluation, _drawn_from(model, drawn))):
+            continue
+        for call in _fed_behind(model, drawn):
+            occurrences = model.runs.at(call, accelerated=True) if may_be_in_training_mode(model, call) else ()
+            if occurrences and all(_is_drawn_beside_training(item) for item in occurrences):
+                yield call
+
+
+def _drawn_from(model: "Model", drawn: cst.Call) -> set[str]:
+    """The names of what ``next()`` takes a batch from, and of what an iterator is made of."""
+    names = [item for arg in drawn.args for item in subtree(arg.value) if type(item) is cst.Name]
+    made = (item.value for name in names for item in model.reaching(name) if item.kind is BindingKind.ASSIGN)
+    return {name.value for name in names}.union(*(data_names(value) for value in made if value is not None))
+
+
+def _fed_behind(model: "Model", drawn: cst.Call) -> Iterator[cst.Call]:
+    """The calls behind the statement that draws a batch, in the same block, that are given it or what is made of it."""
+    statement = model.tree.parent(drawn)
+    line = None if statement is None else model.tree.parent(statement)
+    block = None if line is None else model.tree.parent(line)
+    if not isinstance(statement, cst.Assign) or not isinstance(block, (cst.IndentedBlock, cst.Module)):
+        return
+    fed = {name for target in statement.targets for name in names_in(target.target)}
+    place = next(position for position, item in enumerate(block.body) if item is line)
+    for part in (part for item in block.body[place + 1 :] for part in subtree(item)):
+        if type(part) is cst.Assign and fed & data_names(part.value):
+            fed |= {name for target in part.targets for name in names_in(target.target)}
+        elif type(part) is cst.Call and any(fed & names_in(arg) for arg in part.args):
+            yield part
+
+
+def _is_drawn_beside_training(occurrence: Occurrence) -> bool:
+    """Whether a forward pass of a drawn batch evaluates what a loop around it trains.
+
+    Where several optimizers step, networks play against each other: what they make is only looked at.
+    """
+    run, forward = occurrence.run, occurrence.event
+    if steps_several(run):
+        return False
+    if not records_graph(forward) or forward in training_forwards(run) or not _is_of_trained(run, forward):
+        return False
+    function = forward.frame.function
+    body = forward.frame.model.tree.module if function is None else function.node.body
+    if says_gradients(body, _BY_HAND) or is_used_for_backward(run, forward.frame, forward.node):
+        return False
+    unknown = (event for event in run.events if event.kind is Kind.UNKNOWN and event.frame is forward.frame)
+    return not any(_is_given_output(event, forward) for event in unknown)
+
+
+def _is_given_output(event: Event, forward: Event) -> bool:
+    """Whether what cannot be looked into is given what a forward pass puts out, with its graph: it may train."""
+    if not isinstance(event.node, cst.Call):
+        return True
+    callee = event.node.func
+    given = [callee.value] if isinstance(callee, cst.Attribute) else []
+    given += [arg.value for arg in event.node.args]
+    return any(may_reach(event.frame, part, forward) for part in given if not hangs_on_nothing(event.frame.value(part)))
 
 
 def _is_kept_from_training(occurrence: Occurrence) -> bool:
@@ -171,12 +241,6 @@ def _is_given_round(forward: Event) -> bool:
     )
 
 
-def _function_name(model: "Model", node: cst.With | cst.FunctionDef) -> str:
-    """The name of the function in whose body a block stands, or of the function that it is; empty for a file's own."""
-    function = node if isinstance(node, cst.FunctionDef) else model.enclosing_function(node)
-    return "" if function is None else function.name.value
-
-
 def _is_given_test_data(model: "Model", call: cst.Call) -> bool:
     """Whether what a call is given is called test or validation data, or what that was taken from is."""
     given = [name for arg in call.args for name in names_in(arg)]
@@ -225,7 +289,8 @@ def _is_in_training_mode(occurrence: Occurrence, call: cst.Call) -> bool:
     run, forward = occurrence.run, occurrence.event
     name = "" if forward.frame.function is None else forward.frame.function.name
     model = forward.frame.model
-    if records_graph(forward) is not False or not (is_named_evaluation(name) or _is_given_test_data(model, call)):
+    is_evaluation = is_named_evaluation(name) or _is_given_test_data(model, call) or is_behind_training(run, forward)
+    if records_graph(forward) is not False or not is_evaluation:
         return False
     is_batch = _is_of_round(forward) and not any(map(_is_batch_of_its_own, _test_data_behind(model, call)))
     return not is_batch and _is_of_trained(run, forward)

@@ -1,9 +1,10 @@
-"""Loops that come about more than once in a run, and train in some of these turns only."""
+"""Loops that come about more than once in a run, and train in some of these turns only; what comes behind all."""
 
-from mllint.semantic.events.steps import Kind, Loop, events
-from mllint.semantic.training.runs import LoopRun
+from mllint.semantic.events.steps import Event, Kind, Loop, events
+from mllint.semantic.training.runs import LoopRun, Run
 
-_TRAINING = frozenset({Kind.BACKWARD, Kind.STEP, Kind.MINIMIZE})
+_UPDATES = frozenset({Kind.STEP, Kind.MINIMIZE})
+_TRAINING = _UPDATES | {Kind.BACKWARD}
 
 
 def is_without_training(found: LoopRun) -> bool:
@@ -13,6 +14,23 @@ def is_without_training(found: LoopRun) -> bool:
     """
     others = (loop for loop in found.run.loops if loop.node is found.loop.node and loop is not found.loop)
     return not _trains(found.loop) and any(map(_trains, others))
+
+
+def is_behind_training(run: Run, event: Event) -> bool:
+    """Whether an event comes when all the training of its run is over, and not in a round of it.
+
+    Where several optimizers step, networks play against each other: what they make is only looked at.
+    """
+    if steps_several(run) or any(map(_trains, event.loops)):
+        return False
+    place = run.events.index(event)
+    trains = [item.kind in _TRAINING for item in run.events]
+    return any(trains[:place]) and not any(trains[place:])
+
+
+def steps_several(run: Run) -> bool:
+    """Whether several optimizers step in a run."""
+    return len({event.thing for event in run.events if event.kind in _UPDATES}) > 1
 
 
 def _trains(loop: Loop) -> bool:
