@@ -57,9 +57,9 @@ class Scale(nn.Module):
 
 ## What it leaves alone
 
-Tensors that somebody looks after: moved by hand (`self.mask.to(x.device)`), made on a device, given to an optimizer or
-to `torch.autograd.grad`, set to something else later (to new numbers by a method that `forward` does not call is
-nothing else). Tables that are read for their shape, as an index, or one number
+Tensors that somebody looks after: moved by hand (`self.mask.to(x.device)`, or with others by names that are computed),
+made on a device, given to an optimizer or to `torch.autograd.grad`, set to something else later (to new numbers by a
+method that `forward` does not call is nothing else). Tables that are read for their shape, as an index, or one number
 at a time; lists of tensors without elements (`torch.empty(0)`), which are filled later; those of tests. 0-d tensors,
 which work with tensors on any device. Random numbers that somebody else reads, who may save them, that change later,
 matter in training alone, or come of a generator or seed that the constructor sets.

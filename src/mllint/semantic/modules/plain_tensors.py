@@ -8,7 +8,15 @@ import libcst as cst
 from mllint.knowledge import lookup
 from mllint.semantic.expressions.arguments import given_to, passed_for
 from mllint.semantic.graph.lost_leaves import is_made_there
-from mllint.semantic.modules.made_on_cpu import FACTORIES, MAX_STEPS, MOVING, OF_VALUES, is_made_on_cpu, is_set_on_cpu
+from mllint.semantic.modules.made_on_cpu import (
+    FACTORIES,
+    MAX_STEPS,
+    MOVING,
+    OF_VALUES,
+    is_made_on_cpu,
+    is_set_on_cpu,
+    moves_by_computed_names,
+)
 from mllint.semantic.modules.other_objects import is_touched_from_outside
 from mllint.semantic.modules.weights import has_weights
 from mllint.semantic.names.classes import Assignment, Members, makes_parameter
@@ -290,7 +298,8 @@ def stays_behind(members: Members, name: str) -> bool:
         return False
     setting_up = members.reachable("__init__") - members.reachable("forward")
     fates = {(fate(read.method.model, read.node, MAX_STEPS), read.method in setting_up) for read in members.reads(name)}
-    return (Fate.MEETS_INPUT, False) in fates and all(fate is not Fate.MOVED for fate, _ in fates)
+    is_met = (Fate.MEETS_INPUT, False) in fates and all(fate is not Fate.MOVED for fate, _ in fates)
+    return is_met and not moves_by_computed_names(members)
 
 
 def fate(model: "Model", node: cst.BaseExpression, steps: int) -> Fate:
