@@ -11,8 +11,8 @@ import msgspec
 
 from mllint.semantic.expressions.only_read import is_only_read
 from mllint.semantic.modules.fresh import is_fresh, is_set_up_by
+from mllint.semantic.modules.lost_parameters import parameter_inside
 from mllint.semantic.modules.other_objects import from_outside
-from mllint.semantic.modules.plain_tensors import parameter_inside
 from mllint.semantic.modules.weights import builds_a_program, drops_values, has_weights, have_weights, is_constant
 from mllint.semantic.names.classes import Assignment, Role, makes_parameter
 from mllint.semantic.names.scopes import BindingKind
