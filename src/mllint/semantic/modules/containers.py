@@ -15,7 +15,7 @@ from mllint.semantic.modules.lost_parameters import parameter_inside
 from mllint.semantic.modules.other_objects import from_outside
 from mllint.semantic.modules.weights import builds_a_program, drops_values, has_weights, have_weights, is_constant
 from mllint.semantic.names.classes import Assignment, Role, makes_parameter
-from mllint.semantic.names.scopes import BindingKind
+from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Module, Repeated
 from mllint.syntax.iteration import handed_on
 from mllint.syntax.shape import constant, dotted_path, string_literal
@@ -87,12 +87,25 @@ class Container:
             return value if _is_display(self.model, value) else None
         if self._is_given(value):
             return value
-        bindings = self.model.reaching(value)
-        if len(bindings) != 1 or bindings[0].kind is not BindingKind.ASSIGN or bindings[0].path:
+        begun = {id(item): item for item in self._bindings_of(value) if item.kind is not BindingKind.AUGMENTED}
+        if len(begun) != 1:
             return None
-        found = bindings[0].value
-        is_local = bindings[0].scope.node is self.method.node
-        return found if found is not None and is_local and _is_display(self.model, found) else None
+        (binding,) = begun.values()
+        is_local = binding.kind is BindingKind.ASSIGN and binding.scope.node is self.method.node and not binding.path
+        found = binding.value if is_local else None
+        return found if found is not None and _is_display(self.model, found) else None
+
+    def _bindings_of(self, local: cst.Name) -> list[Binding]:
+        """What binds a list with a local name where it is assigned, and by what it has grown: ``layers += [...]``."""
+        found: list[Binding] = []
+        pending: list[cst.BaseExpression] = [local]
+        while pending:
+            for binding in self.model.reaching(pending.pop()):
+                if binding not in found:
+                    found.append(binding)
+                    if binding.kind is BindingKind.AUGMENTED and isinstance(binding.node, cst.AugAssign):
+                        pending.append(binding.node.target)
+        return found
 
     # -- what is in it -----------------------------------------------------------------------------------------------
 
@@ -106,6 +119,10 @@ class Container:
             if isinstance(assignment.node, cst.AugAssign):
                 self.contents.is_grown = True
                 self._take(assignment.node.value)
+        for binding in self._bindings_of(self.value) if isinstance(self.value, cst.Name) else ():
+            if isinstance(binding.node, cst.AugAssign):
+                self.contents.is_grown = True
+                self._take(binding.node.value)
         return self.contents
 
     def _names(self) -> Iterator[tuple["Model", cst.BaseExpression]]:
