@@ -9,7 +9,8 @@ from mllint.semantic.files.disk import Disk
 from mllint.semantic.files.mentions import Mentions
 from mllint.semantic.model import Model
 from mllint.semantic.modules.initialization import Form, ends_in_mixin, mentions, next_initializer
-from mllint.semantic.modules.plain_tensors import is_made_on_cpu, parameter_inside
+from mllint.semantic.modules.lost_parameters import parameter_inside
+from mllint.semantic.modules.made_on_cpu import is_made_on_cpu
 from mllint.semantic.modules.unused import unused_submodules
 from mllint.semantic.modules.weights import has_weights
 from mllint.semantic.names.classes import Members, Role, makes_parameter

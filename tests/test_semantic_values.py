@@ -370,3 +370,57 @@ def test_a_package_that_imports_its_own_files_has_them(tmp_path: Path) -> None:
             model = project.model(tmp_path / file)
             assert model is not None
             assert isinstance(model.exported("layers"), File), files
+
+
+# -- modules in lists --------------------------------------------------------------------------------------------------
+
+STACK = """
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(3, 3)
+
+    def forward(self, x):
+        return self.fc(x)
+
+
+class Stack(nn.Module):
+    def __init__(self, given):
+        super().__init__()
+        layers = [Block()]
+        for _ in range(3):
+            layers.append(Block())
+        INIT
+
+    def forward(self, x):
+        for item in self.layers:
+            item
+"""
+
+
+@pytest.mark.parametrize(
+    ("init", "name"),
+    [
+        ("self.layers = nn.ModuleList([Block() for _ in range(3)])", "Block"),
+        ("self.layers = nn.ModuleList(Block() for _ in range(3))", "Block"),
+        ("self.layers = nn.ModuleList([Block(), Block()])", "Block"),
+        ("self.layers = nn.ModuleList(layers)", "Block"),
+        ("self.layers = nn.ModuleList([nn.Linear(3, 3) for _ in range(3)])", "torch.nn.Linear"),
+        ("self.layers = nn.ModuleList(); self.layers.append(Block())", "Block"),
+        ("self.layers = nn.ModuleList(); self.layers += [Block()]", "Block"),
+        ("self.layers = nn.ModuleList(); self.layers.extend([Block()])", "Block"),
+        ("self.layers = nn.ModuleList(); self.layers.insert(0, Block())", "Block"),
+        ("self.layers = nn.ModuleList([Block()]); self.layers.append(given)", None),
+        ("self.layers = nn.ModuleList([Block()]); self.layers.extend(given)", None),
+        ("self.layers = nn.ModuleList([Block()]); self.layers[0] = given", None),
+        ("self.layers = nn.ModuleList([Block(), nn.Linear(3, 3)])", None),
+        ("self.layers = nn.ModuleList([Block(), *given])", None),
+        ("self.layers = nn.ModuleList(given)", None),
+        ("layers.append(given); self.layers = nn.ModuleList(layers)", None),
+        ("given(layers); self.layers = nn.ModuleList(layers)", None),
+    ],
+)
+def test_items_of_a_module_list(init: str, name: str | None) -> None:
+    value = value_of(STACK.replace("INIT", init))
+    assert isinstance(value, Module)
+    assert (value.name or (value.definition and value.definition.name)) == name

@@ -30,6 +30,11 @@ def over_the_method(model: Any) -> None:
     model.requires_grad_ = False
 
 
+def over_the_method_of_each_parameter(model: Any) -> None:
+    for parameter in model.parameters():
+        parameter.requires_grad_ = False
+
+
 def on_the_data(model: Any) -> None:
     for parameter in model.parameters():
         parameter.data.requires_grad = False
@@ -50,7 +55,7 @@ def by_eval(model: Any) -> None:
 
 
 TORCH_NOTHING = [
-    *[on_the_module, on_a_child, on_every_child, on_every_module, over_the_method],
+    *[on_the_module, on_a_child, on_every_child, on_every_module, over_the_method, over_the_method_of_each_parameter],
     *[on_the_data, through_the_state_dict, on_the_loop_variable, by_eval],
 ]
 

@@ -29,6 +29,7 @@ TORCH_RAISING: dict[str, Callable[[Any, Any], Any]] = {
     "w[0].fill_(v)": lambda torch, w: w[0].fill_(1.0),
     "w.squeeze_()": lambda torch, w: w.squeeze_(),
     "w.view(-1).mul_(v)": lambda torch, w: w.view(-1).mul_(2),
+    "w.view(-1)[0] = v": lambda torch, w: write(w.view(-1)),
     "torch.clamp(out=w)": lambda torch, w: torch.clamp(w, 0, 1, out=w),
 }
 
@@ -61,6 +62,15 @@ def test_torch_other_right_forms(torch: Any) -> None:
     plain = torch.ones(2)
     plain.mul_(2)  # needs no gradient
     (weight * 2).mul_(2)  # is no leaf
+
+
+def test_torch_view_made_before_no_grad_may_be_changed_there(torch: Any) -> None:
+    layer = torch.nn.Conv2d(3, 6, 1)
+    bias = layer.bias.view(3, -1)
+    with torch.no_grad():
+        bias[:, 1] += 1
+    layer.bias = torch.nn.Parameter(bias.view(-1), requires_grad=True)
+    assert layer.bias.is_leaf
 
 
 PADDLE_RAISING: dict[str, Callable[[Any, Any], Any]] = {
@@ -106,3 +116,10 @@ def test_paddle_forms_that_do_not_raise(paddle: Any, paddle_weight: Any) -> None
     assert paddle_weight.tolist() == [0.0, 0.0]
     paddle_weight.detach().fill_(3.0)
     assert paddle_weight.tolist() == [3.0, 3.0]
+
+
+def test_paddle_view_may_be_changed(paddle: Any) -> None:
+    layer = paddle.nn.Linear(3, 6)
+    bias = layer.bias.reshape([3, -1])
+    bias[:, 1] = 1.0
+    bias.add_(paddle.ones([3, 2]))

@@ -9,7 +9,7 @@ Finds gradient flags that are set where no parameter sees them: on a module (`mo
 Only parameters have such a flag. On a module the assignment makes a new attribute that nobody reads, and `.data` and
 `state_dict()` give new tensors whose flags the parameters do not share. Everything goes on training, without an error.
 (A pair of name and parameter takes no attribute, and raises.)
-`model.requires_grad_ = False` even destroys the method of that name.
+`model.requires_grad_ = False` even destroys the method of that name, and `parameter.requires_grad_ = False` as well.
 
 In Paddle `layer.stop_gradient`, `layer.trainable` and `layer.requires_grad` do nothing in any version. Before 3.2
 no tensor has a `requires_grad`: to set it does nothing to a parameter, nor to another tensor in 3.0 and 3.1; in 2.6
@@ -74,14 +74,7 @@ from mllint.edits import (
     wrap,
 )
 from mllint.rule import Finding, Rule
-from mllint.semantic.graph.flags import (
-    flagged_module,
-    is_named_parameter,
-    is_own_field,
-    is_paddle_tensor,
-    is_state_value,
-    is_trained_whole,
-)
+from mllint.semantic.graph import flags
 from mllint.semantic.values import Tensor
 from mllint.syntax.shape import constant, dotted_path
 
@@ -114,12 +107,16 @@ def check(statement: cst.Assign, context: Context) -> Iterator[Finding]:
 def _check(statement: cst.Assign, target: cst.Attribute, only: bool, context: Context) -> Iterator[Finding]:
     flag, owner = target.attr.value, target.value
     is_old = context.paddle_version is not None and context.paddle_version < (3, 2)
-    module = flagged_module(context.model, owner)
+    module = flags.flagged_module(context.model, owner)
     if module is not None:
         is_option = dotted_path(owner) == "self" and not isinstance(constant(statement.value), bool)
-        is_used = flag != "requires_grad_" and (is_option or is_own_field(context.model, target, module))
+        is_used = flag != "requires_grad_" and (is_option or flags.is_own_field(context.model, target, module))
         if flag in _FLAGS[module.framework] and not is_used:
             yield from _on_module(statement, target, module.framework, only, context)
+        return
+    tensor = context.value(owner) if flag == "requires_grad_" else None
+    if isinstance(tensor, Tensor) and tensor.framework == "torch" and not tensor.or_number:
+        yield from _on_module(statement, target, "torch", only, context)
         return
     value = context.value(owner.value) if isinstance(owner, cst.Attribute) and owner.attr.value == "data" else None
     if isinstance(value, Tensor) and value.parameter and value.framework == "torch" and flag == "requires_grad":
@@ -127,16 +124,16 @@ def _check(statement: cst.Assign, target: cst.Attribute, only: bool, context: Co
         fix = NodeFix("leave out `.data`", (replace_between(owner.value, owner, ""),))
         message = "`.data` gives a new tensor: the flag of the parameter does not change"
         yield Finding(target, message, "leave out `.data`", fix=lambda: fix)
-    elif flag == "requires_grad" and constant(statement.value) is False and is_state_value(context.model, owner):
+    elif flag == "requires_grad" and constant(statement.value) is False and flags.is_state_value(context.model, owner):
         message = "`state_dict()` gives new tensors: the flags of the parameters do not change"
         yield Finding(target, message, "write `for parameter in model.parameters()`")
-    elif flag in _FLAGS.get(context.model.framework or "", ()) and is_named_parameter(context.model, owner):
+    elif flag in _FLAGS.get(context.model.framework or "", ()) and flags.is_named_parameter(context.model, owner):
         yield Finding(
             target,
             "`named_parameters()` gives pairs of name and parameter: setting a flag of a pair raises",
             "write `.parameters()`, or take the pair apart",
         )
-    elif flag == "requires_grad" and is_old and is_paddle_tensor(context.model, owner, statement.value):
+    elif flag == "requires_grad" and is_old and flags.is_paddle_tensor(context.model, owner, statement.value):
         yield Finding(
             target,
             "a tensor of Paddle has no `requires_grad` before 3.2: its flag does not change",
@@ -188,7 +185,7 @@ def _loop(statement: cst.Assign, target: cst.Attribute, context: Context) -> Nod
 
 def _trust(target: cst.Attribute, context: Context) -> Applicability:
     """How far setting the flags of all parameters may be trusted: an optimizer may be left without any."""
-    is_unsafe = dotted_path(target.value) == "self" or is_trained_whole(context.model, target)
+    is_unsafe = dotted_path(target.value) == "self" or flags.is_trained_whole(context.model, target)
     return Applicability.UNSAFE if is_unsafe else Applicability.SAFE
 
 

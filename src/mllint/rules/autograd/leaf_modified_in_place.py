@@ -1,7 +1,8 @@
 """## What it does
 
 Finds a tensor that needs a gradient and is changed in place where gradients are recorded: `w -= lr * w.grad`,
-`self.weight[0] = 0`, `w.mul_(2)`, `parameter.clamp_(0)`.
+`self.weight[0] = 0`, `w.mul_(2)`, `parameter.clamp_(0)`. In PyTorch, from 1.8 on, also one that is changed through a
+view with a name of its own: `b = layer.bias.view(3, -1)`, `b[:, 1] += 1`.
 
 ## Why is this bad?
 
@@ -55,7 +56,7 @@ from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, insert_before
 from mllint.rule import Finding, Rule
 from mllint.semantic.graph.data_sources import is_setting
-from mllint.semantic.graph.leaves import is_changeable_leaf
+from mllint.semantic.graph.leaves import becomes_parameter_again, is_changeable_leaf, viewed
 from mllint.semantic.names.writes import Write, is_basic_index, may_write_to_attribute, may_write_to_name, write
 from mllint.semantic.values import Number, Tensor
 from mllint.syntax.shape import dotted_path, subscript_index
@@ -92,7 +93,15 @@ def check(statement: cst.Assign | cst.AugAssign | cst.Expr, context: Context) ->
     """Report a statement that changes a leaf in place."""
     change = write(context.model, statement)
     leaf = None if change is None else _written(change, context)
-    if change is None or leaf is None or not is_changeable_leaf(context.model, leaf, statement):
+    if change is None or leaf is None:
+        return
+    source = viewed(context.model, leaf) if isinstance(leaf, cst.Name) and _views_are_checked(context) else None
+    if source is not None and (
+        is_changeable_leaf(context.model, source, statement)
+        or becomes_parameter_again(context.model, source, statement)
+    ):
+        leaf = source
+    elif not is_changeable_leaf(context.model, leaf, statement):
         return
     if context.gradients_off(statement) is not False or context.wants_no_result(statement):
         return
@@ -107,6 +116,11 @@ def check(statement: cst.Assign | cst.AugAssign | cst.Expr, context: Context) ->
         f"put it under `with {framework}.no_grad():`",
         fix=lambda: _under_no_grad(statement, framework, context),
     )
+
+
+def _views_are_checked(context: Context) -> bool:
+    """Whether a change of a view of a leaf raises: not in old versions, nor in Paddle."""
+    return context.model.framework != "paddle" and (context.torch_version or (2, 0)) >= (1, 8)
 
 
 def _written(change: Write, context: Context) -> cst.BaseExpression | None:

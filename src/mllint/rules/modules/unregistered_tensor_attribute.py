@@ -4,7 +4,8 @@ Finds tensors in plain attributes of a module that ought to be registered:
 
 - a new tensor with `requires_grad=True` (Paddle: `stop_gradient=False`), which is no parameter, also one that a
   function or method of the file makes;
-- a tensor computed from a new parameter, `nn.Parameter(x).cuda()` or `nn.Parameter(x) * 0.1`;
+- a tensor computed from a new parameter, `nn.Parameter(x).cuda()` or `nn.Parameter(x) * 0.1`, also where the
+  parameter has a name and is used for nothing else;
 - on PyTorch, a table made while the module is set up, of numbers or of other such tables, that meets the input of
   `forward`, or in any method what the weights give; also as an element of a list or dict;
 - random numbers drawn while the module is set up, on whatever device, that `forward` computes with;
@@ -57,9 +58,9 @@ class Scale(nn.Module):
 
 ## What it leaves alone
 
-Tensors that somebody looks after: moved by hand (`self.mask.to(x.device)`), made on a device, given to an optimizer or
-to `torch.autograd.grad`, set to something else later (to new numbers by a method that `forward` does not call is
-nothing else). Tables that are read for their shape, as an index, or one number
+Tensors that somebody looks after: moved by hand (`self.mask.to(x.device)`, or with others by names that are computed),
+made on a device, given to an optimizer or to `torch.autograd.grad`, set to something else later (to new numbers by a
+method that `forward` does not call is nothing else). Tables that are read for their shape, as an index, or one number
 at a time; lists of tensors without elements (`torch.empty(0)`), which are filled later; those of tests. 0-d tensors,
 which work with tensors on any device. Random numbers that somebody else reads, who may save them, that change later,
 matter in training alone, or come of a generator or seed that the constructor sets.
@@ -88,6 +89,7 @@ from mllint.edits import NodeFix, append_trailer, insert_after, replace_before, 
 from mllint.rule import Finding, Rule
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.modules import plain_tensors, unsaved_draws
+from mllint.semantic.modules.lost_parameters import becomes_parameter, parameter_inside
 from mllint.semantic.modules.lost_registrations import undoing
 from mllint.semantic.modules.plain_lists import tensors_stay_behind
 from mllint.semantic.names.classes import Members
@@ -130,7 +132,7 @@ def check(statement: cst.Assign | cst.AnnAssign, context: Context) -> Iterator[F
             )
         return
     setter = undoing(context.model, method.owner, name, value)
-    inner = plain_tensors.parameter_inside(context.model, value)
+    inner = parameter_inside(context.model, value)
     if setter is not None:
         fix = NodeFix("drop the assignment", (replace_before(statement, value, ""),))
         yield Finding(
@@ -140,7 +142,7 @@ def check(statement: cst.Assign | cst.AnnAssign, context: Context) -> Iterator[F
             fix=lambda: fix if isinstance(statement, cst.Assign) and len(statement.targets) == 1 else None,
         )
     elif inner is not None:
-        if plain_tensors.becomes_parameter(members, name):
+        if becomes_parameter(members, name, statement):
             return
         yield Finding(
             statement,

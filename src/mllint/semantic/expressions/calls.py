@@ -11,7 +11,7 @@ from mllint.knowledge.schema import Class as ClassFact
 from mllint.semantic.expressions import picked, tensors
 from mllint.semantic.expressions.attributes import ENTRIES, MODULE_DICTS
 from mllint.semantic.expressions.imports import is_of_standard_library
-from mllint.semantic.expressions.iteration import element_of
+from mllint.semantic.expressions.iteration import element_of, item_of
 from mllint.semantic.expressions.module_outputs import module_output
 from mllint.semantic.expressions.returns import returned_to
 from mllint.semantic.expressions.tables import dict_item, dict_value, namespace
@@ -251,11 +251,11 @@ def _of_builtin(model: "Model", call: cst.Call, name: str, first: cst.BaseExpres
     value = model.value(first)
     match name:
         case "list" | "tuple" | "set":
-            return value if isinstance(value, (Elements, Repeated)) else Repeated(element_of(value))
+            return value if isinstance(value, (Elements, Repeated)) else Repeated(item_of(model, first))
         case "enumerate":
-            return Repeated(Elements((Number(), element_of(value))))
+            return Repeated(Elements((Number(), item_of(model, first))))
         case "zip":
-            return Repeated(Elements(tuple(element_of(model.value(arg.value)) for arg in call.args)))
+            return Repeated(Elements(tuple(item_of(model, arg.value) for arg in call.args)))
         case "next":
             return element_of(value)
         case "max" | "min" if sum(arg.keyword is None for arg in call.args) == 1:

@@ -14,7 +14,8 @@ from mllint.semantic.expressions.arguments import given
 from mllint.semantic.expressions.calls import called, called_method
 from mllint.semantic.expressions.conditional import conditional
 from mllint.semantic.expressions.imports import imported
-from mllint.semantic.expressions.iteration import element_of
+from mllint.semantic.expressions.iteration import element_of, item_of
+from mllint.semantic.expressions.module_lists import MODULE_LISTS, listed_module
 from mllint.semantic.expressions.tables import dict_item, dict_value
 from mllint.semantic.expressions.tensors import arithmetic, attachment
 from mllint.semantic.names.definitions import FunctionInfo, is_receiver
@@ -217,16 +218,12 @@ class Inference:
                 return annotated(self.model, binding.node.annotation.annotation)
             case BindingKind.AUGMENTED:
                 assert isinstance(binding.node, cst.AugAssign)
-                return arithmetic(
-                    self.model,
-                    self.value(binding.node.target),
-                    self.value(binding.node.value),
-                    binding.node,
-                )
+                changed = self.value(binding.node.target)
+                if isinstance(changed, Module) and changed.name in MODULE_LISTS:
+                    return changed  # it has grown
+                return arithmetic(self.model, changed, self.value(binding.node.value), binding.node)
             case BindingKind.LOOP:
-                return (
-                    None if binding.value is None else self._part(element_of(self.value(binding.value)), binding.path)
-                )
+                return None if binding.value is None else self._part(item_of(self.model, binding.value), binding.path)
             case BindingKind.IMPORT:
                 return imported(self.model, binding, binding.key)
             case BindingKind.FUNCTION:
@@ -353,7 +350,8 @@ class Inference:
             case Module() if base.name in attributes.MODULE_SEQUENCES and isinstance(node.slice[0].slice, cst.Slice):
                 return Module(base.framework, base.name)
             case Module() if base.name in attributes.MODULE_SEQUENCES | attributes.MODULE_DICTS:
-                return Module(base.framework)
+                listed = listed_module(self.model, node.value) if base.name in MODULE_LISTS else None
+                return listed or Module(base.framework)
             case Symbol():
                 return picked.entry(base.name, index)
         return None

@@ -1,6 +1,11 @@
 """What iterating over a value yields."""
 
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
 from mllint.semantic.expressions.attributes import MODULE_SEQUENCES
+from mllint.semantic.expressions.module_lists import MODULE_LISTS, listed_module
 from mllint.semantic.values import (
     Array,
     Batch,
@@ -18,6 +23,9 @@ from mllint.semantic.values import (
     join,
 )
 from mllint.syntax.shape import argument, constant
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
 
 # Loaders that collate with their framework's own default when they are not told otherwise.
 _COLLATING = frozenset({"torch.utils.data.DataLoader", "paddle.io.DataLoader"})
@@ -50,6 +58,13 @@ def element_of(value: Value | None) -> Value | None:
         case Module() if value.name in MODULE_SEQUENCES:
             return Module(value.framework)
     return None
+
+
+def item_of(model: "Model", node: cst.BaseExpression) -> Value | None:
+    """What iterating over an expression yields."""
+    value = model.value(node)
+    listed = listed_module(model, node) if isinstance(value, Module) and value.name in MODULE_LISTS else None
+    return listed or element_of(value)
 
 
 def _collated(loader: Object) -> Value | None:

@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge import lookup
+from mllint.semantic.names.classes import makes_parameter
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import without_narrowing
 from mllint.semantic.values import Module, Tensor
-from mllint.syntax.shape import constant, dotted_path
+from mllint.syntax.shape import argument, constant, dotted_path
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -104,6 +105,36 @@ def is_changeable_leaf(model: "Model", node: cst.BaseExpression, statement: cst.
     if not is_own and (_runs_without_gradients(model) or not _is_called_here(model, statement)):
         return False
     return is_leaf(model, node) and not _may_run_otherwise(model, statement)
+
+
+def viewed(model: "Model", name: cst.Name) -> cst.Attribute | None:
+    """The attribute of which a name surely is a view: of ``b`` after ``b = layer.bias.view(3, -1)``."""
+    bindings = _beginnings(model, name)
+    call = bindings[0].value if len(bindings) == 1 and bindings[0].kind is BindingKind.ASSIGN else None
+    if not isinstance(call, cst.Call) or bindings[0].path or not isinstance(call.func, cst.Attribute):
+        return None
+    return call.func.value if call.func.attr.value == "view" and isinstance(call.func.value, cst.Attribute) else None
+
+
+def becomes_parameter_again(model: "Model", node: cst.Attribute, statement: cst.CSTNode) -> bool:
+    """Whether a function sets an attribute to a new parameter further below, where nobody runs it under ``no_grad``.
+
+    ``layer.bias = nn.Parameter(b.view(-1))``: a parameter it was before, whatever ``layer`` is.
+    """
+    path, place = dotted_path(node), model.scope_of(statement).place_of(statement)
+    if path is None or place is None:
+        return False
+    begun = model.reaching(_root(node))
+    for binding in model.scope_of(statement).bindings.get(path, ()):
+        again = binding.node
+        if binding.order < place[1] or not isinstance(again, cst.Assign) or not makes_parameter(model, again.value):
+            continue
+        flag = argument(again.value, 1, "requires_grad") if isinstance(again.value, cst.Call) else None
+        is_same = model.reaching(_root(again.targets[0].target)) == begun
+        if is_same and (flag is None or constant(flag.value) is True):
+            is_run = _is_called_here(model, statement) and not _may_run_otherwise(model, statement)
+            return is_run and not _may_be_frozen(model, node)
+    return False
 
 
 def _may_run_otherwise(model: "Model", node: cst.CSTNode) -> bool:

@@ -9,7 +9,7 @@ import msgspec
 from mllint.semantic.graph.in_place import changes_by
 from mllint.semantic.graph.saved import keeper_of_result
 from mllint.semantic.names.conditions import is_in_another_branch
-from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.names.scopes import Binding, BindingKind, Block
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -55,8 +55,33 @@ def _added_below(model: "Model", call: cst.Call, changed: cst.Name) -> Iterator[
                 continue
             if place[1] == start[1] and not model.tree.is_inside(call, added):
                 continue
-            if not is_in_another_branch(model, name, call) and any(item in same for item in model.reaching(name)):
+            if is_in_another_branch(model, name, call) or not _is_kept(word, start, place):
+                continue
+            if any(item in same for item in model.reaching(name)):
                 yield name
+
+
+def _is_kept(key: str, start: tuple[Block, int], end: tuple[Block, int]) -> bool:
+    """Whether some way from one place to another leaves a name alone.
+
+    What reaches the other place may come past the first one: ``if norm: out = norm(out.relu_())``.
+    """
+    if start[0] is end[0]:
+        return not any(start[1] <= item.order < end[1] for item in start[0].bindings.get(key, ()))
+    if any(item.order >= start[1] for item in start[0].bindings.get(key, ())):
+        return False
+    if any(item.order < end[1] for item in end[0].bindings.get(key, ())):
+        return False
+    seen: set[int] = set()
+    pending = [*end[0].after, *end[0].interrupted]
+    while pending:
+        block = pending.pop()
+        if block is start[0]:
+            return True
+        if id(block) not in seen and key not in block.bindings:
+            seen.add(id(block))
+            pending += [*block.after, *block.interrupted]
+    return False
 
 
 def _other_names(

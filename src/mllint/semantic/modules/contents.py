@@ -7,10 +7,10 @@ import libcst as cst
 import msgspec
 
 from mllint.semantic.modules.fresh import is_fresh
-from mllint.semantic.modules.plain_tensors import parameter_inside
+from mllint.semantic.modules.lost_parameters import parameter_inside
 from mllint.semantic.modules.weights import drops_values, has_weights, is_constant, makes_weights
 from mllint.semantic.names.classes import makes_parameter
-from mllint.semantic.names.scopes import BindingKind
+from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import ClassObject, Function, Module
 from mllint.syntax.shape import constant, string_literal
 
@@ -57,16 +57,25 @@ def display_of(function: "FunctionInfo", value: cst.BaseExpression) -> cst.BaseE
     model = function.model
     if not isinstance(value, cst.Name):
         return value if is_display(model, value) else None
-    bindings = model.reaching(value)
-    if any(binding.kind is BindingKind.AUGMENTED for binding in bindings):  # `layers += [...]`: it is the same one
-        bindings = tuple(
-            item for item in bindings[0].scope.bindings[value.value] if item.kind is not BindingKind.AUGMENTED
-        )
-    if len(bindings) != 1 or bindings[0].kind is not BindingKind.ASSIGN or bindings[0].path:
+    begun = [item for item in _bindings_of(model, value) if item.kind is not BindingKind.AUGMENTED]
+    if len(begun) != 1 or begun[0].kind is not BindingKind.ASSIGN or begun[0].path:
         return None
-    found = bindings[0].value
-    is_local = bindings[0].scope.node is function.node
+    found = begun[0].value
+    is_local = begun[0].scope.node is function.node
     return found if found is not None and is_local and is_display(model, found) else None
+
+
+def _bindings_of(model: "Model", local: cst.Name) -> list[Binding]:
+    """What binds a list with a local name where it is read, and by what it has grown: ``layers += [...]``."""
+    found: list[Binding] = []
+    pending: list[cst.BaseExpression] = [local]
+    while pending:
+        for binding in model.reaching(pending.pop()):
+            if binding not in found:
+                found.append(binding)
+                if binding.kind is BindingKind.AUGMENTED and isinstance(binding.node, cst.AugAssign):
+                    pending.append(binding.node.target)
+    return found
 
 
 def mentions_of(function: "FunctionInfo", value: cst.BaseExpression) -> Iterator[cst.Name]:

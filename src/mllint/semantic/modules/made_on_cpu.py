@@ -113,6 +113,19 @@ def is_set_on_cpu(members: Members, name: str, steps: int, *, or_parameter: bool
     return bool(plain) and (not parameters or all(_is_left_plain(place, name, parameters) for place in plain))
 
 
+def moves_by_computed_names(members: Members) -> bool:
+    """Whether tensors are moved under names that are computed: ``setattr(self, name, value.to(device))``."""
+    return any(value is not None and _moves(model, value) for model, value in members.set_by_computed_names)
+
+
+def _moves(model: "Model", value: cst.BaseExpression) -> bool:
+    """Whether a value is what a move gives, also under a name."""
+    if isinstance(value, cst.Name):
+        given = [binding.value for binding in model.reaching(value)]
+        return any(item is not None and not isinstance(item, cst.Name) and _moves(model, item) for item in given)
+    return isinstance(value, cst.Call) and isinstance(value.func, cst.Attribute) and value.func.attr.value in MOVING
+
+
 def _is_left_plain(place: Assignment, name: str, parameters: list[Assignment]) -> bool:
     """Whether a tensor is still there when its method ends, the only one that makes a parameter of the attribute."""
     method = place.method

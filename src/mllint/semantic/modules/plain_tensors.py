@@ -7,8 +7,15 @@ import libcst as cst
 
 from mllint.knowledge import lookup
 from mllint.semantic.expressions.arguments import given_to, passed_for
-from mllint.semantic.graph.lost_leaves import is_made_there
-from mllint.semantic.modules.made_on_cpu import FACTORIES, MAX_STEPS, MOVING, OF_VALUES, is_made_on_cpu, is_set_on_cpu
+from mllint.semantic.modules.made_on_cpu import (
+    FACTORIES,
+    MAX_STEPS,
+    MOVING,
+    OF_VALUES,
+    is_made_on_cpu,
+    is_set_on_cpu,
+    moves_by_computed_names,
+)
 from mllint.semantic.modules.other_objects import is_touched_from_outside
 from mllint.semantic.modules.weights import has_weights
 from mllint.semantic.names.classes import Assignment, Members, makes_parameter
@@ -20,14 +27,12 @@ from mllint.semantic.values import (
     Method,
     Module,
     Nothing,
-    Other,
     Output,
     Symbol,
     Tensor,
     Value,
 )
-from mllint.syntax.shape import argument, constant, dotted_path, last_word
-from mllint.syntax.walk import subtree
+from mllint.syntax.shape import argument, constant, last_word
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -40,11 +45,6 @@ _NOT_NUMBERS = frozenset({
 })  # fmt: skip
 _ONLY_SHAPE = frozenset({"expand_as", "view_as", "reshape_as", "copy_", "resize_as_"})
 
-
-_OTHER_KINDS = frozenset({
-    "DoubleTensor", "HalfTensor", "BFloat16Tensor", "LongTensor", "IntTensor", "float64", "double", "float16", "half",
-    "bfloat16", "complex64", "complex128",
-})  # fmt: skip
 _MOVES = frozenset({"to", "cuda"})
 _GRADIENT_FLAGS = {"requires_grad": True, "stop_gradient": False}
 
@@ -213,74 +213,6 @@ def _is_given_away(model: "Model", node: cst.BaseExpression) -> bool:
     return False
 
 
-_COMPUTING = frozenset({cst.Call, cst.BinaryOperation, cst.UnaryOperation})
-
-
-def parameter_inside(model: "Model", node: cst.BaseExpression) -> cst.Call | None:
-    """The new parameter that an expression computes a plain tensor from: ``nn.Parameter(x).cuda()``."""
-    current: cst.BaseExpression = node
-    changes, move = False, None
-    while not makes_parameter(model, current):
-        if type(current) not in _COMPUTING:
-            return None
-        match current:
-            case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value=method))):
-                move = current if method in ("to", "cuda") and not changes else None
-                changes = changes or _gives_another(model, current, method)
-                current = inner
-            case cst.BinaryOperation(left=left, right=right):
-                changes = True
-                current = left if _root_is_parameter(model, left) else right
-            case cst.UnaryOperation(expression=inner):
-                changes, current = True, inner
-            case _:
-                return None
-    if not changes or not isinstance(current, cst.Call):
-        return None
-    return None if move is not None and is_made_there(model, current, move) else current
-
-
-def becomes_parameter(members: Members, name: str) -> bool:
-    """Whether some assignment makes a parameter of an attribute, whatever others make of it before."""
-    return any(item.value is not None and makes_parameter(item.model, item.value) for item in members.assignments(name))
-
-
-def _root_is_parameter(model: "Model", node: cst.BaseExpression) -> bool:
-    while isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and not makes_parameter(model, node):
-        node = node.func.value
-    return makes_parameter(model, node)
-
-
-def _gives_another(model: "Model", call: cst.Call, method: str) -> bool:
-    """Whether a method of a parameter surely, or on another device, gives a tensor that is not the parameter."""
-    framework = "paddle" if model.framework == "paddle" else "torch"
-    fact = lookup.tensor_method(framework, method)
-    if fact is None or fact.returns not in ("tensor", "scalar") or method.endswith("_"):
-        return False
-    if method in ("float", "contiguous", "cpu"):
-        return False  # nothing to do, and so the parameter itself
-    if method in ("type", "type_as"):
-        return any(_is_of_another_kind(model, arg.value) for arg in call.args)
-    if method == "to" and call.args:
-        value = call.args[0].value
-        spelled = dotted_path(value) or ""
-        is_dtype = model.value(value) == Other("dtype") or "dtype" in spelled or spelled.endswith("float32")
-        return constant(value) != "cpu" and not is_dtype
-    return True
-
-
-def _is_of_another_kind(model: "Model", kind: cst.BaseExpression) -> bool:
-    """Whether the type of a tensor, as it is named or bound to a name, is not that of a new parameter on the CPU."""
-    bound = model.reaching(kind)
-    if isinstance(kind, cst.Name) and not bound:
-        bound = tuple(model.scope(model.tree.module).bindings.get(kind.value, ()))
-    meant = [item.value for item in bound if item.value is not None] or [kind]
-    parts = (part for node in meant for part in subtree(node) if isinstance(part, (cst.Name, cst.Attribute)))
-    named = (model.qualified_name(part) or "" for part in parts)
-    kinds = [name.removeprefix("torch.") for name in named if name.startswith("torch.")]
-    return any(kind in _OTHER_KINDS or (kind.startswith("cuda.") and kind.endswith("Tensor")) for kind in kinds)
-
-
 # -- where it goes -----------------------------------------------------------------------------------------------------
 
 
@@ -290,7 +222,8 @@ def stays_behind(members: Members, name: str) -> bool:
         return False
     setting_up = members.reachable("__init__") - members.reachable("forward")
     fates = {(fate(read.method.model, read.node, MAX_STEPS), read.method in setting_up) for read in members.reads(name)}
-    return (Fate.MEETS_INPUT, False) in fates and all(fate is not Fate.MOVED for fate, _ in fates)
+    is_met = (Fate.MEETS_INPUT, False) in fates and all(fate is not Fate.MOVED for fate, _ in fates)
+    return is_met and not moves_by_computed_names(members)
 
 
 def fate(model: "Model", node: cst.BaseExpression, steps: int) -> Fate:

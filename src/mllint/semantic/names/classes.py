@@ -220,7 +220,27 @@ class Members:
     @cached_property
     def sets_computed_names(self) -> bool:
         """Whether attributes are set, or modules registered, under names that are not literals."""
-        return any(string_literal(target.name) is None for _, _, target in self._setting_calls())
+        return bool(self.set_by_computed_names)
+
+    @cached_property
+    def set_by_computed_names(self) -> "tuple[tuple[Model, cst.BaseExpression | None], ...]":
+        """What is set under names that are not literals, by a call or in ``self.__dict__``, each with its file."""
+        by_calls = ((method.model, target) for method, _, target in self._setting_calls())
+        found = [(model, target.value) for model, target in by_calls if string_literal(target.name) is None]
+        return (*found, *((model, value) for model in self.models for value in self._set_in_dict(model)))
+
+    def _set_in_dict(self, model: "Model") -> Iterator[cst.BaseExpression]:
+        """What a file puts into ``self.__dict__`` item by item."""
+        for word in model.names_by_word.get("__dict__", ()):
+            attribute = model.tree.parent(word)
+            item = None if attribute is None else model.tree.parent(attribute)
+            target = None if item is None else model.tree.parent(item)
+            if type(attribute) is not cst.Attribute or type(item) is not cst.Subscript:
+                continue
+            statement = model.tree.parent(target) if type(target) is cst.AssignTarget else None
+            method = method_of_receiver(model, attribute.value)
+            if type(statement) is cst.Assign and method is not None and self.is_related(method):
+                yield statement.value
 
     @cached_property
     def reads_computed_names(self) -> bool:

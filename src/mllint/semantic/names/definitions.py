@@ -156,10 +156,12 @@ class ClassInfo:
         self.node = node
         self.model = model
         self._attributes: dict[tuple[int, str], Value | None] = {}
+        self.listed: dict[tuple[int, str], Value | None] = {}
+        """What each item of a list of modules is, by the attribute that holds the list."""
 
     def forget(self) -> None:
         """Drop everything that was derived."""
-        self.__dict__ = {"node": self.node, "model": self.model, "_attributes": {}}
+        self.__dict__ = {"node": self.node, "model": self.model, "_attributes": {}, "listed": {}}
 
     @property
     def name(self) -> str:

@@ -1,0 +1,107 @@
+"""What the modules in a ``ModuleList`` are: those that the class puts into it, whichever of them one is."""
+
+from collections.abc import Iterator
+from functools import reduce
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.semantic.names.receivers import method_of_receiver
+from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.values import Module, Symbol, Value, join
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+    from mllint.semantic.names.definitions import ClassInfo
+
+MODULE_LISTS = frozenset({"torch.nn.ModuleList", "paddle.nn.LayerList"})
+_PUTTING = {"append": 0, "insert": 1}
+_Item = tuple["Model", cst.BaseExpression | None]
+"""What is put into a list, and the file that says so; ``None``: something of which nothing is known."""
+
+
+def listed_module(model: "Model", node: cst.BaseExpression) -> Module | None:
+    """What each module is in the list that an attribute of the object itself holds; ``None``: that is not certain."""
+    method = method_of_receiver(model, node.value) if isinstance(node, cst.Attribute) else None
+    owner = None if method is None else method.owner
+    if owner is None or not isinstance(node, cst.Attribute):
+        return None
+    name = node.attr.value
+    found = model.derivation.once(owner.listed, (id(owner), name), owner, lambda owner: _joined(owner, name))
+    return found if isinstance(found, Module) else None
+
+
+def _joined(owner: "ClassInfo", name: str) -> Value | None:
+    values: list[Value | None] = []
+    for model, item in _items(owner, name):
+        value = None if item is None else model.value(item)
+        if not isinstance(value, Module) or value.wrappers or value.is_only_some:
+            return None
+        values.append(value)
+    return reduce(join, values) if values else None
+
+
+def _items(owner: "ClassInfo", name: str) -> Iterator[_Item]:
+    """What is in a list of modules from the start, and what the class puts into it later."""
+    for binding in owner.assignments(name):
+        if binding.kind is not BindingKind.NARROWED:
+            yield from _begun_with(binding)
+    for read in owner.members.reads(name):
+        model = read.method.model
+        parent = model.tree.parent(read.node)
+        above = None if parent is None else model.tree.parent(parent)
+        if isinstance(parent, cst.Attribute) and isinstance(above, cst.Call) and above.func is parent:
+            word = parent.attr.value
+            if word in _PUTTING:
+                position = _PUTTING[word]
+                yield model, above.args[position].value if len(above.args) > position else None
+            elif word in ("extend", "__iadd__"):
+                yield from _of_display(model, above.args[0].value if above.args else None)
+        elif isinstance(parent, cst.Subscript) and parent.value is read.node and isinstance(above, cst.AssignTarget):
+            statement = model.tree.parent(above)
+            yield model, statement.value if isinstance(statement, cst.Assign) else None
+
+
+def _begun_with(binding: Binding) -> Iterator[_Item]:
+    model, value = binding.scope.model, binding.value
+    if binding.kind is BindingKind.AUGMENTED and isinstance(binding.node, cst.AugAssign):
+        yield from _of_display(model, binding.node.value)
+        return
+    made = model.value(value.func) if isinstance(value, cst.Call) and not binding.path else None
+    if not isinstance(made, Symbol) or made.name not in MODULE_LISTS or not isinstance(value, cst.Call):
+        yield model, None
+    elif value.args:
+        yield from _of_display(model, value.args[0].value)
+
+
+def _of_display(model: "Model", node: cst.BaseExpression | None) -> Iterator[_Item]:
+    """The items of a list that is written out, or goes through something."""
+    if isinstance(node, (cst.List, cst.Tuple)):
+        for element in node.elements:
+            yield model, element.value if isinstance(element, cst.Element) else None
+    elif isinstance(node, (cst.ListComp, cst.GeneratorExp)):
+        yield model, node.elt
+    elif isinstance(node, cst.Name):
+        yield from _of_local(model, node)
+    else:
+        yield model, None
+
+
+def _of_local(model: "Model", name: cst.Name) -> Iterator[_Item]:
+    """The items of a list with a name in the function, that it begins and appends to."""
+    bindings = model.reaching(name)
+    begun = bindings[0].value if len(bindings) == 1 and bindings[0].kind is BindingKind.ASSIGN else None
+    if not isinstance(begun, (cst.List, cst.ListComp)) or bindings[0].path:
+        yield model, None
+        return
+    yield from _of_display(model, begun)
+    for other in model.names_in(name.value, model.scope_of(name)):
+        parent = model.tree.parent(other)
+        is_attribute = isinstance(parent, cst.Attribute) and parent.attr is other
+        if other is name or is_attribute or isinstance(parent, cst.AssignTarget):
+            continue
+        call = None if parent is None else model.tree.parent(parent)
+        if isinstance(parent, cst.Attribute) and isinstance(call, cst.Call) and parent.attr.value == "append":
+            yield model, call.args[0].value if call.args else None
+        elif not (isinstance(parent, cst.Subscript) and parent.value is other):
+            yield model, None

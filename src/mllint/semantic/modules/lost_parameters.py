@@ -1,0 +1,106 @@
+"""Parameters that a module loses: a plain attribute is computed from one that is kept nowhere else."""
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.knowledge import lookup
+from mllint.semantic.graph.lost_leaves import is_made_there
+from mllint.semantic.names.classes import Members, makes_parameter
+from mllint.semantic.names.conditions import is_in_another_branch
+from mllint.semantic.names.uses import uses
+from mllint.semantic.values import Other
+from mllint.syntax.shape import constant, dotted_path
+from mllint.syntax.walk import subtree
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+_OTHER_KINDS = frozenset({
+    "DoubleTensor", "HalfTensor", "BFloat16Tensor", "LongTensor", "IntTensor", "float64", "double", "float16", "half",
+    "bfloat16", "complex64", "complex128",
+})  # fmt: skip
+
+
+def parameter_inside(model: "Model", node: cst.BaseExpression) -> cst.Call | None:
+    """The new parameter that an expression computes a plain tensor from: ``nn.Parameter(x).cuda()``."""
+    current: cst.BaseExpression = node
+    changes, move = False, None
+    while not makes_parameter(model, current):
+        match current:
+            case cst.Name() if changes:
+                made = _parameter_of_that_name(model, current)
+                if made is None:
+                    return None
+                current = made
+            case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value=method))):
+                move = current if method in ("to", "cuda") and not changes else None
+                changes = changes or _gives_another(model, current, method)
+                current = inner
+            case cst.BinaryOperation(left=left, right=right):
+                changes = True
+                current = left if _root_is_parameter(model, left) else right
+            case cst.UnaryOperation(expression=inner):
+                changes, current = True, inner
+            case _:
+                return None
+    if not changes or not isinstance(current, cst.Call):
+        return None
+    return None if move is not None and is_made_there(model, current, move) else current
+
+
+def becomes_parameter(members: Members, name: str, statement: cst.CSTNode) -> bool:
+    """Whether an assignment makes a parameter of an attribute that may run as well as another one."""
+    made = (item for item in members.assignments(name) if makes_parameter(item.model, item.value))
+    return any(not is_in_another_branch(item.model, item.node, statement) for item in made)
+
+
+def _parameter_of_that_name(model: "Model", name: cst.Name) -> cst.Call | None:
+    """The new parameter that a local name stands for, where nothing else is done with it than what stands here."""
+    bindings = model.reaching(name)
+    binding = bindings[0] if len(bindings) == 1 else None
+    if binding is None or not isinstance(binding.node, cst.Assign) or not binding.scope.is_function:
+        return None
+    made = binding.value
+    if len(binding.node.targets) > 1 or binding.path or not isinstance(made, cst.Call):
+        return None
+    is_only_use = makes_parameter(model, made) and all(use is name for use in uses(model, binding))
+    return made if is_only_use else None
+
+
+def _root_is_parameter(model: "Model", node: cst.BaseExpression) -> bool:
+    while isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and not makes_parameter(model, node):
+        node = node.func.value
+    if isinstance(node, cst.Name):
+        return _parameter_of_that_name(model, node) is not None
+    return makes_parameter(model, node)
+
+
+def _gives_another(model: "Model", call: cst.Call, method: str) -> bool:
+    """Whether a method of a parameter surely, or on another device, gives a tensor that is not the parameter."""
+    framework = "paddle" if model.framework == "paddle" else "torch"
+    fact = lookup.tensor_method(framework, method)
+    if fact is None or fact.returns not in ("tensor", "scalar") or method.endswith("_"):
+        return False
+    if method in ("float", "contiguous", "cpu"):
+        return False  # nothing to do, and so the parameter itself
+    if method in ("type", "type_as"):
+        return any(_is_of_another_kind(model, arg.value) for arg in call.args)
+    if method == "to" and call.args:
+        value = call.args[0].value
+        spelled = dotted_path(value) or ""
+        is_dtype = model.value(value) == Other("dtype") or "dtype" in spelled or spelled.endswith("float32")
+        return constant(value) != "cpu" and not is_dtype
+    return True
+
+
+def _is_of_another_kind(model: "Model", kind: cst.BaseExpression) -> bool:
+    """Whether the type of a tensor, as it is named or bound to a name, is not that of a new parameter on the CPU."""
+    bound = model.reaching(kind)
+    if isinstance(kind, cst.Name) and not bound:
+        bound = tuple(model.scope(model.tree.module).bindings.get(kind.value, ()))
+    meant = [item.value for item in bound if item.value is not None] or [kind]
+    parts = (part for node in meant for part in subtree(node) if isinstance(part, (cst.Name, cst.Attribute)))
+    named = (model.qualified_name(part) or "" for part in parts)
+    kinds = [name.removeprefix("torch.") for name in named if name.startswith("torch.")]
+    return any(kind in _OTHER_KINDS or (kind.startswith("cuda.") and kind.endswith("Tensor")) for kind in kinds)
