@@ -10,6 +10,7 @@ from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import ClassObject, Function, Instance, Member, Module, Object, Symbol, Tensor
 from mllint.syntax.iteration import sources
 from mllint.syntax.shape import argument, last_word, string_literal
+from mllint.syntax.walk import subtree
 
 _PARAMETERS = frozenset({"parameters", "named_parameters", "trainable_parameters"})
 _KEYWORDS = ("params", "parameters", "parameter_list")
@@ -136,11 +137,29 @@ def updates(frame: Frame, optimizer: Thing | None, target: Thing | None) -> bool
     modules, others = modules_of_optimizer(frame, optimizer), modules_of_optimizer(frame, target)
     theirs = (target,) if others == (None,) else others
     for module in modules:
-        if module is not None and any(other is not None and module.may_be(other) for other in theirs):
-            return True
+        met = [other for other in theirs if module is not None and other is not None and module.may_be(other)]
+        if module is not None and met:
+            is_part = all(len(other.path) > len(module.path) for other in met)
+            return None if is_part and _are_chosen_by_name(frame, optimizer) else True
     if None in theirs or any(module is None or _may_have_other_names(module) for module in (*modules, *theirs)):
         return None
     return None if others == (None,) and _is_optimizer(target) else False
+
+
+def _are_chosen_by_name(frame: Frame, optimizer: Thing) -> bool:
+    """Whether an optimizer was given those parameters of a module whose names pass a test: parts may be left out."""
+    for root in optimizer.roots:
+        for made in (made_by(frame, binding) for binding in makers_of(root, optimizer.path)):
+            given = None if made is None else _parameters_given("", made.call)
+            if made is None or given is None:
+                continue
+            bound = (binding.value for binding in made.frame.model.reaching(given.value))
+            for part in (part for node in (given.value, *bound) if node is not None for part in subtree(node)):
+                tests = [item.test for item in part.ifs] if isinstance(part, cst.CompFor) else []
+                names = {name.value for test in tests for name in subtree(test) if isinstance(name, cst.Name)}
+                if names and "requires_grad" not in names:
+                    return True
+    return False
 
 
 def maker(frame: Frame, thing: Thing | None) -> cst.Call | None:
