@@ -1,6 +1,8 @@
 """## What it does
 
-Finds checkpoints with a model and an epoch, but without the optimizer, in files that resume training from them.
+Finds checkpoints with a model and an epoch, but without the optimizer, in files that resume training from them. And
+checkpoints with several networks and one of their optimizers, which is loaded back, but not the other, as that of the
+discriminator beside that of the generator.
 
 ## Why is this bad?
 
@@ -46,7 +48,8 @@ for epoch in range(checkpoint["epoch"] + 1, 100):
 ## What it leaves alone
 
 Checkpoints from which nobody resumes: the file reads no epoch back, or only prints it. SGD without momentum, which
-keeps nothing. Files that save or load the state of an optimizer anywhere. Checkpoints of which a part is not known.
+keeps nothing. Files that save or load the state of an optimizer anywhere, but for those that save one of several
+optimizers whose networks are all in the checkpoint. Checkpoints of which a part is not known.
 
 ## Fix safety
 
@@ -65,7 +68,7 @@ import libcst as cst
 from mllint.context import Context
 from mllint.rule import Finding, Rule
 from mllint.semantic.checkpoints import saving
-from mllint.semantic.checkpoints.resuming import lacks_optimizer
+from mllint.semantic.checkpoints.resuming import lacks_optimizer, left_out
 
 rule = Rule(
     code="ML430",
@@ -81,3 +84,9 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     """Report the call that saves such a checkpoint."""
     if lacks_optimizer(context.model, call) is not None:
         yield Finding(call)
+    elif (path := left_out(context.model, call)) is not None:
+        yield Finding(
+            call,
+            f"training is resumed from this checkpoint, which lacks the state of `{path}`",
+            f"save `{path}.state_dict()` too, and load it back",
+        )
