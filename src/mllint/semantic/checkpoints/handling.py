@@ -8,6 +8,7 @@ import libcst as cst
 from mllint.semantic.checkpoints.tracing import LOADING_METHODS
 from mllint.semantic.expressions.arguments import passed_for
 from mllint.semantic.names.scopes import BindingKind
+from mllint.semantic.values import Symbol
 from mllint.syntax.shape import dotted_path, last_statement, string_literal, subscript_index
 from mllint.syntax.walk import subtree
 
@@ -56,8 +57,8 @@ def names_behind(node: cst.BaseExpression, model: "Model", depth: int = 0) -> It
             node = node.for_in.iter
         else:
             node = node.func.value if isinstance(node.func, cst.Attribute) else node.func
-    if dotted_path(node) is None:
-        return
+    if dotted_path(node) is None or isinstance(model.value(node), Symbol):
+        return  # the `torch` of `torch.load` holds no dict
     yield node
     for binding in model.reaching(node):
         if binding.kind is BindingKind.ASSIGN and binding.value is not None and depth < MAX_NAMES:
