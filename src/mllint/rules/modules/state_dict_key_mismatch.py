@@ -8,7 +8,8 @@ the module. What is certain is told from the classes, and from what the project 
   to `load_checkpoint` and `state_dict` to `load_state_dict`;
 - the keys of one side begin with `module.` or `_orig_mod.`, because `DataParallel`, `DistributedDataParallel` or
   `torch.compile` wraps it, and those of the other side do not; also where it is wrapped only under a condition, as
-  `if torch.cuda.device_count() > 1`, and loaded from, or into, a module that never is;
+  `if torch.cuda.device_count() > 1`, and loaded from, or into, a module that never is, or where the code saves
+  `net.module.state_dict()` under a key and loads what stands under it into that `net`;
 - the dict is that of another class, is written by hand under other names, or has lost its prefix on the way;
 - the state of an optimizer is loaded into a module, or the reverse;
 - a whole module was saved, not its state dict;

@@ -11,6 +11,7 @@ from mllint.semantic.checkpoints.handling import completed_dict, entries_read, i
 from mllint.semantic.checkpoints.loads import Load, contents, wanted
 from mllint.semantic.checkpoints.one_sided import OneSided, one_sided
 from mllint.semantic.checkpoints.saves import Saved
+from mllint.semantic.checkpoints.taken_out import taken_out
 from mllint.semantic.checkpoints.tracing import Tracer
 from mllint.semantic.construction.state_keys import WRAPPER_PREFIXES, KeySet, Mismatch, compare
 from mllint.semantic.values import Module, Object
@@ -57,9 +58,15 @@ def problem_of(load: Load) -> Problem | None:
         problem = _of_content(load, saved, content)
         if problem is None:
             # The file may be one of several, and one that fits is enough.
-            return None
+            return _from_inside(load)
         found.append(problem)
-    return found[0] if found else _by_the_code_around(load)
+    return found[0] if found else _by_the_code_around(load) or _from_inside(load)
+
+
+def _from_inside(load: Load) -> Problem | None:
+    """What is wrong where the code saves the module inside of what it loads into."""
+    wrapped = taken_out(load)
+    return None if wrapped is None else Problem("one-sided", wrapped=wrapped)
 
 
 def _of_content(load: Load, saved: Saved | None, content: Content | None) -> Problem | None:
