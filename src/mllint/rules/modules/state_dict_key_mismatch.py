@@ -11,7 +11,8 @@ the module. What is certain is told from the classes, and from what the project 
   `if torch.cuda.device_count() > 1`, and loaded from, or into, a module that never is, or where the code saves
   `net.module.state_dict()` under a key and loads what stands under it into that `net`;
 - the dict is that of another class, is written by hand under other names, or has lost its prefix on the way;
-- the state of an optimizer is loaded into a module, or the reverse;
+- the state of an optimizer is loaded into a module, or the reverse; also where the file saves the state of the model
+  under `optimizer` a second time, `{"model": net.state_dict(), "optimizer": net.state_dict()}`;
 - a whole module was saved, not its state dict;
 - `full = model.state_dict()` was completed with the entries of a file, and then those entries alone are loaded.
 

@@ -7,6 +7,7 @@ import msgspec
 
 from mllint.knowledge import lookup
 from mllint.semantic.checkpoints.contents import Absent, Content, FromFile, Record, State, Whole, key_set
+from mllint.semantic.checkpoints.counterparts import saved_as_another
 from mllint.semantic.checkpoints.handling import completed_dict, entries_read, is_guarded, is_used_as_dict
 from mllint.semantic.checkpoints.loads import Load, contents, wanted
 from mllint.semantic.checkpoints.one_sided import OneSided, one_sided
@@ -160,7 +161,7 @@ def _by_the_code_around(load: Load) -> Problem | None:
     if not isinstance(content, FromFile) or content.renames:
         return None
     if content.trail:
-        return _by_name(load, content)
+        return _by_name(load, content) or _as_another(load, content)
     if isinstance(load.value, Object) or dotted_path(load.receiver) == "self" or dotted_path(load.given) is None:
         return None
     names = [name for name, items in entries_read(load).items() if _is_no_parameter(load, name, items)]
@@ -185,6 +186,14 @@ def _by_name(load: Load, content: FromFile) -> Problem | None:
     into_module = isinstance(load.value, Module) and is_for_optimizer
     into_optimizer = isinstance(load.value, Object) and load.value.kind == "optimizer" and word in _MODEL_KEYS
     return Problem("swapped", content, names=(key,)) if into_module or into_optimizer else None
+
+
+def _as_another(load: Load, content: FromFile) -> Problem | None:
+    """The state of a module is saved twice, also under the key that is read for something else."""
+    if isinstance(load.value, Module):
+        return None
+    found = saved_as_another(load.model, dotted_path(load.receiver), content)
+    return None if found is None else Problem("swapped", found[1], found[0], names=(content.trail[0], found[2]))
 
 
 def one_sided_prefix(load: Load, problem: Problem) -> tuple[str, bool] | None:

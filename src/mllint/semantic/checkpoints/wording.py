@@ -94,6 +94,9 @@ def _swapped(load: Load, problem: Problem) -> str:
     if problem.names:
         return f"`{problem.names[0]}` is the state of something else by its name"
     owner = problem.content.owner if isinstance(problem.content, State) else None
+    if len(problem.names) > 1 and isinstance(problem.content, State):
+        place = problem.content.place.seen_from(load.model)
+        return f"`{problem.names[0]}` is saved as the state of `{problem.names[1]}` ({place})"
     place = "" if problem.saved is None else f" ({_saved(load, problem)} saves it)"
     return f"the state of {_kind(owner)} is loaded into {_kind(load.value)}{place}"
 
