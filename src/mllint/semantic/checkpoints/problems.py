@@ -8,7 +8,7 @@ import msgspec
 from mllint.knowledge import lookup
 from mllint.semantic.checkpoints.contents import Absent, Content, FromFile, Record, State, Whole, key_set
 from mllint.semantic.checkpoints.counterparts import saved_as_another
-from mllint.semantic.checkpoints.handling import completed_dict, entries_read, is_guarded, is_used_as_dict
+from mllint.semantic.checkpoints.handling import completed_dict, entries_read, found_before, is_guarded, is_used_as_dict
 from mllint.semantic.checkpoints.loads import Load, contents, wanted
 from mllint.semantic.checkpoints.one_sided import OneSided, one_sided
 from mllint.semantic.checkpoints.saves import Saved
@@ -27,9 +27,10 @@ _CHECKPOINT_KEYS = frozenset({
     "start_epoch", "best_score", "best_val_loss", "best_metric", "vocab", "arch",
 })  # fmt: skip
 _MODEL_KEYS = frozenset({"model", "net", "network", "model_state_dict", "net_state_dict", "model_state", "model_dict"})
+_CHECKPOINT_MODELS = _MODEL_KEYS | {"state_dict"}
 _STATEFUL = frozenset({"optimizer", "scheduler", "scaler"})
 
-ProblemKind = Literal["nested", "absent", "whole", "swapped", "keys", "one-sided", "read", "partial"]
+ProblemKind = Literal["nested", "absent", "whole", "swapped", "keys", "one-sided", "read", "partial", "found"]
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -39,7 +40,7 @@ class Problem(msgspec.Struct, frozen=True):
     nothing saves. ``whole``: a module. ``swapped``: the state of another kind of thing. ``keys``: other keys
     (``mismatch``). ``one-sided``: keys of which one side has a prefix, on some ways (``wrapped``). ``read``: a dict of
     which other entries (``names``) are read as those of a checkpoint. ``partial``: the dict that was completed for the
-    load (``names``) is not the one that is loaded.
+    load (``names``) is not the one that is loaded. ``found``: a dict in which the state dict was found as an entry.
     """
 
     kind: ProblemKind
@@ -53,7 +54,8 @@ class Problem(msgspec.Struct, frozen=True):
 def problem_of(load: Load) -> Problem | None:
     """What is surely wrong with a load; ``None`` when nothing is."""
     if is_guarded(load):
-        return None
+        entry = found_before(load)
+        return None if entry not in _CHECKPOINT_MODELS else Problem("found", names=(entry,))
     found: list[Problem] = []
     for saved, content in contents(load):
         problem = _of_content(load, saved, content)
