@@ -52,6 +52,46 @@ def test_torch_momentum_alone_makes_a_difference(torch: Any) -> None:
     assert torch_run(torch, ("model", "scheduler")) != torch_run(torch, None)
 
 
+def test_torch_without_its_state_the_schedule_begins_anew(torch: Any) -> None:
+    _, rate = torch_run(torch, None)
+    _, resumed_rate = torch_run(torch, ("model", "optimizer"))
+    assert resumed_rate > rate
+
+
+@pytest.mark.parametrize("resumed_first", [True, False])
+def test_torch_schedulers_count_their_own_steps(torch: Any, resumed_first: bool) -> None:
+    schedules = torch.optim.lr_scheduler
+    makers = {
+        "StepLR": lambda optimizer: schedules.StepLR(optimizer, 2),
+        "MultiStepLR": lambda optimizer: schedules.MultiStepLR(optimizer, [2]),
+        "CosineAnnealingLR": lambda optimizer: schedules.CosineAnnealingLR(optimizer, 8),
+        "CosineAnnealingWarmRestarts": lambda optimizer: schedules.CosineAnnealingWarmRestarts(optimizer, 5),
+        "OneCycleLR": lambda optimizer: schedules.OneCycleLR(optimizer, 1.0, total_steps=8),
+        "PolynomialLR": lambda optimizer: schedules.PolynomialLR(optimizer, 8),
+        "LambdaLR": lambda optimizer: schedules.LambdaLR(optimizer, lambda step: 1 / (step + 1)),
+        "CyclicLR": lambda optimizer: schedules.CyclicLR(optimizer, 0.1, 1.0, step_size_up=3),
+        "LinearLR": lambda optimizer: schedules.LinearLR(optimizer, total_iters=6),
+    }
+    for name, maker in makers.items():
+        rates = {}
+        for is_broken in (False, True):
+            optimizer = torch.optim.SGD(torch.nn.Linear(2, 1).parameters(), lr=0.1, momentum=0.9)
+            scheduler = maker(optimizer)
+            for step in range(STEPS):
+                if is_broken and step == BREAK:
+                    state = copy.deepcopy(optimizer.state_dict())
+                    optimizer = torch.optim.SGD(torch.nn.Linear(2, 1).parameters(), lr=0.1, momentum=0.9)
+                    if resumed_first:
+                        optimizer.load_state_dict(state)
+                    scheduler = maker(optimizer)
+                    if not resumed_first:
+                        optimizer.load_state_dict(state)
+                optimizer.step()
+                scheduler.step()
+            rates[is_broken] = optimizer.param_groups[0]["lr"]
+        assert rates[False] != pytest.approx(rates[True]), name
+
+
 def paddle_steps(paddle: Any, steps: int, model_state: Any, optimizer_state: Any) -> tuple[Any, Any]:
     """Trains as a process of its own would: what paddle names after a counter is counted anew."""
     with paddle.utils.unique_name.guard():

@@ -60,6 +60,8 @@ of a handful of rounds adds: `for images in (real, fake)`.
 A value that is called a loss counts as attached where it goes into what `backward()` is called on, even if nothing else
 is known of it; so does a tensor that the loop computes and that is one term of that sum: `kld` of `bce + beta * kld`.
 So does a term that a function of the project gives back beside the sum: `loss, bce, kld = criterion(...)`.
+So do the losses that a loop in the round goes through, `for name, loss in losses.items()`, beside
+`sum(losses.values()).backward()`.
 So does what is appended to a list on whose last item the same round calls `backward()`: `losses[-1].backward()` needs
 none of the older ones.
 

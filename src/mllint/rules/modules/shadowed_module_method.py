@@ -60,7 +60,6 @@ import libcst as cst
 from mllint.context import Context
 from mllint.rule import Finding, Rule
 from mllint.semantic.files.testing import is_test_code
-from mllint.semantic.names.definitions import FunctionInfo
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import ClassObject, Function, Instance, Method, Module, Object, Other, Symbol, Tensor
@@ -149,16 +148,11 @@ def _is_set_by_class(target: cst.BaseExpression, module: Module, name: str, cont
 def _is_method(module: Module, name: str, context: Context) -> bool:
     """Whether a module has such a method, and somebody calls it."""
     own = None if module.definition is None else module.definition.method(name)
-    if own is not None and (own.is_property or _is_setter(own)):
+    if own is not None and own.is_property:
         return False
     if module.framework == "paddle" and name in _IN_PADDLE_SINCE_3_3 and (context.paddle_version or (3, 3)) < (3, 3):
         return False
     return name in _CALLED[module.framework] or (name in _CALLED_BY_HAND and _is_called(module, name, context))
-
-
-def _is_setter(method: FunctionInfo) -> bool:
-    paths = (dotted_path(decorator.decorator) or "" for decorator in method.node.decorators)
-    return any(path.endswith((".setter", ".deleter")) for path in paths)
 
 
 def _is_called(module: Module, name: str, context: Context) -> bool:

@@ -8,9 +8,13 @@ the module. What is certain is told from the classes, and from what the project 
   to `load_checkpoint` and `state_dict` to `load_state_dict`;
 - the keys of one side begin with `module.` or `_orig_mod.`, because `DataParallel`, `DistributedDataParallel` or
   `torch.compile` wraps it, and those of the other side do not; also where it is wrapped only under a condition, as
-  `if torch.cuda.device_count() > 1`, and loaded from, or into, a module that never is;
+  `if torch.cuda.device_count() > 1`, and loaded from, or into, a module that never is, or where the code saves
+  `net.module.state_dict()` under a key and loads what stands under it into that `net`;
 - the dict is that of another class, is written by hand under other names, or has lost its prefix on the way;
-- the state of an optimizer is loaded into a module, or the reverse;
+- the state of an optimizer is loaded into a module, or the reverse; also where the file saves the state of the model
+  under `optimizer` a second time, `{"model": net.state_dict(), "optimizer": net.state_dict()}`;
+- the whole checkpoint is loaded where the test around the load has found the state dict in it:
+  `if "state_dict" in checkpoint:`;
 - a whole module was saved, not its state dict;
 - `full = model.state_dict()` was completed with the entries of a file, and then those entries alone are loaded.
 
@@ -44,12 +48,13 @@ model.load_state_dict(torch.load("last.pt")["model"])
 
 ## What it leaves alone
 
-Everything of which not all keys are known to differ: classes of other packages, layers under a condition that cannot
-be decided, dicts that some function has changed, files that are written elsewhere. Loads under `try`, and loads of a
-dict that the code has examined (`"model" in checkpoint`), but for one in the `else` of a test that asks for something
-else as well (`"model" in checkpoint and resume`). Modules that are wrapped under a condition, where the function asks
-for it, takes the module out, or is called before. The counter `num_batches_tracked`, which old files lack.
-With `strict=False` a part that does not match is taken to be meant; only a load that can match nothing is reported.
+Everything of which not all keys are known to differ: classes of other packages, layers under a condition that cannot be
+decided, dicts that some function has changed, files that are written elsewhere. Loads under `try`, and loads of a dict
+that the code has examined (`"model" in checkpoint`), but for the whole of it where the entry was found, and for one in
+the `else` of a test that asks for something else as well (`"model" in checkpoint and resume`). Modules that are wrapped
+under a condition, where the function asks for it, takes the module out, or is called before. The counter
+`num_batches_tracked`, which old files lack. With `strict=False` a part that does not match is taken to be meant; only a
+load that can match nothing is reported.
 
 ## Fix safety
 
@@ -102,7 +107,7 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
 def _fix(load: Load, problem: Problem) -> NodeFix | None:
     edits: tuple[NodeEdit, ...] = ()
     content = problem.content
-    if problem.kind == "nested" and len(problem.names) == 1:
+    if problem.kind in ("nested", "found") and len(problem.names) == 1:
         edits = append_trailer(load.given, f'["{problem.names[0]}"]')
         return NodeFix(f"load the entry `{problem.names[0]}`", edits, Applicability.UNSAFE)
     if problem.kind == "partial":

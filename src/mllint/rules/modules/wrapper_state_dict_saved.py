@@ -33,8 +33,9 @@ torch.save(model.module.state_dict(), "model.pt")
 
 Files that are loaded back into a wrapped module, as code that resumes training does, and projects that take the prefix
 off somewhere. A module that is wrapped only under a condition, there or by who calls the function, is reported where
-the project loads what was saved into the bare module, or loads files of any name into that class and saves none of it
-unwrapped, or where the program loads a file of any name into the very module before it is wrapped. `model.compile()`
+the project loads what was saved into the bare module or into the one inside (`model.module.load_state_dict`), or loads
+files of any name into that class and saves none of it unwrapped, or where the program loads a file of any name into the
+very module before it is wrapped. `model.compile()`
 wraps nothing, nor does `torch.jit.script`, and the `DataParallel` of paddle adds no prefix. `AveragedModel` has a state
 of its own besides the module.
 
@@ -60,14 +61,17 @@ from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, append_trailer
 from mllint.knowledge import lookup
 from mllint.rule import Finding, Rule
+from mllint.semantic.checkpoints.loads import Load
 from mllint.semantic.checkpoints.wrapped import (
     WrappedSave,
+    is_into_the_inside,
     is_loaded_wrapped,
     is_taken_off,
     loads_around,
     may_read,
     wrapped_save,
 )
+from mllint.semantic.names.conditions import is_in_another_branch
 from mllint.semantic.names.scopes import BindingKind
 
 rule = Rule(
@@ -114,7 +118,17 @@ def _is_wrong(save: WrappedSave, context: Context) -> bool:
     loads = list(loads_around(context.model))
     if any(is_loaded_wrapped(load) for load in loads):
         return False
-    return save.is_certain or any(is_loaded_wrapped(load) is False and may_read(load, save) for load in loads)
+    bare = [load for load in loads if is_loaded_wrapped(load) is False and may_read(load, save)]
+    return save.is_certain or any(not is_into_the_inside(load) or _is_all(load, loads, save) for load in bare)
+
+
+def _is_all(load: Load, loads: list[Load], save: WrappedSave) -> bool:
+    """Whether all loads in the file that saves go into the module inside, wherever it is wrapped, as one does."""
+    model = load.model
+    others = [other for other in loads if other.model is model and is_loaded_wrapped(other) is None]
+    return save.call_model is model and all(
+        is_in_another_branch(model, other.call, load.call) for other in others if may_read(other, save)
+    )
 
 
 def _attributes(save: WrappedSave) -> list[str]:

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.semantic.checkpoints.contents import Absent, Content, FromFile, Record, entry
+from mllint.semantic.checkpoints.contents import Absent, Content, FromFile, Record, State, entry
 from mllint.semantic.checkpoints.handling import uses
 from mllint.semantic.checkpoints.places import Place
 from mllint.semantic.checkpoints.saves import Saved
 from mllint.semantic.checkpoints.tracing import Tracer
 from mllint.semantic.names.scopes import BindingKind
-from mllint.syntax.shape import string_literal, subscript_index
+from mllint.syntax.shape import dotted_path, string_literal, subscript_index
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 _COUNTERPARTS = {"load": ("save", "store", "dump"), "restore": ("save", "store"), "resume": ("save",)}
 _MANY = 2
 """So many other entries tell a file that the project writes from any other."""
+_OF_TRAINING = ("optim", "sched", "lr_sched", "scaler")
+"""How the keys begin of what is no model."""
 _OWN = {"load_state_dict": "state_dict", "set_state_dict": "state_dict"}
 
 
@@ -53,6 +55,36 @@ def never_saved(model: "Model", given: cst.BaseExpression, content: Content | No
     others = model.surroundings.saved if found else ()
     is_elsewhere = any(isinstance(other.content, Record) and trail[0] in other.content.items for other in others)
     return [] if is_elsewhere else found
+
+
+def saved_as_another(model: "Model", receiver: str | None, content: FromFile) -> tuple[Saved, State, str] | None:
+    """The state of a model under the key of an optimizer, beside the very same under a key of its own.
+
+    ``{"model": net.state_dict(), "optimizer": net.state_dict()}``: all that the file saves under the key that is loaded
+    into ``receiver`` is of that kind. With the path of what is saved twice.
+    """
+    key = content.trail[0] if len(content.trail) == 1 and not content.renames else ""
+    if receiver is None or not key.lower().startswith(_OF_TRAINING):
+        return None
+    found: tuple[Saved, State, str] | None = None
+    for saved in model.surroundings.saved:
+        own = saved.content if saved.place.model is model else None
+        items = own.items if isinstance(own, Record) else {}
+        if key not in items:
+            continue
+        state = items[key]
+        path = _saved_of(state)
+        others = [_saved_of(item) for name, item in items.items() if not name.lower().startswith(_OF_TRAINING)]
+        if not isinstance(state, State) or path is None or path == receiver or path not in others:
+            return None
+        found = found or (saved, state, path)
+    return found
+
+
+def _saved_of(content: Content | None) -> str | None:
+    """The name or dotted path of which ``state_dict()`` was asked."""
+    call = content.place.node if isinstance(content, State) else None
+    return dotted_path(call.func.value) if isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute) else None
 
 
 def _saves(model: "Model", read: Place) -> Iterator[Saved]:

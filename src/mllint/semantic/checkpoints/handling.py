@@ -8,7 +8,8 @@ import libcst as cst
 from mllint.semantic.checkpoints.tracing import LOADING_METHODS
 from mllint.semantic.expressions.arguments import passed_for
 from mllint.semantic.names.scopes import BindingKind
-from mllint.syntax.shape import dotted_path, last_statement, string_literal, subscript_index
+from mllint.semantic.values import Module, Symbol
+from mllint.syntax.shape import argument, dotted_path, last_statement, string_literal, subscript_index
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -56,8 +57,8 @@ def names_behind(node: cst.BaseExpression, model: "Model", depth: int = 0) -> It
             node = node.for_in.iter
         else:
             node = node.func.value if isinstance(node.func, cst.Attribute) else node.func
-    if dotted_path(node) is None:
-        return
+    if dotted_path(node) is None or isinstance(model.value(node), Symbol):
+        return  # the `torch` of `torch.load` holds no dict
     yield node
     for binding in model.reaching(node):
         if binding.kind is BindingKind.ASSIGN and binding.value is not None and depth < MAX_NAMES:
@@ -121,6 +122,50 @@ def _asks_for_member(node: cst.Comparison, key: str | None) -> bool:
         if isinstance(part.operator, (cst.In, cst.NotIn)) and dotted_path(holder) == key:
             return True
     return False
+
+
+def found_before(load: "Load") -> str | None:
+    """The key that the test around a load has found in the very dict that is loaded as a whole."""
+    model, key = load.model, dotted_path(load.given)
+    if key is None or not _is_module(load) or any(_changes(use, model) for use in uses(load.given, model)):
+        return None
+    child: cst.CSTNode = load.call
+    for ancestor in model.tree.ancestors(load.call):
+        if isinstance(ancestor, cst.FunctionDef):
+            return None
+        if isinstance(ancestor, cst.If) and child is ancestor.body:
+            for test in _parts_of_test(ancestor.test):
+                if not isinstance(test, cst.Comparison) or len(test.comparisons) != 1:
+                    continue
+                holder = next((part for part in subtree(test.comparisons[0]) if dotted_path(part) == key), None)
+                is_found = isinstance(test.comparisons[0].operator, cst.In) and _asks_for_member(test, key)
+                if is_found and isinstance(holder, cst.BaseExpression):
+                    is_same = model.reaching(holder) == model.reaching(load.given)
+                    return string_literal(test.left) if is_same else None
+        child = ancestor
+    return None
+
+
+def _is_module(load: "Load") -> bool:
+    """Whether what is loaded into surely is a module, and nothing that keeps several of them."""
+    return isinstance(load.value, Module) or argument(load.call, None, "strict") is not None
+
+
+def _changes(use: cst.BaseExpression, model: "Model") -> bool:
+    """Whether a use of a dict changes it: ``state.pop(key)``, ``del state[key]``, ``state[key] = value``."""
+    holder = model.tree.parent(use)
+    if isinstance(holder, cst.Attribute):
+        return holder.attr.value in ("pop", "update", "clear", "setdefault", "popitem")
+    return isinstance(holder, cst.Subscript) and isinstance(model.tree.parent(holder), (cst.Del, cst.AssignTarget))
+
+
+def _parts_of_test(test: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+    """The parts of a test that all hold where it does."""
+    if isinstance(test, cst.BooleanOperation) and isinstance(test.operator, cst.And):
+        yield from _parts_of_test(test.left)
+        yield from _parts_of_test(test.right)
+    else:
+        yield test
 
 
 def entries_read(load: "Load") -> dict[str, list[cst.Subscript]]:

@@ -77,11 +77,11 @@ def _is_handled(model: "Model", side: cst.BaseExpression, call: cst.Call) -> boo
         for name in model.names_by_word.get(prefix.removesuffix("."), ()):
             if model.enclosing_function(name) is function:
                 return True  # `model.module`, `hasattr(model, "module")` asks by the name of a string
-    asked = {name for test in _tests_around(model, call) for name in _names(model, test)}
+    asked = {name for test in _tests_around(model, call) for name in names_in(model, test)}
     if path in asked:
         return True
     wraps = [wrap for word in WRAPPERS for wrap in model.calls_by_word.get(word, ()) if _is_wrap(model, wrap)]
-    decided = {name for wrap in wraps for test in _tests_around(model, wrap) for name in _names(model, test)}
+    decided = {name for wrap in wraps for test in _tests_around(model, wrap) for name in names_in(model, test)}
     if asked & decided:
         return True
     callers = () if function is None else calls_of(model, model.function_info(function))
@@ -103,7 +103,7 @@ def _tests_around(model: "Model", node: cst.CSTNode) -> Iterator[cst.BaseExpress
             yield ancestor.test
 
 
-def _names(model: "Model", test: cst.BaseExpression, steps: int = 0) -> Iterator[str]:
+def names_in(model: "Model", test: cst.BaseExpression, steps: int = 0) -> Iterator[str]:
     """The names and dotted paths in a condition, and in what the names were assigned."""
     for part in subtree(test):
         path = dotted_path(part) if isinstance(part, (cst.Name, cst.Attribute)) else None
@@ -113,4 +113,4 @@ def _names(model: "Model", test: cst.BaseExpression, steps: int = 0) -> Iterator
         yield path
         for binding in model.reaching(part) if steps < MAX_STEPS else ():
             if binding.kind is BindingKind.ASSIGN and binding.value is not None:
-                yield from _names(model, binding.value, steps + 1)
+                yield from names_in(model, binding.value, steps + 1)

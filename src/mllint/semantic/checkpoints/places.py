@@ -19,6 +19,13 @@ class Place(msgspec.Struct, frozen=True):
     model: "Model"
     node: cst.CSTNode
 
+    def is_of(self, model: "Model", node: cst.CSTNode) -> bool:
+        """Whether it is this expression of a file, also where that file was read twice."""
+        if self.model is model or self.node is node:
+            return self.model is model and self.node is node
+        is_alike = self.model.path == model.path and type(self.node) is type(node)
+        return is_alike and _index(self.model, self.node) == _index(model, node)
+
     def seen_from(self, model: "Model") -> str:
         """The place as a message in another file, or in the same one, names it: ``train.py:12`` or ``line 12``."""
         row = self._row()
@@ -30,8 +37,7 @@ class Place(msgspec.Struct, frozen=True):
     def _row(self) -> int | None:
         """The first row of the expression; ``None`` in a file that cannot be printed back as it was."""
         source = self.model.source
-        alike = self.model.tree.by_type[type(self.node)]
-        index = next(index for index, node in enumerate(alike) if node is self.node)
+        index = _index(self.model, self.node)
         try:
             tree = self.model.full_tree
             node = tree.by_type[type(self.node)][index]
@@ -39,3 +45,8 @@ class Place(msgspec.Struct, frozen=True):
         except (ParseError, RoundTripError, IndexError):
             return None
         return source.location(start).row
+
+
+def _index(model: "Model", node: cst.CSTNode) -> int:
+    """The how manyth of its type an expression is in its file."""
+    return next(index for index, item in enumerate(model.tree.by_type[type(node)]) if item is node)

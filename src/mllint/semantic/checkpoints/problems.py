@@ -7,10 +7,12 @@ import msgspec
 
 from mllint.knowledge import lookup
 from mllint.semantic.checkpoints.contents import Absent, Content, FromFile, Record, State, Whole, key_set
-from mllint.semantic.checkpoints.handling import completed_dict, entries_read, is_guarded, is_used_as_dict
+from mllint.semantic.checkpoints.counterparts import saved_as_another
+from mllint.semantic.checkpoints.handling import completed_dict, entries_read, found_before, is_guarded, is_used_as_dict
 from mllint.semantic.checkpoints.loads import Load, contents, wanted
 from mllint.semantic.checkpoints.one_sided import OneSided, one_sided
 from mllint.semantic.checkpoints.saves import Saved
+from mllint.semantic.checkpoints.taken_out import taken_out
 from mllint.semantic.checkpoints.tracing import Tracer
 from mllint.semantic.construction.state_keys import WRAPPER_PREFIXES, KeySet, Mismatch, compare
 from mllint.semantic.values import Module, Object
@@ -25,9 +27,10 @@ _CHECKPOINT_KEYS = frozenset({
     "start_epoch", "best_score", "best_val_loss", "best_metric", "vocab", "arch",
 })  # fmt: skip
 _MODEL_KEYS = frozenset({"model", "net", "network", "model_state_dict", "net_state_dict", "model_state", "model_dict"})
+_CHECKPOINT_MODELS = _MODEL_KEYS | {"state_dict"}
 _STATEFUL = frozenset({"optimizer", "scheduler", "scaler"})
 
-ProblemKind = Literal["nested", "absent", "whole", "swapped", "keys", "one-sided", "read", "partial"]
+ProblemKind = Literal["nested", "absent", "whole", "swapped", "keys", "one-sided", "read", "partial", "found"]
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -37,7 +40,7 @@ class Problem(msgspec.Struct, frozen=True):
     nothing saves. ``whole``: a module. ``swapped``: the state of another kind of thing. ``keys``: other keys
     (``mismatch``). ``one-sided``: keys of which one side has a prefix, on some ways (``wrapped``). ``read``: a dict of
     which other entries (``names``) are read as those of a checkpoint. ``partial``: the dict that was completed for the
-    load (``names``) is not the one that is loaded.
+    load (``names``) is not the one that is loaded. ``found``: a dict in which the state dict was found as an entry.
     """
 
     kind: ProblemKind
@@ -51,15 +54,22 @@ class Problem(msgspec.Struct, frozen=True):
 def problem_of(load: Load) -> Problem | None:
     """What is surely wrong with a load; ``None`` when nothing is."""
     if is_guarded(load):
-        return None
+        entry = found_before(load)
+        return None if entry not in _CHECKPOINT_MODELS else Problem("found", names=(entry,))
     found: list[Problem] = []
     for saved, content in contents(load):
         problem = _of_content(load, saved, content)
         if problem is None:
             # The file may be one of several, and one that fits is enough.
-            return None
+            return _from_inside(load)
         found.append(problem)
-    return found[0] if found else _by_the_code_around(load)
+    return found[0] if found else _by_the_code_around(load) or _from_inside(load)
+
+
+def _from_inside(load: Load) -> Problem | None:
+    """What is wrong where the code saves the module inside of what it loads into."""
+    wrapped = taken_out(load)
+    return None if wrapped is None else Problem("one-sided", wrapped=wrapped)
 
 
 def _of_content(load: Load, saved: Saved | None, content: Content | None) -> Problem | None:
@@ -153,7 +163,7 @@ def _by_the_code_around(load: Load) -> Problem | None:
     if not isinstance(content, FromFile) or content.renames:
         return None
     if content.trail:
-        return _by_name(load, content)
+        return _by_name(load, content) or _as_another(load, content)
     if isinstance(load.value, Object) or dotted_path(load.receiver) == "self" or dotted_path(load.given) is None:
         return None
     names = [name for name, items in entries_read(load).items() if _is_no_parameter(load, name, items)]
@@ -178,6 +188,14 @@ def _by_name(load: Load, content: FromFile) -> Problem | None:
     into_module = isinstance(load.value, Module) and is_for_optimizer
     into_optimizer = isinstance(load.value, Object) and load.value.kind == "optimizer" and word in _MODEL_KEYS
     return Problem("swapped", content, names=(key,)) if into_module or into_optimizer else None
+
+
+def _as_another(load: Load, content: FromFile) -> Problem | None:
+    """The state of a module is saved twice, also under the key that is read for something else."""
+    if isinstance(load.value, Module):
+        return None
+    found = saved_as_another(load.model, dotted_path(load.receiver), content)
+    return None if found is None else Problem("swapped", found[1], found[0], names=(content.trail[0], found[2]))
 
 
 def one_sided_prefix(load: Load, problem: Problem) -> tuple[str, bool] | None:

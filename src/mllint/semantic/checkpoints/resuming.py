@@ -1,14 +1,16 @@
 """Whether a checkpoint from which a file resumes its training lacks the state of the optimizer."""
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.semantic.checkpoints.saving import Part, parts, saved
+from mllint.semantic.checkpoints.saving import Part, may_save, parts, saved
 from mllint.semantic.expressions.arguments import calls_of
 from mllint.semantic.names.uses import bound_by, uses
 from mllint.semantic.values import Loaded, Module, Object, StateDict
-from mllint.syntax.shape import argument, constant, dotted_path, has_star_arguments
+from mllint.syntax.shape import argument, constant, dotted_path, has_star_arguments, last_word
+from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -19,6 +21,12 @@ _MODELS = frozenset({
     "model", "net", "network", "state_dict", "model_state_dict", "model_state", "model_dict", "weights", "params",
     "net_state_dict", "model_state_dic", "encoder", "decoder", "generator", "discriminator",
 })  # fmt: skip
+# Schedulers that count their steps, and tell the learning rate by that alone.
+_COUNTING = frozenset({
+    "StepLR", "MultiStepLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "OneCycleLR", "PolynomialLR",
+    "LambdaLR", "CyclicLR", "LinearLR",
+})  # fmt: skip
+_PARAMETERS = frozenset({"parameters", "named_parameters"})
 _BEGIN = ("start", "begin", "resume", "last", "first")
 # Without momentum these keep nothing from one step to the next.
 _STATELESS_WITHOUT_MOMENTUM = frozenset({"torch.optim.SGD"})
@@ -39,6 +47,138 @@ def lacks_optimizer(model: "Model", call: cst.Call) -> cst.Call | None:
     counters = {key for part in found for key in part.keys[:1] if key is not None and key in _COUNTERS}
     optimizer = _optimizer_of(model, call)
     return optimizer if optimizer is not None and _resumes_from(model, counters) else None
+
+
+def left_out(model: "Model", call: cst.Call) -> str | None:
+    """The one of several optimizers that a checkpoint lacks: the others are in it, and so is what this one trains.
+
+    Only where the file loads the state of another of them back, so that training goes on from there.
+    """
+    what = saved(model, call)
+    found = [] if what is None else parts(model, what.node)
+    if len(found) < 2 or any(not part.keys or part.keys[0] is None for part in found):
+        return None
+    kept = {path: part.node for part in found if (path := _owner_path(part.node)) is not None}
+    stepped = _stepped_near(model, call)
+    saved_here = [path for path in kept if path in stepped]
+    if not saved_here or not any(_is_loaded(model, path, call) for path in saved_here):
+        return None
+    for path, made in stepped.items():
+        trained = {dotted_path(item.value) for item in _given_parameters(made)}
+        is_kept = bool(trained) and all(inner in kept for inner in trained)
+        if path not in kept and is_kept and not _is_mentioned_in_saving(model, path, call):
+            return path
+    return None
+
+
+def left_out_scheduler(model: "Model", call: cst.Call) -> str | None:
+    """The scheduler that a checkpoint with model, optimizer and a counter lacks, where training goes on from it.
+
+    It begins its count anew then, from the learning rate that the optimizer had in the end.
+    """
+    what = saved(model, call) if model.framework == "torch" else None
+    found = [] if what is None else parts(model, what.node)
+    if len(found) < 2 or any(not part.keys or part.keys[0] is None for part in found):
+        return None
+    keys = {(part.keys[0] or "").lower() for part in found}
+    counters = {part.keys[0] for part in found if part.keys[0] in _COUNTERS and not _is_state(model, part)}
+    optimizers = {path for part in found if (path := _owner_path(part.node)) in _stepped_near(model, call)}
+    if not counters or not optimizers or any("sched" in key or "lr" in key for key in keys):
+        return None
+    if not any(_is_of_model(model, part) for part in found if _is_state(model, part)):
+        return None
+    path = _counting_scheduler(model, call)
+    if path is None or _is_mentioned_in_saving(model, path, call, "sched"):
+        return None
+    is_resumed = any(_is_loaded(model, optimizer or "", call) for optimizer in optimizers)
+    return path if is_resumed and _resumes_from(model, {key for key in counters if key is not None}) else None
+
+
+def _counting_scheduler(model: "Model", call: cst.Call) -> str | None:
+    """The scheduler that counts its own steps, one place steps it, and nobody tells how far training has come."""
+    steps = [
+        step
+        for step in model.calls_by_word.get("step", ())
+        if isinstance(step.func, cst.Attribute) and _is_near(model, step, call)
+    ]
+    found = []
+    for step in steps:
+        assert isinstance(step.func, cst.Attribute)
+        value, path = model.value(step.func.value), dotted_path(step.func.value)
+        if isinstance(value, Object) and value.kind == "scheduler":
+            found.append((path, value, step))
+    if len(found) != 1 or found[0][2].args:
+        return None
+    path, value, _ = found[0]
+    made = value.call
+    if path is None or made is None or value.name.rpartition(".")[2] not in _COUNTING or has_star_arguments(made):
+        return None
+    is_told = argument(made, None, "last_epoch") is not None or "last_epoch" in model.names_by_word
+    tests = [item.test for item in model.tree.ancestors(made) if isinstance(item, cst.If)]
+    return None if is_told or tests else path
+
+
+def _owner_path(node: cst.BaseExpression) -> str | None:
+    """The path of which ``state_dict()`` was asked."""
+    is_state = isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute)
+    path = dotted_path(node.func) if is_state and isinstance(node, cst.Call) else None
+    return path.removesuffix(".state_dict") if path is not None and path.endswith(".state_dict") else None
+
+
+def _stepped_near(model: "Model", call: cst.Call) -> dict[str, cst.Call]:
+    """The optimizers with a state of their own that the function or class makes, by path, and the file steps."""
+    stepped = {last_word(receiver) for receiver in _receivers_of_step(model)}
+    found: dict[str, cst.Call] = {}
+    for made in model.tree.by_type.get(cst.Call, ()):
+        statement = model.tree.parent(made)
+        if not isinstance(statement, cst.Assign) or len(statement.targets) != 1 or not _is_near(model, made, call):
+            continue
+        path, value = dotted_path(statement.targets[0].target), model.value(made)
+        if path is not None and path.rpartition(".")[2] in stepped and isinstance(value, Object) and _has_state(value):
+            found[path] = made
+    return found
+
+
+def _receivers_of_step(model: "Model") -> Iterator[cst.BaseExpression]:
+    for step in model.calls_by_word.get("step", ()):
+        if isinstance(step.func, cst.Attribute):
+            yield step.func.value
+
+
+def _given_parameters(made: cst.Call) -> list[cst.Attribute]:
+    """``net.parameters`` for each module whose parameters the constructor of an optimizer is given."""
+    calls = (node.func for node in subtree(made) if isinstance(node, cst.Call) and node is not made)
+    return [func for func in calls if isinstance(func, cst.Attribute) and func.attr.value in _PARAMETERS]
+
+
+def _is_loaded(model: "Model", path: str, call: cst.Call) -> bool:
+    """Whether the function or class around a call loads the state of an optimizer from a file."""
+    for word in ("load_state_dict", "set_state_dict"):
+        for load in model.calls_by_word.get(word, ()):
+            is_own = isinstance(load.func, cst.Attribute) and dotted_path(load.func.value) == path
+            is_read = is_own and load.args and isinstance(model.value(load.args[0].value), Loaded)
+            if is_read and _is_near(model, load, call):
+                return True
+    return False
+
+
+def _is_mentioned_in_saving(model: "Model", path: str, call: cst.Call, kind: str = "opt") -> bool:
+    """Whether the state of an optimizer may go into a file by another way: alone, in a list, with the whole object."""
+    for word in ("state_dict", "load_state_dict", "set_state_dict"):
+        for other in model.calls_by_word.get(word, ()):
+            receiver = other.func.value if isinstance(other.func, cst.Attribute) else None
+            name = None if receiver is None else dotted_path(receiver)
+            if name == path or name is None or (model.value(receiver or other) is None and kind in name.lower()):
+                return True
+    for node in model.names_by_word.get(path.rpartition(".")[2], ()):
+        for ancestor in model.tree.ancestors(node):
+            if isinstance(ancestor, (cst.List, cst.Tuple, cst.Dict)):
+                return True
+            if isinstance(ancestor, cst.Call) and ancestor is not call and may_save(ancestor):
+                return True
+            if isinstance(ancestor, cst.BaseSmallStatement):
+                break
+    return False
 
 
 def _is_model_and_counter(model: "Model", found: list[Part]) -> bool:

@@ -23,6 +23,9 @@ def words(load: Load, problem: Problem) -> tuple[str, str | None]:
                 _fitting(lambda n: f"a whole checkpoint is loaded: {listed(problem.names, n)} of it is read as well"),
                 "load the entry of the checkpoint that holds the state dict",
             )
+        case "found":
+            name = problem.names[0]
+            return f"a whole checkpoint is loaded where `{name}` was found in it", f"load the entry `{name}`"
         case "partial":
             full = f"`{problem.names[0]}`"
             return f"only a part is loaded: {full}, which was completed for this, is not used", f"load {full}"
@@ -91,6 +94,9 @@ def _absent(load: Load, problem: Problem) -> tuple[str, str]:
 
 
 def _swapped(load: Load, problem: Problem) -> str:
+    if len(problem.names) > 1 and isinstance(problem.content, State):
+        place = problem.content.place.seen_from(load.model)
+        return f"`{problem.names[0]}` is saved as the state of `{problem.names[1]}` ({place})"
     if problem.names:
         return f"`{problem.names[0]}` is the state of something else by its name"
     owner = problem.content.owner if isinstance(problem.content, State) else None

@@ -12,18 +12,19 @@ from mllint.knowledge import lookup
 from mllint.semantic.checkpoints.contents import Content, FromFile, Record, State
 from mllint.semantic.checkpoints.loads import Load, load_of
 from mllint.semantic.checkpoints.paths import Path
+from mllint.semantic.checkpoints.routes import Follower, Route
 from mllint.semantic.checkpoints.saves import Saved
 from mllint.semantic.checkpoints.tracing import LOADING_METHODS, Tracer, read_path
 from mllint.semantic.construction.state_keys import WRAPPER_PREFIXES
 from mllint.semantic.events.places import as_itself
-from mllint.semantic.expressions.arguments import is_asked_about, passed_for
+from mllint.semantic.expressions.arguments import MAX_CALLS, is_asked_about, passed_for
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Module, Value
 from mllint.syntax.shape import dotted_path, fingerprint
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
-    from mllint.semantic.names.definitions import ClassInfo
+    from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 
 # Code that takes the prefix off, or looks for it: `k.replace("module.", "")`, `k[7:]`, `consume_prefix...`.
 _PREFIX_HANDLED = re.compile(
@@ -79,7 +80,7 @@ def wrapped_save(model: "Model", call: cst.Call) -> WrappedSave | None:
         return None
     for saved in model.surroundings.saved:
         for key, state in _states(saved.content):
-            if state.place.node is call and state.place.model is model:
+            if state.place.is_of(model, call):
                 certain = len(wrapped) == len(found)
                 changed = not _is_unchanged(state)
                 return None if changed else WrappedSave(call, model, call.func.value, wrapped[0], certain, saved, key)
@@ -122,6 +123,11 @@ def _ways(model: "Model", node: cst.BaseExpression, seen: tuple[int, ...] = ()) 
         return [*_ways(model, node.body, seen), *_ways(model, node.orelse, seen)]
     found: list[Value | None] = []
     bindings = model.reaching(node)
+    if not bindings and _takes_out(node) and isinstance(node, cst.Attribute):
+        # `.module` of what is in one wrapper, at least on some way
+        outer = [wrappers for wrappers in map(_wrappers, _ways(model, node.value, seen)) if wrappers]
+        if outer and all(len(wrappers) == 1 for wrappers in outer):
+            return [_INSIDE]
     if not bindings and isinstance(node, cst.Attribute) and dotted_path(node) is not None:
         function = model.enclosing_function(node)
         owner = None if function is None else model.function_info(function).owner
@@ -148,9 +154,23 @@ def _ways_to(binding: Binding, seen: tuple[int, ...]) -> list[Value | None]:
         if isinstance(binding.node, cst.Param) and isinstance(binding.scope.node, cst.FunctionDef):
             info = home.function_info(binding.scope.node)
             if info.is_transparent and not is_asked_about(home, info, binding.node):
-                passed = passed_for(home, info, binding.node)
-                return [item for node in passed for item in _ways(home, node, seen)] or [value]
+                passed = [(home, node) for node in passed_for(home, info, binding.node)]
+                passed = passed or _passed_elsewhere(home, info, binding)
+                return [item for caller, node in passed for item in _ways(caller, node, seen)] or [value]
     return [value]
+
+
+def _passed_elsewhere(
+    home: "Model", info: "FunctionInfo", parameter: Binding
+) -> list[tuple["Model", cst.BaseExpression]]:
+    """What the files around pass for a parameter of a function that its own file never calls."""
+    found = []
+    for model, call in home.surroundings.calls_of(info)[:MAX_CALLS]:
+        given = Route(Follower(model), call, info).argument(parameter.key)
+        if given is None:
+            return []
+        found.append((given[0].model, given[1]))
+    return found
 
 
 def _takes_out(node: cst.BaseExpression) -> bool:
@@ -226,6 +246,11 @@ def is_loaded_wrapped(load: Load) -> bool | None:
     if all(wrappers == () for wrappers in found) or _is_wrapped_later(load):
         return False
     return None
+
+
+def is_into_the_inside(load: Load) -> bool:
+    """Whether a load takes the module out of its wrapper itself: ``model.module.load_state_dict(state)``."""
+    return _takes_out(load.receiver)
 
 
 def _is_wrapped_later(load: Load) -> bool:

@@ -195,7 +195,7 @@ class Inference:
 
     def _derive_binding(self, binding: Binding) -> Value | None:
         derived = self._bound(binding)
-        if derived is None or isinstance(derived, Output) or (isinstance(derived, Tensor) and derived.attached is None):
+        if derived is None or isinstance(derived, Output) or self._may_be_spent(binding, derived):
             spent = self.model.backward.proof(binding)
             if spent is not None:
                 return spent.refine(derived, self.model.framework)
@@ -205,6 +205,13 @@ class Inference:
                 return replace(proof, attached=derived.attached)
             return proof or derived
         return derived
+
+    def _may_be_spent(self, binding: Binding, derived: Value) -> bool:
+        """Whether a call of ``backward()`` may say more of a tensor: that it has one element, also of a sum."""
+        if not isinstance(derived, Tensor):
+            return False
+        is_open = derived.scalar is None and not derived.one_element
+        return derived.attached is None or (is_open and binding.kind is BindingKind.AUGMENTED)
 
     def _bound(self, binding: Binding) -> Value | None:
         match binding.kind:

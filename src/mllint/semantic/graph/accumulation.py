@@ -13,6 +13,7 @@ from mllint.semantic.expressions.hints import is_called_loss
 from mllint.semantic.expressions.sources import Sources
 from mllint.semantic.graph.last_added import spent_last
 from mllint.semantic.graph.losses import WALKING, loss_of, retaining
+from mllint.semantic.graph.spent_parts import is_spent_part
 from mllint.semantic.graph.tensor_uses import TensorUses, read_as_attribute
 from mllint.semantic.graph.terms import is_returned_term
 from mllint.semantic.names.operands import operands, paths_in
@@ -213,7 +214,7 @@ class Accumulator:
         So does a loop that adds what a function gives back after its own ``backward()``, or hands it to one that runs
         it.
         """
-        if self.spent_last is not None:
+        if self.spent_last is not None or self.is_spent_part:
             return True
         parts = self._parts
         is_spent_here = self._is_spent(self.core) or (bool(parts) and all(self._is_spent(part) for part in parts))
@@ -225,6 +226,11 @@ class Accumulator:
     def spent_last(self) -> cst.Call | None:
         """The ``backward()`` that the loop calls on what it has added, as the last item of the list."""
         return spent_last(self.model, self.node, self.key, self.loop)
+
+    @cached_property
+    def is_spent_part(self) -> bool:
+        """Whether each of the losses is added that the loop calls ``backward()`` on together."""
+        return is_spent_part(self.model, self.node, self.added, self.loop)
 
     @cached_property
     def hangs_on_spent(self) -> bool:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.semantic.graph.accumulation import Accumulator
+from mllint.semantic.graph.spent_parts import gone_through
 from mllint.semantic.names.operands import operands
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Output, Tensor
@@ -57,17 +58,24 @@ def _in_loop(
     bare = target
     while isinstance(bare, cst.Subscript):
         bare = bare.value
+    inner: cst.For | None = None
     for ancestor in model.tree.ancestors(node):
         if type(ancestor) is cst.For or type(ancestor) is cst.While:
-            outlives = _outlives(model, bare, key, ancestor)
-            return Accumulator(model, node, target, key, added, ancestor) if outlives else None
+            if not _outlives(model, bare, key, ancestor):
+                return None if inner is None else Accumulator(model, node, target, key, added, inner)
+            if type(ancestor) is cst.For and inner is None and gone_through(model, ancestor, added) is not None:
+                inner = ancestor  # the parts of what a round of the loop around has computed
+                continue
+            return Accumulator(model, node, target, key, added, ancestor)
+        if inner is not None and type(ancestor) in (cst.FunctionDef, *_OTHER_TIMES):
+            return Accumulator(model, node, target, key, added, inner)
         if type(ancestor) is cst.FunctionDef:
             # A method adds to what the object keeps: it is called again and again.
             kept = _is_kept_by_object(model, ancestor, bare, node)
             return Accumulator(model, node, target, key, added, ancestor) if kept else None
         if type(ancestor) in _OTHER_TIMES:
             return None
-    return None
+    return None if inner is None else Accumulator(model, node, target, key, added, inner)
 
 
 def _is_kept_by_object(

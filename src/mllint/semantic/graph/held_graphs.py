@@ -174,7 +174,7 @@ def _is_spent_loss(value: Value | None, accumulator: Accumulator) -> bool:
     is_unknown = value is None or (isinstance(value, (Tensor, Output)) and value.attached is None)
     return (
         is_unknown
-        and (is_called_loss(accumulator.core) or is_spent_term(accumulator))
+        and (accumulator.is_spent_part or is_called_loss(accumulator.core) or is_spent_term(accumulator))
         and accumulator.adds_with_gradients
         and accumulator.is_done_with
         and not accumulator.may_be_cut

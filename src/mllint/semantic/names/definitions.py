@@ -23,7 +23,7 @@ from mllint.semantic.values import (
     Value,
     join,
 )
-from mllint.syntax.shape import argument, constant, string_literal
+from mllint.syntax.shape import argument, constant, dotted_path, string_literal
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -37,6 +37,8 @@ _REGISTERING = {
     "register_module": "module",
     "add_sublayer": "module",
 }
+# What a property gives for decorating the functions beside it.
+_ACCESSORS = frozenset({"setter", "deleter", "getter"})
 MAX_BASES = 12
 """How many levels of bases are followed."""
 
@@ -102,8 +104,22 @@ class FunctionInfo:
 
     @property
     def is_property(self) -> bool:
-        """Whether reading the attribute calls it."""
+        """Whether reading the attribute calls it, or what it sets or deletes: ``@size.setter`` stands for the whole."""
+        paths = ((dotted_path(decorator.decorator) or "").split(".") for decorator in self.node.decorators)
+        return self._is_getter or any(path[-2:-1] == [self.name] and path[-1] in _ACCESSORS for path in paths)
+
+    @property
+    def _is_getter(self) -> bool:
         return any(name in ("builtins.property", "functools.cached_property") for name in self.decorators)
+
+    @cached_property
+    def getter(self) -> "FunctionInfo | None":
+        """What reading the attribute calls, where this is a property or its setter; ``None`` where that is not seen."""
+        if self._is_getter or self.owner is None:
+            return self if self._is_getter else None
+        named = [item for item in _definitions(self.owner.node.body) if item.name.value == self.name]
+        found = [info for info in map(self.model.function_info, named) if info._is_getter]
+        return found[0] if len(found) == 1 else None
 
     @cached_property
     def is_plain(self) -> bool:
@@ -269,8 +285,9 @@ class ClassInfo:
         method = self.method(name)
         if method is None:
             return self._assigned(name) or self._proven(name)
-        receiver = self.instance()
-        return self.model.returned(method) if method.is_property else Function(method, receiver)
+        if not method.is_property:
+            return Function(method, self.instance())
+        return None if method.getter is None else self.model.returned(method.getter)
 
     @cached_property
     def members(self) -> "Members":

@@ -1,0 +1,93 @@
+"""Loops that go through the losses of a round: ``for name, loss in losses.items()`` beside ``sum(...).backward()``."""
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.semantic.graph.losses import loss_of
+from mllint.semantic.names.operands import paths_in
+from mllint.semantic.names.scopes import BindingKind
+from mllint.syntax.iteration import run_over
+from mllint.syntax.shape import detaches, dotted_path, subscript_index
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+MAX_STEPS = 40
+"""How many names are followed from what ``backward()`` is called on."""
+_VIEWS = frozenset({"items", "values"})
+_CUTTING = frozenset({"item", "data", "detach", "tolist", "numpy"})
+_READING = frozenset({"items", "values", "keys", "get", "index", "count"})
+
+
+def gone_through(model: "Model", loop: cst.For, added: cst.BaseExpression) -> cst.BaseExpression | None:
+    """The collection of which a loop adds each item: ``losses`` of ``losses[i]``, or of what the loop runs over."""
+    while isinstance(added, cst.BinaryOperation):
+        added = added.left
+    part = subscript_index(added) if isinstance(added, cst.Subscript) else added
+    bindings = model.reaching(part) if isinstance(part, cst.Name) else ()
+    if len(bindings) != 1 or bindings[0].kind is not BindingKind.LOOP or bindings[0].node is not loop:
+        return None
+    if isinstance(added, cst.Subscript):
+        return added.value
+    found = run_over(loop.iter)
+    if isinstance(found, cst.Call) and isinstance(found.func, cst.Attribute) and found.func.attr.value in _VIEWS:
+        return found.func.value
+    return found
+
+
+def is_spent_part(model: "Model", node: cst.CSTNode, added: cst.BaseExpression, loop: cst.CSTNode) -> bool:
+    """Whether a statement adds the items of what the loop around calls ``backward()`` on, as they are."""
+    inner = next((item for item in model.tree.ancestors(node) if isinstance(item, cst.For)), None)
+    if inner is None or inner is loop or not isinstance(loop, (cst.For, cst.While)):
+        return False
+    losses = gone_through(model, inner, added)
+    if losses is None or dotted_path(losses) is None or detaches(added) or _is_changed(model, losses, loop):
+        return False
+    made = model.reaching(losses)
+    is_of_round = bool(made) and all(any(item is loop for item in model.tree.ancestors(one.node)) for one in made)
+    return is_of_round and any(_spends(model, call, losses, loop) for call in model.backward.calls_in(loop))
+
+
+def _spends(model: "Model", call: cst.Call, losses: cst.BaseExpression, loop: cst.CSTNode) -> bool:
+    loss, path, made = loss_of(call), dotted_path(losses), model.reaching(losses)
+    pending: list[cst.BaseExpression] = [] if loss is None else [loss]
+    seen: set[int] = set()
+    while pending and len(seen) < MAX_STEPS:
+        whole = pending.pop()
+        for part in paths_in(whole):
+            if dotted_path(part) == path and model.reaching(part) == made:
+                return not _is_cut(model, part, whole)
+            for binding in model.reaching(part):
+                is_inside = any(item is loop for item in model.tree.ancestors(binding.node))
+                if id(binding) not in seen and is_inside and binding.value is not None:
+                    seen.add(id(binding))
+                    pending += [] if detaches(binding.value) else [binding.value]
+    return False
+
+
+def _is_cut(model: "Model", part: cst.BaseExpression, whole: cst.BaseExpression) -> bool:
+    """Whether a part goes into an expression without its graph."""
+    for ancestor in model.tree.ancestors(part):
+        if isinstance(ancestor, cst.Attribute) and ancestor.attr.value in _CUTTING:
+            return True
+        if ancestor is whole:
+            return False
+    return False
+
+
+def _is_changed(model: "Model", losses: cst.BaseExpression, loop: cst.CSTNode) -> bool:
+    """Whether the loop takes something out of the collection, or puts something else in its place."""
+    path = dotted_path(losses) or ""
+    for name in model.names_by_word.get(path.rpartition(".")[2], ()):
+        holder = model.tree.parent(name) if "." in path else name
+        if holder is None or dotted_path(holder) != path or not model.tree.is_inside(holder, loop):
+            continue
+        above = model.tree.parent(holder)
+        if isinstance(above, cst.Attribute) and above.value is holder and above.attr.value not in _READING:
+            return True
+        if isinstance(above, cst.Subscript) and isinstance(model.tree.parent(above), (cst.Del, cst.AugAssign)):
+            return True
+        if isinstance(above, cst.Subscript) and isinstance(model.tree.parent(above), cst.AssignTarget):
+            return True
+    return False
