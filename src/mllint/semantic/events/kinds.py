@@ -14,7 +14,7 @@ from mllint.semantic.expressions.used_as import has_cleared, used_as
 from mllint.semantic.names.definitions import ClassInfo
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Instance, Loaded, Method, Module, Object, Symbol, Value
-from mllint.syntax.shape import dotted_path
+from mllint.syntax.shape import dotted_path, string_literal
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -139,17 +139,36 @@ def _may_be_given(root: Binding | ClassInfo, thing: Thing) -> bool:
 
 
 def _is_made_of_parameters(binding: Binding) -> bool:
-    """Whether a thing is what a call made of ``net.parameters()``: an optimizer."""
+    """Whether a thing is what a call made of ``net.parameters()``, or of groups of them: an optimizer."""
     made = binding.value
     return (
         isinstance(made, cst.Call)
         and not binding.path
-        and any(
-            isinstance(arg.value, cst.Call)
-            and isinstance(arg.value.func, cst.Attribute)
-            and arg.value.func.attr.value == "parameters"
-            for arg in made.args
-        )
+        and any(_gives_parameters(binding.scope.model, arg.value, _MAX_STEPS) for arg in made.args)
+    )
+
+
+def _gives_parameters(model: "Model", node: cst.BaseExpression, steps: int) -> bool:
+    """Whether an expression is ``net.parameters()``, some of them, or a list of groups ``{"params": ...}``."""
+    match node:
+        case cst.Call(func=cst.Attribute(attr=cst.Name(value="parameters"))):
+            return True
+        case cst.Call(func=cst.Name(value="filter"), args=[_, cst.Arg(value=given)]):
+            return _gives_parameters(model, given, steps)
+        case cst.List(elements=[*elements]):
+            return bool(elements) and all(_is_group(element.value) for element in elements)
+        case cst.Name() if steps > 0:
+            bindings = model.reaching(node)
+            value = bindings[0].value if len(bindings) == 1 and bindings[0].kind is BindingKind.ASSIGN else None
+            is_given = value is not None and not bindings[0].path and not isinstance(value, cst.Call)
+            return is_given and value is not None and _gives_parameters(model, value, steps - 1)
+    return False
+
+
+def _is_group(node: cst.BaseExpression) -> bool:
+    """Whether an expression is a dict with parameters: nothing but an optimizer is made of several of these."""
+    return isinstance(node, cst.Dict) and any(
+        isinstance(item, cst.DictElement) and string_literal(item.key) == "params" for item in node.elements
     )
 
 

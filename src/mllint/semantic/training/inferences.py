@@ -18,7 +18,6 @@ from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.names.definitions import ClassInfo
 from mllint.semantic.names.scopes import Binding
 from mllint.semantic.training.evaluation import evaluates_in_training_mode, loop_over_data
-from mllint.semantic.training.handed_on import as_given
 from mllint.semantic.training.made_in_mode import is_switched_by_maker, switches_itself
 from mllint.semantic.training.nearby import may_be_in_training_mode, trains_around
 from mllint.semantic.training.outputs import is_dropped
@@ -33,10 +32,11 @@ from mllint.semantic.training.training_modes import (
     module_called,
     records_graph,
 )
+from mllint.semantic.training.turns import is_sampled
 from mllint.semantic.training.wanted_gradients import GRADIENT_WORDS, says_gradients
 from mllint.semantic.values import Instance, Module
 from mllint.syntax.shape import dotted_path
-from mllint.syntax.walk import names_in, subtree
+from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -47,7 +47,6 @@ _TRAINING = frozenset({
     Kind.BACKWARD, Kind.STEP, Kind.MINIMIZE, Kind.ZERO, Kind.WRITE_GRADIENT, Kind.CLIP, Kind.SCALE, Kind.UNSCALE,
     Kind.SCHEDULE,
 })  # fmt: skip
-_BINDING = frozenset({cst.AssignTarget, cst.AnnAssign, cst.AugAssign, cst.For, cst.CompFor})
 _SWITCHING = ("eval", "train", "backward", "minimize")
 _MAX_STEPS = 8
 """How many expressions are looked at, at most, to tell what an input is made of."""
@@ -226,7 +225,7 @@ def _is_only_used(run: Run, forward: Event) -> bool:
         return False
     if is_switched_by_maker(module) or (value.definition is not None and switches_itself(value.definition)):
         return False
-    if is_dropped(forward) or _is_sampled(forward) or is_made_up(forward):
+    if is_dropped(forward) or is_sampled(forward) or is_made_up(forward):
         return False
     if is_taken_out(forward):
         return False
@@ -267,20 +266,6 @@ def _wants_gradients(run: Run, forward: Event) -> bool:
     running = {item for event in run.events for item in event.frame.running()}
     own = (item for item in run.frame.model.tree.module.body if not isinstance(item, (cst.FunctionDef, cst.ClassDef)))
     return any(says_gradients(item) for item in (*own, *(item.node.body for item in running)))
-
-
-def _is_sampled(forward: Event) -> bool:
-    """Whether the same input is given in every round of a loop: dropout is left on to draw samples."""
-    assert isinstance(forward.node, cst.Call)
-    for loop in forward.loops:
-        if isinstance(loop.node, cst.While):
-            continue
-        bound = (getattr(item, "target", None) for item in subtree(loop.node) if type(item) in _BINDING)
-        changing = set[str]().union(*(names_in(target) for target in bound if target is not None))
-        given = (part for arg in forward.node.args for part in as_given(forward.frame, arg.value, loop.frame))
-        if not any(changing & names_in(part) for part in given):
-            return True
-    return False
 
 
 def _made_of(model: "Model", part: cst.BaseExpression) -> list[cst.BaseExpression]:
