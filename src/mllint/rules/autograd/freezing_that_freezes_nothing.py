@@ -36,7 +36,8 @@ model[0].requires_grad_(False)
 ## What it leaves alone
 
 Parameters and other tensors, whose flag does work: `self.pos_embed.requires_grad = False`. (What is called somewhere,
-and what `children()` gives, is a module, even where nothing else is known of it.) Classes that define such a
+what `children()` gives, and of what somebody calls `eval()` or `parameters()`, is a module, even where nothing else is
+known of it.) Classes that define such a
 property, read the attribute themselves or keep an option in it, `self.requires_grad = requires_grad`. The values of
 `state_dict()` in Paddle, which are the parameters. `requires_grad` of a tensor in Paddle, unless the project allows a
 version below 3.2.

@@ -71,7 +71,10 @@ rule = Rule(
 )
 
 
-@rule.on(cst.Assign, cst.AugAssign, mentions=("grad", "parameters", "named_parameters", "Parameter"), shape=may_rebind)
+_WORDS = ("grad", "parameters", "named_parameters", "Parameter", "create_parameter")
+
+
+@rule.on(cst.Assign, cst.AugAssign, mentions=_WORDS, shape=may_rebind)
 def check(statement: cst.Assign | cst.AugAssign, context: Context) -> Iterator[Finding]:
     """Report an assignment that should have changed a parameter."""
     found = rebound(context.model, statement)

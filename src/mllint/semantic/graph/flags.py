@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.names.uses import reads
 from mllint.semantic.values import Method, Module, StateDict, Tensor
@@ -24,6 +25,11 @@ _PARTS = frozenset({
 _WEIGHTS = ("weight", "bias")
 _OF_TENSORS = frozenset({"data", "grad", "T", "H", "mT", "mH", "real", "imag"})
 """The attributes of a tensor that are tensors."""
+_OF_MODULES = (
+    "eval", "train", "parameters", "named_parameters", "modules", "named_modules", "children", "named_children",
+    "sublayers", "named_sublayers",
+)  # fmt: skip
+"""Methods that nothing but a module has, called without an argument."""
 _FUNCTIONS = frozenset({"torch.autograd.Function", "paddle.autograd.PyLayer"})
 
 
@@ -39,7 +45,8 @@ def flagged_module(model: "Model", node: cst.BaseExpression) -> Module | None:
         value = None  # any attribute of a module of which no more is known
     if value is not None or model.framework not in ("torch", "paddle"):
         return None
-    is_module = _is_called(model, node) or _is_child(model, node) or _has_parts(model, node)
+    is_module = _is_called(model, node) or _is_child(model, node)
+    is_module = is_module or _has_parts(model, node) or _does_what_modules_do(model, node)
     return Module(model.framework) if is_module else None
 
 
@@ -49,6 +56,21 @@ def _is_called(model: "Model", node: cst.BaseExpression) -> bool:
     return holder is not None and any(
         dotted_path(call.func) == path and holder in model.tree.ancestors(call)
         for call in model.calls_by_word.get((path or "").rpartition(".")[2], ())
+    )
+
+
+def _does_what_modules_do(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether the class or function around calls methods of a thing that only modules have: ``teacher.eval()``."""
+    path, holder = dotted_path(node), _around(model, node)
+    if path is None or holder is None or method_of_receiver(model, node) is not None:
+        return False  # an object of a class that is written here may have a flag of its own
+    calls = (call for word in _OF_MODULES for call in model.calls_by_word.get(word, ()) if not call.args)
+    return any(
+        isinstance(call.func, cst.Attribute)
+        and dotted_path(call.func.value) == path
+        and holder in model.tree.ancestors(call)
+        and ("." in path or model.reaching(call.func.value) == model.reaching(node))
+        for call in calls
     )
 
 

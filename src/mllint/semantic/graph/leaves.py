@@ -64,7 +64,15 @@ def _beginnings(model: "Model", node: cst.BaseExpression) -> list[Binding]:
             pending += model.reaching(binding.node.target)
         else:
             found.append(binding)
-    return found
+    return found or _beginnings_of_attribute(model, node)
+
+
+def _beginnings_of_attribute(model: "Model", node: cst.BaseExpression) -> list[Binding]:
+    """What the class of an object sets an attribute to, where a method changes it: ``self.weight += 1``."""
+    method = method_of_receiver(model, node.value) if isinstance(node, cst.Attribute) else None
+    if method is None or method.owner is None or not isinstance(node, cst.Attribute):
+        return []
+    return [item for item in method.owner.assignments(node.attr.value) if item.kind is not BindingKind.AUGMENTED]
 
 
 def is_flagged(model: "Model", node: cst.BaseExpression) -> bool:
