@@ -4,6 +4,7 @@
 ``net`` is wrapped its keys begin with ``module.``, and those of the file do not.
 """
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -27,7 +28,10 @@ if TYPE_CHECKING:
 
 _INSIDE = "module"
 """Where the wrappers of several devices keep the module, and what the keys of their own state begin with."""
+# The keys of the state of a model in what some function packs.
+_OF_MODELS = frozenset({"model", "net", "network", "state_dict", "model_state_dict", "model_state"})
 _PARALLEL = ("DataParallel", "DistributedDataParallel")
+_MENTIONED = re.compile(rb"\b(?:Distributed)?DataParallel\b")
 
 
 def taken_out(load: Load) -> OneSided | None:
@@ -38,14 +42,16 @@ def taken_out(load: Load) -> OneSided | None:
     content = Tracer(model).content(load.given)
     if not isinstance(content, FromFile) or content.renames or len(content.trail) != 1:
         return None
-    saved = [call for call in model.calls_by_word.get("state_dict", ()) if _is_saved_as(model, call, content.trail[0])]
-    takes = [(call, outer) for call in saved for outer in _outer(model, _receiver(call))]
-    takes = [(call, outer) for call, outer in takes if dotted_path(outer) == path and _is_same(load, outer)]
+    key = content.trail[0]
+    saved = [_receiver(call) for call in model.calls_by_word.get("state_dict", ()) if _is_saved_as(model, call, key)]
+    saved += list(_given_to_saving(model, path)) if key in _OF_MODELS else []
+    takes = [(thing, outer) for thing in saved for outer in _outer(model, thing)]
+    takes = [(thing, outer) for thing, outer in takes if dotted_path(outer) == path and _is_same(load, outer)]
     if not takes or _is_handled(load, [outer for _, outer in takes]):
         return None
-    for call in saved:
-        is_whole = dotted_path(_receiver(call)) == path and _is_same(load, _receiver(call))
-        if is_whole and not any(is_in_another_branch(model, call, take) for take, _ in takes):
+    for thing in saved:
+        is_whole = dotted_path(thing) == path and _is_same(load, thing)
+        if is_whole and not any(is_in_another_branch(model, thing, take) for take, _ in takes):
             return None  # the wrapper's own state is saved as well, under the same key
     name = _wrapper(load)
     return None if name is None else OneSided(f"{_INSIDE}.", name, False)
@@ -73,6 +79,31 @@ def _outer(model: "Model", node: cst.BaseExpression, *, follow: bool = True) -> 
             for binding in model.reaching(node):
                 if binding.kind is BindingKind.ASSIGN and binding.value is not None and not binding.path:
                     yield from _outer(model, binding.value, follow=False)
+
+
+def _given_to_saving(model: "Model", path: str) -> Iterator[cst.BaseExpression]:
+    """Where a thing, or the module inside, is given to what saves: ``save_checkpoint(net.module, epoch)``."""
+    for name in model.names_by_word.get(path.rpartition(".")[2], ()):
+        thing = model.tree.parent(name) if "." in path else name
+        if not isinstance(thing, cst.BaseExpression) or dotted_path(thing) != path:
+            continue
+        above = model.tree.parent(thing)
+        if isinstance(above, cst.Attribute) and above.value is thing and above.attr.value == _INSIDE:
+            thing, above = above, model.tree.parent(above)
+        while isinstance(above, cst.IfExp) and above.test is not thing:
+            thing, above = above, model.tree.parent(above)
+        if isinstance(above, cst.Arg) and _goes_on_to_save(model, above):
+            yield thing
+
+
+def _goes_on_to_save(model: "Model", arg: cst.Arg) -> bool:
+    """Whether a call is given something that saves, or gives what it makes of it to one that does."""
+    for ancestor in (arg, *model.tree.ancestors(arg)):
+        if isinstance(ancestor, cst.Arg) and _saves(model, ancestor):
+            return True
+        if not isinstance(ancestor, (cst.Arg, cst.Call)):
+            return False
+    return False
 
 
 def _is_saved_as(model: "Model", call: cst.Call, key: str) -> bool:
@@ -201,8 +232,9 @@ def _wrapper(load: Load) -> str | None:
     if known != "?":
         found = lookup.wrapper(known)
         return known.rpartition(".")[2] if found is not None and found.attribute == _INSIDE else None
-    for model in load.model.surroundings.models:
-        for name in _PARALLEL:
-            if name in model.names_by_word:
-                return name
-    return None
+    model = load.model
+    for name in _PARALLEL:
+        if name in model.names_by_word:
+            return name
+    is_near = model.project is not None and model.project.is_written_near(model.path, _MENTIONED)
+    return _PARALLEL[0] if is_near else None
