@@ -177,7 +177,7 @@ class Surroundings:
         for model in self.models:
             for call in calls_of_function(model, definition.name):
                 callee = model.value(call.func)
-                if isinstance(callee, Function) and _is_same(callee.definition, definition):
+                if isinstance(callee, Function) and is_same_function(callee.definition, definition):
                     yield model, call
 
     def _copied(self, found: list[Saved]) -> Iterator[Saved]:
@@ -317,7 +317,7 @@ def _imported_names(model: "Model") -> Iterator[tuple[str, int]]:
                 yield alias.evaluated_name, 0
 
 
-def _is_same(one: "FunctionInfo", other: "FunctionInfo") -> bool:
+def is_same_function(one: "FunctionInfo", other: "FunctionInfo") -> bool:
     """Whether two definitions are one, though they may come from two readings of their file."""
     if one is other or one.node is other.node:
         return True

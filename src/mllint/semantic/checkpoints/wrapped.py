@@ -13,13 +13,13 @@ from mllint.semantic.checkpoints.contents import Content, FromFile, Record, Stat
 from mllint.semantic.checkpoints.loads import Load, load_of
 from mllint.semantic.checkpoints.paths import Path
 from mllint.semantic.checkpoints.routes import Follower, Route
-from mllint.semantic.checkpoints.saves import Saved
+from mllint.semantic.checkpoints.saves import Saved, calls_of_function, is_same_function
 from mllint.semantic.checkpoints.tracing import LOADING_METHODS, Tracer, read_path
 from mllint.semantic.construction.state_keys import WRAPPER_PREFIXES
 from mllint.semantic.events.places import as_itself
 from mllint.semantic.expressions.arguments import MAX_CALLS, is_asked_about, passed_for
 from mllint.semantic.names.scopes import Binding, BindingKind
-from mllint.semantic.values import Module, Value
+from mllint.semantic.values import Function, Module, Value
 from mllint.syntax.shape import dotted_path, fingerprint
 
 if TYPE_CHECKING:
@@ -163,14 +163,18 @@ def _ways_to(binding: Binding, seen: tuple[int, ...]) -> list[Value | None]:
 def _passed_elsewhere(
     home: "Model", info: "FunctionInfo", parameter: Binding
 ) -> list[tuple["Model", cst.BaseExpression]]:
-    """What the files around pass for a parameter of a function that its own file never calls."""
-    found = []
-    for model, call in home.surroundings.calls_of(info)[:MAX_CALLS]:
-        given = Route(Follower(model), call, info).argument(parameter.key)
-        if given is None:
-            return []
-        found.append((given[0].model, given[1]))
-    return found
+    """What the files that import this one, and wrap, pass for a parameter of a function that it never calls itself."""
+    found: list[tuple[Model, cst.BaseExpression]] = []
+    for model in home.importers(*WRAPPERS[:2]):
+        for call in calls_of_function(model, info.name):
+            callee = model.value(call.func)
+            if not isinstance(callee, Function) or not is_same_function(callee.definition, info):
+                continue
+            given = Route(Follower(model), call, info).argument(parameter.key)
+            if given is None:
+                return []
+            found.append((given[0].model, given[1]))
+    return found[:MAX_CALLS]
 
 
 def _takes_out(node: cst.BaseExpression) -> bool:
