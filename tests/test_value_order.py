@@ -23,6 +23,11 @@ LOOPS = {
         "class Meter:\n    def __init__(self):\n        self.count = 0\n"
         "    def update(self):\n        self.count += 1\n        return self.count\n"
     ),
+    "a wrapper is put around": (
+        "from torch import nn\nclass Net(nn.Module):\n    pass\n\ndef attempts(wrap):\n    model = Net()\n"
+        "    for attempt in range(3):\n        model = nn.DataParallel(model) if wrap else model\n"
+        "        print(model.state_dict())\n"
+    ),
     "a list of itself": "held = []\nfor item in unknown():\n    held = [held]\nprint(held)\n",
     "functions call each other": (
         "def even(n):\n    return 1 if n == 0 else odd(n - 1)\n"

@@ -227,6 +227,8 @@ def _wrapped(model: "Model", call: cst.Call, name: str) -> Value | None:
     if lookup.wrapper(name) is None or not call.args:
         return None
     inner = model.value(call.args[0].value)
+    if isinstance(inner, Unfinished):
+        return inner
     if isinstance(inner, Module):
         return replace(inner, wrappers=(name, *inner.wrappers))
     framework = lookup.framework_of(name)
