@@ -24,9 +24,8 @@ LOOPS = {
         "    def update(self):\n        self.count += 1\n        return self.count\n"
     ),
     "a wrapper is put around": (
-        "from torch import nn\nclass Net(nn.Module):\n    pass\n\ndef attempts(wrap):\n    model = Net()\n"
-        "    for attempt in range(3):\n        model = nn.DataParallel(model) if wrap else model\n"
-        "        print(model.state_dict())\n"
+        "from torch import nn\nclass Net(nn.Module):\n    pass\n\ndef attempts():\n    model = Net()\n"
+        "    for attempt in range(3):\n        model = nn.DataParallel(model)\n        print(model)\n"
     ),
     "a list of itself": "held = []\nfor item in unknown():\n    held = [held]\nprint(held)\n",
     "functions call each other": (
