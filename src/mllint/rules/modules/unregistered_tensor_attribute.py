@@ -87,14 +87,9 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, append_trailer, insert_after, replace_before, replace_between, wrap
 from mllint.rule import Finding, Rule
-from mllint.semantic.files.testing import is_test_code
-from mllint.semantic.modules import plain_tensors, unsaved_draws
-from mllint.semantic.modules.lost_parameters import becomes_parameter, parameter_inside
-from mllint.semantic.modules.lost_registrations import undoing
-from mllint.semantic.modules.plain_lists import tensors_stay_behind
-from mllint.semantic.names.classes import Members
+from mllint.semantic.modules.unregistered import Loss, Lost, has_to_be_saved, lost
+from mllint.semantic.names.definitions import FunctionInfo
 from mllint.semantic.names.receivers import method_of_receiver
-from mllint.semantic.values import Tensor
 from mllint.syntax.shape import assigns_attribute
 
 rule = Rule(
@@ -106,96 +101,86 @@ rule = Rule(
     applicability=Applicability.SAFE,
 )
 
-_EXPRESSIONS = (cst.Call, cst.BinaryOperation, cst.UnaryOperation, cst.Subscript, cst.Name)
-_CONTAINERS = (cst.List, cst.ListComp, cst.Dict, cst.DictComp)
+_REGISTER = 'write `self.register_buffer("{name}", ...{persistence})`'
+# What is said of each, and what to write; of `{name}`, the method `{setter}`, and how the framework makes a parameter.
+_WORDS = {
+    Loss.CONTAINED: (
+        "the tensors in `self.{name}` stay behind when the module moves to a device",
+        "register each with `register_buffer`, or put parameters into an `nn.ParameterList`",
+    ),
+    Loss.UNDONE: (
+        "`{setter}` gives `None`, and assigning that takes `{name}` away again",
+        "write only `self.{setter}(...)`",
+    ),
+    Loss.COMPUTED: (
+        "`self.{name}` is a tensor computed from a parameter, and no parameter itself",
+        "compute the value first, and make a parameter of it",
+    ),
+    Loss.UNTRAINED: ("`self.{name}` asks for gradients and is no parameter: nothing trains it", "assign {parameter}"),
+    Loss.LEFT_BEHIND: (
+        "`self.{name}` is no buffer: it stays behind when the module moves to a device",
+        _REGISTER,
+    ),
+    Loss.REDRAWN: (
+        "`self.{name}` is drawn at random and not saved: a module that is loaded has another",
+        _REGISTER,
+    ),
+}
+_PARAMETERS = {"torch": "an `nn.Parameter`", "paddle": "what `self.create_parameter(...)` gives"}
 
 
 @rule.on(cst.Assign, cst.AnnAssign, shape=assigns_attribute)
 def check(statement: cst.Assign | cst.AnnAssign, context: Context) -> Iterator[Finding]:
     """Report the assignment of a tensor that the module does not take up."""
-    value = statement.value
-    if type(value) not in _EXPRESSIONS and type(value) not in _CONTAINERS:
-        return
     target = statement.targets[0].target if isinstance(statement, cst.Assign) else statement.target
-    assert isinstance(value, cst.BaseExpression)
-    assert isinstance(target, cst.Attribute)
+    value = statement.value
+    if value is None or not isinstance(target, cst.Attribute):
+        return
     method = method_of_receiver(context.model, target.value)
     if method is None or method.owner is None or method.owner.framework is None:
         return
-    name, members, framework = target.attr.value, method.owner.members, method.owner.framework
-    if type(value) in _CONTAINERS:
-        if framework == "torch" and tensors_stay_behind(members, name) and not is_test_code(context.model):
-            yield Finding(
-                statement,
-                f"the tensors in `self.{name}` stay behind when the module moves to a device",
-                "register each with `register_buffer`, or put parameters into an `nn.ParameterList`",
-            )
+    owner, name = method.owner, target.attr.value
+    found = lost(context.model, owner, name, statement, value)
+    if found is None:
         return
-    setter = undoing(context.model, method.owner, name, value)
-    inner = parameter_inside(context.model, value)
-    if setter is not None:
-        fix = NodeFix("drop the assignment", (replace_before(statement, value, ""),))
-        yield Finding(
-            statement,
-            f"`{setter}` gives `None`, and assigning that takes `{name}` away again",
-            f"write only `self.{setter}(...)`",
-            fix=lambda: fix if isinstance(statement, cst.Assign) and len(statement.targets) == 1 else None,
-        )
-    elif inner is not None:
-        if becomes_parameter(members, name, statement):
-            return
-        yield Finding(
-            statement,
-            f"`self.{name}` is a tensor computed from a parameter, and no parameter itself",
-            "compute the value first, and make a parameter of it",
-            fix=lambda: _computed_first(value, inner, context) if framework == "torch" else None,
-        )
-    elif plain_tensors.is_leaf_to_train(context.model, value) or (
-        plain_tensors.is_asked_for_gradients_later(members, name) and plain_tensors.is_new(context.model, value)
-    ):
-        if not plain_tensors.is_handed_over(members, name):
-            yield Finding(
-                statement,
-                f"`self.{name}` asks for gradients and is no parameter: nothing trains it",
-                f"assign {'an `nn.Parameter`' if framework == 'torch' else 'what `self.create_parameter(...)` gives'}",
-                fix=lambda: _as_parameter(value, name, members, context) if framework == "torch" else None,
-            )
-    elif _is_plain(value, context) and not is_test_code(context.model):
-        if framework == "torch" and plain_tensors.stays_behind(members, name):
-            message = f"`self.{name}` is no buffer: it stays behind when the module moves to a device"
-        elif unsaved_draws.draws(context.model, value) and unsaved_draws.is_lost(members, name):
-            message = f"`self.{name}` is drawn at random and not saved: a module that is loaded has another"
-        else:
-            return
-        yield Finding(
-            statement,
-            message,
-            f'write `self.register_buffer("{name}", ...{_persistence(value, name, members, context)})`',
-            fix=lambda: _as_buffer(statement, target, value, members, context) if method.name == "__init__" else None,
-        )
+    message, help_ = _WORDS[found.how]
+    persistence = ""
+    if found.how in (Loss.LEFT_BEHIND, Loss.REDRAWN) and not has_to_be_saved(context.model, owner, name, value):
+        persistence = ", persistent=False"
+    words = {"name": name, "setter": found.setter, "parameter": _PARAMETERS[method.owner.framework]}
+    yield Finding(
+        statement,
+        message.format(**words),
+        help_.format(**words, persistence=persistence),
+        fix=lambda: _fix(found, statement, target, method, persistence, context),
+    )
 
 
-def _persistence(value: cst.BaseExpression, name: str, members: Members, context: Context) -> str:
-    """What says that a buffer is not saved: it can be computed again, and checkpoints from before lack it.
-
-    No such thing of what is drawn at random, or changes later: without it what was trained would not work.
-    """
-    if unsaved_draws.draws(context.model, value) or plain_tensors.changes_later(members, name):
-        return ""
-    return ", persistent=False"
-
-
-def _is_plain(value: cst.BaseExpression, context: Context) -> bool:
-    found = context.value(value)
-    if not isinstance(found, Tensor) or found.attached:  # computed from a leaf that is lost: ML209
-        return False
-    return not found.parameter and not found.scalar and not found.or_number
-
-
-def _as_parameter(value: cst.BaseExpression, name: str, members: Members, context: Context) -> NodeFix | None:
-    """``torch.ones(3)`` -> ``nn.Parameter(torch.ones(3))``, where no other tensor is assigned to the attribute."""
-    if sum(1 for _ in members.assignments(name)) > 1:
+def _fix(
+    found: Lost,
+    statement: cst.Assign | cst.AnnAssign,
+    target: cst.Attribute,
+    method: FunctionInfo,
+    persistence: str,
+    context: Context,
+) -> NodeFix | None:
+    owner, value = method.owner, statement.value
+    if owner is None or value is None:
         return None
+    if found.how is Loss.UNDONE:
+        is_only_target = isinstance(statement, cst.Assign) and len(statement.targets) == 1
+        return NodeFix("drop the assignment", (replace_before(statement, value, ""),)) if is_only_target else None
+    is_only = sum(1 for _ in owner.members.assignments(target.attr.value)) <= 1
+    if found.parameter is not None:
+        return _computed_first(value, found.parameter, context) if owner.framework == "torch" else None
+    if found.how is Loss.UNTRAINED:
+        return _as_parameter(value, context) if owner.framework == "torch" and is_only else None
+    is_buffer = found.how in (Loss.LEFT_BEHIND, Loss.REDRAWN) and method.name == "__init__" and is_only
+    return _as_buffer(statement, target, value, persistence, context) if is_buffer else None
+
+
+def _as_parameter(value: cst.BaseExpression, context: Context) -> NodeFix:
+    """``torch.ones(3)`` -> ``nn.Parameter(torch.ones(3))``."""
     package, imported = context.need_import("torch.nn")
     edits = wrap(value, f"{package}.Parameter(", ")")
     return NodeFix("make it a parameter", edits if imported is None else (imported, *edits))
@@ -216,13 +201,12 @@ def _as_buffer(
     statement: cst.Assign | cst.AnnAssign,
     target: cst.Attribute,
     value: cst.BaseExpression,
-    members: Members,
+    persistence: str,
     context: Context,
 ) -> NodeFix | None:
     """``self.mask = x`` -> ``self.register_buffer("mask", x, persistent=False)``."""
-    if (context.torch_version or (2, 0)) < (1, 6) or sum(1 for _ in members.assignments(target.attr.value)) > 1:
+    if (context.torch_version or (2, 0)) < (1, 6):
         return None
     receiver, name = context.text(target.value), target.attr.value
     begin = replace_before(statement, value, f'{receiver}.register_buffer("{name}", ')
-    end = insert_after(value, f"{_persistence(value, name, members, context)})")
-    return NodeFix("make it a buffer", (begin, end), Applicability.UNSAFE)
+    return NodeFix("make it a buffer", (begin, insert_after(value, f"{persistence})")), Applicability.UNSAFE)

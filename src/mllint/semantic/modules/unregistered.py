@@ -1,0 +1,86 @@
+"""What is wrong with a tensor that is assigned to an attribute of a module, which does not take it up."""
+
+import enum
+from typing import TYPE_CHECKING
+
+import libcst as cst
+import msgspec
+
+from mllint.semantic.files.testing import is_test_code
+from mllint.semantic.modules import plain_tensors, unsaved_draws
+from mllint.semantic.modules.lost_parameters import becomes_parameter, parameter_inside
+from mllint.semantic.modules.lost_registrations import undoing
+from mllint.semantic.modules.plain_lists import tensors_stay_behind
+from mllint.semantic.values import Tensor
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+    from mllint.semantic.names.definitions import ClassInfo
+
+_EXPRESSIONS = (cst.Call, cst.BinaryOperation, cst.UnaryOperation, cst.Subscript, cst.Name)
+_CONTAINERS = (cst.List, cst.ListComp, cst.Dict, cst.DictComp)
+
+
+class Loss(enum.Enum):
+    """How a tensor is lost to its module."""
+
+    CONTAINED = enum.auto()
+    """It lies in a list or dict, which stays behind when the module moves."""
+    UNDONE = enum.auto()
+    """What registers it gives ``None``, and that is assigned in its place."""
+    COMPUTED = enum.auto()
+    """It is computed from a parameter that nothing else holds."""
+    UNTRAINED = enum.auto()
+    """It asks for gradients, and nobody trains it."""
+    LEFT_BEHIND = enum.auto()
+    """It stays behind when the module moves."""
+    REDRAWN = enum.auto()
+    """It is drawn at random and not saved."""
+
+
+class Lost(msgspec.Struct, frozen=True):
+    """A lost tensor: ``setter`` is the method that registered it, ``parameter`` what it is computed from."""
+
+    how: Loss
+    setter: str | None = None
+    parameter: cst.Call | None = None
+
+
+def lost(
+    model: "Model", owner: "ClassInfo", name: str, statement: cst.Assign | cst.AnnAssign, value: cst.BaseExpression
+) -> Lost | None:
+    """What the module ``owner`` loses where a statement assigns a value to its attribute; ``None``: nothing."""
+    members, is_torch = owner.members, owner.framework == "torch"
+    if type(value) in _CONTAINERS:
+        is_left = is_torch and tensors_stay_behind(members, name) and not is_test_code(model)
+        return Lost(Loss.CONTAINED) if is_left else None
+    if type(value) not in _EXPRESSIONS:
+        return None
+    setter = undoing(model, owner, name, value)
+    if setter is not None:
+        return Lost(Loss.UNDONE, setter=setter)
+    inner = parameter_inside(model, value)
+    if inner is not None:
+        return None if becomes_parameter(members, name, statement) else Lost(Loss.COMPUTED, parameter=inner)
+    if plain_tensors.is_leaf_to_train(model, value) or (
+        plain_tensors.is_asked_for_gradients_later(members, name) and plain_tensors.is_new(model, value)
+    ):
+        return None if plain_tensors.is_handed_over(members, name) else Lost(Loss.UNTRAINED)
+    if not _is_plain(model, value) or is_test_code(model):
+        return None
+    if is_torch and plain_tensors.stays_behind(members, name):
+        return Lost(Loss.LEFT_BEHIND)
+    is_redrawn = unsaved_draws.draws(model, value) and unsaved_draws.is_lost(members, name)
+    return Lost(Loss.REDRAWN) if is_redrawn else None
+
+
+def has_to_be_saved(model: "Model", owner: "ClassInfo", name: str, value: cst.BaseExpression) -> bool:
+    """Whether a tensor cannot be computed again as it was: it is drawn at random, or changes later."""
+    return unsaved_draws.draws(model, value) or plain_tensors.changes_later(owner.members, name)
+
+
+def _is_plain(model: "Model", value: cst.BaseExpression) -> bool:
+    found = model.value(value)
+    if not isinstance(found, Tensor) or found.attached:  # computed from a leaf that is lost: ML209
+        return False
+    return not found.parameter and not found.scalar and not found.or_number
