@@ -115,8 +115,7 @@ def _check(statement: cst.Assign, target: cst.Attribute, only: bool, context: Co
         if flag in _FLAGS[module.framework] and not is_used:
             yield from _on_module(statement, target, module.framework, only, context)
         return
-    tensor = context.value(owner) if flag == "requires_grad_" else None
-    if isinstance(tensor, Tensor) and tensor.framework == "torch" and not tensor.or_number:
+    if flag == "requires_grad_" and flags.is_wanted_of_tensor(context.model, owner, statement.value):
         yield from _on_module(statement, target, "torch", only, context)
         return
     value = context.value(owner.value) if isinstance(owner, cst.Attribute) and owner.attr.value == "data" else None
@@ -156,7 +155,7 @@ def _on_module(
     flag, path = target.attr.value, dotted_path(target.value)
     message = f"`{flag}` is set on a module: the flags of its parameters do not change"
     if flag == "requires_grad_":
-        message = "`requires_grad_` is overwritten instead of called: nothing is frozen"
+        message = "`requires_grad_` is overwritten instead of called: no flag changes"
     if framework == "torch":
         edits = call_instead_of_assigning(statement, target, "requires_grad_")
         fix = NodeFix("call `requires_grad_`", edits, _trust(target, context)) if only else None

@@ -221,6 +221,15 @@ def is_state_value(model: "Model", node: cst.BaseExpression) -> bool:
     return isinstance(state, StateDict) and isinstance(state.owner, Module) and state.owner.framework == "torch"
 
 
+def is_wanted_of_tensor(model: "Model", node: cst.BaseExpression, flag: cst.BaseExpression) -> bool:
+    """Whether a tensor of PyTorch is meant to ask for gradients, or not to, other than it does as it was made."""
+    value = model.value(node)
+    if not isinstance(value, Tensor) or value.framework != "torch" or value.or_number:
+        return False
+    asks_for_none = value.attached is False and not value.parameter
+    return not (asks_for_none and constant(flag) is False)
+
+
 def is_named_parameter(model: "Model", node: cst.BaseExpression) -> bool:
     """Whether an expression is a pair that the ``named_parameters()`` of a module gives: the variable of the loop."""
     bindings = model.reaching(node) if isinstance(node, cst.Name) else ()
