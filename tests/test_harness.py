@@ -49,6 +49,13 @@ def test_malformed_markers_are_errors(comment: str) -> None:
         read_markers(f"\nx = 1  {comment}\n".encode(), "any.py")
 
 
+@pytest.mark.xdist_group("of this test")
+def test_tests_of_a_case_run_in_one_process(request: pytest.FixtureRequest) -> None:
+    # Else what is found in a fixture is worked out anew in each process: with pytest 9.2 nothing said so.
+    if getattr(request.config.option, "loadgroup", False):
+        assert request.node.nodeid.endswith("@of this test"), "pytest-xdist does not see the groups of tests"
+
+
 PROGRAM = """\
 import torch
 import torch.nn as nn
