@@ -37,10 +37,9 @@ model[0].requires_grad_(False)
 
 Parameters and other tensors, whose flag does work: `self.pos_embed.requires_grad = False`. (What is called somewhere,
 what `children()` gives, and of what somebody calls `eval()` or `parameters()`, is a module, even where nothing else is
-known of it.) Classes that define such a
-property, read the attribute themselves or keep an option in it, `self.requires_grad = requires_grad`. The values of
-`state_dict()` in Paddle, which are the parameters. `requires_grad` of a tensor in Paddle, unless the project allows a
-version below 3.2.
+known of it.) Modules that surely have no weights: there is nothing to freeze. Classes that define such a property, read
+the attribute themselves or keep an option in it, `self.requires_grad = requires_grad`. The values of `state_dict()` in
+Paddle, which are the parameters. `requires_grad` of a tensor in Paddle, unless the project allows a version below 3.2.
 
 ## Fix safety
 
@@ -76,6 +75,7 @@ from mllint.edits import (
 )
 from mllint.rule import Finding, Rule
 from mllint.semantic.graph import flags
+from mllint.semantic.modules.weights import surely_has_none
 from mllint.semantic.values import Tensor
 from mllint.syntax.shape import constant, dotted_path
 
@@ -112,7 +112,7 @@ def _check(statement: cst.Assign, target: cst.Attribute, only: bool, context: Co
     if module is not None:
         is_option = dotted_path(owner) == "self" and not isinstance(constant(statement.value), bool)
         is_used = flag != "requires_grad_" and (is_option or flags.is_own_field(context.model, target, module))
-        if flag in _FLAGS[module.framework] and not is_used:
+        if flag in _FLAGS[module.framework] and not is_used and not surely_has_none(context.model, owner):
             yield from _on_module(statement, target, module.framework, only, context)
         return
     if flag == "requires_grad_" and flags.is_wanted_of_tensor(context.model, owner, statement.value):
@@ -152,19 +152,19 @@ def _other_flag(statement: cst.Assign, target: cst.Attribute, context: Context) 
 def _on_module(
     statement: cst.Assign, target: cst.Attribute, framework: str, only: bool, context: Context
 ) -> Iterator[Finding]:
-    flag, path = target.attr.value, dotted_path(target.value)
+    flag, owner = target.attr.value, dotted_path(target.value) or context.short_text(target.value)
     message = f"`{flag}` is set on a module: the flags of its parameters do not change"
     if flag == "requires_grad_":
         message = "`requires_grad_` is overwritten instead of called: no flag changes"
     if framework == "torch":
         edits = call_instead_of_assigning(statement, target, "requires_grad_")
         fix = NodeFix("call `requires_grad_`", edits, _trust(target, context)) if only else None
-        yield Finding(target, message, f"write `{path or 'module'}.requires_grad_(...)`", fix=lambda: fix)
+        yield Finding(target, message, f"write `{owner}.requires_grad_(...)`", fix=lambda: fix)
     else:
         yield Finding(
             target,
             message,
-            f"write `for parameter in {path or 'layer'}.parameters(): parameter.stop_gradient = ...`",
+            f"write `for parameter in {owner}.parameters(): parameter.stop_gradient = ...`",
             fix=(lambda: _loop(statement, target, context)) if only else None,
         )
 

@@ -84,7 +84,7 @@ rule = Rule(
 def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     """Report the calls by which an activation, or the layer that a call builds, overwrites a residual."""
     for found in overwritten(context.model, call):
-        message = f"`{found.tensor}` is changed in place here, and added back below as it is then"
+        message = f"`{found.tensor}` is changed in place here: the sum below adds what it has become"
         yield Finding(found.call, message, fix=lambda: _out_of_place(call, context))
 
 

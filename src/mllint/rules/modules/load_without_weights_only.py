@@ -64,7 +64,7 @@ from mllint.syntax.walk import subtree
 
 rule = Rule(
     code="ML429",
-    message="before PyTorch 2.6 `torch.load` without `weights_only` runs what the file says",
+    message="before PyTorch 2.6 `torch.load` without `weights_only` runs any code in the file",
     help="write `weights_only=True`",
     frameworks=frozenset({"torch"}),
     since="0.1.0",

@@ -51,10 +51,11 @@ Safe for a plain name of this function or module that is not the variable of a l
 would be lost too), and for an attribute that is surely a plain tensor: a tensor cannot be assigned to a registered
 parameter. Unsafe for `detach()`, because code below may rely on the graph that is still there, for another shape
 (`unsqueeze()`, `permute()`, pooling), or another type or device on the way (`x.cpu().clamp(0, 1)`), because the code
-below has run with the one there is, for a thing that is a tensor on one of several ways only, for a leaf that needs a
-gradient (the name would be bound to another tensor, which no optimizer knows), where gradients are switched off but the
-tensor has a graph, and where another thing beside it, which may be no tensor, stays where it is. No fix is offered
-where nothing reads the name below: the caller's tensor was to be changed, and another name for it changes nothing.
+below has run with the one there is, for `x.type(torch.FloatTensor)`, which takes the tensor to the CPU as well, for a
+thing that is a tensor on one of several ways only, for a leaf that needs a gradient (the name would be bound to another
+tensor, which no optimizer knows), where gradients are switched off but the tensor has a graph, and where another thing
+beside it, which may be no tensor, stays where it is. No fix is offered where nothing reads the name below: the caller's
+tensor was to be changed, and another name for it changes nothing.
 
 ## References
 
@@ -205,7 +206,7 @@ def _finding(statement: cst.Expr, call: cst.Call, lost: _Lost, context: Context)
     if "\n" in written or len(operand) + len(written) > 100:
         written = f"{context.text(call.func)}(...)"
     is_other = new_results.gives_other_shape(lost.what) or new_results.moves_one_of_several(context.model, call)
-    if is_other or context.loses_gradient(lost.operand, statement):
+    if is_other or new_results.asks_for_cpu_type(call) or context.loses_gradient(lost.operand, statement):
         trust = Applicability.UNSAFE
     fix = NodeFix("assign the result", (assign_result(statement, operand),), trust)
     is_whole = statement.value is call and isinstance(lost.operand, (cst.Name, cst.Attribute))

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.semantic.checkpoints.saving import Part, may_save, parts, saved
+from mllint.semantic.checkpoints.saving import Part, Saved, may_save, parts, saved
 from mllint.semantic.expressions.arguments import calls_of
 from mllint.semantic.names.uses import bound_by, uses
 from mllint.semantic.values import Loaded, Module, Object, StateDict
@@ -28,6 +28,7 @@ _COUNTING = frozenset({
 })  # fmt: skip
 _PARAMETERS = frozenset({"parameters", "named_parameters"})
 _BEGIN = ("start", "begin", "resume", "last", "first")
+_WHOLE = ("save_state", "load_state")
 # Without momentum these keep nothing from one step to the next.
 _STATELESS_WITHOUT_MOMENTUM = frozenset({"torch.optim.SGD"})
 _STATELESS = frozenset({"paddle.optimizer.SGD"})
@@ -38,7 +39,7 @@ def lacks_optimizer(model: "Model", call: cst.Call) -> cst.Call | None:
 
     ``None`` for every other call, and where any part of that is not certain.
     """
-    what = saved(model, call)
+    what = _saved(model, call)
     if what is None:
         return None
     found = parts(model, what.node)
@@ -54,7 +55,7 @@ def left_out(model: "Model", call: cst.Call) -> str | None:
 
     Only where the file loads the state of another of them back, so that training goes on from there.
     """
-    what = saved(model, call)
+    what = _saved(model, call)
     found = [] if what is None else parts(model, what.node)
     if len(found) < 2 or any(not part.keys or part.keys[0] is None for part in found):
         return None
@@ -76,7 +77,7 @@ def left_out_scheduler(model: "Model", call: cst.Call) -> str | None:
 
     It begins its count anew then, from the learning rate that the optimizer had in the end.
     """
-    what = saved(model, call) if model.framework == "torch" else None
+    what = _saved(model, call) if model.framework == "torch" else None
     found = [] if what is None else parts(model, what.node)
     if len(found) < 2 or any(not part.keys or part.keys[0] is None for part in found):
         return None
@@ -92,6 +93,11 @@ def left_out_scheduler(model: "Model", call: cst.Call) -> str | None:
         return None
     is_resumed = any(_is_loaded(model, optimizer or "", call) for optimizer in optimizers)
     return path if is_resumed and _resumes_from(model, {key for key in counters if key is not None}) else None
+
+
+def _saved(model: "Model", call: cst.Call) -> Saved | None:
+    """What a call saves, in a file that does not save all of the training beside it: Accelerate's ``save_state``."""
+    return None if any(word in model.calls_by_word for word in _WHOLE) else saved(model, call)
 
 
 def _counting_scheduler(model: "Model", call: cst.Call) -> str | None:
@@ -132,6 +138,8 @@ def _stepped_near(model: "Model", call: cst.Call) -> dict[str, cst.Call]:
     for made in model.tree.by_type.get(cst.Call, ()):
         statement = model.tree.parent(made)
         if not isinstance(statement, cst.Assign) or len(statement.targets) != 1 or not _is_near(model, made, call):
+            continue
+        if _is_made_anew(model, made, call):
             continue
         path, value = dotted_path(statement.targets[0].target), model.value(made)
         if path is not None and path.rpartition(".")[2] in stepped and isinstance(value, Object) and _has_state(value):
@@ -233,8 +241,9 @@ def _optimizer_of(model: "Model", call: cst.Call) -> cst.Call | None:
         return None
     for other in model.tree.by_type.get(cst.Call, ()):
         value = model.value(other) if _is_near(model, other, call) else None
-        if isinstance(value, Object) and value.call is other and _has_state(value):
-            return other
+        made = value.call if isinstance(value, Object) and _has_state(value) else None
+        if made is other and made is not None:
+            return None if _is_made_anew(model, made, call) else made
     for step in model.calls_by_word["step"]:
         # What is stepped there may be made elsewhere.
         if isinstance(step.func, cst.Attribute) and _is_near(model, step, call):
@@ -242,6 +251,13 @@ def _optimizer_of(model: "Model", call: cst.Call) -> cst.Call | None:
             if isinstance(value, Object) and value.call is not None and _has_state(value):
                 return value.call
     return None
+
+
+def _is_made_anew(model: "Model", made: cst.Call, call: cst.Call) -> bool:
+    """Whether the innermost loop around a call makes the optimizer too: every round begins without a state."""
+    around = (item for item in model.tree.ancestors(call) if isinstance(item, (cst.For, cst.While)))
+    loop = next(around, None)
+    return loop is not None and any(item is loop for item in model.tree.ancestors(made))
 
 
 def _is_near(model: "Model", node: cst.Call, call: cst.Call) -> bool:

@@ -74,7 +74,7 @@ class Tracer(PathTracer):
                 return self._of_call(node)
             case cst.Subscript():
                 key = string_literal(subscript_index(node))
-                return None if key is None else entry(self.content(node.value), key)
+                return None if key is None else self._after_passing(entry(self.content(node.value), key), key, node)
             case cst.Dict():
                 return self._of_display(node)
             case cst.DictComp():
@@ -291,6 +291,19 @@ class Tracer(PathTracer):
             return False
         call = self.model.tree.parent(above)
         return isinstance(call, cst.Call) and call.func is above and above.attr.value not in _READING_METHODS
+
+    def _after_passing(self, part: Content | None, key: str, node: cst.Subscript) -> Content | None:
+        """The part of a dict after the calls before that were given it: ``take_off(file["model"], "module.")``."""
+        holder = node.value
+        if part is None or not isinstance(holder, (cst.Name, cst.Attribute)):
+            return part
+        for binding in self.model.reaching(holder) or ():
+            for use in self._uses_between(binding, holder):
+                other = self.model.tree.parent(use)
+                arg = self.model.tree.parent(other) if isinstance(other, cst.Subscript) else None
+                if isinstance(other, cst.Subscript) and isinstance(arg, cst.Arg) and other.value is use:
+                    part = self._after_call(part, arg) if string_literal(subscript_index(other)) == key else part
+        return part
 
     def _after_item(self, content: Content | None, item: cst.Subscript) -> Content | None:
         index = subscript_index(item)

@@ -22,7 +22,7 @@ from mllint.semantic.values import (
     Text,
     Value,
 )
-from mllint.syntax.shape import dotted_path, last_word
+from mllint.syntax.shape import dotted_path, last_word, string_literal
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -157,6 +157,14 @@ def is_converted(node: cst.BaseExpression) -> bool:
             return True
         node = node.func.value
     return False
+
+
+def asks_for_cpu_type(call: cst.Call) -> bool:
+    """Whether a type is asked for that only tensors on the CPU have: ``x.type(torch.FloatTensor)``."""
+    if not isinstance(call.func, cst.Attribute) or call.func.attr.value != "type" or len(call.args) != 1:
+        return False
+    kind = dotted_path(call.args[0].value) or string_literal(call.args[0].value) or ""
+    return kind.endswith("Tensor") and "cuda" not in kind
 
 
 def is_measured(model: "Model", call: cst.Call) -> bool:

@@ -74,6 +74,7 @@ class GraphSlice:
         self._begins_anew = begins_anew
         self.scope: Scope = model.scope_of(call)
         self.loop = _loop_around(model, call)
+        self._is_in_lambda = _is_in_lambda(model, call)  # which may be called again and again
         self.bindings: dict[int, Binding] = {}
         self._beside: list[Binding] = []  # what is unpacked of the same results
         self.is_open = False
@@ -150,7 +151,7 @@ class GraphSlice:
             return []
         if self._is_leaf(binding):
             return []
-        if binding.kind is BindingKind.NARROWED or not self._is_fresh(binding, node):
+        if binding.kind is BindingKind.NARROWED or self._is_in_lambda or not self._is_fresh(binding, node):
             self.is_open = True
             return []
         if id(binding) in self.bindings:
@@ -476,6 +477,11 @@ def _expressions(node: cst.CSTNode) -> list[cst.CSTNode]:
         elif isinstance(child, cst.BaseExpression) and string_literal(child) is None:
             found.append(child)
     return found
+
+
+def _is_in_lambda(model: "Model", node: cst.CSTNode) -> bool:
+    around = (item for item in model.tree.ancestors(node) if isinstance(item, (cst.Lambda, cst.FunctionDef)))
+    return isinstance(next(around, None), cst.Lambda)
 
 
 def _loop_around(model: "Model", node: cst.CSTNode) -> _Loop | None:

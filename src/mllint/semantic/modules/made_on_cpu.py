@@ -7,10 +7,13 @@ import libcst as cst
 from mllint.knowledge import lookup
 from mllint.semantic.expressions import picked
 from mllint.semantic.names.classes import Assignment, Members, Role
+from mllint.semantic.names.conditions import conditions
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.names.uses import uses
 from mllint.semantic.values import Array, Elements, Function, Member, Nothing, Output, Repeated, Tensor
+from mllint.syntax.shape import dotted_path
+from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -127,12 +130,18 @@ def _moves(model: "Model", value: cst.BaseExpression) -> bool:
 
 
 def _is_left_plain(place: Assignment, name: str, parameters: list[Assignment]) -> bool:
-    """Whether a tensor is still there when its method ends, the only one that makes a parameter of the attribute."""
+    """Whether a tensor is still there when its method ends, the only one that makes a parameter of the attribute.
+
+    Nobody knows of one that becomes a parameter where a test of it comes out so: ``if self.table is not None``.
+    """
     method = place.method
     if method is None or any(other.method is not method for other in parameters):
         return False
-    at_end = method.scope.reaching_end(f"{method.self_name}.{name}").bindings
-    return any(binding.node is place.node for binding in at_end)
+    path = f"{method.self_name}.{name}"
+    tests = (test for other in parameters for test in conditions(other.model, other.node))
+    if any(isinstance(part, cst.Attribute) and dotted_path(part) == path for test in tests for part in subtree(test)):
+        return False
+    return any(binding.node is place.node for binding in method.scope.reaching_end(path).bindings)
 
 
 def _is_list_made_on_cpu(model: "Model", node: cst.BaseExpression, steps: int) -> bool:

@@ -170,6 +170,18 @@ def has_only_buffers(model: "Model", node: cst.BaseExpression) -> bool:
     )
 
 
+def surely_has_none(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether a module surely has no weights, also one of a project class that does no more than set plain values."""
+    value = model.value(node)
+    definition = value.definition if isinstance(value, Module) else None
+    if definition is None or not definition.members.has_only_plain_bases:
+        return has_weights(model, node) is False
+    made = (info.methods["__init__"] for info in definition.lineage if "__init__" in info.methods)
+    calls = (call for method in made for call in method.model.tree.calls_in(method.node))
+    is_plain = all(last_word(call.func) in ("super", "__init__") for call in calls)
+    return is_plain and all(constant(given) is not None for _, given, _ in _assigned(definition))
+
+
 def asks_for_no_gradients(definition: "ClassInfo") -> bool:
     """Whether no parameter that a project class makes asks for gradients: ``Parameter(weight, requires_grad=False)``.
 

@@ -14,6 +14,7 @@ from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.graph.data_sources import yields_data
 from mllint.semantic.graph.placement import reads_clock
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
+from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.training.guards import exclude_each_other
 from mllint.semantic.training.holders import may_act_on
 from mllint.semantic.training.nearby import clears_beside, steps_no_optimizer, word_before, word_behind
@@ -227,7 +228,16 @@ def _may_clear(event: Event, step: Event) -> bool:
     if event.is_proven and isinstance(value, Object) and value.kind == "optimizer":
         other = modules_of_optimizer(event.frame, event.thing)
         return None in mine or None in other or bool(set(mine) & set(other))
-    return None in mine or any(module is not None and module.may_be(event.thing) for module in mine)
+    return any(module is None or module.may_be(event.thing) or _may_be_given(module, event.thing) for module in mine)
+
+
+def _may_be_given(one: Thing, other: Thing) -> bool:
+    """Whether one of two things is what somebody out of sight gives to a function: it may give the other."""
+    is_given = [
+        any(isinstance(root, Binding) and root.kind is BindingKind.PARAMETER for root in thing.roots)
+        for thing in (one, other)
+    ]
+    return is_given[0] is not is_given[1]
 
 
 def _speaks_of_keeping(event: Event) -> bool:
