@@ -22,6 +22,7 @@ import libcst as cst
 import msgspec
 
 from mllint.knowledge import lookup
+from mllint.semantic.events.by_hand import GRADIENT, holder_of_gradient, owner_updated
 from mllint.semantic.events.given import truth
 from mllint.semantic.events.kinds import kind_of, may_have_mode, may_switch
 from mllint.semantic.events.owners import makers_of, owner_of_parameters
@@ -61,7 +62,6 @@ _HARMLESS = frozenset({
     "torchtext", "torchvision", "tqdm", "visdom", "wandb", "yaml",
 })  # fmt: skip
 """Packages whose functions do nothing to an optimizer, a scheduler or the mode of a module that they are given."""
-_GRADIENT = frozenset({"grad", "_grad"})
 _HOLDING = frozenset({*sys.stdlib_module_names, "apex", "builtins", "paddle", "torch"})
 """Those of them whose objects may train, or hold what does: optimizers, partial functions, threads."""
 
@@ -147,11 +147,15 @@ def read_statement(frame: Frame, statement: cst.CSTNode) -> Seen | None:
         return None
     if type(target) is cst.Tuple:  # `a.grad, b.grad = torch.autograd.grad(loss, [a, b])`
         parts = (getattr(element.value, "attr", None) for element in target.elements)
-        return Seen(Kind.WRITE_GRADIENT) if any(getattr(part, "value", "") in _GRADIENT for part in parts) else None
+        return Seen(Kind.WRITE_GRADIENT) if any(getattr(part, "value", "") in GRADIENT for part in parts) else None
+    if kind is cst.AugAssign and frame.model.framework == "torch":  # Paddle's `w -= x` makes another tensor
+        updated = owner_updated(frame, target, (statement.value,))  # type: ignore[attr-defined, arg-type]
+        if updated is not None:
+            return Seen(Kind.UPDATE, updated)
     if type(target) is not cst.Attribute:
         return None
     name = target.attr.value
-    if name in _GRADIENT:
+    if name in GRADIENT:
         value = getattr(statement, "value", None)
         is_cleared = kind is cst.Del or (kind is cst.Assign and isinstance(value, cst.Name) and value.value == "None")
         return Seen(Kind.ZERO if is_cleared else Kind.WRITE_GRADIENT, owner_of_parameters(frame, target.value))
@@ -244,23 +248,21 @@ def _zero(frame: Frame, call: cst.Call) -> Seen | None:
     return Seen(Kind.ZERO, owner_of_parameters(frame, receiver) or frame.thing(receiver), is_proven=False)
 
 
+def _changed(frame: Frame, call: cst.Call) -> Seen | None:
+    """``parameter.grad.add_(noise)``, or what is done with one: ``parameter.data.add_(parameter.grad, alpha=-1)``."""
+    receiver = _receiver(call)
+    owner = None if receiver is None else owner_updated(frame, receiver, call.args)
+    return _on_gradient(Kind.WRITE_GRADIENT)(frame, call) if owner is None else Seen(Kind.UPDATE, owner)
+
+
 def _on_gradient(kind: Kind) -> Reader:
     """A method of a gradient: ``parameter.grad.zero_()``, ``parameter.grad.data.clamp_(-1, 1)``."""
 
     def reader(frame: Frame, call: cst.Call) -> Seen | None:
-        holder = _holder_of_gradient(call)
+        holder = holder_of_gradient(call)
         return None if holder is None else Seen(kind, owner_of_parameters(frame, holder))
 
     return reader
-
-
-def _holder_of_gradient(call: cst.Call) -> cst.BaseExpression | None:
-    """The parameter of whose gradient a method is called; ``None`` where it is called of anything else."""
-    receiver = _receiver(call)
-    while isinstance(receiver, cst.Attribute) and receiver.attr.value == "data":
-        receiver = receiver.value
-    is_gradient = isinstance(receiver, cst.Attribute) and receiver.attr.value in _GRADIENT
-    return receiver.value if is_gradient and isinstance(receiver, cst.Attribute) else None
 
 
 _CLIPPING = ("clip_grad_norm_", "clip_grad_value_", "clip_grad_norm", "clip_grads_with_norm_")
@@ -272,7 +274,7 @@ def clips(model: "Model") -> Iterator[cst.Call]:
     """The calls in a file that may clip gradients, to go by the text: no run need be followed for the others."""
     for word in CLIPPING_WORDS:
         for call in model.calls_by_word.get(word, ()):
-            if word in _CLIPPING or _holder_of_gradient(call) is not None:
+            if word in _CLIPPING or holder_of_gradient(call) is not None:
                 yield call
 
 
@@ -371,7 +373,8 @@ _READERS: dict[str, Reader] = {
     "clear_gradient": _zero,
     "zero_": _on_gradient(Kind.ZERO),
     "copy_": _on_gradient(Kind.WRITE_GRADIENT),
-    "add_": _on_gradient(Kind.WRITE_GRADIENT),
+    "add_": _changed,
+    "sub_": _changed,
     "div_": _on_gradient(Kind.WRITE_GRADIENT),
     "mul_": _on_gradient(Kind.WRITE_GRADIENT),
     "clamp_": _on_gradient(Kind.CLIP),
@@ -392,8 +395,8 @@ _READERS: dict[str, Reader] = {
 
 EVENT_WORDS = frozenset(_READERS)
 """The last words of the calls that may be events."""
-WORDS = frozenset({*_READERS, *_GRADIENT, "requires_grad", "stop_gradient", "trainable"}) - {
-    "update", "save", "scale", "train", "eval", "copy_", "add_", "div_", "mul_", "forward",
+WORDS = frozenset({*_READERS, *GRADIENT, "requires_grad", "stop_gradient", "trainable"}) - {
+    "update", "save", "scale", "train", "eval", "copy_", "add_", "sub_", "div_", "mul_", "forward",
 }  # fmt: skip
 """Words of which a body that matters to the order of a training has at least one."""
 MODE_WORDS = frozenset({"train", "eval"})

@@ -47,8 +47,9 @@ Schedulers that are kept in something, or given to anybody who may step them: a 
 attributes that other code may read; schedulers whose step somebody has commented out, or whose name another one takes;
 in Paddle optimizers that leave the file, `Model.fit`, which steps the scheduler itself, and files that speak of
 `_learning_rate`. A file in which no optimizer takes a step, an optimizer that is only there to be given to schedulers,
-as lessons show them, and tests. What a function of the project only makes and returns is followed to where that
-function is called.
+as lessons show them, and tests. What a function of the project only makes and returns, by itself or beside others, is
+followed to where that function is called, and what an object of the project is given to where it keeps it. Classes that
+derive from those of the framework count, too.
 
 ## Fix safety
 

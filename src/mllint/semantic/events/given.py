@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from mllint.semantic.events.things import Frame, Known
+from mllint.semantic.events.things import Frame, Known, Named
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by
 from mllint.syntax.shape import constant, dotted_path, has_star_arguments, string_literal
@@ -53,27 +53,35 @@ def _kept_truth(frame: Frame, name: cst.Name) -> bool | None:
 def literal_rounds(frame: Frame, node: cst.For) -> "list[Frame]":
     """The rounds of a loop over a few literals, each as a run of its own: ``for phase in ("train", "val")``.
 
-    And of one over a few things that have names: ``for net in (generator, critic)``.
+    And of one over a few things that have names: ``for net in (generator, critic)``, also where the caller gives them.
     Empty for other loops, and for those that are left early.
     """
-    made = node.iter
-    if type(made) is cst.Name:
-        bindings = frame.model.reaching(made)
-        is_assigned = len(bindings) == 1 and bindings[0].kind is BindingKind.ASSIGN and not bindings[0].path
-        made = bindings[0].value if is_assigned and bindings[0].value is not None else made
+    home, made = _display(frame, node.iter, _MAX_STEPS)
     if not isinstance(made, (cst.Tuple, cst.List)) or not 2 <= len(made.elements) <= _MAX_ROUNDS:
         return []
     bound = bound_by(frame.model, node)
-    rounds = [_round(element.value, bound) for element in made.elements]
+    rounds = [_round(home, element.value, bound) for element in made.elements]
     if not all(literals or elements for literals, elements in rounds) or node.orelse is not None or _may_leave(node):
         return []
     return [frame.in_round(*known) for known in rounds]
 
 
-def _round(element: cst.BaseExpression, bound: tuple[Binding, ...]) -> tuple[Known, Known]:
+def _display(frame: Frame, node: cst.BaseExpression, steps: int) -> tuple[Frame, cst.BaseExpression]:
+    """What a name that a loop runs over is bound to, in its function or by those that call it, and the run of that."""
+    bindings = frame.model.reaching(node) if type(node) is cst.Name and steps else ()
+    if len(bindings) != 1:
+        return frame, node
+    given = frame.given(bindings[0])
+    if given is not None:
+        return _display(*given, steps - 1)
+    value = bindings[0].value if bindings[0].kind is BindingKind.ASSIGN and not bindings[0].path else None
+    return (frame, node) if value is None else (frame, value)
+
+
+def _round(home: Frame, element: cst.BaseExpression, bound: tuple[Binding, ...]) -> tuple[Known, Named]:
     """The variables of a loop that stand for literals in the round of an element, and those that stand for names."""
     literals: Known = {}
-    elements: Known = {}
+    elements: Named = {}
     for binding in bound:
         part: cst.BaseExpression | None = element
         if binding.path:
@@ -83,16 +91,16 @@ def _round(element: cst.BaseExpression, bound: tuple[Binding, ...]) -> tuple[Kno
         if part is not None and (string_literal(part) is not None or isinstance(constant(part), bool)):
             literals[binding] = part
         elif part is not None and dotted_path(part) is not None:
-            elements[binding] = part
+            elements[binding] = home, part
     return literals, elements
 
 
 def _may_leave(node: cst.For) -> bool:
-    """Whether a ``break`` or ``continue`` of the loop itself stands in it."""
+    """Whether a ``break`` of the loop itself stands in it."""
     pending: list[cst.CSTNode] = [node.body]
     while pending:
         item = pending.pop()
-        if isinstance(item, (cst.Break, cst.Continue)):
+        if isinstance(item, cst.Break):
             return True
         if not isinstance(item, (cst.For, cst.While, cst.FunctionDef, cst.Lambda)):
             pending += children(item)

@@ -21,6 +21,8 @@ class Kind(enum.Enum):
     """An optimizer updates its parameters; ``other`` is the scaler through which it does."""
     MINIMIZE = "minimize"
     """Paddle's ``minimize``: in dynamic mode an update with the gradients that are there."""
+    UPDATE = "update"
+    """The parameters of a module are changed by hand, with their own gradients."""
     ZERO = "zero"
     """Gradients are cleared: those of an optimizer, a module, or (no thing) of some parameters."""
     WRITE_GRADIENT = "write gradient"
@@ -132,6 +134,12 @@ class Within(msgspec.Struct, eq=False):
     body: "list[Step]" = []
 
 
+class Round(msgspec.Struct, eq=False):
+    """One round of a loop over a few things, whose rounds follow each other: ``continue`` ends it."""
+
+    body: "list[Step]" = []
+
+
 class Attempt(msgspec.Struct, eq=False):
     """A ``try``: the handlers begin wherever the body was interrupted."""
 
@@ -157,7 +165,7 @@ class Leave(msgspec.Struct, frozen=True):
     word: str
 
 
-Step: TypeAlias = Event | Branches | Loop | Within | Attempt | Helper | Leave
+Step: TypeAlias = Event | Branches | Loop | Within | Round | Attempt | Helper | Leave
 
 
 def events(steps: "list[Step]") -> Iterator[Event]:
@@ -172,7 +180,7 @@ def events(steps: "list[Step]") -> Iterator[Event]:
             case Loop():
                 yield from events(step.body)
                 yield from events(step.orelse)
-            case Within() | Helper():
+            case Within() | Round() | Helper():
                 yield from events(step.body)
             case Attempt():
                 yield from events(step.body)

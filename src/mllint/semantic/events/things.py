@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
 Known = dict[Binding, cst.BaseExpression]
+Named = dict[Binding, tuple["Frame", cst.BaseExpression]]
 _MAX_STEPS = 24
 EVERY = "[*]"
 """The step to each element of a collection."""
@@ -83,7 +84,7 @@ class Frame(msgspec.Struct, eq=False):
     instance_of: ClassInfo | None = None
     """The class of the object whose method runs, where it is another than the one that defines the method."""
     literals: Known = {}
-    elements: Known = {}
+    elements: Named = {}
     """What the variables of loops over literals, ``for phase in ("train", "val")``, or over names stand for."""
     _things: dict[Binding, Thing | None] = {}
     _running: list[Binding] = []
@@ -95,13 +96,12 @@ class Frame(msgspec.Struct, eq=False):
 
     def running(self) -> Iterator[FunctionInfo]:
         """The function and those that called it."""
-        frame: Frame | None = self
-        while frame is not None:
-            if frame.function is not None:
-                yield frame.function
-            frame = frame.caller
+        if self.function is not None:
+            yield self.function
+        if self.caller is not None:
+            yield from self.caller.running()
 
-    def in_round(self, literals: Known, elements: Known) -> "Frame":
+    def in_round(self, literals: Known, elements: Named) -> "Frame":
         """The same run of the body, in one round of a loop over literals, or over things with names."""
         known, named = {**self.literals, **literals}, {**self.elements, **elements}
         return replace(self, literals=known, elements=named, _things={} if elements else self._things)
@@ -144,7 +144,7 @@ class Frame(msgspec.Struct, eq=False):
     def given(self, binding: Binding) -> "tuple[Frame, cst.BaseExpression] | None":
         """What the caller gives for a parameter, or a loop over names for its variable, and the run of it, if known."""
         if binding in self.elements:
-            return self, self.elements[binding]
+            return self.elements[binding]
         function, call, caller = self.function, self.call, self.caller
         if function is None or call is None or caller is None or has_star_arguments(call):
             return None
@@ -251,7 +251,8 @@ class Frame(msgspec.Struct, eq=False):
             case BindingKind.NARROWED:
                 return self._of_bindings(binding.scope.reaching(binding.key, binding.node).bindings, steps - 1)
             case BindingKind.LOOP if binding in self.elements:
-                return self.thing(self.elements[binding], steps - 1)
+                home, element = self.elements[binding]
+                return home.thing(element, steps - 1)
             case BindingKind.LOOP if value is not None:
                 return self._element(value, binding.path, steps)
             case BindingKind.ASSIGN | BindingKind.ANNOTATED | BindingKind.WITH if value is not None:

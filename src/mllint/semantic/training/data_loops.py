@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.semantic.events.kinds import may_name_module
+from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.graph.data_sources import yields_data
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.training.pieces import is_fed_piece, is_piecewise, pieces_of
@@ -40,7 +41,7 @@ def may_evaluate(model: "Model", node: cst.For) -> bool:
     if name in _OF_MODULES or is_within_step(model, function) or _is_over_parts(model, function, node):
         return False
     if not any(word in model.calls_by_word for word in _TELLING) and not (
-        _is_in_evaluation(name) or any(map(is_named_evaluation, names_in(node.iter)))
+        _is_in_evaluation(model, name) or any(map(is_named_evaluation, names_in(node.iter)))
     ):
         return False
     known = model.runs.may_evaluate
@@ -64,9 +65,9 @@ def _is_over_parts(model: "Model", function: cst.FunctionDef | None, node: cst.F
     return is_of_module and isinstance(node.iter, cst.Call) and last_word(node.iter.func) == "items"
 
 
-def _is_in_evaluation(name: str) -> bool:
+def _is_in_evaluation(model: "Model", name: str) -> bool:
     """Whether a function is called an evaluation: another file may train what it is given. No test case is meant."""
-    return is_named_evaluation(name) and not name.startswith("test_")
+    return is_named_evaluation(name) and not (name.startswith("test_") and is_test_code(model))
 
 
 def is_named_evaluation(name: str) -> bool:

@@ -14,6 +14,7 @@ from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.graph.data_sources import hangs_on_nothing
 from mllint.semantic.modules.weights import has_weights
 from mllint.semantic.training.adversaries import is_held_by_another, may_be_attacked
+from mllint.semantic.training.called_modules import module_called
 from mllint.semantic.training.data_loops import (
     as_bound,
     fed_names,
@@ -53,7 +54,6 @@ from mllint.semantic.training.training_modes import (
     keeps_its_output,
     mode_matters,
     modes_before,
-    module_called,
     records_graph,
 )
 from mllint.semantic.training.turns import is_behind_training, is_without_training
@@ -73,8 +73,8 @@ if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
 _TRAINING = frozenset({
-    Kind.BACKWARD, Kind.STEP, Kind.MINIMIZE, Kind.WRITE_GRADIENT, Kind.CLIP, Kind.SCALE, Kind.UNSCALE, Kind.FREEZE,
-    Kind.THAW,
+    Kind.BACKWARD, Kind.STEP, Kind.MINIMIZE, Kind.UPDATE, Kind.WRITE_GRADIENT, Kind.CLIP, Kind.SCALE, Kind.UNSCALE,
+    Kind.FREEZE, Kind.THAW,
 })  # fmt: skip
 
 _TELLING = _TRAINING | {Kind.TRAIN, Kind.EVAL, Kind.SET_MODE}

@@ -5,6 +5,7 @@ from functools import partial
 from mllint.semantic.events.steps import Event, Kind
 from mllint.semantic.events.things import Thing
 from mllint.semantic.modules.weights import asks_for_no_gradients, have_weights
+from mllint.semantic.training.called_modules import module_called
 from mllint.semantic.training.outputs import are_read_as_arrays
 from mllint.semantic.training.paths import Paths
 from mllint.semantic.training.runs import Run
@@ -13,7 +14,6 @@ from mllint.semantic.training.training_modes import (
     is_one,
     is_trained,
     may_concern,
-    module_called,
     training_forwards,
 )
 from mllint.semantic.values import Module

@@ -17,6 +17,7 @@ from mllint.semantic.events.things import Thing
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.names.definitions import ClassInfo
 from mllint.semantic.names.scopes import Binding
+from mllint.semantic.training.called_modules import module_called
 from mllint.semantic.training.evaluation import evaluates_in_training_mode, loop_over_data
 from mllint.semantic.training.made_in_mode import is_switched_by_maker, switches_itself
 from mllint.semantic.training.nearby import may_be_in_training_mode, trains_around
@@ -29,7 +30,6 @@ from mllint.semantic.training.training_modes import (
     is_taken_out,
     mode_matters,
     modes_before,
-    module_called,
     records_graph,
 )
 from mllint.semantic.training.turns import is_sampled
@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 LOADS = ("load_state_dict", "set_state_dict", "set_dict")
 """The methods that load weights into a module."""
 _TRAINING = frozenset({
-    Kind.BACKWARD, Kind.STEP, Kind.MINIMIZE, Kind.ZERO, Kind.WRITE_GRADIENT, Kind.CLIP, Kind.SCALE, Kind.UNSCALE,
-    Kind.SCHEDULE,
+    Kind.BACKWARD, Kind.STEP, Kind.MINIMIZE, Kind.UPDATE, Kind.ZERO, Kind.WRITE_GRADIENT, Kind.CLIP, Kind.SCALE,
+    Kind.UNSCALE, Kind.SCHEDULE,
 })  # fmt: skip
 _SWITCHING = ("eval", "train", "backward", "minimize")
 _MAX_STEPS = 8

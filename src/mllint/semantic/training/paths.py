@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from mllint.semantic.events.steps import Attempt, Branches, Event, Helper, Leave, Loop, Step, Within
+from mllint.semantic.events.steps import Attempt, Branches, Event, Helper, Leave, Loop, Round, Step, Within
 
 StateT = TypeVar("StateT", bound=Hashable)
 _MAX_ROUNDS = 32
@@ -74,6 +74,9 @@ class Paths(Generic[StateT]):
                 return _Ends(frozenset(), {step.word: states})
             case Within():
                 return self._sequence(step.body, states)
+            case Round():
+                inner = self._sequence(step.body, states)
+                return _Ends(inner.next | inner.left.pop("continue", frozenset()), inner.left)
             case Helper():
                 inner = self._sequence(step.body, states)
                 left = {word: found for word, found in inner.left.items() if word == "raise"}

@@ -1,6 +1,6 @@
 """Schedulers that are made to count epochs or batches, and stepped for the other."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -28,7 +28,7 @@ from mllint.syntax.shape import (
     last_word,
     leaves_loop,
 )
-from mllint.syntax.walk import subtree
+from mllint.syntax.walk import children, subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -240,9 +240,12 @@ def _has_rounds(loop: Loop, number: cst.BaseExpression | None) -> bool:
 
 
 def _mentions_length(binding: Binding, node: cst.BaseExpression, steps: int = 4, of_data: bool = False) -> bool:
-    """Whether the length of something, or surely of data, goes into a number: ``len(loader) * epochs``."""
+    """Whether the length of something, or surely of data, goes into a number: ``len(loader) * epochs``.
+
+    What is divided by it counts no batches: ``iterations // len(loader)`` are epochs.
+    """
     model = binding.scope.model
-    for item in subtree(node):
+    for item in _multiplied(node):
         if isinstance(item, cst.Call) and isinstance(item.func, cst.Name) and item.func.value == "len" and item.args:
             value = model.value(item.args[0].value)
             if not of_data or (isinstance(value, Object) and value.kind == "loader") or yields_data(item.args[0].value):
@@ -253,6 +256,15 @@ def _mentions_length(binding: Binding, node: cst.BaseExpression, steps: int = 4,
                 if made is not None and inner is not binding and _mentions_length(inner, made, steps - 1, of_data):
                     return True
     return False
+
+
+def _multiplied(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """The nodes of an expression, but for what something is divided by."""
+    yield node
+    is_quotient = isinstance(node, cst.BinaryOperation) and isinstance(node.operator, (cst.Divide, cst.FloorDivide))
+    parts = [node.left] if is_quotient and isinstance(node, cst.BinaryOperation) else children(node)
+    for part in parts:
+        yield from _multiplied(part)
 
 
 def _bound(loop: Loop) -> cst.BaseExpression | None:

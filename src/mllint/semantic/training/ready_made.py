@@ -10,9 +10,9 @@ from mllint.semantic.events.places import children_of
 from mllint.semantic.events.steps import Kind
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.names.scopes import Binding
+from mllint.semantic.training.called_modules import module_called
 from mllint.semantic.training.inferences import is_used_as_made
 from mllint.semantic.training.runs import Occurrence
-from mllint.semantic.training.training_modes import module_called
 from mllint.semantic.values import Module
 from mllint.syntax.shape import constant, string_literal
 

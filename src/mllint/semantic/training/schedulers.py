@@ -13,7 +13,7 @@ from mllint.semantic.names.classes import PLAIN_BASES
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by, uses
-from mllint.semantic.values import Function, Method, Object, Symbol, Text
+from mllint.semantic.values import ClassObject, Function, Method, Symbol, Text
 from mllint.syntax.shape import argument, has_star_arguments
 
 if TYPE_CHECKING:
@@ -22,8 +22,11 @@ if TYPE_CHECKING:
 MAX_STEPS = 2
 """Into how many functions of the project a scheduler is followed."""
 
-# https://huggingface.co/docs/transformers/main_classes/optimizer_schedules: each gives a LambdaLR or its like.
-_FROM_TRANSFORMERS = re.compile(r"transformers\.(?:\w+\.)*get_\w*(?:schedule|scheduler)\w*")
+# https://huggingface.co/docs/transformers/main_classes/optimizer_schedules: each gives a LambdaLR or its like. The
+# first releases had classes: `WarmupLinearSchedule`.
+_FROM_TRANSFORMERS = re.compile(
+    r"(?:pytorch_)?transformers\.(?:\w+\.)*(?:get_\w*(?:schedule|scheduler)\w*|\w+Schedule)"
+)
 # What is read of a scheduler without stepping it.
 _HARMLESS = frozenset({
     "get_lr", "get_last_lr", "last_epoch", "last_lr", "base_lrs", "state_dict", "load_state_dict", "set_state_dict",
@@ -52,10 +55,9 @@ class NeverStepped(NamedTuple):
 
 def never_stepped(model: "Model") -> Iterator[NeverStepped]:
     """The schedulers of a file that trains which nothing ever steps."""
-    words = [word for word in model.calls_by_word if word in _words() or "schedule" in word]
-    if not words or not any(model.calls_by_word.get(word) for word in _MAKES_STEPS) or "locals" in model.calls_by_word:
+    if not any(model.calls_by_word.get(word) for word in _MAKES_STEPS) or "locals" in model.calls_by_word:
         return
-    for word in words:
+    for word in filter(_may_make_scheduler, model.calls_by_word):
         for call in model.calls_by_word[word]:
             framework = _makes_scheduler(model, call)
             if framework is None or is_in_a_test(model, call) or _is_only_shown(model, call):
@@ -63,6 +65,27 @@ def never_stepped(model: "Model") -> Iterator[NeverStepped]:
             found = _judge(model, call, framework)
             if found is not None:
                 yield found
+    yield from _unpacked(model)
+
+
+def _unpacked(model: "Model") -> Iterator[NeverStepped]:
+    """Those that a function of the project gives beside others: ``optimizer, scheduler = build(network)``."""
+    for statement in model.tree.by_type.get(cst.Assign, ()):
+        call = statement.value
+        if type(call) is not cst.Call or type(statement.targets[0].target) not in (cst.Tuple, cst.List):
+            continue
+        callee = model.value(call.func)
+        if not isinstance(callee, Function) or is_in_a_test(model, call):
+            continue
+        for binding in bound_by(model, statement):
+            framework = _gives_scheduler(callee, binding.path)
+            if framework is not None and _is_left_alone(model, binding, framework):
+                yield NeverStepped(call, binding.key)
+
+
+def _may_make_scheduler(word: str) -> bool:
+    """Whether a call of that name may make one: of a library, by a function called so, or of a class of the project."""
+    return word in _words() or "schedule" in word.lower() or word[:1].isupper()
 
 
 @cache
@@ -75,7 +98,10 @@ def _makes_scheduler(model: "Model", call: cst.Call) -> str | None:
     """The framework whose scheduler a call makes."""
     callee = model.value(call.func)
     if isinstance(callee, Function):
-        return _gives_scheduler(model, call, callee)
+        return _gives_scheduler(callee)
+    if isinstance(callee, ClassObject):
+        bases = map(lookup.framework_of, callee.definition.library_bases)
+        return next(bases, None) if callee.definition.kind == "scheduler" else None
     if not isinstance(callee, Symbol):
         return None
     if _FROM_TRANSFORMERS.fullmatch(callee.name):
@@ -84,30 +110,53 @@ def _makes_scheduler(model: "Model", call: cst.Call) -> str | None:
     return None if known is None or known.kind != "scheduler" else lookup.framework_of(callee.name)
 
 
-def _gives_scheduler(model: "Model", call: cst.Call, callee: Function) -> str | None:
-    """The framework of the scheduler that a function of the project makes, and only gives back: it steps it nowhere."""
-    value, info = model.value(call), callee.definition
-    if not isinstance(value, Object) or value.kind != "scheduler" or value.call is None or not info.is_transparent:
+def _gives_scheduler(callee: Function, path: tuple[int | None, ...] = ()) -> str | None:
+    """The framework of the scheduler that a function of the project makes, and only gives back: it steps it nowhere.
+
+    Of several it gives one, as it is asked; ``path`` is where in what it returns.
+    """
+    info = callee.definition
+    if not info.is_transparent:
         return None
-    home = info.model
-    framework = lookup.framework_of(value.name)
-    if (
-        framework is None
-        or home.tree.parent(value.call) is None
-        or home.enclosing_function(value.call) is not info.node
-    ):
-        return None
-    parent = home.tree.parent(value.call)
-    if isinstance(parent, cst.Return):
-        return framework
-    bindings = bound_by(home, parent) if isinstance(parent, (cst.Assign, cst.AnnAssign)) else []
-    if len(bindings) != 1 or bindings[0].path or "." in bindings[0].key:
-        return None
-    is_kept = all(
-        isinstance(home.tree.parent(node), cst.Return) or _is_harmless(home, node, framework)
-        for node in uses(home, bindings[0])
-    )
-    return framework if is_kept else None
+    found: set[str | None] = set()
+    for statement in info.scope.returns:
+        part: cst.BaseExpression | None = statement.value
+        for index in path:
+            elements = part.elements if isinstance(part, cst.Tuple) else ()
+            part = elements[index].value if index is not None and index < len(elements) else None
+        found |= {None} if part is None else _makes_what_is_given(info.model, part)
+    return found.pop() if len(found) == 1 else None
+
+
+def _makes_what_is_given(home: "Model", given: cst.BaseExpression) -> set[str | None]:
+    """The frameworks of the schedulers that a function makes for what it returns; ``None`` among them where that may be
+    something else, or nothing, or be used otherwise.
+    """
+    if isinstance(given, cst.Call):
+        return {_makes_known(home, given)}
+    found: set[str | None] = set()
+    for binding in home.reaching(given) if isinstance(given, cst.Name) else ():
+        is_bound = binding.kind in (BindingKind.ASSIGN, BindingKind.ANNOTATED) and not binding.path
+        made = binding.value if is_bound else None
+        framework = _makes_known(home, made) if isinstance(made, cst.Call) else None
+        is_kept = framework is not None and all(
+            _is_returned(home, node) or _is_harmless(home, node, framework) for node in uses(home, binding)
+        )
+        found.add(framework if is_kept else None)
+    return found or {None}
+
+
+def _makes_known(home: "Model", call: cst.Call) -> str | None:
+    """The framework whose scheduler a call makes, right there and in no other function."""
+    return None if isinstance(home.value(call.func), Function) else _makes_scheduler(home, call)
+
+
+def _is_returned(home: "Model", node: cst.CSTNode) -> bool:
+    """Whether a place stands in a return statement, by itself or beside others."""
+    parent = home.tree.parent(node)
+    while isinstance(parent, (cst.Element, cst.Tuple)):
+        parent = home.tree.parent(parent)
+    return isinstance(parent, cst.Return)
 
 
 def _is_only_shown(model: "Model", call: cst.Call) -> bool:
@@ -140,11 +189,15 @@ def _judge(model: "Model", call: cst.Call, framework: str) -> NeverStepped | Non
     bindings = bound_by(model, parent)
     if len(bindings) != 1 or bindings[0].path:
         return None
-    key = bindings[0].key
-    reads = _reads(model, bindings[0])
+    return NeverStepped(call, bindings[0].key) if _is_left_alone(model, bindings[0], framework) else None
+
+
+def _is_left_alone(model: "Model", binding: Binding, framework: str) -> bool:
+    """Whether nobody who may step it gets at a scheduler by the name that it is bound to."""
+    reads = _reads(model, binding)
     if reads is None or not all(_is_harmless(home, node, framework) for home, node in reads):
-        return None
-    return None if _is_replaced(model, bindings[0]) else NeverStepped(call, key)
+        return False
+    return not _is_replaced(model, binding)
 
 
 def _is_replaced(model: "Model", binding: Binding) -> bool:
@@ -203,10 +256,17 @@ def _is_harmless(model: "Model", node: cst.BaseExpression, framework: str, steps
             if framework == "paddle" and _is_rate_of_idle_optimizer(model, parent):
                 return True
             callee = model.value(call.func)
+            if isinstance(callee, ClassObject):  # of the project: `Trainer(network, optimizer, scheduler)`
+                constructor = callee.definition.method("__init__")
+                callee = None if constructor is None else Function(constructor, callee.definition.instance(call))
             if isinstance(callee, Function):
                 return steps > 0 and _is_left_alone_by(callee, call, parent, framework, steps - 1)
             is_formatted = isinstance(callee, Method) and isinstance(callee.receiver, Text) and callee.name == "format"
             return is_formatted or (isinstance(callee, Symbol) and callee.name in _SHOWING)
+        case cst.Assign() if parent.value is node and steps > 0:
+            kept = bound_by(model, parent)
+            read = _reads(model, kept[0]) if len(kept) == 1 and "." in kept[0].key and not kept[0].path else None
+            return read is not None and all(_is_harmless(home, item, framework, steps - 1) for home, item in read)
         case cst.Comparison() | cst.ComparisonTarget() | cst.FormattedStringExpression() | cst.Expr():
             return True
         case cst.If() | cst.While() | cst.IfExp():

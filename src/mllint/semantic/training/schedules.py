@@ -10,7 +10,7 @@ from mllint.knowledge import lookup
 from mllint.semantic.events.kinds import kind_at_sight
 from mllint.semantic.events.made_anew import is_made_in
 from mllint.semantic.events.owners import Made, makers_of, makings, makings_of, run_of, seen_from
-from mllint.semantic.events.steps import Attempt, Branches, Event, Kind, Loop
+from mllint.semantic.events.steps import Attempt, Branches, Event, Kind, Loop, events
 from mllint.semantic.events.things import EVERY, Frame, Thing
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import uses
@@ -273,11 +273,25 @@ def _paths(run: Run, schedule: Event, optimizer: Thing, loop: Loop) -> Paths[str
         if event.kind is Kind.LOAD and (event.concerns(optimizer) or event.concerns(schedule.thing)):
             return _LOADED
         is_schedule = event.kind is Kind.SCHEDULE and event.concerns(schedule.thing)
-        return _UPDATED if is_schedule and not is_on_another_way(event, schedule) else state
+        is_elsewhere = is_schedule and (is_on_another_way(event, schedule) or _catches_up(event, schedule))
+        return _UPDATED if is_schedule and not is_elsewhere else state
 
     # Where a round makes the optimizer, each begins anew: the folds of a cross-validation.
     anew = [outer for outer in schedule.loops if is_made_in(outer, schedule, optimizer)]
     return Paths(anew[-1].body if anew else run.steps, _FRESH, advance)
+
+
+def _catches_up(event: Event, schedule: Event) -> bool:
+    """Whether a step of a scheduler stands in a loop of its own that brings it to where a training was left.
+
+    A training that begins has no rounds of that behind it: ``for _ in range(start): scheduler.step()``.
+    """
+    loop = event.loops[-1] if event.loops else None
+    if loop is None or loop in schedule.loops or any(item.kind is not Kind.SCHEDULE for item in events(loop.body)):
+        return False
+    call = loop.node.iter if isinstance(loop.node, cst.For) else None
+    bounds = call.args if isinstance(call, cst.Call) and last_word(call.func) == "range" else ()
+    return bool(bounds) and integer_literal(bounds[-1].value) is None
 
 
 def _is_chained(schedule: Event) -> bool:

@@ -10,6 +10,7 @@ from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.graph.data_sources import hangs_on_nothing
 from mllint.semantic.modules.weights import has_weights
 from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.training.called_modules import module_called
 from mllint.semantic.training.data_loops import (
     data_names,
     fed_names,
@@ -36,7 +37,6 @@ from mllint.semantic.training.training_modes import (
     is_trained,
     mode_matters,
     modes_before,
-    module_called,
     records_graph,
     training_forwards,
 )

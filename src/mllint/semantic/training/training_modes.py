@@ -19,12 +19,13 @@ from mllint.semantic.modules.mode_layers import depends_on_mode
 from mllint.semantic.modules.weights import is_container
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.training.called_modules import made, made_elsewhere, module_called
 from mllint.semantic.training.holders import was_made_with
 from mllint.semantic.training.made_in_mode import is_switched_by_maker
 from mllint.semantic.training.paths import Paths
 from mllint.semantic.training.rates import rounds_of
 from mllint.semantic.training.runs import Run
-from mllint.semantic.values import Function, Module, Value
+from mllint.semantic.values import Module
 from mllint.syntax.shape import dotted_path
 from mllint.syntax.walk import subtree
 
@@ -44,7 +45,7 @@ UNKNOWN = "unknown"
 _MODE_WORDS = ("training", "train", "is_training", "is_train")
 """What a forward pass calls the mode that it is given."""
 _COMPUTES = (Kind.BACKWARD, Kind.MINIMIZE)
-_UPDATES = (Kind.STEP, Kind.MINIMIZE)
+_UPDATES = (Kind.STEP, Kind.MINIMIZE, Kind.UPDATE)
 _SWITCHES = (Kind.TRAIN, Kind.EVAL, Kind.SET_MODE)
 
 
@@ -221,10 +222,11 @@ def is_trained(run: Run, module: Thing) -> bool:
 
 
 def is_updated_in(loop: Loop, module: Thing) -> bool:
-    """Whether an optimizer steps in a loop that may have the module's parameters."""
+    """Whether an optimizer steps in a loop that may have the module's parameters, or these are updated by hand."""
     for event in events(loop.body):
         if event.kind in _UPDATES:
-            owned = modules_of_optimizer(event.frame, event.thing)
+            is_by_hand = event.kind is Kind.UPDATE
+            owned = (event.thing,) if is_by_hand else modules_of_optimizer(event.frame, event.thing)
             if None in owned or any(is_one(item, module) for item in owned):
                 return True
     return False
@@ -400,20 +402,6 @@ def may_concern(run: Run, event: Event, module: Thing | None) -> bool:
     )
 
 
-def module_called(forward: Event) -> Value | None:
-    """What a forward pass calls; of ``network.forward(x)`` the network.
-
-    Or what was made, where it was given to a function that gives it back: ``network = load(network, path)``.
-    """
-    called = forward.node.func if isinstance(forward.node, cst.Call) else None
-    if called is None:
-        return None
-    holder = called.value if isinstance(called, cst.Attribute) and called.attr.value == "forward" else None
-    value = (None if holder is None else forward.frame.value(holder)) or forward.frame.value(called)
-    made = _made(forward) if value is None else []
-    return made[0] if len(made) == 1 and isinstance(made[0], Module) else value
-
-
 def keeps_its_output(forward: Event) -> bool:
     """Whether something that may be no module gives nothing that is read: it keeps what it computes, and is written
     by hand. Of a module that is known to be one the output is forgotten.
@@ -446,43 +434,9 @@ def _matters(forward: Event, *, switched: bool) -> bool | None:
     if isinstance(value, Module) and value.call is not None and children_of(value.call) is not None:
         return matters  # without its head a model may be another
     if matters is None:
-        ways = (*_made(forward), *_made_elsewhere(forward))
-        return True if any(depends_on_mode(made, *models, switched=switched) for made in ways) else None
+        ways = (*made(forward), *made_elsewhere(forward))
+        return True if any(depends_on_mode(way, *models, switched=switched) for way in ways) else None
     return matters
-
-
-def _made(forward: Event) -> list[Value | None]:
-    """What is made on the ways to a call of a module: on others it may be loaded as a whole."""
-    thing = forward.thing
-    roots = () if thing is None or thing.path else thing.roots
-    return [root.scope.model.binding_value(root) for root in roots if isinstance(root, Binding)]
-
-
-def _made_elsewhere(forward: Event) -> Iterator[Value | None]:
-    """What a function of the project may make that gives the module: one class or another, as it is asked."""
-    thing = forward.thing
-    for root in () if thing is None or thing.path else thing.roots:
-        made = as_itself(root.value) if isinstance(root, Binding) and root.value is not None else None
-        called = root.scope.model.value(made.func) if isinstance(root, Binding) and isinstance(made, cst.Call) else None
-        if isinstance(root, Binding) and isinstance(called, Function):
-            yield from _returned(called.definition, root.path)
-
-
-def _returned(function: FunctionInfo, path: tuple[int | None, ...]) -> Iterator[Value | None]:
-    """What a function makes in its return statements, or binds to the names there, or at a place in what it returns."""
-    frame = Frame(function.model, function)
-    for statement in function.scope.returns:
-        part: cst.BaseExpression | None = statement.value
-        for index in path:
-            elements = part.elements if isinstance(part, cst.Tuple) else ()
-            part = elements[index].value if index is not None and index < len(elements) else None
-        made = None if part is None else as_itself(part)
-        if isinstance(made, cst.Call):
-            yield function.model.value(made)
-            continue
-        thing = None if part is None else frame.thing(part)
-        for root in () if thing is None or thing.path else thing.roots:
-            yield root.scope.model.binding_value(root) if isinstance(root, Binding) else None
 
 
 def _left_paths(run: Run, module: Thing) -> Paths[_State]:

@@ -10,7 +10,19 @@ from mllint.semantic import flow
 from mllint.semantic.events.given import literal_rounds, truth
 from mllint.semantic.events.kinds import kind_of, may_name_thing
 from mllint.semantic.events.places import is_nothing, unpacked
-from mllint.semantic.events.steps import Around, Attempt, Branches, Event, Helper, Kind, Leave, Loop, Step, Within
+from mllint.semantic.events.steps import (
+    Around,
+    Attempt,
+    Branches,
+    Event,
+    Helper,
+    Kind,
+    Leave,
+    Loop,
+    Round,
+    Step,
+    Within,
+)
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.training.outputs import comes_from
@@ -82,7 +94,8 @@ class _Unfolding:
             case cst.For():
                 rounds = literal_rounds(frame, node)
                 if rounds:
-                    return [step for item in rounds for step in self._suite(node.body.body, item, around)]
+                    bodies = [self._suite(node.body.body, item, around) for item in rounds]
+                    return [Round(body) for body in bodies if body]
                 loop = Loop(node, frame)
                 return [*self._expression(node.iter, frame, around), *self._loop(loop, node, frame, around)]
             case cst.While():

@@ -1,0 +1,64 @@
+"""What a forward pass calls: the module, and what is made on the ways to it."""
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from mllint.semantic.events.owners import makers_of
+from mllint.semantic.events.places import as_itself
+from mllint.semantic.events.steps import Event
+from mllint.semantic.events.things import Frame
+from mllint.semantic.names.definitions import FunctionInfo
+from mllint.semantic.names.scopes import Binding
+from mllint.semantic.values import Function, Module, Value
+
+
+def module_called(forward: Event) -> Value | None:
+    """What a forward pass calls; of ``network.forward(x)`` the network.
+
+    Or what was made, where it was given to a function that gives it back: ``network = load(network, path)``.
+    """
+    called = forward.node.func if isinstance(forward.node, cst.Call) else None
+    if called is None:
+        return None
+    holder = called.value if isinstance(called, cst.Attribute) and called.attr.value == "forward" else None
+    value = (None if holder is None else forward.frame.value(holder)) or forward.frame.value(called)
+    ways = made(forward) if value is None else []
+    return ways[0] if len(ways) == 1 and isinstance(ways[0], Module) else value
+
+
+def made(forward: Event) -> list[Value | None]:
+    """What is made on the ways to a call of a module: on others it may be loaded as a whole."""
+    return [maker.scope.model.binding_value(maker) for maker in _makers(forward)]
+
+
+def _makers(forward: Event) -> list[Binding]:
+    """What binds the module of a forward pass where it is made, also to the attribute that it is."""
+    thing = forward.thing
+    return [] if thing is None else [maker for root in thing.roots for maker in makers_of(root, thing.path)]
+
+
+def made_elsewhere(forward: Event) -> Iterator[Value | None]:
+    """What a function of the project may make that gives the module: one class or another, as it is asked."""
+    for maker in _makers(forward):
+        call = None if maker.value is None else as_itself(maker.value)
+        called = maker.scope.model.value(call.func) if isinstance(call, cst.Call) else None
+        if isinstance(called, Function):
+            yield from _returned(called.definition, maker.path)
+
+
+def _returned(function: FunctionInfo, path: tuple[int | None, ...]) -> Iterator[Value | None]:
+    """What a function makes in its return statements, or binds to the names there, or at a place in what it returns."""
+    frame = Frame(function.model, function)
+    for statement in function.scope.returns:
+        part: cst.BaseExpression | None = statement.value
+        for index in path:
+            elements = part.elements if isinstance(part, cst.Tuple) else ()
+            part = elements[index].value if index is not None and index < len(elements) else None
+        call = None if part is None else as_itself(part)
+        if isinstance(call, cst.Call):
+            yield function.model.value(call)
+            continue
+        thing = None if part is None else frame.thing(part)
+        for root in () if thing is None or thing.path else thing.roots:
+            yield root.scope.model.binding_value(root) if isinstance(root, Binding) else None
