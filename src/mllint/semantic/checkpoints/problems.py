@@ -10,6 +10,7 @@ from mllint.semantic.checkpoints.contents import Absent, Content, FromFile, Reco
 from mllint.semantic.checkpoints.counterparts import saved_as_another
 from mllint.semantic.checkpoints.handling import completed_dict, entries_read, found_before, is_guarded, is_used_as_dict
 from mllint.semantic.checkpoints.loads import Load, contents, wanted
+from mllint.semantic.checkpoints.misnamed import misnamed
 from mllint.semantic.checkpoints.one_sided import OneSided, one_sided
 from mllint.semantic.checkpoints.saves import Saved
 from mllint.semantic.checkpoints.taken_out import taken_out
@@ -30,7 +31,9 @@ _MODEL_KEYS = frozenset({"model", "net", "network", "model_state_dict", "net_sta
 _CHECKPOINT_MODELS = _MODEL_KEYS | {"state_dict"}
 _STATEFUL = frozenset({"optimizer", "scheduler", "scaler"})
 
-ProblemKind = Literal["nested", "absent", "whole", "swapped", "keys", "one-sided", "read", "partial", "found"]
+ProblemKind = Literal[
+    "nested", "absent", "whole", "swapped", "keys", "one-sided", "read", "partial", "found", "misnamed"
+]
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -41,6 +44,7 @@ class Problem(msgspec.Struct, frozen=True):
     (``mismatch``). ``one-sided``: keys of which one side has a prefix, on some ways (``wrapped``). ``read``: a dict of
     which other entries (``names``) are read as those of a checkpoint. ``partial``: the dict that was completed for the
     load (``names``) is not the one that is loaded. ``found``: a dict in which the state dict was found as an entry.
+    ``misnamed``: a file to whose path (``names``) nothing is written, while ``saved`` goes to one that nearly is it.
     """
 
     kind: ProblemKind
@@ -63,7 +67,13 @@ def problem_of(load: Load) -> Problem | None:
             # The file may be one of several, and one that fits is enough.
             return _from_inside(load)
         found.append(problem)
-    return found[0] if found else _by_the_code_around(load) or _from_inside(load)
+    return found[0] if found else _by_the_code_around(load) or _from_inside(load) or _by_the_path(load)
+
+
+def _by_the_path(load: Load) -> Problem | None:
+    """What is wrong where a network is read from a file that nobody writes."""
+    other = None if isinstance(load.value, Object) else misnamed(load)
+    return None if other is None else Problem("misnamed", saved=other.saved, names=(other.path.shown,))
 
 
 def _from_inside(load: Load) -> Problem | None:
