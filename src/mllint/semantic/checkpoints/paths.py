@@ -71,6 +71,16 @@ class Path:
             return self._pattern.pattern == other._pattern.pattern and _is_telling(name)
         return self._may_cover(other) or other._may_cover(self)
 
+    def is_wider_than(self, other: "Path") -> bool:
+        """Whether what is known of a name holds of another of which more is known, in the same folder.
+
+        ``f"runs/{net}.pth"`` is wider than ``f"runs/{net}-{size}.pth"``.
+        """
+        (folder, name), (other_folder, other_name) = self._parts, other._parts
+        filled = re.sub(f"{_MARK}[^{_MARK}]*{_MARK}", "-", other_name)
+        is_there = folder == other_folder != "" and _is_telling(name) and _MARK in name and _MARK in other_name
+        return is_there and self._pattern.fullmatch(filled) is not None
+
     def is_nearly(self, other: "Path") -> bool:
         """Whether two paths that are not the same differ in a slip only.
 

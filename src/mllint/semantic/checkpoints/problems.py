@@ -13,6 +13,7 @@ from mllint.semantic.checkpoints.loads import Load, contents, wanted
 from mllint.semantic.checkpoints.misnamed import misnamed
 from mllint.semantic.checkpoints.one_sided import OneSided, one_sided
 from mllint.semantic.checkpoints.saves import Saved
+from mllint.semantic.checkpoints.stripped import stripped_beside
 from mllint.semantic.checkpoints.taken_out import taken_out
 from mllint.semantic.checkpoints.tracing import Tracer
 from mllint.semantic.construction.state_keys import WRAPPER_PREFIXES, KeySet, Mismatch, compare
@@ -32,7 +33,7 @@ _CHECKPOINT_MODELS = _MODEL_KEYS | {"state_dict"}
 _STATEFUL = frozenset({"optimizer", "scheduler", "scaler"})
 
 ProblemKind = Literal[
-    "nested", "absent", "whole", "swapped", "keys", "one-sided", "read", "partial", "found", "misnamed"
+    "nested", "absent", "whole", "swapped", "keys", "one-sided", "read", "partial", "found", "misnamed", "stripped"
 ]
 
 
@@ -45,6 +46,7 @@ class Problem(msgspec.Struct, frozen=True):
     which other entries (``names``) are read as those of a checkpoint. ``partial``: the dict that was completed for the
     load (``names``) is not the one that is loaded. ``found``: a dict in which the state dict was found as an entry.
     ``misnamed``: a file to whose path (``names``) nothing is written, while ``saved`` goes to one that nearly is it.
+    ``stripped``: a file of which another branch takes a prefix (``names``) off the keys.
     """
 
     kind: ProblemKind
@@ -67,7 +69,15 @@ def problem_of(load: Load) -> Problem | None:
             # The file may be one of several, and one that fits is enough.
             return _from_inside(load)
         found.append(problem)
-    return found[0] if found else _by_the_code_around(load) or _from_inside(load) or _by_the_path(load)
+    if found:
+        return found[0]
+    return _by_the_code_around(load) or _from_inside(load) or _by_the_other_branch(load) or _by_the_path(load)
+
+
+def _by_the_other_branch(load: Load) -> Problem | None:
+    """What is wrong where another branch takes a prefix off the keys of the same file."""
+    prefix = stripped_beside(load)
+    return None if prefix is None else Problem("stripped", names=(prefix,))
 
 
 def _by_the_path(load: Load) -> Problem | None:

@@ -37,7 +37,7 @@ from mllint.semantic.values import (
     StateDict,
     Symbol,
 )
-from mllint.syntax.shape import argument, dotted_path, integer_literal, string_literal, subscript_index
+from mllint.syntax.shape import argument, dotted_path, integer_literal, last_word, string_literal, subscript_index
 
 _SAME = frozenset({"copy.deepcopy", "copy.copy", "builtins.dict", "collections.OrderedDict", "builtins.iter"})
 _LOADS = frozenset({"torch.load", "paddle.load", "paddle.framework.io.load"})
@@ -315,6 +315,8 @@ class Tracer(PathTracer):
     def _is_changed(self, part: cst.Subscript) -> bool:
         """Whether a dict in the dict is changed: ``file["model"][key] = value``, ``file["model"].update()``."""
         above = self.model.tree.parent(part)
+        if isinstance(above, cst.Arg):
+            return self._takes_prefix_off(above)
         if isinstance(above, cst.Subscript) and above.value is part:
             return self._is_target(above) or self._is_changed(above)
         if not isinstance(above, cst.Attribute):
@@ -354,11 +356,15 @@ class Tracer(PathTracer):
             return content
         if isinstance(call.func, cst.Attribute) and call.func.attr.value in (*LOADING_METHODS, "append", "info"):
             return content
-        name = self.model.qualified_name(call.func)
-        if name == _PREFIX_REMOVAL or (name or "").endswith(".consume_prefix_in_state_dict_if_present"):
+        if self._takes_prefix_off(arg):
             prefix = string_literal(call.args[1].value) if len(call.args) > 1 else None
             return None if prefix is None else renamed(content, prefix_removal(prefix))
-        return content if name in _READERS else None
+        return content if self.model.qualified_name(call.func) in _READERS else None
+
+    def _takes_prefix_off(self, arg: cst.Arg) -> bool:
+        """Whether something is given to the function that takes a prefix off its keys, or to a copy of it."""
+        call = self.model.tree.parent(arg)
+        return isinstance(call, cst.Call) and last_word(call.func) == _PREFIX_REMOVAL.rpartition(".")[2]
 
 
 def read_path(content: FromFile) -> Path | None:

@@ -45,6 +45,11 @@ def words(load: Load, problem: Problem) -> tuple[str, str | None]:
             return _of_one_side(problem)
         case "misnamed":
             return _of_no_file(load, problem)
+        case "stripped":
+            return (
+                f"another branch takes `{problem.names[0]}` off the keys of this file, and this one does not",
+                "do the same in both: the module is in no wrapper on either way",
+            )
     return _other_keys(load, problem)
 
 
