@@ -486,3 +486,11 @@ def test_paddle_wrappers(paddle: Any) -> None:
     normalized = nn.Linear(2, 2)
     assert nn.utils.weight_norm(normalized) is normalized
     assert "weight_g" in normalized.state_dict()
+
+
+def test_torch_load_leaves_every_module_as_it_was(torch: Any, tmp_path: Any) -> None:
+    trained, fresh = torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)
+    torch.save(trained, tmp_path / "whole.pth")
+    before = fresh.weight.clone()
+    torch.load(tmp_path / "whole.pth", weights_only=False)
+    assert torch.equal(fresh.weight, before)

@@ -444,3 +444,34 @@ def test_paddle_data_parallel_has_and_takes_plain_keys(paddle: Any, paddle_net: 
     assert wrapped.state_dict()["fc.weight"].tolist() == state["fc.weight"].tolist()
     # its parameters do have the prefix
     assert next(name for name, _ in wrapped.named_parameters()) == "_layers.fc.weight"
+
+
+# ---- a state dict is no module ------------------------------------------------------------------
+
+
+def test_torch_what_was_saved_as_a_state_dict_is_no_module(torch: Any, torch_net: Any, tmp_path: pathlib.Path) -> None:
+    place = tmp_path / "net.pth"
+    torch.save(torch_net().state_dict(), place)
+    read = torch.load(place, weights_only=True)
+    for method in ("eval", "train", "to", "cuda", "parameters", "state_dict", "load_state_dict"):
+        with pytest.raises(AttributeError):
+            getattr(read, method)
+    with pytest.raises(TypeError, match="not callable"):
+        read(torch.ones(1, 2))
+
+
+def test_paddle_what_was_saved_as_a_state_dict_is_no_layer(
+    paddle: Any, paddle_net: Any, tmp_path: pathlib.Path
+) -> None:
+    place = str(tmp_path / "net.pdparams")
+    paddle.save(paddle_net().state_dict(), place)
+    read = paddle.load(place)
+    for method in ("eval", "train", "to", "parameters", "state_dict", "set_state_dict"):
+        with pytest.raises(AttributeError):
+            getattr(read, method)
+
+
+def test_torch_a_path_without_its_suffix_is_another_file(torch: Any, torch_net: Any, tmp_path: pathlib.Path) -> None:
+    torch.save(torch_net().state_dict(), tmp_path / "net.pth")
+    with pytest.raises(FileNotFoundError):
+        torch.load(tmp_path / "net", weights_only=True)

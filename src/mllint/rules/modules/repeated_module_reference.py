@@ -28,7 +28,8 @@ layers = nn.ModuleList([nn.Linear(3, 3) for _ in range(4)])
 ## What it leaves alone
 
 Layers without weights (`nn.ReLU`, `nn.Dropout`), which may be used many times; lists whose elements are copied
-(`copy.deepcopy`); code that says that it shares (`shared`, `tied` in the name or condition).
+(`copy.deepcopy`); code that says that it shares (`shared`, `tied` in the name or condition), or that makes such layers
+one by one on another of several ways.
 
 ## Fix safety
 
@@ -55,6 +56,7 @@ from mllint.semantic.modules.weights import has_weights
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Module
 from mllint.syntax.shape import constant, dotted_path, fingerprint
+from mllint.syntax.walk import subtree
 
 rule = Rule(
     code="ML403",
@@ -120,7 +122,7 @@ def _is_one_layer(layer: cst.BaseExpression, node: cst.BaseExpression, context: 
                 is_part = is_part or isinstance(context.value(ancestor), Module)
                 if child is not ancestor.func and _says_so(dotted_path(ancestor.func) or ""):
                     return False
-            case cst.If() | cst.IfExp() if _says_so(fingerprint(ancestor)):
+            case cst.If() | cst.IfExp() if _says_so(fingerprint(ancestor)) or _makes_each(ancestor, layer):
                 return False  # one of the ways shares, and another copies
             case cst.Assign() if any(_says_so(dotted_path(item.target) or "") for item in ancestor.targets):
                 return False
@@ -128,6 +130,13 @@ def _is_one_layer(layer: cst.BaseExpression, node: cst.BaseExpression, context: 
                 return False
         child = ancestor
     return is_part and has_weights(context.model, layer) is True
+
+
+def _makes_each(choice: cst.CSTNode, layer: cst.BaseExpression) -> bool:
+    """Whether one of several ways makes such layers one by one, so that the others are known to share."""
+    made = [part.elt for part in subtree(choice) if isinstance(part, (cst.ListComp, cst.GeneratorExp))]
+    calls = [part.func for part in (layer, *made) if isinstance(part, cst.Call)]
+    return len(calls) > 1 and isinstance(layer, cst.Call) and fingerprint(layer.func) in map(fingerprint, calls[1:])
 
 
 def _says_so(text: str) -> bool:

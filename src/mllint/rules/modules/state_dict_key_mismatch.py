@@ -9,20 +9,25 @@ the module. What is certain is told from the classes, and from what the project 
 - the keys of one side begin with `module.` or `_orig_mod.`, because `DataParallel`, `DistributedDataParallel` or
   `torch.compile` wraps it, and those of the other side do not; also where it is wrapped only under a condition, as
   `if torch.cuda.device_count() > 1`, and loaded from, or into, a module that never is, or where the code saves
-  `net.module.state_dict()` under a key and loads what stands under it into that `net`;
+  `net.module.state_dict()` under a key and loads what stands under it into that `net`, or where `module.` is taken off
+  the keys of a file without a GPU only, though the module is in no wrapper with one;
 - the dict is that of another class, is written by hand under other names, or has lost its prefix on the way;
 - the state of an optimizer is loaded into a module, or the reverse; also where the file saves the state of the model
   under `optimizer` a second time, `{"model": net.state_dict(), "optimizer": net.state_dict()}`;
 - the whole checkpoint is loaded where the test around the load has found the state dict in it:
   `if "state_dict" in checkpoint:`;
-- a whole module was saved, not its state dict;
+- a whole module was saved, not its state dict, or the reverse: what `torch.load` reads is used as a module
+  (`model = torch.load(path)`, `model.eval()`), and the code saves the state dict under that path, or under any path
+  where an option says which; a file is known by the default of such an option, too;
+- nothing is written to the path that is read, and the state of the same thing goes to one that nearly is it: a suffix
+  is missing (`last` and `last.pth`), or a letter in the name of the folder (`weight/last.pth`, `weights/last.pth`);
 - `full = model.state_dict()` was completed with the entries of a file, and then those entries alone are loaded.
 
 ## Why is this bad?
 
 A strict load raises, but the entries that match have been loaded by then. With `strict=False`, and in paddle's
 `set_state_dict`, nothing raises: the module keeps its random weights. PyTorch is silent about it, and paddle warns of
-missing keys only.
+missing keys only. A dict has none of the methods of a module, and a file to which nothing is written is not there.
 
 ## Example
 
@@ -78,9 +83,10 @@ from mllint.edits import NodeEdit, NodeFix, append_trailer, replace
 from mllint.rule import Finding, Rule
 from mllint.semantic.checkpoints.contents import Absent, Record
 from mllint.semantic.checkpoints.loads import Load, load_of
+from mllint.semantic.checkpoints.mistaken import taken_for_module
 from mllint.semantic.checkpoints.problems import Problem, entries_for, one_sided_prefix, problem_of
-from mllint.semantic.checkpoints.wording import words
-from mllint.semantic.values import Module
+from mllint.semantic.checkpoints.wording import words, words_of_use
+from mllint.semantic.values import Module, StateDict
 from mllint.syntax.shape import string_literal, subscript_index
 
 rule = Rule(
@@ -96,12 +102,25 @@ rule = Rule(
 @rule.on_method("load_state_dict", "set_state_dict", "set_dict", "load_dict")
 def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     """Report a load that surely does not fit."""
+    assert isinstance(call.func, cst.Attribute)
+    if isinstance(context.value(call.func.value), StateDict):
+        yield Finding(call, f"a state dict has no `{call.func.attr.value}`", "call it on the module")
+        return
     load = load_of(context.model, call)
     problem = None if load is None else problem_of(load)
     if load is None or problem is None:
         return
     message, help_ = words(load, problem)
     yield Finding(call, message, help_ or rule.help, fix=lambda: _fix(load, problem))
+
+
+@rule.on_call("torch.load", "paddle.load")
+def check_read(call: cst.Call, context: Context) -> Iterator[Finding]:
+    """Report a call that reads a dict, as the code saves it, where what is read is used as a module."""
+    mistaken = taken_for_module(context.model, call)
+    if mistaken is not None:
+        message, help_ = words_of_use(context.model, mistaken)
+        yield Finding(call, message, help_)
 
 
 def _fix(load: Load, problem: Problem) -> NodeFix | None:

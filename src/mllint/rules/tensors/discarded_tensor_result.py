@@ -1,13 +1,15 @@
 """## What it does
 
 Finds statements that compute a new tensor and throw it away: `x.cuda()`, `x.to(device)`, `x.masked_fill(mask, value)`,
-`torch.clamp(x, 0, 1)`, and the same for wrappers that return a new module, such as `torch.compile(model)`.
+`torch.clamp(x, 0, 1)`, and the same for wrappers that return a new module, such as `torch.compile(model)`, and for
+what `torch.load(path)` reads.
 
 ## Why is this bad?
 
 Methods of a *module* such as `model.cuda()` change the module. The methods of a *tensor* with the same names return a
 new tensor and leave the old one as it was. Without an assignment nothing happens: the mask never masks, the values are
-never clamped, and the tensor stays on the CPU until an operation with one on the GPU fails.
+never clamped, and the tensor stays on the CPU until an operation with one on the GPU fails. A model that was read and
+thrown away leaves the one with random weights to be evaluated.
 
 ## Example
 
@@ -96,6 +98,8 @@ _EFFECTS = frozenset({
 })  # fmt: skip
 # They make a tensor of what they are given, whatever that is.
 _MAKERS = frozenset({"torch.tensor", "torch.as_tensor", "torch.from_numpy", "paddle.to_tensor"})
+# They read something and change nothing.
+_READERS = frozenset({"torch.load", "paddle.load"})
 # What functions of tensors call their first argument.
 _INPUTS = frozenset({"input", "x", "self", "tensors", "A", "condition"})
 _NAMED = frozenset({"clone", "copy", "eq", "ne", "gt", "lt", "ge", "le", "isnan", "isinf", "isfinite", "logical_not"})
@@ -156,6 +160,8 @@ def _function(call: cst.Call, context: Context) -> _Lost | None:
     if name is None or not call.args or call.args[0].star or writes_elsewhere(call, lookup.parameters(name)):
         return None
     given, last, fact = call.args[0].value, name.rpartition(".")[2], lookup.function(name)
+    if name in _READERS:
+        return _Lost(given, name + "()", None)
     root = context.root_of_chain(given)
     if last in _EFFECTS:
         return None
@@ -187,12 +193,7 @@ def _layer(call: cst.Call, context: Context) -> _Lost | None:
     if len(call.args) != 1 or call.args[0].star or context.root_of_chain(call.args[0].value) is None:
         return None
     layer = context.value(call.func) if may_name_layer(context.model, call.func) else None
-    if not isinstance(layer, Module) or layer.name is None or layer.call is None or layer.wrappers:
-        return None
-    fact, state = lookup.class_(layer.name), lookup.layer_state(layer.name)
-    if fact is None or fact.kind != "layer" or fact.called != "tensor" or layer.name.endswith("Identity"):
-        return None
-    if state is None or state.keys or state.sized or writes_elsewhere(layer.call, lookup.parameters(layer.name)):
+    if not isinstance(layer, Module) or layer.name is None or not new_results.is_without_state(layer):
         return None
     return _Lost(call.args[0].value, layer.name.rpartition(".")[2])
 

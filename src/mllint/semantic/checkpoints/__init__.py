@@ -13,16 +13,20 @@
 ``counterparts``   which files were saved for a load
 ``loads``          calls that load a state dict: what they are given, and which keys they want
 ``handling``       what the code around a load does with the dict
+``misnamed``       loads from a path to which nothing is written, beside one that nearly is it
 ``problems``       what is surely wrong with a load
+``mistaken``       state dicts in files that are taken for the module whose state they are
 ``wording``        the same in the words of a message
 ``deliberate``     loads that skip what does not match, on purpose
 ``starts``         loads of which a training starts: what fits of another network
 ``unchecked``      loads that skip what does not match, unseen
 ``wrapped``        state dicts of wrapped modules that are saved
 ``one_sided``      loads from one module into another of which only one is in a wrapper
+``stripped``       loads of one file in two branches, of which only one takes a prefix off the keys
 ``taken_out``      loads into a wrapper of what is saved of the module inside
 ``saving``         what is written to files, by whichever function
 ``resuming``       checkpoints from which a training resumes without the state of its optimizer
+``unrestored``     checkpoints with the state of the optimizer in them, which nothing loads back
 ``overwriting``    calls that write into the weights of a module by hand
 ``aliases``        what keeps the very tensors of a state dict
 ``better``         what is kept where something does better than what was kept before

@@ -14,6 +14,7 @@ import libcst as cst
 from mllint.semantic.checkpoints.contents import Absent, Content, FromFile, Record, State, entry
 from mllint.semantic.checkpoints.handling import uses
 from mllint.semantic.checkpoints.places import Place
+from mllint.semantic.checkpoints.resuming import COUNTERS, resumes_from
 from mllint.semantic.checkpoints.saves import Saved
 from mllint.semantic.checkpoints.tracing import Tracer
 from mllint.semantic.names.scopes import BindingKind
@@ -114,12 +115,16 @@ def _with_the_other_entries(model: "Model", given: cst.BaseExpression) -> list[S
         if isinstance(item, cst.Subscript) and item.value is use and model.reaching(use) == bindings:
             others.add(string_literal(subscript_index(item)) or "")
     others.discard(own or "")
-    if len(others) < _MANY:
+    # Who goes on counting where the file ends has written it.
+    is_resumed = len(others) == 1 and others <= COUNTERS and resumes_from(model, others)
+    if len(others) < _MANY and not is_resumed:
         return []
     return [
         saved
         for saved in model.surroundings.saved
-        if isinstance(saved.content, Record) and others <= saved.content.items.keys()
+        if isinstance(saved.content, Record)
+        and others <= saved.content.items.keys()
+        and (not is_resumed or saved.place.model is model)
     ]
 
 

@@ -11,7 +11,7 @@ from mllint.semantic.checkpoints.contents import Content, FromFile, State
 from mllint.semantic.checkpoints.counterparts import never_saved
 from mllint.semantic.checkpoints.routes import Follower, Route
 from mllint.semantic.checkpoints.saves import MAX_ROUTES, Saved, resolved
-from mllint.semantic.checkpoints.tracing import LOADING_METHODS, Tracer, read_path
+from mllint.semantic.checkpoints.tracing import LOADING_METHODS, Tracer, default_path, read_path
 from mllint.semantic.construction.state_keys import KeySet
 from mllint.semantic.modules.module_keys import ANYTHING, module_keys
 from mllint.semantic.values import ClassObject, File, Framework, Function, Instance, Module, Object, Symbol, Value
@@ -85,6 +85,8 @@ def contents(load: Load) -> Iterator[tuple[Saved | None, Content | None]]:
 def _of_file(load: Load, content: FromFile) -> Iterator[tuple[Saved, Content | None]]:
     """What the file holds that is read, as it is saved; else what the code saves that belongs to the load."""
     path = read_path(content)
+    if path is not None and path.is_blank:
+        path = default_path(content) or path
     known = iter(()) if path is None else resolved(content, load.model.surroundings.saved, path)
     first = next(known, None)
     if first is None:

@@ -49,14 +49,14 @@ def one_sided(load: Load, content: State) -> OneSided | None:
             continue
         prefix = prefix_of(found[0])
         is_given = side is sides[0]
-        if (is_given and not content.keys.may_begin_with(prefix)) or not _is_surely_bare(model, other):
+        if (is_given and not content.keys.may_begin_with(prefix)) or not is_surely_bare(model, other):
             continue
         if not _is_handled(model, side, load.call):
             return OneSided(prefix, found[0][0].rpartition(".")[2], is_given)
     return None
 
 
-def _is_surely_bare(model: "Model", node: cst.BaseExpression) -> bool:
+def is_surely_bare(model: "Model", node: cst.BaseExpression) -> bool:
     """Whether the keys of a module, whichever way it was made, begin with no wrapper's prefix."""
     bindings = [item for item in model.reaching(node) if item.kind is not BindingKind.NARROWED]
     for value in [item.scope.model.binding_value(item) for item in bindings] or [model.value(node)]:

@@ -15,6 +15,7 @@ _PATH_FUNCTIONS = frozenset({
     "builtins.str", "os.path.abspath", "os.path.expanduser", "os.path.realpath", "os.path.normpath", "pathlib.Path",
     "pathlib.PurePath", "os.fspath",
 })  # fmt: skip
+_PLAIN_HOLES = frozenset({"{}", "%s"})
 _SAVING_WORDS = re.compile(r"save|load|store|restore|resume|dump|write|read", re.IGNORECASE)
 
 
@@ -46,7 +47,8 @@ class PathTracer(Follower):
             case cst.BinaryOperation(operator=cst.Divide()):
                 return joined(self.path(node.left), self.path(node.right))
             case cst.BinaryOperation(operator=cst.Modulo()):
-                return self._filled(node.left, r"%[-+ #0]*\d*(?:\.\d+)?[diouxXeEfFgGcrs]", node)
+                given = _items(node.right)
+                return self._filled(node.left, r"%[-+ #0]*\d*(?:\.\d+)?[diouxXeEfFgGcrs]", given, node)
             case cst.Call():
                 return self._path_of_call(node)
         return self._unknown(node)
@@ -109,11 +111,25 @@ class PathTracer(Follower):
             pieces.append((inner or self._unknown(part.expression)).text)
         return Path("".join(pieces))
 
-    def _filled(self, template: cst.BaseExpression, hole: str, node: cst.BaseExpression) -> Path | None:
+    def _filled(
+        self, template: cst.BaseExpression, hole: str, given: list[cst.BaseExpression], node: cst.BaseExpression
+    ) -> Path | None:
+        """A template with what it is given in its holes; where they are not one for one, of all holes nothing is known.
+
+        A hole that says how a number is written stands for other text than the number's name.
+        """
         text = string_literal(template)
         if text is None:
             return self._unknown(node)
-        return Path(re.sub(hole, lambda _: self._unknown(node).text, text))
+        holes = re.findall(hole, text)
+        if len(holes) != len(given):
+            return Path(re.sub(hole, lambda _: self._unknown(node).text, text))
+        parts = iter(zip(holes, given, strict=True))
+        return Path(re.sub(hole, lambda _: self._in_hole(*next(parts)).text, text))
+
+    def _in_hole(self, hole: str, given: cst.BaseExpression) -> Path:
+        inner = self.path(given) if hole in _PLAIN_HOLES else None
+        return inner or self._unknown(given)
 
     def _path_of_call(self, node: cst.Call) -> Path | None:
         name = self.model.qualified_name(node.func)
@@ -123,10 +139,17 @@ class PathTracer(Follower):
         if name in _PATH_FUNCTIONS and values:
             return joined(*map(self.path, values))
         if isinstance(node.func, cst.Attribute) and node.func.attr.value == "format":
-            return self._filled(node.func.value, r"\{[^{}]*\}", node)
+            return self._filled(node.func.value, r"\{[^{}]*\}", values if len(values) == len(node.args) else [], node)
         if isinstance(node.func, cst.Attribute) and node.func.attr.value == "joinpath":
             return joined(self.path(node.func.value), *map(self.path, values))
         return self._unknown(node)
+
+
+def _items(node: cst.BaseExpression) -> list[cst.BaseExpression]:
+    """What the right side of ``%`` gives to the holes; none where that is not told by the look of it."""
+    if isinstance(node, cst.Tuple):
+        return [item.value for item in node.elements if isinstance(item, cst.Element)]
+    return [node] if dotted_path(node) is not None or isinstance(node, cst.BinaryOperation) else []
 
 
 def _meaning(binding: Binding) -> str:

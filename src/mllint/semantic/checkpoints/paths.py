@@ -7,6 +7,8 @@ from functools import cached_property
 
 # Around the name of a part that is not known.
 _MARK = "\0"
+# As it looks in a pattern.
+_SUFFIX = re.compile(r"\\\.[a-z]{2,4}")
 _MIN_LETTERS = 3
 """How many letters of a file's name must be known before it says anything."""
 
@@ -69,6 +71,38 @@ class Path:
             return self._pattern.pattern == other._pattern.pattern and _is_telling(name)
         return self._may_cover(other) or other._may_cover(self)
 
+    def is_wider_than(self, other: "Path") -> bool:
+        """Whether what is known of a name holds of another of which more is known, in the same folder.
+
+        ``f"runs/{net}.pth"`` is wider than ``f"runs/{net}-{size}.pth"``.
+        """
+        (folder, name), (other_folder, other_name) = self._parts, other._parts
+        filled = re.sub(f"{_MARK}[^{_MARK}]*{_MARK}", "-", other_name)
+        is_there = folder == other_folder != "" and _is_telling(name) and _MARK in name and _MARK in other_name
+        return is_there and self._pattern.fullmatch(filled) is not None
+
+    def is_nearly(self, other: "Path") -> bool:
+        """Whether two paths that are not the same differ in a slip only.
+
+        That is a suffix that one lacks (``last`` and ``last.pth``, ``last.pth`` and ``last.pth.tar``), or one letter
+        in the name of a folder (``weight/last.pth`` and ``weights/last.pth``).
+        """
+        (folder, name), (other_folder, other_name) = self._parts, other._parts
+        if not _is_telling(name) or not _is_telling(other_name):
+            return False
+        pattern, other_pattern = self._pattern.pattern, other._pattern.pattern
+        is_alike = folder == other_folder or _MARK in folder + other_folder
+        if pattern == other_pattern:
+            return folder != other_folder and _has_one_more_letter(*sorted((folder, other_folder), key=len))
+        short, long = sorted((pattern, other_pattern), key=len)
+        suffix = long.removeprefix(short)
+        return is_alike and suffix != long and _SUFFIX.fullmatch(suffix) is not None
+
+    @property
+    def shown(self) -> str:
+        """The path as a message shows it."""
+        return re.sub(f"{_MARK}[^{_MARK}]*{_MARK}", "...", self.text)
+
     def has_other_folder(self, other: "Path") -> bool:
         """Whether the folder of only one of the two is known: they may be of two runs that write alike."""
         (folder, _), (other_folder, _) = self._parts, other._parts
@@ -80,6 +114,15 @@ class Path:
         if _MARK in other_name or _MARK not in name or not _is_telling(name):
             return False
         return self._pattern.fullmatch(other_name) is not None
+
+
+def _has_one_more_letter(short: str, long: str) -> bool:
+    """Whether a text is another with one letter put into a word."""
+    if len(long) != len(short) + 1:
+        return False
+    at = next((index for index, letter in enumerate(short) if letter != long[index]), len(short))
+    around = long[max(at - 1, 0) : at]
+    return long[at].islower() and around.isalpha() and long[:at] + long[at + 1 :] == short
 
 
 def joined(*parts: Path | None) -> Path | None:

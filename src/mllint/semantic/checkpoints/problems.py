@@ -10,8 +10,10 @@ from mllint.semantic.checkpoints.contents import Absent, Content, FromFile, Reco
 from mllint.semantic.checkpoints.counterparts import saved_as_another
 from mllint.semantic.checkpoints.handling import completed_dict, entries_read, found_before, is_guarded, is_used_as_dict
 from mllint.semantic.checkpoints.loads import Load, contents, wanted
+from mllint.semantic.checkpoints.misnamed import misnamed
 from mllint.semantic.checkpoints.one_sided import OneSided, one_sided
 from mllint.semantic.checkpoints.saves import Saved
+from mllint.semantic.checkpoints.stripped import stripped_beside
 from mllint.semantic.checkpoints.taken_out import taken_out
 from mllint.semantic.checkpoints.tracing import Tracer
 from mllint.semantic.construction.state_keys import WRAPPER_PREFIXES, KeySet, Mismatch, compare
@@ -30,7 +32,9 @@ _MODEL_KEYS = frozenset({"model", "net", "network", "model_state_dict", "net_sta
 _CHECKPOINT_MODELS = _MODEL_KEYS | {"state_dict"}
 _STATEFUL = frozenset({"optimizer", "scheduler", "scaler"})
 
-ProblemKind = Literal["nested", "absent", "whole", "swapped", "keys", "one-sided", "read", "partial", "found"]
+ProblemKind = Literal[
+    "nested", "absent", "whole", "swapped", "keys", "one-sided", "read", "partial", "found", "misnamed", "stripped"
+]
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -41,6 +45,8 @@ class Problem(msgspec.Struct, frozen=True):
     (``mismatch``). ``one-sided``: keys of which one side has a prefix, on some ways (``wrapped``). ``read``: a dict of
     which other entries (``names``) are read as those of a checkpoint. ``partial``: the dict that was completed for the
     load (``names``) is not the one that is loaded. ``found``: a dict in which the state dict was found as an entry.
+    ``misnamed``: a file to whose path (``names``) nothing is written, while ``saved`` goes to one that nearly is it.
+    ``stripped``: a file of which another branch takes a prefix (``names``) off the keys.
     """
 
     kind: ProblemKind
@@ -63,7 +69,21 @@ def problem_of(load: Load) -> Problem | None:
             # The file may be one of several, and one that fits is enough.
             return _from_inside(load)
         found.append(problem)
-    return found[0] if found else _by_the_code_around(load) or _from_inside(load)
+    if found:
+        return found[0]
+    return _by_the_code_around(load) or _from_inside(load) or _by_the_other_branch(load) or _by_the_path(load)
+
+
+def _by_the_other_branch(load: Load) -> Problem | None:
+    """What is wrong where another branch takes a prefix off the keys of the same file."""
+    prefix = stripped_beside(load)
+    return None if prefix is None else Problem("stripped", names=(prefix,))
+
+
+def _by_the_path(load: Load) -> Problem | None:
+    """What is wrong where a network is read from a file that nobody writes."""
+    other = None if isinstance(load.value, Object) else misnamed(load)
+    return None if other is None else Problem("misnamed", saved=other.saved, names=(other.path.shown,))
 
 
 def _from_inside(load: Load) -> Problem | None:

@@ -15,7 +15,7 @@ from mllint.syntax.walk import subtree
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
-_COUNTERS = frozenset({"epoch", "epochs", "start_epoch", "last_epoch", "step", "global_step", "iteration", "iter"})
+COUNTERS = frozenset({"epoch", "epochs", "start_epoch", "last_epoch", "step", "global_step", "iteration", "iter"})
 # What the keys of the models in a checkpoint are called, where nothing is known of the models themselves.
 _MODELS = frozenset({
     "model", "net", "network", "state_dict", "model_state_dict", "model_state", "model_dict", "weights", "params",
@@ -45,9 +45,9 @@ def lacks_optimizer(model: "Model", call: cst.Call) -> cst.Call | None:
     found = parts(model, what.node)
     if not _is_model_and_counter(model, found) or _saves_optimizer(model):
         return None
-    counters = {key for part in found for key in part.keys[:1] if key is not None and key in _COUNTERS}
+    counters = {key for part in found for key in part.keys[:1] if key is not None and key in COUNTERS}
     optimizer = _optimizer_of(model, call)
-    return optimizer if optimizer is not None and _resumes_from(model, counters) else None
+    return optimizer if optimizer is not None and resumes_from(model, counters) else None
 
 
 def left_out(model: "Model", call: cst.Call) -> str | None:
@@ -82,17 +82,17 @@ def left_out_scheduler(model: "Model", call: cst.Call) -> str | None:
     if len(found) < 2 or any(not part.keys or part.keys[0] is None for part in found):
         return None
     keys = {(part.keys[0] or "").lower() for part in found}
-    counters = {part.keys[0] for part in found if part.keys[0] in _COUNTERS and not _is_state(model, part)}
+    counters = {part.keys[0] for part in found if part.keys[0] in COUNTERS and not is_state(model, part)}
     optimizers = {path for part in found if (path := _owner_path(part.node)) in _stepped_near(model, call)}
     if not counters or not optimizers or any("sched" in key or "lr" in key for key in keys):
         return None
-    if not any(_is_of_model(model, part) for part in found if _is_state(model, part)):
+    if not any(is_of_model(model, part) for part in found if is_state(model, part)):
         return None
     path = _counting_scheduler(model, call)
     if path is None or _is_mentioned_in_saving(model, path, call, "sched"):
         return None
     is_resumed = any(_is_loaded(model, optimizer or "", call) for optimizer in optimizers)
-    return path if is_resumed and _resumes_from(model, {key for key in counters if key is not None}) else None
+    return path if is_resumed and resumes_from(model, {key for key in counters if key is not None}) else None
 
 
 def _saved(model: "Model", call: cst.Call) -> Saved | None:
@@ -194,13 +194,13 @@ def _is_model_and_counter(model: "Model", found: list[Part]) -> bool:
     if any(not part.keys or part.keys[0] is None for part in found):
         return False
     keys = {part.keys[0] or "" for part in found}
-    if not keys & _COUNTERS or any("opt" in key.lower() for key in keys):
+    if not keys & COUNTERS or any("opt" in key.lower() for key in keys):
         return False
-    states = [part for part in found if _is_state(model, part) and not _is_of_scheduler(model, part)]
-    return bool(states) and all(_is_of_model(model, part) for part in states)
+    states = [part for part in found if is_state(model, part) and not _is_of_scheduler(model, part)]
+    return bool(states) and all(is_of_model(model, part) for part in states)
 
 
-def _is_state(model: "Model", part: Part) -> bool:
+def is_state(model: "Model", part: Part) -> bool:
     node = part.node
     is_call = isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute)
     return isinstance(model.value(node), StateDict) or (
@@ -215,7 +215,7 @@ def _is_of_scheduler(model: "Model", part: Part) -> bool:
     return isinstance(owner, Object) and owner.kind == "scheduler"
 
 
-def _is_of_model(model: "Model", part: Part) -> bool:
+def is_of_model(model: "Model", part: Part) -> bool:
     value = model.value(part.node)
     if isinstance(value, StateDict) and value.owner is not None:
         return isinstance(value.owner, Module)
@@ -289,7 +289,7 @@ def _has_state(made: Object) -> bool:
     return momentum is not None and constant(momentum.value) != 0
 
 
-def _resumes_from(model: "Model", counters: set[str]) -> bool:
+def resumes_from(model: "Model", counters: set[str]) -> bool:
     """Whether the file reads such a counter from what it loads, and goes on counting from there."""
     for item in model.tree.by_type.get(cst.Subscript, ()):
         value = model.value(item)

@@ -118,7 +118,9 @@ class Surroundings:
 
     def _paths(self, project: "Project", own: FilePath) -> Iterator[FilePath]:
         """The files around a file: what it imports, what lies beside it, above it and at the root, and its imports."""
-        yield from imported_files(self.model, project)
+        for path in imported_files(self.model, project):
+            yield path
+            yield from self._handed_on(path, project)
         folders = [own.parent]
         if own.parent != project.root and project.root in own.parents:
             folders += [own.parent.parent, project.root]
@@ -126,8 +128,15 @@ class Surroundings:
             for path in project.checkpoint_files(folder, own)[:MAX_FILES]:
                 yield path
                 beside = self.model.neighbour(path) if path != own else None
-                if beside is not None:
-                    yield from imported_files(beside, project)
+                for imported in imported_files(beside, project) if beside is not None else ():
+                    yield imported
+                    yield from self._handed_on(imported, project)
+
+    def _handed_on(self, path: FilePath, project: "Project") -> Iterator[FilePath]:
+        """The files from which a package takes what it hands on to those who import it."""
+        package = self.model.neighbour(path) if path.name == "__init__.py" else None
+        if package is not None:
+            yield from imported_files(package, project)
 
     def _sites(self, model: "Model") -> Iterator[_Site]:
         """The calls of ``torch.save`` and ``paddle.save`` in a file."""
@@ -332,6 +341,7 @@ def resolved(content: FromFile, saved: Iterable[Saved], path: Path) -> Iterator[
     """
     known = [(item, item.path) for item in saved if item.path is not None]
     found = [item.read_from(path, content.place.model) for item, where in known if where.is_same_as(path)]
+    found = found or [item for item, where in known if path.is_wider_than(where)]
     if found and not any(item.place.model is content.place.model for item in found):
         found += [item for item, where in known if item.place.model is content.place.model and where.is_blank]
     for item in found:

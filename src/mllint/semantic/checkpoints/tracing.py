@@ -22,6 +22,7 @@ from mllint.semantic.checkpoints.places import Place
 from mllint.semantic.checkpoints.renames import comprehension_rename, loop_rename, prefix_removal, source_of
 from mllint.semantic.checkpoints.routes import MAX_DEPTH, Route
 from mllint.semantic.construction.builder import Construction
+from mllint.semantic.expressions.options import default_of_option
 from mllint.semantic.modules.module_keys import ANYTHING, module_keys
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import (
@@ -32,10 +33,11 @@ from mllint.semantic.values import (
     Method,
     Module,
     Object,
+    Options,
     StateDict,
     Symbol,
 )
-from mllint.syntax.shape import argument, dotted_path, string_literal, subscript_index
+from mllint.syntax.shape import argument, dotted_path, integer_literal, last_word, string_literal, subscript_index
 
 _SAME = frozenset({"copy.deepcopy", "copy.copy", "builtins.dict", "collections.OrderedDict", "builtins.iter"})
 _LOADS = frozenset({"torch.load", "paddle.load", "paddle.framework.io.load"})
@@ -73,8 +75,7 @@ class Tracer(PathTracer):
             case cst.Call():
                 return self._of_call(node)
             case cst.Subscript():
-                key = string_literal(subscript_index(node))
-                return None if key is None else self._after_passing(entry(self.content(node.value), key), key, node)
+                return self._of_item(node)
             case cst.Dict():
                 return self._of_display(node)
             case cst.DictComp():
@@ -84,6 +85,27 @@ class Tracer(PathTracer):
             case cst.NamedExpr():
                 return self.content(node.value)
         return None
+
+    def _of_item(self, node: cst.Subscript) -> Content | None:
+        index = subscript_index(node)
+        key = string_literal(index)
+        if key is not None:
+            return self._after_passing(entry(self.content(node.value), key), key, node)
+        at = integer_literal(index)
+        return self._returned_item(node.value, at) if at is not None and at >= 0 else None
+
+    def _returned_item(self, node: cst.BaseExpression, index: int) -> Content | None:
+        """One of several things that a project function returns, of the call or of the name that was given to all."""
+        if isinstance(node, cst.Name):
+            bindings = self.model.reaching(node)
+            binding = bindings[0] if len(bindings) == 1 else None
+            if binding is None or binding.kind is not BindingKind.ASSIGN or binding.path or binding.value is None:
+                return None
+            node = binding.value
+        callee = self.model.value(node.func) if isinstance(node, cst.Call) else None
+        if not isinstance(node, cst.Call) or not isinstance(callee, Function):
+            return None
+        return self._returned(node, callee, index)
 
     def _of_display(self, node: cst.Dict) -> Content | None:
         found: Content | None = Record({}, False, Place(self.model, node))
@@ -146,14 +168,19 @@ class Tracer(PathTracer):
             return None
         return State(ANYTHING, owner if isinstance(owner, Object) else None, place)
 
-    def _returned(self, node: cst.Call, function: Function) -> Content | None:
-        """What a project function returns that has one ``return``."""
+    def _returned(self, node: cst.Call, function: Function, index: int | None = None) -> Content | None:
+        """What a project function returns that has one ``return``, or one of several things that it returns."""
         definition = function.definition
         returns = definition.scope.returns
         if len(returns) != 1 or returns[0].value is None or not definition.is_plain or not definition.is_transparent:
             return None
         tracer = Tracer(definition.model, Route(self, node, definition), self.depth + 1)
-        return tracer.content(returns[0].value)
+        value = returns[0].value
+        if index is None:
+            return tracer.content(value)
+        items = value.elements if isinstance(value, cst.Tuple) else ()
+        item = items[index] if index < len(items) else None
+        return tracer.content(item.value) if isinstance(item, cst.Element) else None
 
     # -- names -------------------------------------------------------------------------------------------------------
 
@@ -186,8 +213,11 @@ class Tracer(PathTracer):
                 caller, argument = given
                 return Tracer(caller.model, caller.route, self.depth + 1).content(argument)
             return self._of_value(node)
-        if binding.path or binding.value is None or binding.kind not in (BindingKind.ASSIGN, BindingKind.ANNOTATED):
+        if binding.value is None or binding.kind not in (BindingKind.ASSIGN, BindingKind.ANNOTATED):
             return None
+        if binding.path:
+            index = binding.path[0] if len(binding.path) == 1 else None
+            return self._returned_item(binding.value, index) if isinstance(index, int) and index >= 0 else None
         return self.content(binding.value)
 
     def _of_value(self, node: cst.Name | cst.Attribute) -> Content | None:
@@ -337,17 +367,39 @@ class Tracer(PathTracer):
             return content
         if isinstance(call.func, cst.Attribute) and call.func.attr.value in (*LOADING_METHODS, "append", "info"):
             return content
-        name = self.model.qualified_name(call.func)
-        if name == _PREFIX_REMOVAL or (name or "").endswith(".consume_prefix_in_state_dict_if_present"):
+        if self._takes_prefix_off(arg):
             prefix = string_literal(call.args[1].value) if len(call.args) > 1 else None
             return None if prefix is None else renamed(content, prefix_removal(prefix))
-        return content if name in _READERS else None
+        return content if self.model.qualified_name(call.func) in _READERS else None
+
+    def _takes_prefix_off(self, arg: cst.Arg) -> bool:
+        """Whether something is given to the function that takes a prefix off its keys, or to a copy of it."""
+        call = self.model.tree.parent(arg)
+        return isinstance(call, cst.Call) and last_word(call.func) == _PREFIX_REMOVAL.rpartition(".")[2]
 
 
 def read_path(content: FromFile) -> Path | None:
     """The path of the file that was read, as far as it is known."""
+    given = _given_path(content)
+    return None if given is None else Tracer(content.place.model, content.route).path(given)
+
+
+def default_path(content: FromFile) -> Path | None:
+    """The file that is read where nobody says otherwise: the default of the option that gives its path."""
+    given = _given_path(content)
+    if given is None:
+        return None
+    reader, source = Tracer(content.place.model, content.route).origin(given)
+    options = reader.model.value(source.value) if isinstance(source, cst.Attribute) else None
+    if not isinstance(source, cst.Attribute) or not isinstance(options, Options):
+        return None
+    text = string_literal(default_of_option(options.model, reader.model, source.attr.value))
+    return Path(text) if text else None
+
+
+def _given_path(content: FromFile) -> cst.BaseExpression | None:
     call = content.place.node
     if not isinstance(call, cst.Call):
         return None
     given = argument(call, 0, "f") or argument(call, None, "path")
-    return None if given is None else Tracer(content.place.model, content.route).path(given.value)
+    return None if given is None else given.value

@@ -1,11 +1,16 @@
 """What is wrong with a load, and what to write, in the words of a message."""
 
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 from mllint.semantic.checkpoints.contents import Absent, Record, State
 from mllint.semantic.checkpoints.loads import Load
+from mllint.semantic.checkpoints.mistaken import Mistaken
 from mllint.semantic.checkpoints.problems import Problem, entries_for, one_sided_prefix
 from mllint.semantic.values import Object, Value
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
 
 LONGEST = 88
 """The longest message."""
@@ -38,7 +43,25 @@ def words(load: Load, problem: Problem) -> tuple[str, str | None]:
             return _swapped(load, problem), "load the state of the same object"
         case "one-sided":
             return _of_one_side(problem)
+        case "misnamed":
+            return _of_no_file(load, problem)
+        case "stripped":
+            return (
+                f"another branch takes `{problem.names[0]}` off the keys of this file, and this one does not",
+                "do the same in both: the module is in no wrapper on either way",
+            )
     return _other_keys(load, problem)
+
+
+def words_of_use(model: "Model", mistaken: Mistaken) -> tuple[str, str]:
+    """The same about a state dict that is taken for a module."""
+    place = mistaken.saved.place.seen_from(model)
+    lack = f"has no `{mistaken.method}`" if mistaken.method else "cannot be called"
+    kind = "state dict" if isinstance(mistaken.saved.content, State) else "dict"
+    return (
+        f"what is read {lack}: {place} saves a {kind}",
+        "make the module first, then load into it what was read: `model.load_state_dict(...)`",
+    )
 
 
 def listed(names: Iterable[str], shown: int = _SHOWN) -> str:
@@ -107,6 +130,16 @@ def _swapped(load: Load, problem: Problem) -> str:
 def _kind(value: Value | None) -> str:
     name = value.kind if isinstance(value, Object) else "module"
     return f"an {name}" if name[0] in "aeiou" else f"a {name}"
+
+
+def _of_no_file(load: Load, problem: Problem) -> tuple[str, str]:
+    assert problem.saved is not None
+    assert problem.saved.path is not None
+    read, written, place = problem.names[0], problem.saved.path.shown, _saved(load, problem)
+    message = f"nothing is written to `{read}`: {place} writes `{written}`"
+    if len(message) > LONGEST:
+        message = f"nothing is written to the path that is read, but to one that is nearly it ({place})"
+    return message, f"read `{written}`" if len(written) < LONGEST // 2 else "read the path that is written"
 
 
 def _of_one_side(problem: Problem) -> tuple[str, str]:

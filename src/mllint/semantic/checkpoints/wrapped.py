@@ -19,7 +19,7 @@ from mllint.semantic.construction.state_keys import WRAPPER_PREFIXES
 from mllint.semantic.events.places import as_itself
 from mllint.semantic.expressions.arguments import MAX_CALLS, is_asked_about, passed_for
 from mllint.semantic.names.scopes import Binding, BindingKind
-from mllint.semantic.values import Function, Module, Value
+from mllint.semantic.values import ClassObject, Function, Module, Value
 from mllint.syntax.shape import dotted_path, fingerprint
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class WrappedSave(msgspec.Struct, frozen=True):
     """A call ``wrapped.state_dict()`` whose result is saved.
 
     ``wrappers`` are those that put a prefix in front of the keys, outermost first; ``is_certain``: the module surely is
-    in them, whichever way the program takes. ``key`` is the entry under which a checkpoint holds the state dict.
+    in them, whichever way the program takes. ``trail`` are the keys under which a checkpoint holds the state dict.
     """
 
     call: cst.Call
@@ -59,7 +59,7 @@ class WrappedSave(msgspec.Struct, frozen=True):
     wrappers: tuple[str, ...]
     is_certain: bool
     saved: Saved
-    key: str | None
+    trail: tuple[str, ...]
 
     @property
     def prefix(self) -> str:
@@ -79,21 +79,21 @@ def wrapped_save(model: "Model", call: cst.Call) -> WrappedSave | None:
     if len(wrapped) < len(found) and _is_taken_out_beside(model, call.func.value):
         return None
     for saved in model.surroundings.saved:
-        for key, state in _states(saved.content):
+        for trail, state in _states(saved.content):
             if state.place.is_of(model, call):
                 certain = len(wrapped) == len(found)
                 changed = not _is_unchanged(state)
-                return None if changed else WrappedSave(call, model, call.func.value, wrapped[0], certain, saved, key)
+                return None if changed else WrappedSave(call, model, call.func.value, wrapped[0], certain, saved, trail)
     return None
 
 
-def _states(content: Content | None) -> Iterator[tuple[str | None, State]]:
+def _states(content: Content | None, trail: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], State]]:
+    """The state dicts in what is saved, with the keys that lead to them."""
     if isinstance(content, State):
-        yield None, content
+        yield trail, content
     elif isinstance(content, Record):
         for key, item in content.items.items():
-            if isinstance(item, State):
-                yield key, item
+            yield from _states(item, (*trail, key))
 
 
 def _is_unchanged(state: State) -> bool:
@@ -165,16 +165,24 @@ def _passed_elsewhere(
 ) -> list[tuple["Model", cst.BaseExpression]]:
     """What the files that import this one, and wrap, pass for a parameter of a function that it never calls itself."""
     found: list[tuple[Model, cst.BaseExpression]] = []
+    word = info.owner.name if info.owner is not None and info.name == "__init__" else info.name
     for model in home.importers(*WRAPPERS[:2]):
-        for call in calls_of_function(model, info.name):
-            callee = model.value(call.func)
-            if not isinstance(callee, Function) or not is_same_function(callee.definition, info):
+        for call in calls_of_function(model, word):
+            if not _enters(model.value(call.func), info):
                 continue
             given = Route(Follower(model), call, info).argument(parameter.key)
             if given is None:
                 return []
             found.append((given[0].model, given[1]))
     return found[:MAX_CALLS]
+
+
+def _enters(callee: Value | None, info: "FunctionInfo") -> bool:
+    """Whether a call of something enters a function, or the ``__init__`` of the class that is called."""
+    if isinstance(callee, ClassObject):
+        made = callee.definition.method("__init__")
+        return made is not None and is_same_function(made, info)
+    return isinstance(callee, Function) and is_same_function(callee.definition, info)
 
 
 def _takes_out(node: cst.BaseExpression) -> bool:
@@ -296,7 +304,7 @@ def _may_be_of(content: Content | None, save: WrappedSave) -> bool:
     if not isinstance(content, FromFile) or content.renames:
         return False
     path = read_path(content)
-    return (path is None or path.is_blank) and content.trail == (() if save.key is None else (save.key,))
+    return (path is None or path.is_blank) and content.trail == save.trail
 
 
 def _is_of_the_class(load: Load, save: WrappedSave) -> bool:
@@ -338,4 +346,4 @@ def _is_of(content: Content | None, save: WrappedSave) -> bool:
     path: Path | None = read_path(content)
     if path is not None and save.saved.path is not None and path.is_same_as(save.saved.path):
         return True
-    return save.key is not None and content.trail == (save.key,)
+    return bool(save.trail) and content.trail == save.trail

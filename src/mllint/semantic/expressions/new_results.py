@@ -12,6 +12,7 @@ from mllint.semantic.values import (
     Batch,
     Elements,
     Mapping,
+    Module,
     Nothing,
     Number,
     Object,
@@ -22,7 +23,7 @@ from mllint.semantic.values import (
     Text,
     Value,
 )
-from mllint.syntax.shape import dotted_path, last_word, string_literal
+from mllint.syntax.shape import dotted_path, last_word, string_literal, writes_elsewhere
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -148,6 +149,16 @@ def _may_change_itself(value: Value | None, name: str) -> bool:
         case Elements() | Repeated() | Mapping():
             return name in _CHANGING_CONTAINERS
     return True
+
+
+def is_without_state(layer: Module) -> bool:
+    """Whether calling a layer of the library does no more than compute something new: an activation, a pooling."""
+    if layer.name is None or layer.call is None or layer.wrappers or layer.name.endswith("Identity"):
+        return False
+    fact, state = lookup.class_(layer.name), lookup.layer_state(layer.name)
+    if fact is None or fact.kind != "layer" or fact.called != "tensor" or state is None or state.keys or state.sized:
+        return False
+    return not writes_elsewhere(layer.call, lookup.parameters(layer.name))
 
 
 def is_converted(node: cst.BaseExpression) -> bool:

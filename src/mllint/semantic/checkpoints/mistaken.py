@@ -1,0 +1,105 @@
+"""State dicts in files that are taken for the module whose state they are: ``model = torch.load(path)``, ``model(x)``.
+
+The reverse of loading a whole module as a state dict. What the code saves tells what is in the file.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+import msgspec
+
+from mllint.semantic.checkpoints.contents import Content, FromFile, Record, State
+from mllint.semantic.checkpoints.handling import is_guarded
+from mllint.semantic.checkpoints.loads import Load
+from mllint.semantic.checkpoints.places import Place
+from mllint.semantic.checkpoints.saves import Saved, resolved
+from mllint.semantic.checkpoints.tracing import default_path, read_path
+from mllint.semantic.names.uses import bound_by, uses
+from mllint.syntax.shape import dotted_path
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+_METHODS = frozenset({
+    "eval", "train", "to", "cuda", "cpu", "half", "parameters", "named_parameters", "modules", "children", "zero_grad",
+    "state_dict", "load_state_dict", "set_state_dict", "requires_grad_", "sublayers",
+})  # fmt: skip
+"""Methods of modules that no dict has."""
+
+
+class Mistaken(msgspec.Struct, frozen=True):
+    """The method of modules that is called of what was read (empty: it is called itself), and what is in the file."""
+
+    method: str
+    saved: Saved
+
+
+def taken_for_module(model: "Model", read: cst.Call) -> Mistaken | None:
+    """The first use of what a call of ``load`` reads as a module, where the file surely holds a dict."""
+    name, found = _used_as_module(model, read)
+    if found is None:
+        return None
+    use, node = found
+    if is_guarded(Load(model, use, node, None, node, None)):
+        return None
+    written = list(_written(model, name, FromFile(Place(model, read))))
+    if not written or not all(_is_dict(content) for _, content in written):
+        return None
+    method = use.func.attr.value if isinstance(use.func, cst.Attribute) and use.func.value is node else ""
+    return Mistaken(method, written[0][0])
+
+
+def _used_as_module(model: "Model", read: cst.Call) -> tuple[str | None, tuple[cst.Call, cst.BaseExpression] | None]:
+    """The name that is given to what is read, and the first use of it as a module, with what is used there."""
+    chained = _use(model, read)
+    if chained is not None:
+        return None, (chained, read)
+    statement = model.tree.parent(read)
+    if not isinstance(statement, cst.Assign) or len(statement.targets) != 1:
+        return None, None
+    name = dotted_path(statement.targets[0].target)
+    for binding in bound_by(model, statement):
+        for node in uses(model, binding) if binding.key == name else ():
+            use = _use(model, node)
+            if use is not None:
+                return name, (use, node)
+    return name, None
+
+
+def _use(model: "Model", node: cst.BaseExpression) -> cst.Call | None:
+    """The call of an expression, or of a method of modules on it, that it stands in."""
+    above = model.tree.parent(node)
+    if isinstance(above, cst.Attribute) and above.value is node and above.attr.value in _METHODS:
+        node, above = above, model.tree.parent(above)
+    return above if isinstance(above, cst.Call) and above.func is node else None
+
+
+def _written(model: "Model", name: str | None, content: FromFile) -> Iterator[tuple[Saved, Content | None]]:
+    """What the file holds that was read; where an option says which, what the code writes of what has this name."""
+    path = read_path(content)
+    if path is None:
+        return
+    saved = model.surroundings.saved
+    if not path.is_blank:
+        yield from resolved(content, saved, path)
+        return
+    default = default_path(content)
+    known = [] if default is None else list(resolved(content, saved, default))
+    if not known and name is not None and all(_is_dict(item.content) for item in saved):
+        known = [(item, item.content) for item in saved if _is_saved_state_of(item.content, name, content.place)]
+    yield from known
+
+
+def _is_dict(content: Content | None) -> bool:
+    return isinstance(content, (State, Record))
+
+
+def _is_saved_state_of(content: Content | None, name: str, read: Place) -> bool:
+    """Whether ``name.state_dict()`` is saved as it is, of the same variable, or attribute of the same class."""
+    call = content.place.node if isinstance(content, State) and content.place.model is read.model else None
+    if not isinstance(call, cst.Call) or dotted_path(call.func) != f"{name}.state_dict":
+        return False
+    functions = [read.model.enclosing_function(node) for node in (call, read.node)]
+    owners = [None if item is None else read.model.function_info(item).owner for item in functions]
+    return functions[0] is functions[1] or ("." in name and owners[0] is not None and owners[0] is owners[1])
