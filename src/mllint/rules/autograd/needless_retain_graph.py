@@ -49,7 +49,8 @@ function that is not known. Losses of which a part was computed before this iter
 not known, or by a module that keeps a state between its calls. Modules of which nothing is known where the function
 runs another backward pass, unless in PyTorch a step changes their weights in every round, before any other one: no
 later pass can go through the graph then. What a function is given, where its callers are not seen.
-What a loop takes from a loader counts as data, also where only the name of the loader says that it is one. Tests, and
+What a loop takes from a loader counts as data, also where only the name of the loader says that it is one; what is read
+out of a file, and numbers and options that a constructor is given and nobody calls, count as settings. Tests, and
 what a module tries out once, right under `if __name__ == "__main__":` and in no loop.
 
 ## Fix safety
