@@ -7,7 +7,8 @@ Finds tensors in plain attributes of a module that ought to be registered:
 - a tensor computed from a new parameter, `nn.Parameter(x).cuda()` or `nn.Parameter(x) * 0.1`, also where the
   parameter has a name and is used for nothing else;
 - on PyTorch, a table made while the module is set up, of numbers or of other such tables, that meets the input of
-  `forward`, or in any method what the weights give; also as an element of a list or dict;
+  `forward`, or in any method what the weights give, also where functions or methods hand it on first; also as an
+  element of a list or dict, and where another branch registers it;
 - random numbers drawn while the module is set up, on whatever device, that `forward` computes with;
 - a registration that its own assignment undoes: `self.table = self.register_buffer("table", x)`.
 

@@ -18,6 +18,7 @@ from mllint.semantic.expressions.iteration import element_of, item_of
 from mllint.semantic.expressions.module_lists import MODULE_LISTS, listed_module
 from mllint.semantic.expressions.tables import dict_item, dict_value
 from mllint.semantic.expressions.tensors import arithmetic, attachment
+from mllint.semantic.names.changes import has_new_items
 from mllint.semantic.names.definitions import FunctionInfo, is_receiver
 from mllint.semantic.names.inner_bindings import InnerBindings
 from mllint.semantic.names.scopes import Binding, BindingKind, Scope, redefinition
@@ -333,6 +334,8 @@ class Inference:
             case Tensor():
                 # Indexing a 0-d tensor raises; of anything else the rank of the result is not followed.
                 return Tensor(base.framework, base.attached)
+            case Elements(mutable=True) if has_new_items(self.model, node.value):
+                return None
             case Elements() if (position := integer_literal(index)) is not None:
                 return base.items[position] if -len(base.items) <= position < len(base.items) else None
             case Elements() if index is None:

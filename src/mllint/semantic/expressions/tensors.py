@@ -44,6 +44,8 @@ _DETACHING = frozenset({
     "clip_grad_norm", "get_total_norm", "accuracy", "numel", "zeros_like", "ones_like", "full_like", "empty_like",
     "rand_like", "randn_like", "randint_like",
 })  # fmt: skip
+# Functions that make a new tensor of what they are given, which has no history.
+_COPYING = frozenset({"torch.tensor", "torch.from_numpy", "paddle.to_tensor"})
 # Methods that take nothing but the type, the shape or the place of what they are given.
 _LIKE_ANOTHER = frozenset({"type_as", "expand_as", "view_as", "reshape_as", "to"})
 # Functions that give values with their indices once they are told the dimension (torch; paddle gives values alone).
@@ -192,7 +194,7 @@ def function_result(
     if requires is not None:
         on = constant(requires.value)
         attached = on if isinstance(on, bool) else None
-    elif name in _DETACHING:
+    elif name in _DETACHING or qualified in _COPYING:
         attached = False
     else:
         attached = attachment(

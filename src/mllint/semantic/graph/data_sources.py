@@ -24,7 +24,7 @@ from mllint.semantic.values import (
     Text,
     Value,
 )
-from mllint.syntax.iteration import sources
+from mllint.syntax.iteration import run_over, sources
 from mllint.syntax.shape import dotted_path
 
 if TYPE_CHECKING:
@@ -61,7 +61,14 @@ def is_data(model: "Model", binding: Binding) -> bool:
     """Whether a loop binds a key to what a loader yields, to go by what is iterated over or what that is called."""
     if binding.kind is not BindingKind.LOOP or binding.value is None:
         return False
-    return hangs_on_nothing(model.binding_value(binding)) or yields_data(binding.value)
+    return hangs_on_nothing(model.binding_value(binding)) or yields_data(_behind_name(model, binding.value))
+
+
+def _behind_name(model: "Model", iterable: cst.BaseExpression) -> cst.BaseExpression:
+    """What a name hands on that is iterated over: ``tqdm(loader)`` of ``bar = tqdm(loader)``."""
+    bindings = model.reaching(iterable) if isinstance(iterable, cst.Name) else ()
+    made = bindings[0].value if len(bindings) == 1 and not bindings[0].path else None
+    return iterable if made is None or run_over(made) is made else made
 
 
 def is_setting(model: "Model", binding: Binding) -> bool:

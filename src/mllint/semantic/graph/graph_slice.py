@@ -17,15 +17,18 @@ from mllint.semantic.graph.data_sources import (
     hangs_on_nothing,
     is_iterator_of_data,
 )
+from mllint.semantic.graph.filled import put_into
 from mllint.semantic.graph.losses import WALKING
+from mllint.semantic.graph.settings import is_set_before
 from mllint.semantic.graph.statefulness import (
+    called,
     computes_afresh,
+    gives_no_graph,
     is_stateless,
     keeps_no_graph,
     may_be_plain_module,
     walks_backwards,
 )
-from mllint.semantic.names.changes import changes_in_place
 from mllint.semantic.names.conditions import is_in_another_branch
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by, uses
@@ -51,6 +54,8 @@ MAX_LOOKS = 6
 """Through how many names and operations the result of a call is followed."""
 MAX_STEPS = 400
 """How many expressions and bindings are looked at for one loss."""
+# Methods of dicts and lists that give what they hold.
+_VIEWS = frozenset({"items", "values", "get", "pop", "copy"})
 _Loop = cst.For | cst.While
 
 
@@ -77,6 +82,7 @@ class GraphSlice:
         self._is_in_lambda = _is_in_lambda(model, call)  # which may be called again and again
         self.bindings: dict[int, Binding] = {}
         self._beside: list[Binding] = []  # what is unpacked of the same results
+        self._calls: set[int] = set()  # whose results the loss is computed from
         self.is_open = False
         self._steps = 0
         self._follow(loss)
@@ -116,34 +122,25 @@ class GraphSlice:
                 return [element.value for element in node.elements]
             case cst.ListComp() | cst.GeneratorExp():
                 return [node.elt]
+            case cst.DictComp():
+                return [node.value]
             case cst.Comparison() | cst.FormattedString() | cst.SimpleString() | cst.Lambda():
                 return []
-        self.is_open = True
+        return self._unknown(node)
+
+    def _unknown(self, node: cst.CSTNode) -> list[cst.CSTNode]:
+        """Nothing is behind a setting; of anything else it is not known what is."""
+        self.is_open = not (isinstance(node, cst.BaseExpression) and is_set_before(self.model, node))
         return []
 
     def _behind_name(self, node: cst.BaseExpression) -> list[cst.CSTNode]:
         key = dotted_path(node) or ""
-        grown = self._grown_by(node)
+        grown = put_into(self.model, node)
         if self.model.scope_of(node) is not self.scope or "." in key or grown is None:
-            self.is_open = True
-            return []
+            return self._unknown(node)
         found: list[cst.CSTNode] = list(grown)
         for binding in self.model.reaching(node):
             found += self._behind_binding(binding, node, is_grown=bool(grown))
-        return found
-
-    def _grown_by(self, node: cst.BaseExpression) -> list[cst.CSTNode] | None:
-        """What the scope appends to the list that a name holds; ``None`` where it is changed in some other way."""
-        changes = list(changes_in_place(self.model, node))
-        made = [binding.value for binding in self.model.reaching(node)] if changes else []
-        if not all(isinstance(value, (cst.List, cst.ListComp)) for value in made):
-            return None
-        found: list[cst.CSTNode] = []
-        for change in changes:
-            is_append = isinstance(change, cst.Call) and last_word(change.func) == "append" and len(change.args) == 1
-            if not is_append or self.model.scope_of(change) is not self.scope:
-                return None
-            found.append(change.args[0].value)  # type: ignore[attr-defined]
         return found
 
     def _behind_binding(self, binding: Binding, node: cst.BaseExpression, *, is_grown: bool) -> list[cst.CSTNode]:
@@ -152,8 +149,7 @@ class GraphSlice:
         if self._is_leaf(binding):
             return []
         if binding.kind is BindingKind.NARROWED or self._is_in_lambda or not self._is_fresh(binding, node):
-            self.is_open = True
-            return []
+            return self._unknown(node)
         if id(binding) in self.bindings:
             return []
         self.bindings[id(binding)] = binding
@@ -163,8 +159,7 @@ class GraphSlice:
             return [binding.node.target, binding.node.value]
         if binding.kind in (BindingKind.ASSIGN, BindingKind.ANNOTATED, BindingKind.LOOP) and binding.value is not None:
             return [binding.value]
-        self.is_open = True
-        return []
+        return self._unknown(node)
 
     def _is_leaf(self, binding: Binding) -> bool:
         """Whether a binding makes a tensor that requires a gradient of its own, and is computed from nothing."""
@@ -197,7 +192,8 @@ class GraphSlice:
         return block is self.model.tree.module or holder is (self.loop or self.scope.node)
 
     def _behind_call(self, call: cst.Call) -> list[cst.CSTNode]:
-        callee = self.model.value(call.func)
+        self._calls.add(id(call))
+        callee = self.model.value(called(self.model, call))
         given: list[cst.CSTNode] = [arg.value for arg in call.args]
         name = call.func.attr.value if isinstance(call.func, cst.Attribute) else (dotted_path(call.func) or "")
         match callee:
@@ -225,17 +221,18 @@ class GraphSlice:
                     return [call.func.value, *([] if name in TAKING_SHAPES else given)]
                 if is_called_loss(call) and name not in self.model.function_names:
                     return given
+                if name in _VIEWS and isinstance(call.func, cst.Attribute) and name not in self.model.function_names:
+                    return [call.func.value, *given]
         if (callee is None or isinstance(callee, Module)) and (self._begins_anew(call) or self._is_walked_alone(call)):
             return given
-        self.is_open = True
-        return []
+        return self._unknown(call)
 
     def _is_walked_alone(self, call: cst.Call) -> bool:
         """Whether a module that is not known is called anew for the only backward pass of its function.
 
         Another pass might go through what it keeps. One that keeps its graph without any would grow with each round.
         """
-        return self._is_only_pass and bool(call.args) and may_be_plain_module(self.model, call.func)
+        return self._is_only_pass and bool(call.args) and may_be_plain_module(self.model, called(self.model, call))
 
     @cached_property
     def _is_only_pass(self) -> bool:
@@ -350,8 +347,10 @@ class GraphSlice:
                     return None
                 case cst.Assign() | cst.AugAssign() | cst.AnnAssign() | cst.NamedExpr():
                     return self._bound(ancestor)
-                case cst.For():
-                    return list(bound_by(self.model, ancestor)) if ancestor.iter is child else []
+                case cst.For() | cst.CompFor() if ancestor.iter is child:
+                    return list(bound_by(self.model, ancestor))
+                case cst.For() | cst.Index():
+                    return []
                 case cst.CompFor() | cst.Lambda() | cst.Return() | cst.Yield() | cst.With() | cst.Await():
                     return self._handed_back(ancestor)
                 case cst.BaseSmallStatement() | cst.BaseCompoundStatement():
@@ -370,7 +369,7 @@ class GraphSlice:
             return False
         if self._reports(call):
             return True
-        if name == "append" and self._is_of_slice(call):
+        if name == "append" and self._is_of_slice(call.func):
             return True  # into a list whose own uses are looked at
         if name == "append":
             collected = appended(self.model, call)
@@ -379,8 +378,10 @@ class GraphSlice:
         if isinstance(callee, Symbol):
             return True if is_statement else None
         if isinstance(callee, Function):
-            return False if walks_backwards(callee.definition) or is_statement else None
-        if isinstance(callee, (Module, Method)) or is_called_loss(call):
+            if walks_backwards(callee.definition) or is_statement:
+                return False
+            return True if gives_no_graph(callee.definition) else None
+        if isinstance(callee, (Module, Method)) or is_called_loss(call) or id(call) in self._calls:
             return None
         framework = self.model.framework
         is_method = isinstance(call.func, cst.Attribute) and framework is not None
@@ -388,9 +389,9 @@ class GraphSlice:
             return None
         return False
 
-    def _is_of_slice(self, call: cst.Call) -> bool:
-        """Whether a method is called on what the loss is computed from."""
-        bound = self.model.reaching(call.func.value) if isinstance(call.func, cst.Attribute) else ()
+    def _is_of_slice(self, part: cst.BaseExpression) -> bool:
+        """Whether something is a method, or an item, of what the loss is computed from."""
+        bound = self.model.reaching(part.value) if isinstance(part, (cst.Attribute, cst.Subscript)) else ()
         return bool(bound) and all(id(binding) in self.bindings for binding in bound)
 
     def _reports(self, call: cst.Call) -> bool:
@@ -407,7 +408,7 @@ class GraphSlice:
         targets = [item.target for item in statement.targets] if isinstance(statement, cst.Assign) else []
         if not isinstance(statement, cst.Assign):
             targets.append(statement.target)
-        if not all(_is_plain(target) for target in targets):
+        if not all(_is_plain(target) or self._is_of_slice(target) for target in targets):
             return None
         return list(bound_by(self.model, statement))
 

@@ -62,6 +62,13 @@ def keeps_graph(definition: ClassInfo) -> bool | None:
     return False if is_whole else None
 
 
+def called(model: "Model", call: cst.Call) -> cst.BaseExpression:
+    """What a call runs: of ``net(x)`` and ``net.forward(x)`` it is ``net``."""
+    function = call.func
+    is_forward = isinstance(function, cst.Attribute) and function.attr.value == "forward"
+    return function.value if is_forward and isinstance(model.value(function.value), Module) else function  # type: ignore[attr-defined]
+
+
 def may_be_plain_module(model: "Model", callee: cst.BaseExpression) -> bool:
     """Whether what is called is a module, or an object called like one, of which nothing says that it keeps a graph."""
     value = model.value(callee)
@@ -191,6 +198,14 @@ def _parts(info: ClassInfo) -> list[ClassInfo]:
             if isinstance(callee, ClassObject):
                 found.append(callee.definition)
     return found
+
+
+def gives_no_graph(info: FunctionInfo) -> bool:
+    """Whether a function computes all that it gives back without gradients: how good an output is, say."""
+    given = [item.value for item in info.scope.returns if item.value is not None]
+    return bool(given) and all(
+        info.model.gradients.off(item) is True or hangs_on_nothing(info.model.value(item)) for item in given
+    )
 
 
 def walks_backwards(info: FunctionInfo) -> bool:

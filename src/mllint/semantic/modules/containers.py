@@ -173,8 +173,11 @@ class _Trail:
         self.running = frozenset["FunctionInfo"]() if definition is None else definition.members.reachable("forward")
         self._seen: set[int] = set()
 
-    def leads_on(self, node: cst.BaseExpression, steps: int) -> bool:
-        """Whether the thing may come to be registered, or somebody looks after it by hand."""
+    def leads_on(self, node: cst.BaseExpression, steps: int, path: tuple[int, ...] = ()) -> bool:
+        """Whether the thing may come to be registered, or somebody looks after it by hand.
+
+        ``path`` says where its elements are in those of the expression: ``(1,)`` of ``enumerate(self.layers)``.
+        """
         parent = self.model.tree.parent(node)
         if steps == 0 or id(node) in self._seen:
             return steps == 0
@@ -187,11 +190,11 @@ class _Trail:
                     parent, steps - 1
                 )
             case cst.Arg():
-                return self._by_argument(parent, steps)
+                return self._by_argument(parent, steps, path)
             case cst.For() if parent.iter is node:
-                return self._by_names(parent.target, parent, steps)
+                return self._by_names(_at(parent.target, path), parent, steps)
             case cst.CompFor() if parent.iter is node:
-                return self._by_names(parent.target, self._comprehension(parent), steps)
+                return self._by_names(_at(parent.target, path), self._comprehension(parent), steps)
             case cst.Element() | cst.StarredElement():
                 display = self.model.tree.parent(parent)
                 return isinstance(display, cst.BaseExpression) and self.leads_on(display, steps - 1)
@@ -216,7 +219,7 @@ class _Trail:
             return self.leads_on(call, steps - 1)
         return method in _LOOKING_AFTER
 
-    def _by_argument(self, arg: cst.Arg, steps: int) -> bool:
+    def _by_argument(self, arg: cst.Arg, steps: int, path: tuple[int, ...]) -> bool:
         call = self.model.tree.parent(arg)
         if not isinstance(call, cst.Call):
             return True
@@ -225,8 +228,11 @@ class _Trail:
             taken = call.args[0].value
             named = (parameter.name for parameter in taken.params.params)
             return any(self._by_names(name, taken, steps) for name in named) or self.leads_on(call, steps - 1)
-        if word in ("next", "dict") or handed_on(call, arg) is not None:
+        if word in ("next", "dict"):
             return self.leads_on(call, steps - 1)
+        place = handed_on(call, arg)
+        if place is not None:
+            return self.leads_on(call, steps - 1, place + path)
         if word in PUTTING and isinstance(call.func, cst.Attribute):
             return self.leads_on(call.func.value, steps - 1)
         return not (word in _LOOKING or is_set_up_by(self.model, arg) or self._is_running(call))
@@ -250,3 +256,14 @@ class _Trail:
         """Whether a place is run by ``forward``, where nothing is registered any more."""
         function = self.model.enclosing_function(node)
         return function is not None and self.model.function_info(function) in self.running
+
+
+def _at(target: cst.BaseExpression, path: tuple[int, ...]) -> cst.BaseExpression:
+    """The part of what a loop binds that is found there: ``layer`` at ``(1,)`` of ``index, layer``."""
+    for index in path:
+        if not isinstance(target, (cst.Tuple, cst.List)) or index >= len(target.elements):
+            break
+        if any(isinstance(element, cst.StarredElement) for element in target.elements[: index + 1]):
+            break
+        target = target.elements[index].value
+    return target

@@ -67,7 +67,12 @@ def takes_others(model: "Model", call: cst.Call, steps: int = MAX_STEPS) -> bool
     """Whether the constructor call of a module may be given modules that something else holds too."""
     value = model.value(call)
     if isinstance(value, Module) and value.name is not None and is_container(value.name):
-        return not all(_are_new(model, arg.value, bool(arg.star), steps - 1) for arg in call.args)
+        are_layers = len(call.args) > 1  # and no list of them
+        return not all(
+            (are_layers and not arg.star and _is_new(model, arg.value, steps - 1))
+            or _are_new(model, arg.value, bool(arg.star), steps - 1)
+            for arg in call.args
+        )
     modules = (arg.value for arg in call.args if isinstance(model.value(arg.value), Module))
     return not all(_is_new(model, item, steps - 1) for item in modules)
 

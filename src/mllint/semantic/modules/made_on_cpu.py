@@ -7,11 +7,11 @@ import libcst as cst
 from mllint.knowledge import lookup
 from mllint.semantic.expressions import picked
 from mllint.semantic.names.classes import Assignment, Members, Role
-from mllint.semantic.names.conditions import conditions
+from mllint.semantic.names.conditions import conditions, is_in_another_branch
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.names.uses import uses
-from mllint.semantic.values import Array, Elements, Function, Member, Nothing, Output, Repeated, Tensor
+from mllint.semantic.values import Array, Elements, Function, Member, Nothing, Number, Output, Repeated, Tensor
 from mllint.syntax.shape import dotted_path
 from mllint.syntax.walk import subtree
 
@@ -91,18 +91,23 @@ def _is_kept_on_cpu(method: "FunctionInfo", name: str, steps: int) -> bool:
 def is_set_on_cpu(members: Members, name: str, steps: int, *, or_parameter: bool = False) -> bool:
     """Whether an attribute holds nothing but tensors made on the CPU while the module is set up.
 
-    ``or_parameter``: on another way it may be a parameter instead.
+    ``or_parameter``: on another way it may be a parameter, a buffer or a number instead.
     """
     setting_up = members.reachable("__init__") - members.reachable("forward")
     plain: list[Assignment] = []
     parameters: list[Assignment] = []
+    registered: list[Assignment] = []
     for place in members.assignments(name):
+        value = None if place.value is None else place.model.value(place.value)
+        if or_parameter and (place.role is Role.BUFFER or (place.setter is not None and isinstance(value, Nothing))):
+            registered.append(place)
+            continue
         if or_parameter and place.role is Role.PARAMETER:
             parameters.append(place)
             continue
         if place.setter is not None:
-            return False  # what is assigned to a buffer is one, also where it was `None` before
-        if place.value is not None and isinstance(place.model.value(place.value), Nothing):
+            return False
+        if isinstance(value, Nothing) or (or_parameter and isinstance(value, Number)):
             continue
         if place.value is None and isinstance(place.node, cst.AnnAssign):
             continue  # only declared
@@ -113,7 +118,19 @@ def is_set_on_cpu(members: Members, name: str, steps: int, *, or_parameter: bool
         if place.value is None or not is_made_on_cpu(place.model, place.value, steps):
             return False
         plain.append(place)
-    return bool(plain) and (not parameters or all(_is_left_plain(place, name, parameters) for place in plain))
+    if not plain or not all(_are_alternatives(place, registered) for place in plain):
+        return False
+    return not parameters or all(_is_left_plain(place, name, parameters) for place in plain)
+
+
+def _are_alternatives(place: Assignment, registered: list[Assignment]) -> bool:
+    """Whether other branches register the attribute, and none of them runs where the place does.
+
+    What is assigned to a buffer is one, also where it was ``None`` before.
+    """
+    return all(
+        other.model is place.model and is_in_another_branch(place.model, place.node, other.node) for other in registered
+    )
 
 
 def moves_by_computed_names(members: Members) -> bool:

@@ -1,28 +1,30 @@
 """Tensors in plain attributes of a module: where they were made, and whether they meet what comes from outside."""
 
 import enum
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from mllint.knowledge import lookup
-from mllint.semantic.expressions.arguments import given_to, passed_for
+from mllint.semantic.expressions.arguments import calls_of, given_to
+from mllint.semantic.graph.runs_of_class import runs_of
+from mllint.semantic.modules.inputs import is_input
 from mllint.semantic.modules.made_on_cpu import (
     FACTORIES,
     MAX_STEPS,
     MOVING,
-    OF_VALUES,
     is_made_on_cpu,
     is_set_on_cpu,
     moves_by_computed_names,
 )
 from mllint.semantic.modules.other_objects import is_touched_from_outside
 from mllint.semantic.modules.weights import has_weights
-from mllint.semantic.names.classes import Assignment, Members, makes_parameter
+from mllint.semantic.names.classes import Assignment, Members, Read, makes_parameter
 from mllint.semantic.names.receivers import method_of_receiver
-from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.names.uses import uses
 from mllint.semantic.values import (
+    ClassObject,
     Function,
     Method,
     Module,
@@ -30,12 +32,12 @@ from mllint.semantic.values import (
     Output,
     Symbol,
     Tensor,
-    Value,
 )
 from mllint.syntax.shape import argument, constant, last_word
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
+    from mllint.semantic.names.definitions import ClassInfo
 
 _ABOUT_DEVICE = frozenset({"device", "is_cuda", "grad", "get_device"})
 # What is read of a tensor without its numbers meeting those of another, and methods that only take its shape or type.
@@ -55,6 +57,8 @@ class Fate(enum.Enum):
     NOTHING = "nothing"
     MEETS_INPUT = "meets input"
     """It takes part in an operation with what came from outside, or with the weights."""
+    GIVEN_BACK = "given back"
+    """The function gives it back."""
     MOVED = "moved"
     """Somebody looks after its device."""
 
@@ -207,7 +211,7 @@ def _is_given_away(model: "Model", node: cst.BaseExpression) -> bool:
             is_method = isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute)
             return not isinstance(callee, Module) and not (is_method and isinstance(callee, Method))
         case cst.Element():
-            return _of_element(model, parent, MAX_STEPS) is Fate.NOTHING
+            return _of_element(model, parent, MAX_STEPS) in (Fate.NOTHING, Fate.GIVEN_BACK)
         case cst.Return() | cst.Yield() | cst.DictElement() | cst.StarredElement():
             return True
     return False
@@ -221,9 +225,27 @@ def stays_behind(members: Members, name: str) -> bool:
     if not is_set_on_cpu(members, name, MAX_STEPS, or_parameter=True):
         return False
     setting_up = members.reachable("__init__") - members.reachable("forward")
-    fates = {(fate(read.method.model, read.node, MAX_STEPS), read.method in setting_up) for read in members.reads(name)}
+    fates = {(_fate_of_read(members, read), read.method in setting_up) for read in members.reads(name)}
     is_met = (Fate.MEETS_INPUT, False) in fates and all(fate is not Fate.MOVED for fate, _ in fates)
     return is_met and not moves_by_computed_names(members)
+
+
+def _fate_of_read(members: Members, read: Read) -> Fate:
+    """What becomes of the tensor where a method reads it, also where those who call the method compute with it."""
+    found = fate(read.method.model, read.node, MAX_STEPS)
+    if found is not Fate.GIVEN_BACK:
+        return found
+    model, method = read.method.model, read.method
+    if method.name != "forward":
+        calls: Iterable[cst.Call] = (call for call, _ in calls_of(model, method))
+    else:
+        calls = (call for call in runs_of(model, members.definition) if _is_of(model, call, members.definition))
+    return _strongest(fate(model, call, MAX_STEPS) for call in calls)
+
+
+def _is_of(model: "Model", call: cst.Call, definition: "ClassInfo") -> bool:
+    module = model.value(call.func)
+    return isinstance(module, Module) and module.definition is definition
 
 
 def fate(model: "Model", node: cst.BaseExpression, steps: int) -> Fate:
@@ -238,23 +260,30 @@ def fate(model: "Model", node: cst.BaseExpression, steps: int) -> Fate:
             return _of_item(model, parent, steps - 1)
         case cst.BinaryOperation():
             other = parent.right if parent.left is node else parent.left
-            return Fate.MEETS_INPUT if _is_input(model, other) else fate(model, parent, steps - 1)
+            return Fate.MEETS_INPUT if is_input(model, other) else fate(model, parent, steps - 1)
         case cst.Comparison() | cst.ComparisonTarget():
             whole = parent if isinstance(parent, cst.Comparison) else model.tree.parent(parent)
             assert isinstance(whole, cst.Comparison)
             sides = [whole.left, *(item.comparator for item in whole.comparisons)]
-            return Fate.MEETS_INPUT if any(_is_input(model, side) for side in sides) else fate(model, whole, steps - 1)
+            return Fate.MEETS_INPUT if any(is_input(model, side) for side in sides) else fate(model, whole, steps - 1)
         case cst.UnaryOperation() | cst.IfExp():
             return fate(model, parent, steps - 1)
         case cst.AugAssign() if parent.value is node:
-            return Fate.MEETS_INPUT if _is_input(model, parent.target) else Fate.NOTHING
+            return Fate.MEETS_INPUT if is_input(model, parent.target) else Fate.NOTHING
         case cst.Arg():
             return _of_argument(model, parent, steps - 1)
         case cst.Assign():
             return _of_names(model, parent, steps - 1)
         case cst.Element():
             return _of_element(model, parent, steps - 1)
+        case cst.Return():
+            return Fate.GIVEN_BACK
     return Fate.NOTHING
+
+
+def _strongest(fates: Iterable[Fate]) -> Fate:
+    found = set(fates)
+    return next((item for item in (Fate.MOVED, Fate.MEETS_INPUT, Fate.GIVEN_BACK) if item in found), Fate.NOTHING)
 
 
 def _of_item(model: "Model", item: cst.Subscript, steps: int) -> Fate:
@@ -265,10 +294,18 @@ def _of_item(model: "Model", item: cst.Subscript, steps: int) -> Fate:
         return Fate.MOVED  # ``self.table[index].to(device)``
     indexes = [element.slice.value for element in item.slice if isinstance(element.slice, cst.Index)]
     # An item of an index tensor may be 0-d, and stands for its number.
-    if any(_is_input(model, index) for index in indexes if not isinstance(index, cst.Subscript)):
+    if any(is_input(model, index) for index in indexes if not isinstance(index, cst.Subscript)):
         return Fate.MEETS_INPUT
-    is_part = len(indexes) < len(item.slice) or any(constant(index) is None for index in indexes)
+    is_part = len(indexes) < len(item.slice) or any(
+        constant(index) is None or _picks(model, index) for index in indexes
+    )
     return fate(model, item, steps) if is_part else Fate.NOTHING
+
+
+def _picks(model: "Model", index: cst.BaseExpression) -> bool:
+    """Whether an index is surely a tensor of several, by which rows are picked."""
+    value = model.value(index)
+    return isinstance(value, Tensor) and value.scalar is False
 
 
 def _of_attribute(model: "Model", attribute: cst.Attribute, steps: int) -> Fate:
@@ -280,7 +317,7 @@ def _of_attribute(model: "Model", attribute: cst.Attribute, steps: int) -> Fate:
         return Fate.NOTHING
     if not isinstance(call, cst.Call) or call.func is not attribute:
         return fate(model, attribute, steps)
-    if name not in _ONLY_SHAPE and any(_is_input(model, arg.value) for arg in call.args):
+    if name not in _ONLY_SHAPE and any(is_input(model, arg.value) for arg in call.args):
         return Fate.MEETS_INPUT
     return fate(model, call, steps)
 
@@ -295,12 +332,17 @@ def _of_argument(model: "Model", arg: cst.Arg, steps: int) -> Fate:
         fact = lookup.function(callee.name)
         if fact is None or fact.returns not in ("tensor", "scalar", "tensors"):
             return Fate.NOTHING
-        return Fate.MEETS_INPUT if any(_is_input(model, other) for other in others) else fate(model, call, steps)
+        return Fate.MEETS_INPUT if any(is_input(model, other) for other in others) else fate(model, call, steps)
     if isinstance(callee, Module):
-        return Fate.MEETS_INPUT if has_weights(model, call.func) else Fate.NOTHING
+        is_trained = has_weights(model, call.func)
+        is_function = is_trained is False and callee.name is not None  # `nn.Sigmoid`
+        return Fate.MEETS_INPUT if is_trained else fate(model, call, steps) if is_function else Fate.NOTHING
     if isinstance(callee, Function):
-        return _within(callee, call, arg, steps - 1)
-    if isinstance(call.func, cst.Attribute) and _is_input(model, call.func.value):
+        found = _within(callee, call, arg, steps - 1)
+        return fate(model, call, steps) if found is Fate.GIVEN_BACK else found
+    if _is_own_operation(model, call):
+        return Fate.MEETS_INPUT if any(is_input(model, other) for other in others) else Fate.NOTHING
+    if isinstance(call.func, cst.Attribute) and is_input(model, call.func.value):
         method = call.func.attr.value
         if method in ("to", "type_as"):
             return Fate.MOVED
@@ -310,16 +352,23 @@ def _of_argument(model: "Model", arg: cst.Arg, steps: int) -> Fate:
     return Fate.NOTHING
 
 
+def _is_own_operation(model: "Model", call: cst.Call) -> bool:
+    """Whether a call runs an operation of the project: ``apply`` of an ``autograd.Function``."""
+    if not isinstance(call.func, cst.Attribute) or call.func.attr.value != "apply":
+        return False
+    owner = model.value(call.func.value)
+    return isinstance(owner, ClassObject) and "torch.autograd.Function" in owner.definition.library_bases
+
+
 def _within(callee: Function, call: cst.Call, arg: cst.Arg, steps: int) -> Fate:
-    """What a function of the project does with what it is given; what it gives back is not followed."""
+    """What a function of the project does with what it is given."""
     function = callee.definition
     skipped = 0 if function.self_name is None or callee.receiver is None else 1
     parameter = given_to(function, call, arg, skipped)
     if parameter is None or steps <= 0:
         return Fate.NOTHING
     bound = [item for item in function.scope.bindings.get(parameter.name.value, ()) if item.node is parameter]
-    found = {fate(function.model, use, steps) for binding in bound for use in uses(function.model, binding)}
-    return Fate.MOVED if Fate.MOVED in found else Fate.MEETS_INPUT if Fate.MEETS_INPUT in found else Fate.NOTHING
+    return _strongest(fate(function.model, use, steps) for binding in bound for use in uses(function.model, binding))
 
 
 def _of_element(model: "Model", element: cst.Element, steps: int) -> Fate:
@@ -334,7 +383,7 @@ def _of_element(model: "Model", element: cst.Element, steps: int) -> Fate:
         return Fate.MEETS_INPUT if has_weights(model, call.func) else Fate.NOTHING  # the first state of an LSTM
     if not isinstance(callee, Symbol) or callee.name not in ("torch.cat", "torch.stack", "torch.concat"):
         return Fate.NOTHING
-    meets = any(_is_input(model, other.value) for other in display.elements if other is not element)
+    meets = any(is_input(model, other.value) for other in display.elements if other is not element)
     return Fate.MEETS_INPUT if meets else fate(model, call, steps)
 
 
@@ -347,62 +396,4 @@ def _of_names(model: "Model", statement: cst.Assign, steps: int) -> Fate:
                 bindings = model.reaching(name) if name is not target.target else ()
                 if any(binding.node is statement for binding in bindings):
                     fates.add(fate(model, name, steps))
-    return Fate.MOVED if Fate.MOVED in fates else Fate.MEETS_INPUT if Fate.MEETS_INPUT in fates else Fate.NOTHING
-
-
-def _is_input(model: "Model", node: cst.BaseExpression, steps: int = MAX_STEPS) -> bool:
-    """Whether an expression is surely a tensor that came from outside or was computed with the weights."""
-    value: Value | None = model.value(node)
-    if isinstance(value, Output) or (isinstance(value, Tensor) and value.attached is True):
-        return True
-    return isinstance(value, Tensor) and not value.scalar and _is_from_parameter(model, node, steps)
-
-
-def _is_operation(model: "Model", call: cst.Call) -> bool:
-    """Whether a call is one of a function whose result is where its first tensor is."""
-    name = model.qualified_name(call.func)
-    fact = None if name is None or name.endswith(("_like", "from_numpy")) else lookup.function(name)
-    return fact is not None and fact.returns in ("tensor", "scalar") and name not in FACTORIES | OF_VALUES
-
-
-def _runs_weights(model: "Model", call: cst.Call) -> bool:
-    """Whether a call runs a module that has weights: what it gives is where they are."""
-    function = call.func
-    if isinstance(function, cst.Attribute) and function.attr.value == "forward":
-        function = function.value
-    return isinstance(model.value(function), Module) and has_weights(model, function) is True
-
-
-def _is_from_parameter(model: "Model", node: cst.BaseExpression, steps: int) -> bool:
-    """Whether a chain of calls, items and operations starts from what ``forward`` is given, or what weights gave."""
-    while not isinstance(node, cst.Name):
-        match node:
-            case cst.Call() if _runs_weights(model, node):
-                return True
-            case cst.Attribute() if isinstance(value := model.value(node), Tensor) and value.parameter:
-                return True
-            case cst.Call(args=[cst.Arg(value=first, star="", keyword=None), *_]) if _is_operation(model, node):
-                node = first
-            case cst.Call(func=cst.Attribute(value=inner)) | cst.Attribute(value=inner) | cst.Subscript(value=inner):
-                node = inner
-            case cst.BinaryOperation():
-                sides = (node.left, node.right)
-                return steps > 0 and any(_is_from_parameter(model, side, steps - 1) for side in sides)
-            case _:
-                return False
-    function = model.enclosing_function(node)
-    if steps == 0 or function is None or model.function_info(function).self_name == node.value:
-        return False
-    for binding in model.reaching(node):
-        if binding.kind is BindingKind.PARAMETER and isinstance(binding.node, cst.Param):
-            info = model.function_info(function)
-            passed = () if info.name == "forward" else passed_for(model, info, binding.node)
-            if info.name == "forward" or any(_is_input(model, item, steps - 1) for item in passed):
-                return True
-        elif (
-            binding.kind is BindingKind.ASSIGN
-            and binding.value is not None
-            and _is_from_parameter(model, binding.value, steps - 1)
-        ):
-            return True
-    return False
+    return _strongest(fates)

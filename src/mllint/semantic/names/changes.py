@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.syntax.shape import dotted_path
+from mllint.syntax.shape import dotted_path, last_word
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -20,6 +20,14 @@ def is_changed_in_place(model: "Model", node: cst.BaseExpression) -> bool:
     That is a subscript or slice that is assigned, a method that works in place, or a list or dict that grows.
     """
     return any(True for _ in changes_in_place(model, node))
+
+
+def has_new_items(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether the scope of a name or dotted path puts something else in the place of what a list was made with."""
+    return any(
+        not isinstance(change, cst.Call) or last_word(change.func) not in ("append", "extend")
+        for change in changes_in_place(model, node)
+    )
 
 
 def changes_in_place(model: "Model", node: cst.BaseExpression) -> Iterator[cst.CSTNode]:

@@ -9,6 +9,7 @@ import msgspec
 from mllint.semantic.events.owners import maker, updates
 from mllint.semantic.events.steps import Kind
 from mllint.semantic.graph.losses import WALKING
+from mllint.semantic.graph.statefulness import called
 from mllint.semantic.modules.module_keys import module_keys
 from mllint.semantic.modules.second_passes import (
     Uncut,
@@ -104,7 +105,7 @@ def _may_change(model: "Model", step: cst.Call, call: cst.Call) -> Literal["sure
         frame, thing = item.event.frame, item.event.thing
         if item.event.kind is not Kind.STEP or frame.model is not model:
             return "no"
-        known = updates(frame, thing, frame.thing(call.func))
+        known = updates(frame, thing, frame.thing(called(model, call)))
         if known is False or (known is None and maker(frame, thing) is not None):
             return "no"
         verdicts.add(known)

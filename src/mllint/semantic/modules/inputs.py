@@ -1,0 +1,106 @@
+"""Whether a tensor is where the weights are: it comes from outside, or was computed with what does."""
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.knowledge import lookup
+from mllint.semantic.expressions.arguments import passed_for
+from mllint.semantic.modules.made_on_cpu import FACTORIES, MAX_STEPS, OF_VALUES
+from mllint.semantic.modules.weights import has_weights
+from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.values import Function, Module, Output, Tensor, Value
+from mllint.syntax.shape import argument
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+_JOINING = frozenset({"torch.cat", "torch.concat", "torch.stack"})
+
+
+def is_input(model: "Model", node: cst.BaseExpression, steps: int = MAX_STEPS) -> bool:
+    """Whether an expression is surely a tensor that came from outside or was computed with the weights."""
+    value: Value | None = model.value(node)
+    if isinstance(value, Output) or (isinstance(value, Tensor) and value.attached is True):
+        return True
+    return isinstance(value, Tensor) and not value.scalar and _is_from_parameter(model, node, steps)
+
+
+def _is_from_parameter(model: "Model", node: cst.BaseExpression, steps: int) -> bool:
+    """Whether a chain of calls, items and operations starts from what ``forward`` is given, or what weights gave."""
+    while not isinstance(node, cst.Name):
+        match node:
+            case cst.Call() if _runs_weights(model, node) or _is_joined(model, node, steps) or _is_there(model, node):
+                return True
+            case cst.Call() if isinstance(callee := model.value(node.func), Function):
+                return _gives_input(callee, steps)
+            case cst.Attribute() if isinstance(value := model.value(node), Tensor) and value.parameter:
+                return True
+            case cst.Call(args=[cst.Arg(value=first, star="", keyword=None), *_]) if _is_operation(model, node):
+                node = first
+            case cst.Call(func=cst.Attribute(value=inner)) | cst.Attribute(value=inner) | cst.Subscript(value=inner):
+                node = inner
+            case cst.BinaryOperation():
+                sides = (node.left, node.right)
+                return steps > 0 and any(_is_from_parameter(model, side, steps - 1) for side in sides)
+            case cst.IfExp():
+                ways = (node.body, node.orelse)
+                return steps > 0 and all(_is_from_parameter(model, way, steps - 1) for way in ways)
+            case _:
+                return False
+    function = model.enclosing_function(node)
+    if steps == 0 or function is None or model.function_info(function).self_name == node.value:
+        return False
+    return any(_binds_input(model, binding, steps - 1) for binding in model.reaching(node))
+
+
+def _binds_input(model: "Model", binding: Binding, steps: int) -> bool:
+    function, node = binding.scope.node, binding.node
+    if binding.kind is BindingKind.PARAMETER and isinstance(node, cst.Param) and isinstance(function, cst.FunctionDef):
+        info = model.function_info(function)
+        return info.name == "forward" or any(is_input(model, item, steps) for item in passed_for(model, info, node))
+    if binding.kind is BindingKind.AUGMENTED and isinstance(node, cst.AugAssign):
+        return _is_from_parameter(model, node.target, steps)  # an operation in place
+    is_whole = binding.kind is BindingKind.ASSIGN and binding.value is not None
+    return is_whole and binding.value is not None and _is_from_parameter(model, binding.value, steps)
+
+
+def _is_operation(model: "Model", call: cst.Call) -> bool:
+    """Whether a call is one of a function whose result is where its first tensor is."""
+    name = model.qualified_name(call.func)
+    fact = None if name is None or name.endswith(("_like", "from_numpy")) else lookup.function(name)
+    return fact is not None and fact.returns in ("tensor", "scalar") and name not in FACTORIES | OF_VALUES
+
+
+def _is_joined(model: "Model", call: cst.Call, steps: int) -> bool:
+    """Whether a call joins tensors of which one came from outside: ``torch.cat([x, y])``."""
+    first = call.args[0].value if call.args else None
+    if not isinstance(first, (cst.List, cst.Tuple)) or steps == 0 or model.qualified_name(call.func) not in _JOINING:
+        return False
+    return any(_is_from_parameter(model, element.value, steps - 1) for element in first.elements)
+
+
+def _is_there(model: "Model", call: cst.Call) -> bool:
+    """Whether a new tensor is made where one from outside is: ``torch.arange(n, device=x.device)``."""
+    device = argument(call, None, "device")
+    if device is None or not isinstance(device.value, cst.Attribute) or device.value.attr.value != "device":
+        return False
+    return model.qualified_name(call.func) in FACTORIES and is_input(model, device.value.value)
+
+
+def _runs_weights(model: "Model", call: cst.Call) -> bool:
+    """Whether a call runs a module that has weights: what it gives is where they are."""
+    function = call.func
+    if isinstance(function, cst.Attribute) and function.attr.value == "forward":
+        function = function.value
+    return isinstance(model.value(function), Module) and has_weights(model, function) is True
+
+
+def _gives_input(callee: Function, steps: int) -> bool:
+    """Whether all that a function of the project gives back is computed from what it is given from outside."""
+    home, given = callee.definition.model, callee.definition.scope.returns
+    return (
+        steps > 0
+        and bool(given)
+        and all(item.value is not None and _is_from_parameter(home, item.value, steps - 1) for item in given)
+    )
