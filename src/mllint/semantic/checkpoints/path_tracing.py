@@ -68,13 +68,14 @@ class PathTracer(Follower):
                 if opened.args and self.model.qualified_name(opened.func) == "builtins.open":
                     return self.path(opened.args[0].value)
             return Path.unknown(f"{binding.key}@{_meaning(binding)}")
-        value = Construction().built_at(node, self.model)
-        if isinstance(value, str):
-            return Path(value)
         known = self.model.value(node)
         if isinstance(known, Text) and known.literal is not None:
             return Path(known.literal)
-        return self._unknown(node)
+        if isinstance(node, cst.Attribute) and self.model.value(node.value) is None:
+            # To find out that nothing is known of `config.OUTPUT` all that fills the `config` would be carried out.
+            return self._unknown(node)
+        value = Construction().built_at(node, self.model)
+        return Path(value) if isinstance(value, str) else self._unknown(node)
 
     def _unknown(self, node: cst.BaseExpression) -> Path:
         assigned = self._path_of_attribute(node)
