@@ -61,14 +61,17 @@ def is_data(model: "Model", binding: Binding) -> bool:
     """Whether a loop binds a key to what a loader yields, to go by what is iterated over or what that is called."""
     if binding.kind is not BindingKind.LOOP or binding.value is None:
         return False
-    return hangs_on_nothing(model.binding_value(binding)) or yields_data(_behind_name(model, binding.value))
+    if hangs_on_nothing(model.binding_value(binding)) or yields_data(binding.value):
+        return True
+    made = _behind_name(model, binding.value)
+    return made is not None and yields_data(made)
 
 
-def _behind_name(model: "Model", iterable: cst.BaseExpression) -> cst.BaseExpression:
+def _behind_name(model: "Model", iterable: cst.BaseExpression) -> cst.BaseExpression | None:
     """What a name hands on that is iterated over: ``tqdm(loader)`` of ``bar = tqdm(loader)``."""
     bindings = model.reaching(iterable) if isinstance(iterable, cst.Name) else ()
     made = bindings[0].value if len(bindings) == 1 and not bindings[0].path else None
-    return iterable if made is None or run_over(made) is made else made
+    return None if made is None or run_over(made) is made else made
 
 
 def is_setting(model: "Model", binding: Binding) -> bool:

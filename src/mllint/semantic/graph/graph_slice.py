@@ -135,8 +135,10 @@ class GraphSlice:
 
     def _behind_name(self, node: cst.BaseExpression) -> list[cst.CSTNode]:
         key = dotted_path(node) or ""
+        if "." in key or self.model.scope_of(node) is not self.scope:
+            return self._unknown(node)
         grown = put_into(self.model, node)
-        if self.model.scope_of(node) is not self.scope or "." in key or grown is None:
+        if grown is None:
             return self._unknown(node)
         found: list[cst.CSTNode] = list(grown)
         for binding in self.model.reaching(node):
