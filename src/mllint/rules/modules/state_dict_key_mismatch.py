@@ -10,7 +10,8 @@ the module. What is certain is told from the classes, and from what the project 
   `torch.compile` wraps it, and those of the other side do not; also where it is wrapped only under a condition, as
   `if torch.cuda.device_count() > 1`, and loaded from, or into, a module that never is, or where the code saves
   `net.module.state_dict()` under a key and loads what stands under it into that `net`, or where `module.` is taken off
-  the keys of a file without a GPU only, though the module is in no wrapper with one;
+  the keys of a file without a GPU only, though the module is in no wrapper with one, or where what is wrapped under a
+  condition and saved is loaded into a module that always is;
 - the dict is that of another class, is written by hand under other names, or has lost its prefix on the way;
 - the state of an optimizer is loaded into a module, or the reverse; also where the file saves the state of the model
   under `optimizer` a second time, `{"model": net.state_dict(), "optimizer": net.state_dict()}`;
