@@ -475,3 +475,12 @@ def test_torch_a_path_without_its_suffix_is_another_file(torch: Any, torch_net: 
     torch.save(torch_net().state_dict(), tmp_path / "net.pth")
     with pytest.raises(FileNotFoundError):
         torch.load(tmp_path / "net", weights_only=True)
+
+
+def test_paddle_only_layers_and_schedulers_have_the_short_names(paddle: Any) -> None:
+    optimizers = paddle.optimizer
+    for kind in (optimizers.SGD, optimizers.Momentum, optimizers.Adam, optimizers.AdamW, optimizers.Lamb):
+        assert hasattr(kind, "set_state_dict")
+        assert not any(hasattr(kind, name) for name in ("set_dict", "load_dict"))
+    assert hasattr(optimizers.lr.LRScheduler, "set_dict")
+    assert all(hasattr(paddle.nn.Layer, name) for name in ("set_dict", "load_dict", "set_state_dict"))

@@ -10,7 +10,8 @@ the module. What is certain is told from the classes, and from what the project 
   `torch.compile` wraps it, and those of the other side do not; also where it is wrapped only under a condition, as
   `if torch.cuda.device_count() > 1`, and loaded from, or into, a module that never is, or where the code saves
   `net.module.state_dict()` under a key and loads what stands under it into that `net`, or where `module.` is taken off
-  the keys of a file without a GPU only, though the module is in no wrapper with one;
+  the keys of a file without a GPU only, though the module is in no wrapper with one, or where what is wrapped under a
+  condition and saved is loaded into a module that always is;
 - the dict is that of another class, is written by hand under other names, or has lost its prefix on the way;
 - the state of an optimizer is loaded into a module, or the reverse; also where the file saves the state of the model
   under `optimizer` a second time, `{"model": net.state_dict(), "optimizer": net.state_dict()}`;
@@ -19,6 +20,7 @@ the module. What is certain is told from the classes, and from what the project 
 - a whole module was saved, not its state dict, or the reverse: what `torch.load` reads is used as a module
   (`model = torch.load(path)`, `model.eval()`), and the code saves the state dict under that path, or under any path
   where an option says which; a file is known by the default of such an option, too;
+- an optimizer of Paddle is asked for `set_dict`, which layers have, and optimizers no longer;
 - nothing is written to the path that is read, and the state of the same thing goes to one that nearly is it: a suffix
   is missing (`last` and `last.pth`), or a letter in the name of the folder (`weight/last.pth`, `weights/last.pth`);
 - `full = model.state_dict()` was completed with the entries of a file, and then those entries alone are loaded.
@@ -86,7 +88,7 @@ from mllint.semantic.checkpoints.loads import Load, load_of
 from mllint.semantic.checkpoints.mistaken import taken_for_module
 from mllint.semantic.checkpoints.problems import Problem, entries_for, one_sided_prefix, problem_of
 from mllint.semantic.checkpoints.wording import words, words_of_use
-from mllint.semantic.values import Module, StateDict
+from mllint.semantic.values import Module, Object, StateDict
 from mllint.syntax.shape import string_literal, subscript_index
 
 rule = Rule(
@@ -98,13 +100,22 @@ rule = Rule(
     applicability=Applicability.UNSAFE,
 )
 
+# Other names of `set_state_dict` that layers of Paddle have, and optimizers have not.
+_OF_LAYERS = frozenset({"set_dict", "load_dict"})
+
 
 @rule.on_method("load_state_dict", "set_state_dict", "set_dict", "load_dict")
 def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     """Report a load that surely does not fit."""
     assert isinstance(call.func, cst.Attribute)
-    if isinstance(context.value(call.func.value), StateDict):
-        yield Finding(call, f"a state dict has no `{call.func.attr.value}`", "call it on the module")
+    value, method = context.value(call.func.value), call.func.attr
+    if isinstance(value, StateDict):
+        yield Finding(call, f"a state dict has no `{method.value}`", "call it on the module")
+        return
+    is_optimizer = isinstance(value, Object) and value.kind == "optimizer" and "fluid" not in value.name
+    if is_optimizer and method.value in _OF_LAYERS:
+        fix = NodeFix("write `set_state_dict`", (replace(method, "set_state_dict"),), Applicability.UNSAFE)
+        yield Finding(call, f"an optimizer has no `{method.value}`", "write `set_state_dict`", fix=lambda: fix)
         return
     load = load_of(context.model, call)
     problem = None if load is None else problem_of(load)

@@ -9,7 +9,7 @@ import msgspec
 from mllint.knowledge import lookup
 from mllint.semantic.checkpoints.contents import State
 from mllint.semantic.checkpoints.loads import Load
-from mllint.semantic.checkpoints.wrapped import WRAPPERS, prefix_of, wrappings
+from mllint.semantic.checkpoints.wrapped import WRAPPERS, is_taken_off, prefix_of, wrappings
 from mllint.semantic.construction.state_keys import WRAPPER_PREFIXES
 from mllint.semantic.expressions.arguments import calls_of
 from mllint.semantic.modules.module_keys import module_keys
@@ -54,6 +54,26 @@ def one_sided(load: Load, content: State) -> OneSided | None:
         if not _is_handled(model, side, load.call):
             return OneSided(prefix, found[0][0].rpartition(".")[2], is_given)
     return None
+
+
+def saved_half_wrapped(load: Load, content: State) -> OneSided | None:
+    """The wrapper that what is loaded into surely has, and what was saved to the file on some ways only.
+
+    ``if torch.cuda.device_count() > 1: model = DataParallel(model)`` where it is saved, always where it is loaded.
+    """
+    call = content.place.node
+    if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute) or not load.is_strict:
+        return None
+    saved, wanted = wrappings(content.place.model, call.func.value), wrappings(load.model, load.receiver)
+    wrapped = [wrappers for wrappers in (*saved, *wanted) if wrappers]
+    if () not in saved or None in (*saved, *wanted) or len(wrapped) == len(wanted) or not all(wanted):
+        return None
+    if any(wrappers != wrapped[0] for wrappers in wrapped) or is_taken_off(load.model):
+        return None
+    bindings = load.model.reaching(load.receiver)
+    if not bindings or any(test for item in bindings for test in _tests_around(load.model, item.node)):
+        return None  # the same may decide about both
+    return OneSided(prefix_of(wrapped[0]), wrapped[0][0].rpartition(".")[2], False)
 
 
 def is_surely_bare(model: "Model", node: cst.BaseExpression) -> bool:

@@ -11,7 +11,7 @@ from mllint.semantic.checkpoints.counterparts import saved_as_another
 from mllint.semantic.checkpoints.handling import completed_dict, entries_read, found_before, is_guarded, is_used_as_dict
 from mllint.semantic.checkpoints.loads import Load, contents, wanted
 from mllint.semantic.checkpoints.misnamed import misnamed
-from mllint.semantic.checkpoints.one_sided import OneSided, one_sided
+from mllint.semantic.checkpoints.one_sided import OneSided, one_sided, saved_half_wrapped
 from mllint.semantic.checkpoints.saves import Saved
 from mllint.semantic.checkpoints.stripped import stripped_beside
 from mllint.semantic.checkpoints.taken_out import taken_out
@@ -112,10 +112,10 @@ def _of_state(load: Load, saved: Saved | None, content: State) -> Problem | None
     if len(kinds) == 2 and kinds[0] != kinds[1] and _STATEFUL | {"module"} >= set(kinds):
         return Problem("swapped", content, saved)
     problem = _of_keys(load, saved, content, content.keys)
-    if problem is not None or saved is not None or content.is_unclear:
+    if problem is not None or content.is_unclear:
         return problem
-    wrapped = one_sided(load, content)
-    return None if wrapped is None else Problem("one-sided", content, wrapped=wrapped)
+    wrapped = one_sided(load, content) if saved is None else saved_half_wrapped(load, content)
+    return None if wrapped is None else Problem("one-sided", content, saved, wrapped=wrapped)
 
 
 def _of_keys(load: Load, saved: Saved | None, content: Content, keys: KeySet) -> Problem | None:

@@ -142,7 +142,7 @@ def _stepped_near(model: "Model", call: cst.Call) -> dict[str, cst.Call]:
         if _is_made_anew(model, made, call):
             continue
         path, value = dotted_path(statement.targets[0].target), model.value(made)
-        if path is not None and path.rpartition(".")[2] in stepped and isinstance(value, Object) and _has_state(value):
+        if path is not None and path.rpartition(".")[2] in stepped and isinstance(value, Object) and has_state(value):
             found[path] = made
     return found
 
@@ -241,14 +241,14 @@ def _optimizer_of(model: "Model", call: cst.Call) -> cst.Call | None:
         return None
     for other in model.tree.by_type.get(cst.Call, ()):
         value = model.value(other) if _is_near(model, other, call) else None
-        made = value.call if isinstance(value, Object) and _has_state(value) else None
+        made = value.call if isinstance(value, Object) and has_state(value) else None
         if made is other and made is not None:
             return None if _is_made_anew(model, made, call) else made
     for step in model.calls_by_word["step"]:
         # What is stepped there may be made elsewhere.
         if isinstance(step.func, cst.Attribute) and _is_near(model, step, call):
             value = model.value(step.func.value)
-            if isinstance(value, Object) and value.call is not None and _has_state(value):
+            if isinstance(value, Object) and value.call is not None and has_state(value):
                 return value.call
     return None
 
@@ -279,7 +279,7 @@ def _is_step_of_optimizer(model: "Model", call: cst.Call) -> bool:
     return (isinstance(value, Object) and value.kind == "optimizer") or (value is None and "optim" in name)
 
 
-def _has_state(made: Object) -> bool:
+def has_state(made: Object) -> bool:
     """Whether it is an optimizer that keeps something from one step to the next."""
     if made.kind != "optimizer" or made.call is None or has_star_arguments(made.call) or made.name in _STATELESS:
         return False

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.semantic.checkpoints.resuming import COUNTERS, is_of_model, is_state, resumes_from
+from mllint.semantic.checkpoints.resuming import COUNTERS, has_state, is_of_model, is_state, resumes_from
 from mllint.semantic.checkpoints.saving import Part, parts, saved
 from mllint.semantic.values import Loaded, Module, Object
 from mllint.syntax.shape import last_word, string_literal
@@ -35,14 +35,14 @@ def unrestored(model: "Model", call: cst.Call) -> str | None:
 
 
 def _is_of_optimizer(model: "Model", part: Part) -> bool:
-    """Whether a part is the state of an optimizer, by its name where nothing else is known of it."""
+    """Whether a part is the state of an optimizer that keeps any, by its name where nothing else is known of it."""
     node = part.node
     if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Attribute):
         return False
     owner = model.value(node.func.value)
     if owner is None:
         return (last_word(node.func.value) or "").lower() in ("optimizer", "optim")
-    return isinstance(owner, Object) and owner.kind == "optimizer"
+    return isinstance(owner, Object) and has_state(owner)
 
 
 def _loads_only_modules(model: "Model") -> bool:

@@ -42,7 +42,7 @@ def words(load: Load, problem: Problem) -> tuple[str, str | None]:
         case "swapped":
             return _swapped(load, problem), "load the state of the same object"
         case "one-sided":
-            return _of_one_side(problem)
+            return _of_one_side(problem) if problem.saved is None else _of_half(load, problem)
         case "misnamed":
             return _of_no_file(load, problem)
         case "stripped":
@@ -150,6 +150,16 @@ def _of_one_side(problem: Problem) -> tuple[str, str]:
         f"the {'loaded' if wrapped.is_given else 'wanted'} keys begin with `{wrapped.prefix}` "
         f"if the module is in `{wrapped.wrapper}`",
         f"take the state of the module inside: {inside}" if wrapped.is_given else f"load into the module: {inside}",
+    )
+
+
+def _of_half(load: Load, problem: Problem) -> tuple[str, str]:
+    wrapped = problem.wrapped
+    assert wrapped is not None
+    place = _saved(load, problem)
+    return (
+        f"the keys that {place} saves begin with `{wrapped.prefix}` only if it is in `{wrapped.wrapper}`",
+        "save the state of the module inside in either case, and load it before the module is wrapped",
     )
 
 
