@@ -7,6 +7,7 @@ import libcst as cst
 from mllint.semantic.events.things import Frame, Known, Named
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by
+from mllint.semantic.values import Tensor, Text
 from mllint.syntax.shape import constant, dotted_path, has_star_arguments, string_literal
 from mllint.syntax.walk import children
 
@@ -63,7 +64,13 @@ def literal_rounds(frame: Frame, node: cst.For) -> "list[Frame]":
     rounds = [_round(home, element.value, bound) for element in made.elements]
     if not all(literals or elements for literals, elements in rounds) or node.orelse is not None or _may_leave(node):
         return []
+    if home is not frame and any(literals or any(map(_is_data, elements.values())) for literals, elements in rounds):
+        return []  # what a caller gives to go through, such as files or batches
     return [frame.in_round(*known) for known in rounds]
+
+
+def _is_data(given: tuple[Frame, cst.BaseExpression]) -> bool:
+    return isinstance(given[0].value(given[1]), (Tensor, Text))
 
 
 def _display(frame: Frame, node: cst.BaseExpression, steps: int) -> tuple[Frame, cst.BaseExpression]:

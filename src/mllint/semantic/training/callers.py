@@ -100,13 +100,8 @@ def _climb(
     if not calls:
         for holder in (instance_of,) if instance_of is not None else _completing(function) or (None,):
             found.setdefault((id(holder or model), id(function.node)), Root(model, function, is_open, holder))
-    climbed: set[tuple[int, int, int]] = set()
     for call in calls:
         caller = call.model.enclosing_function(call.node)
-        way = (id(call.model), id(caller), id(call.instance_of))
-        if way in climbed:
-            continue  # who calls it twice does not begin twice
-        climbed.add(way)
         info = None if caller is None else call.model.function_info(caller)
         is_followed = _climb(info, call.model, found, (*below, function), is_open, call.instance_of)
         if not is_followed or len(found) > _MAX_ROOTS:
@@ -211,8 +206,7 @@ def _calls_elsewhere(function: FunctionInfo, instance_of: ClassInfo | None) -> l
             value = other.value(call.func)
             if isinstance(value, Function) and is_same(value.definition, function):
                 found.append(_Call(other, call))
-    callers = {(id(call.model), id(call.model.enclosing_function(call.node))) for call in found}
-    return found if len(callers) <= _MAX_ROOTS else []
+    return found if len(found) <= _MAX_ROOTS else []
 
 
 def is_same(one: FunctionInfo, other: FunctionInfo) -> bool:
