@@ -43,14 +43,14 @@ for _ in range(100):
 
 ## What it leaves alone
 
-A graph of which any part may be used by another backward pass: two losses of one output, several outputs of one pass,
-a GAN whose generator learns from the same images, `create_graph`, a loss that is returned, stored or handed to a
-function that is not known, a pass in a `lambda`, which may be called again. Losses of which a part was computed before this iteration, by a function or method that is
-not known, or by a module that keeps a state between its calls. Modules of which nothing is known where the function
-runs another backward pass, unless in PyTorch a step changes their weights in every round, before any other one: no
-later pass can go through the graph then. What a function is given, where its callers are not seen.
-What a loop takes from a loader counts as data, also where only the name of the loader says that it is one. Tests, and
-what a module tries out once, right under `if __name__ == "__main__":` and in no loop.
+A graph of which any part may be used by another backward pass: two losses of one output, several outputs of one pass, a
+GAN whose generator learns from the same images, `create_graph`, a loss that is returned, stored or handed to a function
+that is not known, a pass in a `lambda`, which may be called again. Losses of which a part was computed before this
+iteration, by a function or method that is not known, or by a module that keeps a state between its calls. Modules of
+which nothing is known where the function runs another backward pass, unless in PyTorch a step changes their weights in
+every round, before any other one: no later pass can go through the graph then. What a function is given, where its
+callers are not seen. What a loop takes from a loader counts as data, also where only the name of the loader says that
+it is one. Tests, and what a module tries out once, right under `if __name__ == "__main__":` and in no loop.
 
 ## Fix safety
 
