@@ -11,6 +11,7 @@ from mllint.semantic.modules.weights import has_weights
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Function, Module, Output, Tensor, Value
 from mllint.syntax.shape import argument
+from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -21,9 +22,17 @@ _JOINING = frozenset({"torch.cat", "torch.concat", "torch.stack"})
 def is_input(model: "Model", node: cst.BaseExpression, steps: int = MAX_STEPS) -> bool:
     """Whether an expression is surely a tensor that came from outside or was computed with the weights."""
     value: Value | None = model.value(node)
-    if isinstance(value, Output) or (isinstance(value, Tensor) and value.attached is True):
+    if isinstance(value, Output):
         return True
+    if isinstance(value, Tensor) and value.attached is True:
+        return not _has_leaf_in_it(model, node)
     return isinstance(value, Tensor) and not value.scalar and _is_from_parameter(model, node, steps)
+
+
+def _has_leaf_in_it(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether the graph of an expression may hang on a tensor that lies in an attribute and is no weight either."""
+    parts = (model.value(part) for part in subtree(node) if isinstance(part, cst.Attribute))
+    return any(isinstance(part, Tensor) and part.leaf and not part.parameter for part in parts)
 
 
 def _is_from_parameter(model: "Model", node: cst.BaseExpression, steps: int) -> bool:
