@@ -18,7 +18,7 @@ from mllint.semantic.expressions.iteration import element_of, item_of
 from mllint.semantic.expressions.module_lists import MODULE_LISTS, listed_module
 from mllint.semantic.expressions.tables import dict_item, dict_value
 from mllint.semantic.expressions.tensors import arithmetic, attachment
-from mllint.semantic.names.changes import has_new_items
+from mllint.semantic.names.changes import new_items
 from mllint.semantic.names.definitions import FunctionInfo, is_receiver
 from mllint.semantic.names.inner_bindings import InnerBindings
 from mllint.semantic.names.scopes import Binding, BindingKind, Scope, redefinition
@@ -325,6 +325,13 @@ class Inference:
     def _call(self, node: cst.Call) -> Value | None:
         return called(self.model, node)
 
+    def _item(self, base: Elements, position: int, node: cst.BaseExpression) -> Value | None:
+        """An item of what a name is bound to: the one that it was made with, or one that was put in its place."""
+        if not -len(base.items) <= position < len(base.items):
+            return None
+        others = new_items(self.model, node) if base.mutable else []
+        return None if others is None else reduce(join, map(self.value, others), base.items[position])
+
     def _subscript(self, node: cst.Subscript) -> Value | None:
         base = self.value(node.value)
         index = subscript_index(node)
@@ -334,10 +341,8 @@ class Inference:
             case Tensor():
                 # Indexing a 0-d tensor raises; of anything else the rank of the result is not followed.
                 return Tensor(base.framework, base.attached)
-            case Elements(mutable=True) if has_new_items(self.model, node.value):
-                return None
             case Elements() if (position := integer_literal(index)) is not None:
-                return base.items[position] if -len(base.items) <= position < len(base.items) else None
+                return self._item(base, position, node.value)
             case Elements() if index is None:
                 return Repeated(None)
             case Batch():

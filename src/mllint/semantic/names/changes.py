@@ -22,12 +22,22 @@ def is_changed_in_place(model: "Model", node: cst.BaseExpression) -> bool:
     return any(True for _ in changes_in_place(model, node))
 
 
-def has_new_items(model: "Model", node: cst.BaseExpression) -> bool:
-    """Whether the scope of a name or dotted path puts something else in the place of what a list was made with."""
-    return any(
-        not isinstance(change, cst.Call) or last_word(change.func) not in ("append", "extend")
-        for change in changes_in_place(model, node)
-    )
+def new_items(model: "Model", node: cst.BaseExpression) -> list[cst.BaseExpression] | None:
+    """What the scope of a name or dotted path puts in the place of what a list was made with.
+
+    ``None`` where it changes the items in some other way.
+    """
+    found: list[cst.BaseExpression] = []
+    for change in changes_in_place(model, node):
+        if isinstance(change, cst.Call) and last_word(change.func) in ("append", "extend"):
+            continue
+        target = model.tree.parent(change)
+        statement = None if target is None else model.tree.parent(target)
+        if not isinstance(change, cst.Subscript) or not isinstance(statement, cst.Assign):
+            return None
+        if not isinstance(change.value, cst.Subscript):  # of `x[0][1] = value` the item is the one that it was
+            found.append(statement.value)
+    return found
 
 
 def changes_in_place(model: "Model", node: cst.BaseExpression) -> Iterator[cst.CSTNode]:
