@@ -1,5 +1,8 @@
 """How much work the engine does, counted; seconds are the benchmark's business."""
 
+import os
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -217,6 +220,22 @@ def test_what_is_asked_of_the_model_grows_as_the_file_does(monkeypatch: pytest.M
     per_row = {name: count / 2_080 for name, count in large.items()}
     budget = {"value": 6.5, "_evaluate": 4.5, "qualified_name": 0.8, "scope_of": 11.3, "parent": 26}
     assert {name: per_row[name] for name in budget if per_row[name] > budget[name]} == {}
+
+
+def test_the_work_is_the_same_in_every_process() -> None:
+    # Python orders a set of texts anew in each process: what goes through one may be lucky in one and not in the next.
+    script = (
+        "import sys, pytest; sys.path.insert(0, sys.argv[1]); import test_budget; "
+        "print(sorted(test_budget._asked(520, pytest.MonkeyPatch(), mistakes=True).items()))"
+    )
+    command = [sys.executable, "-c", script, str(Path(__file__).parent)]
+    asked = {
+        subprocess.run(
+            command, env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(asked) == 1
 
 
 def test_places_are_found_in_one_pass_however_many_there_are(counts: dict[str, int]) -> None:

@@ -193,7 +193,7 @@ class Cuts:
 
     def _is_made_leaf(self, node: cst.BaseExpression) -> bool:
         """Whether a gradient is asked for of anything in an expression."""
-        paths = {path for part in subtree(node) if (path := dotted_path(part)) is not None}
+        paths = dict.fromkeys(path for part in subtree(node) if (path := dotted_path(part)) is not None)
         return any(self._is_leaf_of_interest(path, node) or self._is_flagged_by_call(node, path) for path in paths)
 
     def _is_without_graph(self, node: cst.BaseExpression) -> bool:

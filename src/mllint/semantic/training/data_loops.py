@@ -115,7 +115,8 @@ def _fed(model: "Model", node: cst.For) -> Iterator[cst.Call]:
         yield from (call for call in calls if any(_is_iterator(model, part) for part in _given_to(call)))
     seen: set[str] = set()
     while pending:
-        word = pending.pop()
+        word = min(pending)  # the work shall be the same in each process, and so the answer comes from the same call
+        pending.discard(word)
         seen.add(word)
         for name in model.names_within(word, scope):
             child: cst.CSTNode = name
