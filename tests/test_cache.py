@@ -384,7 +384,8 @@ def _edited(root: Path, chance: random.Random) -> str:
         lines = text.splitlines(keepends=True)
         path.write_bytes(b"".join(lines[: chance.randrange(len(lines) + 1)]))
     elif kind == "copy":
-        shutil.copy(path, path.with_name(chance.choice(pythons or files).name + ".bak.py"))
+        # A copy may be the very file that is copied, when it was copied before.
+        path.with_name(chance.choice(pythons or files).name + ".bak.py").write_bytes(text)
     elif kind == "move":
         path.rename(path.with_name(f"moved{chance.randrange(3)}.py"))
     elif kind == "shadow":
