@@ -494,3 +494,10 @@ def test_torch_load_leaves_every_module_as_it_was(torch: Any, tmp_path: Any) -> 
     before = fresh.weight.clone()
     torch.load(tmp_path / "whole.pth", weights_only=False)
     assert torch.equal(fresh.weight, before)
+
+
+def test_torch_the_name_of_a_type_on_the_cpu_takes_a_tensor_there(torch: Any) -> None:
+    elsewhere = torch.ones(2, device="meta")
+    assert elsewhere.type(torch.float64).device.type == "meta"
+    with pytest.raises(NotImplementedError, match="Cannot copy out of meta tensor"):
+        elsewhere.type(torch.DoubleTensor)

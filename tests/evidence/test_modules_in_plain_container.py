@@ -164,3 +164,17 @@ def test_paddle_what_the_containers_take(paddle: Any) -> None:
             nn.LayerList(wrong)
     with pytest.raises(TypeError):
         nn.LayerDict({1: layer}).state_dict()  # made without complaint
+
+
+def test_torch_a_plain_list_cannot_take_the_place_of_a_registered_one(torch: Any) -> None:
+    module = torch.nn.Module()
+    module.weights = torch.nn.ParameterList()
+    with pytest.raises(TypeError, match="cannot assign"):
+        module.weights = [torch.ones(1)]
+
+
+def test_paddle_a_plain_list_cannot_take_the_place_of_a_registered_one(paddle: Any) -> None:
+    layer = paddle.nn.Layer()
+    layer.parts = paddle.nn.LayerList()
+    with pytest.raises(TypeError, match="should be of type Layer"):
+        layer.parts = [paddle.ones([1])]

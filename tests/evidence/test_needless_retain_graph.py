@@ -144,3 +144,19 @@ def test_torch_losses_in_a_list(torch: Any, is_begun_anew: bool) -> None:
         else:
             with pytest.raises(RuntimeError, match="second time"):
                 sum(losses).backward()  # type: ignore[union-attr]
+
+
+def test_torch_a_new_tensor_of_another_has_no_history(torch: Any) -> None:
+    output = torch.ones(2, requires_grad=True) * 2
+    made = torch.tensor(output)
+    assert not made.requires_grad
+    assert made.grad_fn is None
+
+
+def test_paddle_a_new_tensor_of_another_has_no_history(paddle: Any) -> None:
+    start = paddle.ones([2])
+    start.stop_gradient = False
+    made = paddle.to_tensor(start * 2)
+    assert made.stop_gradient
+    (made * 3).sum().backward()
+    assert start.grad is None

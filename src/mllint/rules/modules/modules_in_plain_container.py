@@ -58,7 +58,8 @@ Files that build static graphs with `paddle.static`, where the program holds the
 
 Safe where everything in the container is a module and it is only indexed, iterated and appended to. Checkpoints that
 were saved before lack the layers, which is the defect. Unsafe for dicts with keys that are not written out, and for
-tuples of one that are called: there the comma is taken away.
+tuples of one that are called: there the comma is taken away. No fix is offered where another method makes the attribute
+anew: a plain list cannot take the place of a registered one.
 
 ## References
 
@@ -166,6 +167,7 @@ def _wrapped(
         value is None
         or not contents.is_uniform
         or contents.is_nested
+        or container.is_made_again
         or isinstance(container.display, (cst.Set, cst.SetComp))
     ):
         return None

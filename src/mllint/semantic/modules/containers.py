@@ -82,7 +82,7 @@ class Container:
                 elsewhere.grow(name)
         elif self.display is not None:
             filling.take(self.display)
-        for model, node in self._names():
+        for model, node in self._names(filling=True):
             Filling(model, contents, self._is_given).grow(node)
         for assignment in self.definition.members.assignments(self.name):
             if isinstance(assignment.node, cst.AugAssign):
@@ -91,10 +91,15 @@ class Container:
         self.contents = contents
         return contents
 
-    def _names(self) -> Iterator[tuple["Model", cst.BaseExpression]]:
-        """The places that read the container, as the attribute or as the local name."""
+    def _names(self, *, filling: bool = False) -> Iterator[tuple["Model", cst.BaseExpression]]:
+        """The places that read the container, as the attribute or as the local name.
+
+        ``filling``: but for those in the constructor, where another method makes it: they fill an earlier one.
+        """
+        is_later = filling and self.method not in self.definition.members.reachable("__init__")
         for read in self.definition.members.reads(self.name):
-            yield read.method.model, read.node
+            if not (is_later and read.method.name == "__init__"):
+                yield read.method.model, read.node
         for name in mentions_of(self.method, self.value):
             yield self.model, name
 
@@ -134,6 +139,14 @@ class Container:
             return False
         is_elsewhere = assignment.method is not self.method
         return is_elsewhere or not is_in_another_branch(self.model, self.value, assignment.node)
+
+    @property
+    def is_made_again(self) -> bool:
+        """Whether another method makes it, too: a plain list cannot take the place of a registered one."""
+        return any(
+            assignment.method is not self.method and not isinstance(assignment.node, cst.AugAssign)
+            for assignment in self.definition.members.assignments(self.name)
+        )
 
     @property
     def _is_deleted(self) -> bool:
