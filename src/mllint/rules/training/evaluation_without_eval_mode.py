@@ -8,10 +8,12 @@ made for evaluation (`train=False`, `split="test"`); the loader is called test o
 around the loop an evaluation, and nothing unknown in the loop is given the model, or what has a graph. The model counts
 as one in training mode when its own training goes on before, or when its class is seen to have dropout or batch
 normalization and nothing has switched it since it was made; of the classes of which a function makes one or another,
-one is enough. Of several calls of the function around the loop one is enough, if none comes in evaluation mode. A
-method of the model that calls layers, `model.encode(x)`, is a forward pass of these layers. Of several modules that are
-trained together and called in the loop, one is enough that is not switched while the others are. Under `no_grad()`, and
-when all training of the run is over, what it runs over may be anything but a list of its own.
+one is enough. Of one whose class is out of sight, because a setting picks it, it is enough that the training calls its
+`train()`: who does that takes the mode to matter. Of several calls of the function around the loop one is enough, if
+none comes in evaluation mode. A method of the model that calls layers, `model.encode(x)`, is a forward pass of these
+layers. Of several modules that are trained together and called in the loop, one is enough that is not switched while
+the others are. Under `no_grad()`, and when all training of the run is over, what it runs over may be anything but a
+list of its own.
 
 A forward pass under `no_grad()` that is in no loop over data evaluates, too, where what it is given is called test or
 validation data or is a batch of it, or where the function around it is called after evaluation or all training of the
@@ -78,10 +80,10 @@ def train(training: DataLoader, validation: DataLoader) -> None:
 ## What it leaves alone
 
 Loops before which the model may be switched to evaluation mode, also by those who call the function, in other files of
-the project too; functions that nobody in the project calls, but for models that are loaded there. Models of which no
-layer is known to ask for its mode, such as those whose only dropout drops nothing by default, or is there only where a
-setting says so. Models that `from_pretrained` of transformers gave, and modules that are made of these, as long as
-nothing puts them to training mode, or it is not known to which family they belong. Loops before which a model was
+the project too; functions that nobody in the project calls, but for models that are loaded there. Models in sight of
+which no layer is known to ask for its mode, such as those whose only dropout drops nothing by default, or is there only
+where a setting says so. Models that `from_pretrained` of transformers gave, and modules that are made of these, as long
+as nothing puts them to training mode, or it is not known to which family they belong. Loops before which a model was
 switched to training mode, or its switch to evaluation mode was taken out and left as a comment: to recompute the
 statistics of batch normalization, or to sample with dropout, is done like that. Tests. Loops that drop the output, or
 never read it, as where a hook is what is wanted; and loaded models that are given the same input in every round, or one

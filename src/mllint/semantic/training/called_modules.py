@@ -27,6 +27,12 @@ def module_called(forward: Event) -> Value | None:
     return ways[0] if len(ways) == 1 and isinstance(ways[0], Module) else value
 
 
+def is_out_of_sight(forward: Event) -> bool:
+    """Whether nothing is known of what a forward pass calls but that it may be a module: a setting picks its class."""
+    value = module_called(forward)
+    return value is None or (isinstance(value, Module) and value.is_only_some)
+
+
 def made(forward: Event) -> list[Value | None]:
     """What is made on the ways to a call of a module: on others it may be loaded as a whole."""
     return [maker.scope.model.binding_value(maker) for maker in _makers(forward)]

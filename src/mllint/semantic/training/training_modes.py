@@ -19,7 +19,7 @@ from mllint.semantic.modules.mode_layers import depends_on_mode
 from mllint.semantic.modules.weights import is_container
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.names.scopes import Binding, BindingKind
-from mllint.semantic.training.called_modules import made, made_elsewhere, module_called
+from mllint.semantic.training.called_modules import is_out_of_sight, made, made_elsewhere, module_called
 from mllint.semantic.training.holders import was_made_with
 from mllint.semantic.training.made_in_mode import is_switched_by_maker
 from mllint.semantic.training.paths import Paths
@@ -414,12 +414,16 @@ def keeps_its_output(forward: Event) -> bool:
 def mode_matters(forward: Event, run: Run | None = None) -> bool | None:
     """Whether the mode makes a difference to the module that is called; ``None``: not known.
 
-    In a run that has put it to training mode, what libraries have loaded into it counts, too.
+    In a run that has put it to training mode, what libraries have loaded into it counts, too; and who does that to a
+    module which is out of sight takes the mode to matter.
     """
     matters = _matters(forward, switched=False)
     if matters is True or run is None or forward.thing is None:
         return matters
-    return _matters(forward, switched=True) if is_switched_to_training(run, forward.thing, forward) else matters
+    if not is_switched_to_training(run, forward.thing, forward):
+        return matters
+    matters = _matters(forward, switched=True)
+    return True if matters is None and is_out_of_sight(forward) else matters
 
 
 def _matters(forward: Event, *, switched: bool) -> bool | None:
