@@ -49,7 +49,8 @@ in Paddle optimizers that leave the file, `Model.fit`, which steps the scheduler
 `_learning_rate`. A file in which no optimizer takes a step, an optimizer that is only there to be given to schedulers,
 as lessons show them, and tests. What a function of the project only makes and returns, by itself or beside others, is
 followed to where that function is called, and what an object of the project is given to where it keeps it. Classes that
-derive from those of the framework count, too.
+derive from those of the framework count, too, and those of the project whose `step()` sets the rate of an optimizer, if
+none of their other methods does.
 
 ## Fix safety
 

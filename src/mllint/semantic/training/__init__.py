@@ -4,7 +4,7 @@
   ``guards``; ``nearby`` for the usual case
 - gradients: ``zeroing``, ``updates_by_hand``, ``gradient_rounds``, ``clipping``, ``scaling``, ``scaled_clips``,
   ``minimizing``; ``holders`` of what they are about; ``stale_weights``, which a step has changed too early
-- learning rates: ``schedulers``, ``schedules``, ``first_factors``, ``rates``
+- learning rates: ``schedulers``, ``own_schedulers``, ``schedules``, ``first_factors``, ``rates``
 - modes and evaluations: ``training_modes``, ``called_modules``, ``made_in_mode``, ``evaluation``,
   ``single_evaluations``, ``inferences``, ``forgotten_beside``, ``ready_made``, ``outputs``, ``wanted_gradients``,
   ``adversaries``, ``loaders``, ``data_loops``, ``pieces``, ``turns``, ``handed_on``, ``written``, ``frozen``

@@ -13,6 +13,7 @@ from mllint.semantic.names.classes import PLAIN_BASES
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by, uses
+from mllint.semantic.training.own_schedulers import framework_of_own
 from mllint.semantic.values import ClassObject, Function, Method, Symbol, Text
 from mllint.syntax.shape import argument, has_star_arguments
 
@@ -101,7 +102,8 @@ def _makes_scheduler(model: "Model", call: cst.Call) -> str | None:
         return _gives_scheduler(callee)
     if isinstance(callee, ClassObject):
         bases = map(lookup.framework_of, callee.definition.library_bases)
-        return next(bases, None) if callee.definition.kind == "scheduler" else None
+        is_derived = callee.definition.kind == "scheduler"
+        return next(bases, None) if is_derived else framework_of_own(callee.definition)
     if not isinstance(callee, Symbol):
         return None
     if _FROM_TRANSFORMERS.fullmatch(callee.name):
@@ -269,8 +271,10 @@ def _is_harmless(model: "Model", node: cst.BaseExpression, framework: str, steps
             return read is not None and all(_is_harmless(home, item, framework, steps - 1) for home, item in read)
         case cst.Comparison() | cst.ComparisonTarget() | cst.FormattedStringExpression() | cst.Expr():
             return True
-        case cst.If() | cst.While() | cst.IfExp():
+        case cst.If() | cst.While():
             return parent.test is node
+        case cst.IfExp():
+            return parent.test is node or _is_harmless(model, parent, framework, steps)
         case cst.UnaryOperation():
             return isinstance(parent.operator, cst.Not)
     return False
