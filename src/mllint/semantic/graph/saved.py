@@ -64,6 +64,8 @@ def operation(model: "Model", node: cst.CSTNode) -> Operation | None:
         return None
     given = tuple(arg.value for arg in node.args if arg.keyword is None)
     word = last_word(node.func) or ""
+    if isinstance(node.func, cst.Name):  # perhaps imported under another name
+        word = (model.library_name(node.func) or word).rpartition(".")[2]
     if saved_tensors.operation(word) is not None and word not in model.function_names:
         name = model.library_name(node.func)
         if name is not None:
