@@ -337,3 +337,41 @@ def test_torch_factor_that_takes_the_type_of_a_weight_hangs_on_no_graph(torch: A
             x.sum().backward()
     else:
         x.sum().backward()
+
+
+def test_torch_what_a_tensor_takes_in_keeps_it(torch: Any) -> None:
+    conv = torch.nn.Conv2d(3, 3, (1, 3), padding=(0, 1))
+    data = torch.rand(1, 3, 4, 4)
+    x = torch.nn.functional.conv2d(data, torch.rand(3, 3, 1, 1))  # no gradient: the weights of `conv` alone want one
+    x[:, :, 1:2].add_(torch.relu(conv(x[:, :, 0:1])))
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        x.sum().backward()
+    y = conv(data)
+    y.mul_(torch.sigmoid(conv(y)))
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+    y = conv(data)
+    y.add_(conv(y).detach()).sum().backward()
+
+
+def test_torch_dropout_in_place_behind_an_activation_without_a_name(torch: Any) -> None:
+    nn = torch.nn
+    linear, relu = nn.Linear(3, 3), nn.ReLU(inplace=True)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        nn.Dropout(0.1, inplace=True)(relu(linear(torch.rand(2, 3)))).sum().backward()
+    nn.Dropout(0.0, inplace=True)(relu(linear(torch.rand(2, 3)))).sum().backward()
+    relu(nn.Dropout(0.1, inplace=True)(linear(torch.rand(2, 3)))).sum().backward()
+
+
+def test_paddle_what_a_tensor_takes_in(paddle: Any) -> None:
+    functional, linear = paddle.nn.functional, paddle.nn.Linear(3, 3)
+    data = paddle.rand([4, 3])
+    y = linear(data)
+    y.multiply_(functional.sigmoid(linear(y)))
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+    z = linear(data)
+    z[0:1].add_(linear(z[1:2]))  # a part: what it takes in hands no gradient on
+    z.sum().backward()
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        functional.relu_(functional.sigmoid(linear(data))).sum().backward()

@@ -1,7 +1,8 @@
 """## What it does
 
 Finds an activation that works in place (`nn.ReLU(inplace=True)`, `F.relu(x, inplace=True)`, `x.relu_()`) on the very
-tensor that is added back further below.
+tensor that is added back further below, or that is read below under the name from which it was taken: `skip = x`,
+`skip = relu_(skip)`, `conv(x)`.
 
 ## Why is this bad?
 
@@ -46,7 +47,8 @@ class Block(nn.Module):
 
 Activations of a new tensor, such as what a convolution or a normalization gives. What an activation has made already:
 a second one changes nothing. An activation whose result is thrown away (`self.relu(x)` as a statement): there the
-change is what is wanted. A name that is bound anew, `x = self.relu(x)`, unless the tensor has another one.
+change is what is wanted. A name that is bound anew, `x = self.relu(x)`, unless the tensor has another one. What is read
+below under the same name, and not added.
 
 ## Fix safety
 
@@ -85,6 +87,8 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     """Report the calls by which an activation, or the layer that a call builds, overwrites a residual."""
     for found in overwritten(context.model, call):
         message = f"`{found.tensor}` is changed in place here: the sum below adds what it has become"
+        if not found.is_added:
+            message = f"`{found.tensor}` is changed in place here, and so is `{found.read.value}`, read below"
         yield Finding(found.call, message, fix=lambda: _out_of_place(call, context))
 
 

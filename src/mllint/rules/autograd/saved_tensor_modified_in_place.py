@@ -2,8 +2,9 @@
 
 Finds a tensor that `backward()` needs and that is changed in place before: the result of an operation that keeps its
 result (`relu`, `sigmoid`, `softmax`, `exp`, `sqrt`, ...), or an input of one that keeps its inputs (`conv(x)`,
-`linear(x)`, `x * w`, `x ** 2`, `x.log()`, ...). In PyTorch also one of the views that `chunk`, `split` and `unbind`
-give.
+`linear(x)`, `x * w`, `x ** 2`, `x.log()`, ...), also in the very statement that changes it: `x.mul_(sigmoid(conv(x)))`.
+Whether a block of the project ends in its activation, the options tell with which it is built. In PyTorch also one of
+the views that `chunk`, `split` and `unbind` give.
 
 ## Why is this bad?
 
@@ -50,12 +51,14 @@ class Block(nn.Module):
 ## What it leaves alone
 
 Results that nothing keeps: of a convolution, a linear or normalization layer, a sum, a concatenation. Copies
-(`x.clone()`) and what is written through `x.data`, which no check sees. Everything without gradients, also where all
-who call the function have switched them off, what only runs in evaluation, and tests. Tensors of which it is not
-certain that they hang on a graph: what a function or module is given, unless somebody gives it what surely does, in its
-file or in one that imports it (tests do not count), or `backward()` is called on a loss that is computed from nothing
-else. In Paddle `x += y`, which makes a new tensor. Changes behind the last `backward()` of their function;
-of those of a leaf, ML208 speaks.
+(`x.clone()`) and what is written through `x.data`, which no check sees. A dropout that is built with a rate of zero. In
+Paddle what a method on a part of a tensor takes in, `x[0].add_(linear(x[1]))`: no gradient goes through that.
+Everything without gradients, also where all who call the function have switched them off, what only runs in evaluation
+or under a flag that speaks of exporting, tracing or memory, and tests. Tensors of which it is not certain that they
+hang on a graph: what a function or module is given, unless somebody gives it what surely does, in its file or in one
+that imports it (tests do not count), or `backward()` is called on a loss that is computed from nothing else. In Paddle
+`x += y`, which makes a new tensor. Changes behind the last `backward()` of their function; of those of a leaf, ML208
+speaks.
 
 ## Fix safety
 

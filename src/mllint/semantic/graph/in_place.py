@@ -70,7 +70,13 @@ def works_in_place(call: cst.Call, name: str) -> bool:
     parameters = lookup.parameters(name)
     position = parameters.index("inplace") if "inplace" in parameters else None
     given = None if position is None else argument(call, position, "inplace")
-    return given is not None and constant(given.value) is True
+    return given is not None and constant(given.value) is True and not _drops_nothing(call, name)
+
+
+def _drops_nothing(call: cst.Call, name: str) -> bool:
+    """Whether a dropout is built with a rate of zero: it hands on what it is given."""
+    rate = argument(call, 0, "p") if "Dropout" in name else None
+    return rate is not None and constant(rate.value) == 0
 
 
 def runs_of_layer(model: "Model", layer: cst.Call) -> Iterator[tuple[cst.Call, cst.BaseExpression]]:

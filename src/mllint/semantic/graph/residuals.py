@@ -16,11 +16,15 @@ if TYPE_CHECKING:
 
 
 class Overwritten(msgspec.Struct, frozen=True):
-    """``call`` changes the tensor of the name ``tensor`` in place; ``added`` adds the same tensor further below."""
+    """``call`` changes the tensor of the name ``tensor`` in place; ``read`` reads the same tensor further below.
+
+    ``is_added``: adds it there. What is not added has been given another name, which says that both are wanted.
+    """
 
     call: cst.Call
     tensor: str
-    added: cst.Name
+    read: cst.Name
+    is_added: bool = True
 
 
 def overwritten(model: "Model", call: cst.Call) -> Iterator[Overwritten]:
@@ -31,8 +35,11 @@ def overwritten(model: "Model", call: cst.Call) -> Iterator[Overwritten]:
         if keeper_of_result(model, changed) is not None:
             continue  # an activation made it: another one changes little, or nothing
         added = next(_added_below(model, place, changed), None)
+        read = None if added is not None else next(_read_by_another_name(model, place, changed), None)
         if added is not None:
             yield Overwritten(place, changed.value, added)
+        elif read is not None:
+            yield Overwritten(place, changed.value, read, is_added=False)
 
 
 def _is_dropped(model: "Model", call: cst.Call) -> bool:
@@ -59,6 +66,36 @@ def _added_below(model: "Model", call: cst.Call, changed: cst.Name) -> Iterator[
                 continue
             if any(item in same for item in model.reaching(name)):
                 yield name
+
+
+def _read_by_another_name(model: "Model", call: cst.Call, changed: cst.Name) -> Iterator[cst.Name]:
+    """The places below a call that read what it has changed under the name from which that was taken.
+
+    So ``x`` is read after ``skip = x``, ``skip = self.relu(skip)``: who gives it a second name wants both.
+    """
+    scope = model.scope_of(call)
+    start = scope.place_of(call)
+    for binding in model.reaching(changed) if start is not None else ():
+        first = binding.value
+        if binding.kind is not BindingKind.ASSIGN or binding.path or not isinstance(first, cst.Name):
+            continue
+        same = model.reaching(first)
+        for name in model.names_in(first.value, scope):
+            place = scope.place_of(name)
+            if start is None or place is None or place[1] <= start[1] or not _is_computed_with(model, name):
+                continue
+            if is_in_another_branch(model, name, call) or not _is_kept(first.value, start, place):
+                continue
+            if any(item in same for item in model.reaching(name)):
+                yield name
+
+
+def _is_computed_with(model: "Model", name: cst.Name) -> bool:
+    """Whether a name is read for its numbers: it is given to a call, or is an operand."""
+    parent = model.tree.parent(name)
+    return isinstance(parent, (cst.BinaryOperation, cst.AugAssign)) or (
+        isinstance(parent, cst.Arg) and parent.keyword is not name
+    )
 
 
 def _is_kept(key: str, start: tuple[Block, int], end: tuple[Block, int]) -> bool:

@@ -12,6 +12,7 @@ import msgspec
 
 from mllint.knowledge import saved_tensors
 from mllint.knowledge.saved_tensors import Saved
+from mllint.semantic.graph.block_options import chosen, is_reached, left_by_options
 from mllint.semantic.graph.given_graphs import is_attached
 from mllint.semantic.graph.in_place import (
     changed_by_function,
@@ -22,7 +23,7 @@ from mllint.semantic.graph.in_place import (
 )
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import uses
-from mllint.semantic.names.writes import is_basic_index
+from mllint.semantic.names.writes import is_basic_index, write
 from mllint.semantic.values import Function, Module, Number, Output, Tensor, Value
 from mllint.syntax.shape import dotted_path, last_word
 
@@ -63,6 +64,8 @@ def operation(model: "Model", node: cst.CSTNode) -> Operation | None:
         return None
     given = tuple(arg.value for arg in node.args if arg.keyword is None)
     word = last_word(node.func) or ""
+    if isinstance(node.func, cst.Name):  # perhaps imported under another name
+        word = (model.library_name(node.func) or word).rpartition(".")[2]
     if saved_tensors.operation(word) is not None and word not in model.function_names:
         name = model.library_name(node.func)
         if name is not None:
@@ -90,29 +93,36 @@ def _known(name: str, operands: tuple[cst.BaseExpression, ...]) -> Operation | N
 # -- kept results ------------------------------------------------------------------------------------------------------
 
 
-def keeper_of_result(model: "Model", node: cst.BaseExpression, steps: int = MAX_STEPS) -> str | None:
-    """The operation that made a tensor and keeps it, by name; ``None`` where that is not certain."""
+def keeper_of_result(
+    model: "Model", node: cst.BaseExpression, steps: int = MAX_STEPS, block: Module | None = None
+) -> str | None:
+    """The operation that made a tensor and keeps it, by name; ``None`` where that is not certain.
+
+    ``block`` is the module in whose forward pass the expression stands, where it is known how that was built.
+    """
     if steps < 0:
         return None
+    node = chosen(model, node, block)
     if isinstance(node, cst.Name):
-        return _of_bindings(model, _bound_before(model, node), steps)
+        bindings = left_by_options(model, _bound_before(model, node), block)
+        return _of_bindings(model, bindings, steps, block)
     if isinstance(node, cst.Subscript):
-        return keeper_of_result(model, node.value, steps) if is_view(model, node) else None
+        return keeper_of_result(model, node.value, steps, block) if is_view(model, node) else None
     if isinstance(node, cst.IfExp):
-        first, second = (keeper_of_result(model, part, steps - 1) for part in (node.body, node.orelse))
+        first, second = (keeper_of_result(model, part, steps - 1, block) for part in (node.body, node.orelse))
         return first if second is not None else None
     if not isinstance(node, cst.Call):
         return None
     if isinstance(node.func, cst.Attribute) and node.func.attr.value in views(model):
         is_tensor = isinstance(model.value(node.func.value), (Tensor, Output))
-        return keeper_of_result(model, node.func.value, steps) if is_tensor else None
+        return keeper_of_result(model, node.func.value, steps, block) if is_tensor else None
     changed = changed_by_function(model, node)
     if changed is not None:
         return changed[1] if saved_tensors.keeps_result_in_place(changed[1]) else None
     found = operation(model, node)
     if found is not None and flag(node) is None and not _is_in_place_layer(model, node):
         return found.name if found.saved.result else None
-    return _of_call(model, node, steps)
+    return _of_call(model, node, steps, block)
 
 
 def _bound_before(model: "Model", node: cst.Name) -> tuple[Binding, ...]:
@@ -146,26 +156,26 @@ def _computed_from(model: "Model", call: cst.Call) -> cst.BaseExpression | None:
     return None
 
 
-def _of_bindings(model: "Model", bindings: tuple[Binding, ...], steps: int) -> str | None:
+def _of_bindings(model: "Model", bindings: tuple[Binding, ...], steps: int, block: Module | None) -> str | None:
     found = None
     for binding in bindings:
         if binding.kind is not BindingKind.ASSIGN or binding.path or binding.value is None:
             return None
-        found = keeper_of_result(model, binding.value, steps - 1)
+        found = keeper_of_result(model, binding.value, steps - 1, block)
         if found is None:
             return None
     return found
 
 
-def _of_call(model: "Model", call: cst.Call, steps: int) -> str | None:
+def _of_call(model: "Model", call: cst.Call, steps: int, block: Module | None) -> str | None:
     value = model.value(call.func)
     if isinstance(value, Module) and value.definition is None:
-        found = [_of_last_layer(model, module, steps) for module in _built(model, call.func, value)]
+        found = [_of_last_layer(model, module, steps) for module in _built(model, call.func, value, block)]
         return None if None in found or not found else found[0]
     return _of_function(value, steps)
 
 
-def _built(model: "Model", callee: cst.BaseExpression, value: Module) -> list[Module]:
+def _built(model: "Model", callee: cst.BaseExpression, value: Module, block: Module | None) -> list[Module]:
     """The layers, one of which a name stands for: of an attribute all that the class sets it to."""
     if value.call is not None:
         return [value]
@@ -174,10 +184,12 @@ def _built(model: "Model", callee: cst.BaseExpression, value: Module) -> list[Mo
     receiver, _, attribute = (dotted_path(callee) or "").partition(".")
     if info is None or info.owner is None or receiver != info.self_name:
         return []
-    assigned = info.owner.assignments(attribute)
-    made = [None if item.value is None or item.path else item.scope.model.value(item.value) for item in assigned]
+    bound = list(info.owner.assignments(attribute))
+    is_here = all(item.scope.model is model for item in bound)
+    assigned = [item for item in bound if is_here and is_reached(model, item.node, block) is not False]
+    sides = [None if item.value is None or item.path else chosen(model, item.value, block) for item in assigned]
+    made = [None if side is None else model.value(side) for side in sides]
     modules = [item for item in made if isinstance(item, Module) and item.call is not None]
-    is_here = all(item.scope.model is model for item in assigned)
     return modules if is_here and len(modules) == len(made) else []
 
 
@@ -195,9 +207,12 @@ def _of_function(value: Value | None, steps: int) -> str | None:
     function = _called(value)
     if function is None or not function.is_plain or not function.is_transparent or not function.scope.returns:
         return None
-    found = None
+    block, found = value if isinstance(value, Module) else None, None
     for statement in function.scope.returns:
-        found = None if statement.value is None else keeper_of_result(function.model, statement.value, steps - 1)
+        if is_reached(function.model, statement, block) is False:
+            continue
+        given = statement.value
+        found = None if given is None else keeper_of_result(function.model, given, steps - 1, block)
         if found is None:
             return None
     return found
@@ -376,11 +391,20 @@ def is_wanted(model: "Model", node: cst.CSTNode) -> bool:
         if isinstance(ancestor, cst.Attribute) and ancestor.value is child and ancestor.attr.value in _CUTS:
             return False
         if isinstance(ancestor, cst.Expr):
-            return False  # dropped
+            return _takes_in(model, ancestor)
         if isinstance(ancestor, (cst.BaseSmallStatement, cst.BaseCompoundStatement)):
             return True
         child = ancestor
     return True
+
+
+def _takes_in(model: "Model", statement: cst.Expr) -> bool:
+    """Whether a statement drops nothing, because a tensor takes it in: ``x.add_(conv(y))``.
+
+    In Paddle a part of a tensor that is changed by a method hands no gradient on.
+    """
+    change = write(model, statement)
+    return change is not None and not (model.framework == "paddle" and isinstance(change.target, cst.Subscript))
 
 
 def always_runs(model: "Model", node: cst.CSTNode, holder: cst.CSTNode) -> bool:

@@ -1,5 +1,6 @@
 """Whether an object may hold on to a graph from one call of it to the next."""
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -115,7 +116,7 @@ def _is_set_up(owner: ClassInfo, name: str, calls: int) -> bool:
     assigned = list(owner.members.assignments(name))
     return bool(assigned) and all(
         item.method is not None
-        and item.method.name == "__init__"
+        and _runs_in_constructor(item.method)
         and item.value is not None
         and not _is_graph(item.model.value(item.value))
         for item in assigned
@@ -135,6 +136,7 @@ def _attribute_is_kept(method: FunctionInfo) -> bool:
     own = method.self_name
     if own is None:
         return False
+    is_set_up = _runs_in_constructor(method)
     for key, bindings in method.scope.bindings.items():
         if not key.startswith(f"{own}."):
             continue
@@ -142,12 +144,37 @@ def _attribute_is_kept(method: FunctionInfo) -> bool:
             if binding.kind is BindingKind.NARROWED:
                 continue
             value = method.model.binding_value(binding)
-            if method.name == "__init__":
+            if is_set_up:
                 if _is_graph(value):
                     return True
             elif not _carries_nothing(value):
                 return True
     return False
+
+
+def _runs_in_constructor(method: FunctionInfo, calls: int = MAX_CALLS) -> bool:
+    """Whether a method is the constructor, or nothing but the constructor calls it: ``self.build_layers()``."""
+    if method.name == "__init__":
+        return True
+    callers = list(_callers(method)) if calls > 0 else []
+    return bool(callers) and all(caller is not None and _runs_in_constructor(caller, calls - 1) for caller in callers)
+
+
+def _callers(method: FunctionInfo) -> Iterator[FunctionInfo | None]:
+    """The methods of its class that call a method on themselves; ``None`` for anything else that is done with it."""
+    model = method.model
+    for name in model.names_by_word.get(method.name, ()):
+        attribute = model.tree.parent(name)
+        caller = method_of_receiver(model, attribute.value) if isinstance(attribute, cst.Attribute) else None
+        owner = None if caller is None else caller.owner
+        if isinstance(attribute, cst.FunctionDef) or (owner is not None and not _are_related(owner, method.owner)):
+            continue  # a definition, or a method of another class that has the same name
+        call = None if attribute is None else model.tree.parent(attribute)
+        yield caller if isinstance(call, cst.Call) and call.func is attribute else None
+
+
+def _are_related(one: ClassInfo, other: ClassInfo | None) -> bool:
+    return other is None or one in other.lineage or other in one.lineage
 
 
 def _carries_nothing(value: Value | None) -> bool:
@@ -165,7 +192,7 @@ def _grows(info: ClassInfo) -> bool:
         for call in model.calls_by_word.get(word, ()):
             method = _method_around(model, call, info)
             path = dotted_path(call.func) or ""
-            if method is None or method.name == "__init__" or not path.startswith(f"{method.self_name}."):
+            if method is None or not path.startswith(f"{method.self_name}.") or _runs_in_constructor(method):
                 continue
             if model.gradients.off(call) is not True and not all(
                 hangs_on_nothing(model.value(arg.value)) for arg in call.args
@@ -175,7 +202,7 @@ def _grows(info: ClassInfo) -> bool:
         if isinstance(target.target, cst.Subscript):
             method = _method_around(model, target, info)
             path = dotted_path(target.target.value) or ""
-            if method is not None and method.name != "__init__" and path.startswith(f"{method.self_name}."):
+            if method is not None and path.startswith(f"{method.self_name}.") and not _runs_in_constructor(method):
                 return True
     return False
 

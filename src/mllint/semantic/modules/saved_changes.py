@@ -23,7 +23,7 @@ from mllint.semantic.graph.saved import (
     views,
 )
 from mllint.semantic.modules.modes import MAX_STEPS, runs_in_one_mode
-from mllint.semantic.names.conditions import conditions
+from mllint.semantic.names.conditions import verdicts
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.names.uses import bound_by, uses
 from mllint.semantic.names.writes import write
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 # Parts of names in conditions of what is only done where no gradient is wanted.
 _SPECIAL = ("trac", "script", "export", "onnx", "deploy", "grad", "inplace", "in_place", "compil", "memory")
+_ALWAYS_SPECIAL = "grad"
+"""Of this one it does not matter how the test turns out: where no gradient is asked for, nothing is kept."""
 # What takes no more than the numbers of a tensor, or what it looks like.
 _CUTTING = frozenset({"detach", "item", "numpy", "tolist", "data", "shape", "size"})
 # Methods that end in an underscore and change the shape alone.
@@ -171,13 +173,12 @@ def kept_and_changed_by_call(model: "Model", call: cst.Call) -> Iterator[tuple[c
         return  # a statement, which is asked about as one
     for place, changed in changes_by(model, call):
         target = _root(model, changed)
-        if target is None:
-            continue
-        name = keeper_of_result(model, target)
+        made = changed if target is None else target  # `dropout(relu(x))`: what is changed has no name
+        name = keeper_of_result(model, made)
         if name is not None:
-            kept = Kept(name, target.value) if is_attached(model, target) else None
+            kept = Kept(name, "" if target is None else target.value) if is_attached(model, made) else None
         else:
-            kept = _kept_before(model, target, place)
+            kept = None if target is None else _kept_before(model, target, place)
         if kept is not None and may_be_needed(model, place):
             yield place, kept
     name = _kept_in_sequence(model, call)
@@ -199,8 +200,6 @@ def _kept_in_sequence(model: "Model", call: cst.Call) -> str | None:
     own = model.value(call)
     if position == 0 or not isinstance(own, Module) or own.name is None or not works_in_place(call, own.name):
         return None
-    if any(constant(item.value) == 0 for item in call.args):
-        return None  # a dropout that drops nothing
     layers = [model.value(item.value) for item in outer.args[:position]]
     known = [saved_tensors.layer(item.name) for item in layers if isinstance(item, Module) and item.name is not None]
     if len(known) < len(layers) or known[-1] is None or not any(item is not None and item[1] for item in known):
@@ -217,13 +216,21 @@ def may_be_needed(model: "Model", node: cst.CSTNode) -> bool:
         return False
     if function is not None and is_walked and _is_walked_before(model, function, node):
         return False
-    tests = (part for test in conditions(model, node) for part in subtree(test) if isinstance(part, cst.Name))
-    if any(word in part.value.lower() for part in tests for word in _SPECIAL):
+    if any(_is_special(test, holds) for test, holds in verdicts(model, node)):
         return False
     info = None if function is None else model.function_info(function)
     if info is None or info.owner is None or info.owner.framework is None or info.name in ("forward", "__call__"):
         return True
     return any(call for call in model.calls_by_word.get(info.name, ()) if isinstance(call.func, cst.Attribute))
+
+
+def _is_special(test: cst.BaseExpression, holds: bool) -> bool:
+    """Whether a test asks for what is only done where no gradient is wanted: ``if exporting:``, not its ``else``."""
+    while isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
+        test, holds = test.expression, not holds
+    is_other_way = not holds and isinstance(test, (cst.Name, cst.Attribute, cst.Call))
+    words = (part.value.lower() for part in subtree(test) if isinstance(part, cst.Name))
+    return any(word in part and not (is_other_way and word != _ALWAYS_SPECIAL) for part in words for word in _SPECIAL)
 
 
 def _is_walked_before(model: "Model", function: cst.FunctionDef, node: cst.CSTNode) -> bool:

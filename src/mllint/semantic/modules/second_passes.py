@@ -1,6 +1,6 @@
 """Backward passes through a graph that an earlier one has freed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -16,6 +16,7 @@ from mllint.semantic.modules.weights import has_weights
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Function, Module, Output, Symbol, Tensor
 from mllint.syntax.shape import argument, constant, dotted_path, has_star_arguments, leaves_loop
+from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -58,9 +59,14 @@ def _second_pass(model: "Model", backward: cst.Call) -> SecondPass | None:
     if loss is None:
         return None
     scope, loop = model.scope_of(backward), _loop_of_every_round(model, backward)
-    firsts = [call for call in passes_above(model, backward) if _is_plain(call, freeing=True)]
-    if not firsts and (loop is None or not _is_plain(backward, freeing=True)):
+    above = [call for call in _passes_written_above(model, backward) if _is_plain(call, freeing=True)]
+    if not above and (loop is None or not _is_plain(backward, freeing=True)):
         return None
+    for statement, first in _freed_where_made(model, backward, above):
+        spent = loss_of(first)
+        if spent is not None and _carries(model, loss, statement) and _carries(model, spent, statement):
+            return SecondPass(dotted_path(statement.targets[0].target) or "", first)
+    firsts = [call for call in above if runs_before(scope, call, backward)]
     for statement in made_above(model, backward):
         name = dotted_path(statement.targets[0].target) or ""
         if not _carries(model, loss, statement):
@@ -87,11 +93,24 @@ def plain_loss(model: "Model", backward: cst.Call) -> cst.BaseExpression | None:
 def may_change_graphs(model: "Model", node: cst.CSTNode) -> bool:
     """Whether the function around a node changes flags, or takes graphs off by a statement."""
     scope = model.scope_of(node)
-    return any(True for word in _CHANGING for _ in model.names_within(word, scope))
+    return any(not _is_told(model, name) for word in _CHANGING for name in model.names_within(word, scope))
+
+
+def _is_told(model: "Model", name: cst.Name) -> bool:
+    """Whether a function of a library is told a flag of what it makes: ``zeros(3, requires_grad=True)``."""
+    arg = model.tree.parent(name)
+    call = model.tree.parent(arg) if isinstance(arg, cst.Arg) and arg.keyword is name else None
+    return isinstance(call, cst.Call) and model.library_name(call.func) is not None
 
 
 def passes_above(model: "Model", node: cst.Call) -> list[cst.Call]:
     """The backward passes that have surely run before a call."""
+    scope = model.scope_of(node)
+    return [call for call in _passes_written_above(model, node) if runs_before(scope, call, node)]
+
+
+def _passes_written_above(model: "Model", node: cst.Call) -> list[cst.Call]:
+    """The backward passes that stand above a call in its function, those next to it."""
     scope = model.scope_of(node)
     place, found = scope.place_of(node), list[cst.Call]()
     for call in reversed(model.backward.calls_in(scope.node)):
@@ -100,7 +119,31 @@ def passes_above(model: "Model", node: cst.Call) -> list[cst.Call]:
             found.append(call)
             if len(found) == MAX_PASSES:
                 break
-    return [call for call in found if runs_before(scope, call, node)]
+    return found
+
+
+def _freed_where_made(
+    model: "Model", backward: cst.Call, passes: list[cst.Call]
+) -> Iterator[tuple[cst.Assign, cst.Call]]:
+    """What a loop or branch above has made, each with the pass of the same block that always follows it there.
+
+    Nobody knows whether the block has run; but who reads what it has made comes behind that pass.
+    """
+    scope = model.scope_of(backward)
+    for first in passes:
+        if runs_before(scope, first, backward) or any(isinstance(a, cst.Try) for a in model.tree.ancestors(first)):
+            continue
+        line = model.tree.parent(model.tree.parent(first) or first)
+        block = None if line is None else model.tree.parent(line)
+        if not isinstance(block, cst.IndentedBlock):
+            continue
+        above = block.body[: block.body.index(line)]
+        for statement in reversed(above):
+            if any(isinstance(part, (cst.Break, cst.Continue)) for part in subtree(statement)):
+                break
+            small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else statement
+            if isinstance(small, cst.Assign) and _binds_pass(model, small):
+                yield small, first
 
 
 def assignments_above(model: "Model", node: cst.Call) -> list[cst.Assign]:
@@ -118,14 +161,17 @@ def assignments_above(model: "Model", node: cst.Call) -> list[cst.Assign]:
 
 def made_above(model: "Model", node: cst.Call) -> list[cst.Assign]:
     """The statements that surely run before a call and bind one name to what a module with weights computes."""
-    return [
-        statement
-        for statement in assignments_above(model, node)
-        if len(statement.targets) == 1
+    return [statement for statement in assignments_above(model, node) if _binds_pass(model, statement)]
+
+
+def _binds_pass(model: "Model", statement: cst.Assign) -> bool:
+    """Whether a statement binds one name to what a module with weights computes."""
+    return (
+        len(statement.targets) == 1
         and dotted_path(statement.targets[0].target) is not None
         and isinstance(statement.value, cst.Call)
         and keeps_for_backward(model, statement.value)
-    ]
+    )
 
 
 def keeps_for_backward(model: "Model", call: cst.Call) -> bool:

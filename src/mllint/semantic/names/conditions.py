@@ -17,15 +17,20 @@ def conditions(model: "Model", node: cst.CSTNode) -> Iterator[cst.BaseExpression
     The tests of the ``if`` and ``while`` around it and of those in front of it that leave the block
     (``if not self.training: return x``), and the left side of the ``and`` or ``or`` in which it stands on the right.
     """
+    return (test for test, _ in verdicts(model, node))
+
+
+def verdicts(model: "Model", node: cst.CSTNode) -> Iterator[tuple[cst.BaseExpression, bool]]:
+    """The same tests, each with how it turned out where the place is reached."""
     child = node
     for ancestor in model.tree.ancestors(node):
         match ancestor:
             case cst.If() | cst.IfExp() | cst.While() if child is not ancestor.test:
-                yield ancestor.test
+                yield ancestor.test, child is ancestor.body
             case cst.BooleanOperation() if child is ancestor.right:
-                yield ancestor.left
+                yield ancestor.left, isinstance(ancestor.operator, cst.And)
             case cst.IndentedBlock():
-                yield from _tests_before(ancestor, child)
+                yield from ((test, False) for test in _tests_before(ancestor, child))
             case cst.FunctionDef():
                 return
         child = ancestor
