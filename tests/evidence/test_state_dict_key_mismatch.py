@@ -484,3 +484,42 @@ def test_paddle_only_layers_and_schedulers_have_the_short_names(paddle: Any) -> 
         assert not any(hasattr(kind, name) for name in ("set_dict", "load_dict"))
     assert hasattr(optimizers.lr.LRScheduler, "set_dict")
     assert all(hasattr(paddle.nn.Layer, name) for name in ("set_dict", "load_dict", "set_state_dict"))
+
+
+def test_torch_a_dict_that_is_unpacked_gives_its_keys(torch: Any, torch_net: Any, tmp_path: pathlib.Path) -> None:
+    torch.save(torch_net().state_dict(), tmp_path / "net.pth")
+    with pytest.raises(ValueError, match="too many values to unpack"):
+        _weights, _steps = torch.load(tmp_path / "net.pth", weights_only=True)
+    torch.save(torch.nn.Linear(1, 1).state_dict(), tmp_path / "linear.pth")
+    weights, steps = torch.load(tmp_path / "linear.pth", weights_only=True)
+    assert (weights, steps) == ("weight", "bias")
+
+
+def test_paddle_a_dict_that_is_unpacked_gives_its_keys(paddle: Any, paddle_net: Any, tmp_path: pathlib.Path) -> None:
+    place = str(tmp_path / "net.pdparams")
+    paddle.save(paddle_net().state_dict(), place)
+    with pytest.raises(ValueError, match="too many values to unpack"):
+        _weights, _steps = paddle.load(place)
+    paddle.save(paddle.nn.Linear(1, 1).state_dict(), place)
+    with pytest.raises((AttributeError, TypeError)):
+        paddle.nn.Linear(1, 1).set_state_dict(next(iter(paddle.load(place))))
+
+
+def test_torch_state_dict_loads_nothing(torch: Any, torch_net: Any) -> None:
+    net, given = torch_net(), torch_net().state_dict()
+    before = copy.deepcopy(net.state_dict())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        net.state_dict(given)
+    for key, value in net.state_dict().items():
+        assert torch.equal(value, before[key])
+        assert torch.equal(value, given[key])
+
+
+def test_paddle_state_dict_loads_nothing(paddle: Any, paddle_net: Any) -> None:
+    net, given = paddle_net(), paddle_net().state_dict()
+    before = {key: value.numpy().copy() for key, value in net.state_dict().items()}
+    net.state_dict(given)
+    for key, value in net.state_dict().items():
+        assert (value.numpy() == before[key]).all()
+        assert (given[key].numpy() == before[key]).all()

@@ -1,7 +1,8 @@
 """## What it does
 
 Finds code that takes what `load_state_dict` returns for the model: `model = model.load_state_dict(state)`,
-`model = Net().load_state_dict(state)`, `Net().load_state_dict(state).eval()`.
+`model = Net().load_state_dict(state)`, `Net().load_state_dict(state).eval()`, or `return model.load_state_dict(state)`
+in a function that returns the `model` itself on another way.
 
 ## Why is this bad?
 
@@ -32,11 +33,12 @@ model.load_state_dict(torch.load("model.pt"))
 ## What it leaves alone
 
 `missing, unexpected = model.load_state_dict(state, strict=False)` and every other name for the report that is not used
-as a model later. Classes of the project with a `load_state_dict` of their own.
+as a model later, and functions that return nothing but the report. Classes of the project with a `load_state_dict` of
+their own.
 
 ## Fix safety
 
-Safe: the assignment is dropped, or split in two where the model is made in the same statement.
+Safe: the assignment is dropped, or split in two where the model is made in the same statement. None for a `return`.
 
 ## References
 
@@ -85,6 +87,11 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
         yield Finding(call, message, f"call `{method}` on a line of its own, then `{word}` on the model")
         return
     statement = context.parent(call)
+    if isinstance(statement, cst.Return) and _is_returned_elsewhere(receiver, statement, context):
+        if isinstance(value, (Module, Object)) or _is_given_a_file(call, value, context):
+            message = f"`{method}` does not return the model, which is returned elsewhere in the function"
+            yield Finding(call, message, f"call `{method}` on a line of its own, then return the model")
+        return
     target = _only_target(statement)
     path = None if target is None else dotted_path(target)
     if target is None or path is None or not isinstance(statement, (cst.Assign, cst.AnnAssign)):
@@ -101,6 +108,16 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
             f"make the model first, then call `{path}.{method}(...)`",
             fix=(lambda: _split(statement, receiver, path, context)) if isinstance(receiver, cst.Call) else None,
         )
+
+
+def _is_returned_elsewhere(receiver: cst.BaseExpression, statement: cst.Return, context: Context) -> bool:
+    """Whether another ``return`` of the function gives back the model itself, and nothing but it."""
+    function, path = context.model.enclosing_function(statement), dotted_path(receiver)
+    if function is None or path is None:
+        return False
+    others = [item.value for item in context.model.scope(function).returns if item is not statement]
+    given = [value for value in others if value is not None and dotted_path(value) == path]
+    return bool(given) and all(context.model.reaching(value) == context.model.reaching(receiver) for value in given)
 
 
 def _only_target(statement: cst.CSTNode | None) -> cst.BaseExpression | None:

@@ -3,9 +3,10 @@
 Finds calls of `load_state_dict` (paddle: `set_state_dict`, `set_dict`, `load_dict`) whose keys surely are not those of
 the module. What is certain is told from the classes, and from what the project itself saves to the file:
 
-- a checkpoint such as `{"model": ..., "epoch": ...}` is loaded where one of its entries belongs, or an entry is read
-  that is never saved: not to that file, or not by the function that belongs to the one that reads, as `save_checkpoint`
-  to `load_checkpoint` and `state_dict` to `load_state_dict`;
+- a checkpoint such as `{"model": ..., "epoch": ...}` is loaded where one of its entries belongs, or an entry is read,
+  for whatever it is, that is never saved: not to that file, not by the function that belongs to the one that reads, as
+  `save_checkpoint` to `load_checkpoint` and `state_dict` to `load_state_dict`, or not where the same code saves most of
+  the other entries that are read;
 - the keys of one side begin with `module.` or `_orig_mod.`, because `DataParallel`, `DistributedDataParallel` or
   `torch.compile` wraps it, and those of the other side do not; also where it is wrapped only under a condition, as
   `if torch.cuda.device_count() > 1`, and loaded from, or into, a module that never is, or where the code saves
@@ -14,12 +15,17 @@ the module. What is certain is told from the classes, and from what the project 
   condition and saved is loaded into a module that always is;
 - the dict is that of another class, is written by hand under other names, or has lost its prefix on the way;
 - the state of an optimizer is loaded into a module, or the reverse; also where the file saves the state of the model
-  under `optimizer` a second time, `{"model": net.state_dict(), "optimizer": net.state_dict()}`;
+  under `optimizer` a second time, `{"model": net.state_dict(), "optimizer": net.state_dict()}`, or where two states are
+  saved, or loaded, each for the other: `save(net, scheduler, optimizer)` of `def save(net, optimizer, scheduler)`;
 - the whole checkpoint is loaded where the test around the load has found the state dict in it:
   `if "state_dict" in checkpoint:`;
 - a whole module was saved, not its state dict, or the reverse: what `torch.load` reads is used as a module
   (`model = torch.load(path)`, `model.eval()`), and the code saves the state dict under that path, or under any path
-  where an option says which; a file is known by the default of such an option, too;
+  where an option says which, or in `save_model` beside `load_model`; a file is known by the default of such an option,
+  too;
+- what is read is unpacked, `params, steps = paddle.load(path)`, and the code saves a dict to that path, or, with
+  Paddle, nothing but dicts: the pair was what `fluid.load_dygraph` returned;
+- `model.state_dict(torch.load(path))` is written for `load_state_dict`;
 - an optimizer of Paddle is asked for `set_dict`, which layers have, and optimizers no longer;
 - nothing is written to the path that is read, and the state of the same thing goes to one that nearly is it: a suffix
   is missing (`last` and `last.pth`), or a letter in the name of the folder (`weight/last.pth`, `weights/last.pth`);
@@ -29,7 +35,8 @@ the module. What is certain is told from the classes, and from what the project 
 
 A strict load raises, but the entries that match have been loaded by then. With `strict=False`, and in paddle's
 `set_state_dict`, nothing raises: the module keeps its random weights. PyTorch is silent about it, and paddle warns of
-missing keys only. A dict has none of the methods of a module, and a file to which nothing is written is not there.
+missing keys only. `state_dict` copies the weights into what it is given, and loads nothing. A dict has none of the
+methods of a module, gives its keys when it is unpacked, and a file to which nothing is written is not there.
 
 ## Example
 
@@ -76,6 +83,7 @@ module, is what was meant as far as this file shows it; the file on disk may be 
 """
 
 from collections.abc import Iterator
+from functools import partial
 
 import libcst as cst
 
@@ -84,10 +92,13 @@ from mllint.diagnostics import Applicability
 from mllint.edits import NodeEdit, NodeFix, append_trailer, replace
 from mllint.rule import Finding, Rule
 from mllint.semantic.checkpoints.contents import Absent, Record
+from mllint.semantic.checkpoints.given_back import given_back
 from mllint.semantic.checkpoints.loads import Load, load_of
 from mllint.semantic.checkpoints.mistaken import taken_for_module
+from mllint.semantic.checkpoints.never_written import never_written
 from mllint.semantic.checkpoints.problems import Problem, entries_for, one_sided_prefix, problem_of
-from mllint.semantic.checkpoints.wording import words, words_of_use
+from mllint.semantic.checkpoints.unpacked import unpacked
+from mllint.semantic.checkpoints.wording import words, words_of_absent, words_of_unpacking, words_of_use
 from mllint.semantic.values import Module, Object, StateDict
 from mllint.syntax.shape import string_literal, subscript_index
 
@@ -114,8 +125,8 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
         return
     is_optimizer = isinstance(value, Object) and value.kind == "optimizer" and "fluid" not in value.name
     if is_optimizer and method.value in _OF_LAYERS:
-        fix = NodeFix("write `set_state_dict`", (replace(method, "set_state_dict"),), Applicability.UNSAFE)
-        yield Finding(call, f"an optimizer has no `{method.value}`", "write `set_state_dict`", fix=lambda: fix)
+        fix = partial(_under_name, method, "set_state_dict")
+        yield Finding(call, f"an optimizer has no `{method.value}`", "write `set_state_dict`", fix=fix)
         return
     load = load_of(context.model, call)
     problem = None if load is None else problem_of(load)
@@ -127,11 +138,29 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
 
 @rule.on_call("torch.load", "paddle.load")
 def check_read(call: cst.Call, context: Context) -> Iterator[Finding]:
-    """Report a call that reads a dict, as the code saves it, where what is read is used as a module."""
+    """Report a call that reads a dict, as the code saves it, where what is read is used as a module, or unpacked."""
     mistaken = taken_for_module(context.model, call)
     if mistaken is not None:
-        message, help_ = words_of_use(context.model, mistaken)
-        yield Finding(call, message, help_)
+        yield Finding(call, *words_of_use(context.model, mistaken))
+    saved = unpacked(context.model, call)
+    if saved is not None:
+        yield Finding(call, *words_of_unpacking(context.model, saved))
+    for item, absent, saved in never_written(context.model, call):
+        yield Finding(item, *words_of_absent(context.model, absent, saved))
+
+
+@rule.on_call("torch.load", "paddle.load", "paddle.fluid.load_dygraph", "paddle.fluid.dygraph.load_dygraph")
+def check_given_back(read: cst.Call, context: Context) -> Iterator[Finding]:
+    """Report `model.state_dict(state)` of a state that was read: nothing is loaded."""
+    for call in given_back(context.model, read):
+        assert isinstance(call.func, cst.Attribute)
+        method = "set_state_dict" if context.model.framework == "paddle" else "load_state_dict"
+        message = "nothing is loaded: `state_dict` copies the weights into what it is given"
+        yield Finding(call, message, f"write `{method}`", fix=partial(_under_name, call.func.attr, method))
+
+
+def _under_name(written: cst.Name, method: str) -> NodeFix:
+    return NodeFix(f"write `{method}`", (replace(written, method),), Applicability.UNSAFE)
 
 
 def _fix(load: Load, problem: Problem) -> NodeFix | None:

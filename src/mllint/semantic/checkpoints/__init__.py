@@ -14,6 +14,9 @@
 ``loads``          calls that load a state dict: what they are given, and which keys they want
 ``handling``       what the code around a load does with the dict
 ``misnamed``       loads from a path to which nothing is written, beside one that nearly is it
+``never_written``  entries that are read of a file and not saved there
+``unpacked``       dicts in files that are taken for a pair
+``given_back``     calls that copy the weights into what was read, instead of loading it
 ``problems``       what is surely wrong with a load
 ``mistaken``       state dicts in files that are taken for the module whose state they are
 ``wording``        the same in the words of a message

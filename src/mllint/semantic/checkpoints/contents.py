@@ -18,13 +18,14 @@ _PROBE = "module.layer.0.weight"
 class State(msgspec.Struct, frozen=True):
     """The state dict of ``owner`` (``None``: not known of what), with what is known of its keys.
 
-    ``is_unclear``: something was done to its keys that cannot be followed.
+    ``is_unclear``: something was done to its keys that cannot be followed. ``name`` is what the code calls the owner.
     """
 
     keys: KeySet
     owner: Value | None
     place: Place
     is_unclear: bool = False
+    name: str | None = None
 
 
 class Record(msgspec.Struct, frozen=True):

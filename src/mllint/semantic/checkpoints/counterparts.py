@@ -18,7 +18,7 @@ from mllint.semantic.checkpoints.resuming import COUNTERS, resumes_from
 from mllint.semantic.checkpoints.saves import Saved
 from mllint.semantic.checkpoints.tracing import Tracer
 from mllint.semantic.names.scopes import BindingKind
-from mllint.syntax.shape import dotted_path, string_literal, subscript_index
+from mllint.syntax.shape import dotted_path, last_word, string_literal, subscript_index
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -38,8 +38,7 @@ def never_saved(model: "Model", given: cst.BaseExpression, content: Content | No
     ``content`` is what is known of the dict that is loaded; the list has one element for each save, or is empty.
     """
     if isinstance(content, FromFile) and content.trail and not content.renames:
-        trail = content.trail
-        saves = list(_saves(model, content.place)) or _with_the_other_entries(model, given)
+        trail, saves = content.trail, _counterparts(model, given, content)
     elif content is None:
         trail, saves = _own_state(model, given)
     else:
@@ -56,6 +55,27 @@ def never_saved(model: "Model", given: cst.BaseExpression, content: Content | No
     others = model.surroundings.saved if found else ()
     is_elsewhere = any(isinstance(other.content, Record) and trail[0] in other.content.items for other in others)
     return [] if is_elsewhere else found
+
+
+def written_beside(model: "Model", given: cst.BaseExpression, content: FromFile) -> list[tuple[Saved, Content | None]]:
+    """The entry that is read of a dict, as the counterpart of the function around saves it, each time it does.
+
+    It is the file of another run perhaps, whose networks have other layers. Nothing where it is not saved each time.
+    """
+    found: list[tuple[Saved, Content | None]] = []
+    saves = _counterparts(model, given, content) if content.trail and not content.renames else []
+    for saved in [item for item in saves if item.place.model is model] or saves:
+        inner = saved.content
+        for key in content.trail:
+            inner = entry(inner, key)
+        if isinstance(inner, Absent):
+            return []
+        found.append((saved.of_some_run(), inner))
+    return found
+
+
+def _counterparts(model: "Model", given: cst.BaseExpression, content: FromFile) -> list[Saved]:
+    return list(saved_beside(model, content.place)) or _with_the_other_entries(model, given)
 
 
 def saved_as_another(model: "Model", receiver: str | None, content: FromFile) -> tuple[Saved, State, str] | None:
@@ -82,13 +102,40 @@ def saved_as_another(model: "Model", receiver: str | None, content: FromFile) ->
     return found
 
 
+def is_crosswise(model: "Model", call: cst.Call, saved: Saved, state: State) -> bool:
+    """Whether a load is of the state of another thing, into which the function around loads the state of this one.
+
+    ``save(net, scheduler, optimizer)`` of ``def save(net, optimizer, scheduler)``.
+    """
+    receiver = _receiver(call)
+    items = saved.content.items if isinstance(saved.content, Record) else {}
+    own = [key for key, item in items.items() if isinstance(item, State) and item.name == receiver]
+    if state.name in (None, receiver) or len(own) != 1:
+        return False
+    return any(_receiver(other) == state.name for other in _loads_of_entry(model, call, own[0]))
+
+
+def _receiver(call: cst.Call) -> str | None:
+    return last_word(call.func.value) if isinstance(call.func, cst.Attribute) else None
+
+
+def _loads_of_entry(model: "Model", beside: cst.Call, key: str) -> Iterator[cst.Call]:
+    """The loads of an entry with this key in the function around another load."""
+    assert isinstance(beside.func, cst.Attribute)
+    function = model.enclosing_function(beside)
+    for call in model.calls_by_word.get(beside.func.attr.value, ()):
+        given = call.args[0].value if call.args and model.enclosing_function(call) is function else None
+        if isinstance(given, cst.Subscript) and string_literal(subscript_index(given)) == key:
+            yield call
+
+
 def _saved_of(content: Content | None) -> str | None:
     """The name or dotted path of which ``state_dict()`` was asked."""
     call = content.place.node if isinstance(content, State) else None
     return dotted_path(call.func.value) if isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute) else None
 
 
-def _saves(model: "Model", read: Place) -> Iterator[Saved]:
+def saved_beside(model: "Model", read: Place) -> Iterator[Saved]:
     """What the functions save that are named after the one in which a file is read."""
     if read.model is not model:
         return
@@ -119,19 +166,24 @@ def _with_the_other_entries(model: "Model", given: cst.BaseExpression) -> list[S
     is_resumed = len(others) == 1 and others <= COUNTERS and resumes_from(model, others)
     if len(others) < _MANY and not is_resumed:
         return []
-    return [
-        saved
-        for saved in model.surroundings.saved
-        if isinstance(saved.content, Record)
-        and others <= saved.content.items.keys()
-        and (not is_resumed or saved.place.model is model)
-    ]
+    return [saved for saved in model.surroundings.saved if _holds_most(saved, others, model, is_resumed=is_resumed)]
+
+
+def _holds_most(saved: Saved, others: set[str], model: "Model", *, is_resumed: bool) -> bool:
+    """Whether a save of the file holds most of some entries, more than one; another file's, or the only one: all."""
+    if not isinstance(saved.content, Record):
+        return False
+    held = len(others & saved.content.items.keys())
+    if saved.place.model is not model:
+        return not is_resumed and held == len(others)
+    return held == len(others) if is_resumed else held >= _MANY and 2 * held > len(others)
 
 
 def _names(loader: str) -> tuple[str, ...]:
-    return tuple(
-        loader.replace(word, other, 1) for word, others in _COUNTERPARTS.items() if word in loader for other in others
-    )
+    """The names of the function that belongs to a loading one: `save_best` to `load_best`, `save` to `try_load`."""
+    pairs = [(word, other) for word, others in _COUNTERPARTS.items() if word in loader for other in others]
+    bare = [other for word, other in pairs if loader.endswith(f"_{word}")]
+    return (*(loader.replace(word, other, 1) for word, other in pairs), *bare)
 
 
 def _stand_together(model: "Model", one: cst.FunctionDef, other: cst.FunctionDef) -> bool:

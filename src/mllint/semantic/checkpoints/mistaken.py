@@ -10,6 +10,7 @@ import libcst as cst
 import msgspec
 
 from mllint.semantic.checkpoints.contents import Content, FromFile, Record, State
+from mllint.semantic.checkpoints.counterparts import saved_beside
 from mllint.semantic.checkpoints.handling import is_guarded
 from mllint.semantic.checkpoints.loads import Load
 from mllint.semantic.checkpoints.places import Place
@@ -55,7 +56,7 @@ def _used_as_module(model: "Model", read: cst.Call) -> tuple[str | None, tuple[c
     chained = _use(model, read)
     if chained is not None:
         return None, (chained, read)
-    statement = model.tree.parent(read)
+    statement = _holder(model, read)
     if not isinstance(statement, cst.Assign) or len(statement.targets) != 1:
         return None, None
     name = dotted_path(statement.targets[0].target)
@@ -67,6 +68,14 @@ def _used_as_module(model: "Model", read: cst.Call) -> tuple[str | None, tuple[c
     return name, None
 
 
+def _holder(model: "Model", read: cst.BaseExpression) -> cst.CSTNode | None:
+    """What an expression stands in, or the choice whose one side it is: ``torch.load(path) if resume else Net()``."""
+    above = model.tree.parent(read)
+    while isinstance(above, cst.IfExp) and above.test is not read:
+        read, above = above, model.tree.parent(above)
+    return above
+
+
 def _use(model: "Model", node: cst.BaseExpression) -> cst.Call | None:
     """The call of an expression, or of a method of modules on it, that it stands in."""
     above = model.tree.parent(node)
@@ -76,16 +85,21 @@ def _use(model: "Model", node: cst.BaseExpression) -> cst.Call | None:
 
 
 def _written(model: "Model", name: str | None, content: FromFile) -> Iterator[tuple[Saved, Content | None]]:
-    """What the file holds that was read; where an option says which, what the code writes of what has this name."""
+    """What the file holds that was read; else what the code writes of what has this name.
+
+    Wherever it does, if an option says which file is read; where the path is known, in the function beside only: any
+    other file may have come from anywhere.
+    """
     path = read_path(content)
     if path is None:
         return
-    saved = model.surroundings.saved
-    if not path.is_blank:
-        yield from resolved(content, saved, path)
-        return
-    default = default_path(content)
-    known = [] if default is None else list(resolved(content, saved, default))
+    saved: tuple[Saved, ...] = model.surroundings.saved
+    if path.is_blank:
+        default = default_path(content)
+        known = [] if default is None else list(resolved(content, saved, default))
+    else:
+        known = list(resolved(content, saved, path))
+        saved = tuple(saved_beside(model, content.place))
     if not known and name is not None and all(_is_dict(item.content) for item in saved):
         known = [(item, item.content) for item in saved if _is_saved_state_of(item.content, name, content.place)]
     yield from known

@@ -111,9 +111,22 @@ class Path:
     def _may_cover(self, other: "Path") -> bool:
         """Whether the other's name, which is known, is one that this name, of which a part is not, may stand for."""
         name, other_name = self._parts[1], other._parts[1]
-        if _MARK in other_name or _MARK not in name or not _is_telling(name):
+        if _MARK in other_name or _MARK not in name:
             return False
+        if not _is_telling(name):
+            return self._may_number(other)
         return self._pattern.fullmatch(other_name) is not None
+
+    def _may_number(self, other: "Path") -> bool:
+        """Whether a number is all that sets the other's name apart from this, in a folder of some length.
+
+        ``f"checkpoints/{step}.model"`` and ``"checkpoints/600000.model"``.
+        """
+        (folder, _), (other_folder, other_name) = self._parts, other._parts
+        if folder != other_folder or _MARK in folder or not _is_telling(folder):
+            return False
+        numbered = self._pattern.pattern.replace(".+", r"\d+")
+        return re.fullmatch(numbered, other_name) is not None
 
 
 def _has_one_more_letter(short: str, long: str) -> bool:

@@ -7,7 +7,7 @@ import msgspec
 
 from mllint.knowledge import lookup
 from mllint.semantic.checkpoints.contents import Absent, Content, FromFile, Record, State, Whole, key_set
-from mllint.semantic.checkpoints.counterparts import saved_as_another
+from mllint.semantic.checkpoints.counterparts import is_crosswise, saved_as_another, written_beside
 from mllint.semantic.checkpoints.handling import completed_dict, entries_read, found_before, is_guarded, is_used_as_dict
 from mllint.semantic.checkpoints.loads import Load, contents, wanted
 from mllint.semantic.checkpoints.misnamed import misnamed
@@ -17,8 +17,8 @@ from mllint.semantic.checkpoints.stripped import stripped_beside
 from mllint.semantic.checkpoints.taken_out import taken_out
 from mllint.semantic.checkpoints.tracing import Tracer
 from mllint.semantic.construction.state_keys import WRAPPER_PREFIXES, KeySet, Mismatch, compare
-from mllint.semantic.values import Module, Object
-from mllint.syntax.shape import dotted_path
+from mllint.semantic.values import ClassObject, Instance, Module, Object
+from mllint.syntax.shape import dotted_path, last_word
 
 # Keys that training scripts give to what they save, and that no parameter has.
 _CHECKPOINT_KEYS = frozenset({
@@ -33,8 +33,9 @@ _CHECKPOINT_MODELS = _MODEL_KEYS | {"state_dict"}
 _STATEFUL = frozenset({"optimizer", "scheduler", "scaler"})
 
 ProblemKind = Literal[
-    "nested", "absent", "whole", "swapped", "keys", "one-sided", "read", "partial", "found", "misnamed", "stripped"
-]
+    "nested", "absent", "whole", "swapped", "keys", "one-sided", "read", "partial", "found", "misnamed", "stripped",
+    "crosswise",
+]  # fmt: skip
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -46,6 +47,7 @@ class Problem(msgspec.Struct, frozen=True):
     which other entries (``names``) are read as those of a checkpoint. ``partial``: the dict that was completed for the
     load (``names``) is not the one that is loaded. ``found``: a dict in which the state dict was found as an entry.
     ``misnamed``: a file to whose path (``names``) nothing is written, while ``saved`` goes to one that nearly is it.
+    ``crosswise``: the state of something else, into which that of this is loaded (``names``).
     ``stripped``: a file of which another branch takes a prefix (``names``) off the keys.
     """
 
@@ -71,7 +73,21 @@ def problem_of(load: Load) -> Problem | None:
         found.append(problem)
     if found:
         return found[0]
-    return _by_the_code_around(load) or _from_inside(load) or _by_the_other_branch(load) or _by_the_path(load)
+    return (
+        _by_the_code_around(load)
+        or _from_inside(load)
+        or _by_the_other_branch(load)
+        or _by_the_path(load)
+        or _by_what_is_written_beside(load)
+    )
+
+
+def _by_what_is_written_beside(load: Load) -> Problem | None:
+    """What is wrong where it is not known which file is read, but which code writes such files."""
+    content = Tracer(load.model).content(load.given)
+    written = written_beside(load.model, load.given, content) if isinstance(content, FromFile) else ()
+    found = [_of_content(load, saved, inner) for saved, inner in written]
+    return found[0] if all(found) and found else None
 
 
 def _by_the_other_branch(load: Load) -> Problem | None:
@@ -111,6 +127,8 @@ def _of_state(load: Load, saved: Saved | None, content: State) -> Problem | None
     kinds = [value.kind if isinstance(value, Object) else "module" for value in known]
     if len(kinds) == 2 and kinds[0] != kinds[1] and _STATEFUL | {"module"} >= set(kinds):
         return Problem("swapped", content, saved)
+    if saved is not None and is_crosswise(load.model, load.call, saved, content):
+        return Problem("crosswise", content, saved, names=(content.name or "", last_word(load.receiver) or ""))
     problem = _of_keys(load, saved, content, content.keys)
     if problem is not None or content.is_unclear:
         return problem
@@ -156,7 +174,8 @@ def entries_for(load: Load, record: Record) -> tuple[str, ...]:
     for key, item in record.items.items():
         owner = item.owner if isinstance(item, (State, Whole)) else None
         owned_by = owner.kind if isinstance(owner, Object) else "module"
-        if isinstance(item, (State, Whole)) and owned_by == kind:
+        is_own = isinstance(owner, (Instance, ClassObject))
+        if isinstance(item, (State, Whole)) and owned_by == kind and not is_own:
             found.append(key)
     return tuple(found)
 

@@ -62,6 +62,10 @@ class Saved:
         """The same, as what a file reads from a path that is alike."""
         if self.place.model is reader or self.path is None or not self.path.has_other_folder(path):
             return self
+        return self.of_some_run()
+
+    def of_some_run(self) -> "Saved":
+        """The same, as a file that was written like this, if not this one."""
         return Saved(self.place, self.path, lambda: self.content, is_certain=False)
 
 

@@ -159,14 +159,13 @@ class Tracer(PathTracer):
     def _state(self, node: cst.BaseExpression, place: Place) -> Content | None:
         """What ``node.state_dict()`` gives."""
         tracer, source = self.origin(node)
-        owner = tracer.model.value(source)
+        owner, name = tracer.model.value(source), last_word(source)
         if isinstance(owner, Module):
             if owner.definition is not None and owner.definition.method("state_dict") is not None:
                 return None
-            return State(module_keys(tracer.model, source, owner), owner, place)
-        if isinstance(owner, (Instance, ClassObject)):
-            return None
-        return State(ANYTHING, owner if isinstance(owner, Object) else None, place)
+            return State(module_keys(tracer.model, source, owner), owner, place, name=name)
+        is_own = isinstance(owner, (Instance, ClassObject))
+        return State(ANYTHING, owner if is_own or isinstance(owner, Object) else None, place, is_own, name)
 
     def _returned(self, node: cst.Call, function: Function, index: int | None = None) -> Content | None:
         """What a project function returns that has one ``return``, or one of several things that it returns."""

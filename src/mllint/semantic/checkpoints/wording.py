@@ -7,6 +7,7 @@ from mllint.semantic.checkpoints.contents import Absent, Record, State
 from mllint.semantic.checkpoints.loads import Load
 from mllint.semantic.checkpoints.mistaken import Mistaken
 from mllint.semantic.checkpoints.problems import Problem, entries_for, one_sided_prefix
+from mllint.semantic.checkpoints.saves import Saved
 from mllint.semantic.values import Object, Value
 
 if TYPE_CHECKING:
@@ -41,6 +42,10 @@ def words(load: Load, problem: Problem) -> tuple[str, str | None]:
             return f"a whole module is loaded as a state dict{place}", "give `.state_dict()` of the module"
         case "swapped":
             return _swapped(load, problem), "load the state of the same object"
+        case "crosswise":
+            name, receiver = problem.names
+            message = f"the state of `{name}` is loaded into `{receiver}`, and the other way round"
+            return message, "save each state under the key from which it is loaded"
         case "one-sided":
             return _of_one_side(problem) if problem.saved is None else _of_half(load, problem)
         case "misnamed":
@@ -62,6 +67,23 @@ def words_of_use(model: "Model", mistaken: Mistaken) -> tuple[str, str]:
         f"what is read {lack}: {place} saves a {kind}",
         "make the module first, then load into it what was read: `model.load_state_dict(...)`",
     )
+
+
+def words_of_unpacking(model: "Model", saved: Saved) -> tuple[str, str]:
+    """The same about a dict that is unpacked into several names."""
+    place = saved.place.seen_from(model)
+    return (
+        f"unpacking what is read gives its keys: {place} saves a dict",
+        "give what is read one name, and read the other state from its own file",
+    )
+
+
+def words_of_absent(model: "Model", absent: Absent, saved: Saved) -> tuple[str, str]:
+    """The same about an entry that is read of a file and not saved there, whatever it is used for."""
+    place, record = saved.place.seen_from(model), absent.holder
+    assert isinstance(record, Record)
+    message = _fitting(lambda shown: f"`{absent.key}` is never saved: {place} saves {listed(record.items, shown)}")
+    return message, f"read an entry that is saved: {listed(record.items)}"
 
 
 def listed(names: Iterable[str], shown: int = _SHOWN) -> str:

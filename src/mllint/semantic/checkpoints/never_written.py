@@ -1,0 +1,61 @@
+"""Entries that are read of a file though the code that writes it writes none of that name.
+
+``torch.save({"step": step}, path)``, and then ``torch.load(path)["epoch"]``. Entries that are loaded into something at
+once are those of ``loads``.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.semantic.checkpoints.contents import Absent, FromFile, Record
+from mllint.semantic.checkpoints.handling import is_guarded
+from mllint.semantic.checkpoints.loads import Load, contents
+from mllint.semantic.checkpoints.saves import Saved
+from mllint.semantic.checkpoints.tracing import LOADING_METHODS, Tracer
+from mllint.semantic.names.uses import bound_by, uses
+from mllint.syntax.shape import last_word, string_literal, subscript_index
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+
+def never_written(model: "Model", read: cst.Call) -> Iterator[tuple[cst.Subscript, Absent, Saved]]:
+    """The entries that are read of what a call of ``load`` reads, and what is saved there instead."""
+    for item in _entries(model, read):
+        load = Load(model, read, read, None, item, None)
+        content = Tracer(model).content(item)
+        if not isinstance(content, FromFile) or is_guarded(load):
+            continue
+        found = list(contents(load))
+        absent = [(inner, saved) for saved, inner in found if isinstance(inner, Absent) and saved is not None]
+        if found and len(absent) == len(found) and all(isinstance(inner.holder, Record) for inner, _ in absent):
+            yield item, *absent[0]
+
+
+def _entries(model: "Model", read: cst.Call) -> Iterator[cst.Subscript]:
+    """Where a string key is taken of what is read, at once or of the name that the same function gives it.
+
+    To what is kept in an attribute, any method may add entries.
+    """
+    statement, function = model.tree.parent(read), model.enclosing_function(read)
+    holders: list[cst.BaseExpression] = [read]
+    if isinstance(statement, cst.Assign) and len(statement.targets) == 1:
+        target = statement.targets[0].target
+        bindings = bound_by(model, statement) if isinstance(target, cst.Name) else ()
+        found = (node for binding in bindings for node in uses(model, binding))
+        holders = [node for node in found if model.enclosing_function(node) is function]
+    for holder in holders:
+        item = model.tree.parent(holder)
+        if isinstance(item, cst.Subscript) and item.value is holder and _is_read(model, item):
+            yield item
+
+
+def _is_read(model: "Model", item: cst.Subscript) -> bool:
+    """Whether an entry with a string key is read, and not loaded into something at once."""
+    above = model.tree.parent(item)
+    call = model.tree.parent(above) if isinstance(above, cst.Arg) else None
+    is_loaded = isinstance(call, cst.Call) and last_word(call.func) in LOADING_METHODS
+    is_written = isinstance(above, (cst.AssignTarget, cst.AugAssign, cst.Del))
+    return string_literal(subscript_index(item)) is not None and not is_loaded and not is_written

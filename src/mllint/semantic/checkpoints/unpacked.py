@@ -1,0 +1,61 @@
+"""Reads of a dict that are unpacked into several names: ``params, optimizer = paddle.load(path)``.
+
+``fluid.load_dygraph`` of old Paddle returned a pair; ``paddle.load`` and ``torch.load`` return what was saved, and a
+dict that is unpacked gives its keys.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.semantic.checkpoints.contents import Content, FromFile, Record, State
+from mllint.semantic.checkpoints.handling import is_guarded
+from mllint.semantic.checkpoints.loads import Load
+from mllint.semantic.checkpoints.places import Place
+from mllint.semantic.checkpoints.saves import Saved, resolved
+from mllint.semantic.checkpoints.tracing import LOADING_METHODS, read_path
+from mllint.semantic.names.uses import bound_by, uses
+from mllint.semantic.values import Loaded
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+
+def unpacked(model: "Model", read: cst.Call) -> Saved | None:
+    """What saves the dict that a call of ``load`` reads, where several names share it and one of them is loaded."""
+    statement = model.tree.parent(read)
+    if not isinstance(statement, cst.Assign) or len(statement.targets) != 1:
+        return None
+    target = statement.targets[0].target
+    if not isinstance(target, (cst.Tuple, cst.List)) or len(target.elements) < 2:
+        return None
+    if not _is_loaded(model, statement):
+        return None
+    written = list(_written(model, FromFile(Place(model, read))))
+    is_surely_dict = bool(written) and all(isinstance(content, (State, Record)) for _, content in written)
+    return written[0][0] if is_surely_dict else None
+
+
+def _is_loaded(model: "Model", statement: cst.Assign) -> bool:
+    """Whether one of the names that a statement binds is loaded into something, and the code is sure what it is."""
+    for binding in bound_by(model, statement):
+        for name in uses(model, binding):
+            arg = model.tree.parent(name)
+            call = model.tree.parent(arg) if isinstance(arg, cst.Arg) else None
+            if isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute) and call.args[0] is arg:
+                is_load = call.func.attr.value in LOADING_METHODS
+                if is_load and not is_guarded(Load(model, call, call.func.value, None, name, None)):
+                    return True
+    return False
+
+
+def _written(model: "Model", content: FromFile) -> Iterator[tuple[Saved, Content | None]]:
+    """What is saved to the path that is read; of Paddle, for whose own pair it is mistaken, all that the code saves."""
+    path = read_path(content)
+    saved = model.surroundings.saved
+    known = [] if path is None or path.is_blank else list(resolved(content, saved, path))
+    reads = model.value(content.place.node)
+    if not known and isinstance(reads, Loaded) and reads.framework == "paddle":
+        known = [(item, item.content) for item in saved]
+    yield from known
