@@ -20,6 +20,7 @@ from mllint.semantic.values import (
     Other,
     Output,
     Repeated,
+    Symbol,
     Tensor,
     Text,
     Value,
@@ -424,3 +425,8 @@ def test_items_of_a_module_list(init: str, name: str | None) -> None:
     value = value_of(STACK.replace("INIT", init))
     assert isinstance(value, Module)
     assert (value.name or (value.definition and value.definition.name)) == name
+
+
+@pytest.mark.parametrize(("name", "is_known"), [("dict", True), ("list", True), ("zip", True), ("sum", False)])
+def test_what_star_imports_leave_of_the_builtins(name: str, is_known: bool) -> None:
+    assert (value_of(f"from settings import *\n{name}") == Symbol(f"builtins.{name}")) is is_known

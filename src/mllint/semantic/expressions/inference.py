@@ -428,7 +428,10 @@ class Inference:
         return self.value(node.value)
 
 
-_KEYWORD_LIKE_BUILTINS = frozenset({"super", "isinstance", "len", "range", "enumerate", "print", "float", "int"})
+_KEYWORD_LIKE_BUILTINS = frozenset({
+    "super", "isinstance", "len", "range", "enumerate", "zip", "print", "float", "int", "dict", "list", "tuple",
+})  # fmt: skip
+"""What no `from module import *` is taken to give another meaning."""
 _BUILTINS = frozenset(dir(builtins))
 
 
