@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge import lookup
+from mllint.semantic.expressions.arguments import takes
 from mllint.semantic.names.definitions import FunctionInfo
 from mllint.semantic.values import ClassObject, Function, Method, Module, Value
 from mllint.syntax.shape import constant, last_word
@@ -194,7 +195,7 @@ class Gradients:
         for call in self.model.calls_by_word.get(info.name, ()):
             # `optimizer.step()` is no call of a function `step`, and `model.train()` in `train` says nothing of it.
             is_other = info.owner is None and isinstance(call.func, cst.Attribute)
-            if is_other or self.model.enclosing_function(call) is function or _lacks_arguments(call, info):
+            if is_other or self.model.enclosing_function(call) is function or not takes(info, call):
                 continue
             callee = self.model.value(call.func)
             if callee is None or (isinstance(callee, Function) and callee.definition is info):
@@ -225,9 +226,3 @@ def _is_of_some_module(callee: Value, info: FunctionInfo) -> bool:
     """Whether a method of some module or other is called: it may be that of any class."""
     holder = callee.receiver if isinstance(callee, Method) else None
     return info.owner is not None and isinstance(holder, Module) and holder.is_only_some
-
-
-def _lacks_arguments(call: cst.Call, info: FunctionInfo) -> bool:
-    """Whether a call gives too little to be one of a function: ``model.train()`` is none of ``train(self, data)``."""
-    needed = sum(item.default is None for item in info.parameters) - (info.self_name is not None)
-    return len(call.args) < needed and not any(arg.star for arg in call.args)

@@ -1,10 +1,12 @@
 """Where an expression statement stands: whether anybody wants its result, and whether it can be assigned there."""
 
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import libcst as cst
 
+from mllint.knowledge import lookup
 from mllint.semantic.files.testing import context_name, is_in_a_test
 from mllint.semantic.graph.additions import augmented
 from mllint.semantic.graph.devices import computes_where_it_is, moves_of
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 _ERROR_WORDS = ("raises", "warns", "assert", "suppress")
 _MEASURING_WORDS = ("profile", "timer", "timeit", "benchmark", "stopwatch")
 _CLOCKS = ("time.", "timeit.")
+_BASES = (("torch", "torch.nn.Module"), ("paddle", "paddle.nn.Layer"))
 # Where notebooks that were exported as scripts begin a new cell: the last expression of a cell is shown.
 _CELL = re.compile(r"^#\s*(%%|In\s?\[|<codecell>|\+\s*$|#{18,}\s*$)", re.MULTILINE)
 
@@ -40,24 +43,19 @@ _CELL = re.compile(r"^#\s*(%%|In\s?\[|<codecell>|\+\s*$|#{18,}\s*$)", re.MULTILI
 def wants_no_result(model: "Model", statement: cst.BaseSmallStatement) -> bool:
     """Whether an expression stands there for its error, for the time it takes, or to be shown in a notebook."""
     line = model.tree.parent(statement)
-    if _is_timed(model, line):
+    if _is_timed(model, line) or any(_is_tried(model, item) for item in (statement, *_twins(model, statement))):
         return True
-    child: cst.CSTNode = statement
     for ancestor in model.tree.ancestors(statement):
         if isinstance(ancestor, cst.With):
             names = [context_name(item.item) for item in ancestor.items]
             words = (*_ERROR_WORDS, *_MEASURING_WORDS) if line in ancestor.body.body else _ERROR_WORDS
             if any(word in name for name in names for word in words):
                 return True
-        elif isinstance(ancestor, cst.Try):
-            if ancestor.handlers and child is ancestor.body and _is_tried_out(model, statement, ancestor.body):
-                return True
         elif isinstance(ancestor, (cst.For, cst.While)):
             if _only_spends_time(ancestor):
                 return True
         elif isinstance(ancestor, (cst.FunctionDef, cst.ClassDef)):
             return False
-        child = ancestor
     return _ends_a_cell(model, line)
 
 
@@ -101,6 +99,36 @@ def _is_only_expressions(line: cst.CSTNode) -> bool:
 def reads_clock(model: "Model", part: cst.CSTNode) -> bool:
     """Whether the time is asked for in some code."""
     return any((model.qualified_name(call.func) or "").startswith(_CLOCKS) for call in model.tree.calls_in(part))
+
+
+def _is_tried(model: "Model", statement: cst.BaseSmallStatement) -> bool:
+    """Whether a statement stands in a ``try`` for its error."""
+    child: cst.CSTNode = statement
+    for ancestor in model.tree.ancestors(statement):
+        if isinstance(ancestor, cst.Try):
+            if ancestor.handlers and child is ancestor.body and _is_tried_out(model, statement, ancestor.body):
+                return True
+        elif isinstance(ancestor, (cst.FunctionDef, cst.ClassDef)):
+            return False
+        child = ancestor
+    return False
+
+
+def _twins(model: "Model", statement: cst.BaseSmallStatement) -> Iterator[cst.Expr]:
+    """The other statements of a function that are the very same call: beside one in a ``try``, its error is the point.
+
+    ``try: f(x)`` where errors are to be ignored, and ``else: f(x)`` where they are to be seen.
+    """
+    call = statement.value if isinstance(statement, cst.Expr) else None
+    if not isinstance(call, cst.Call):
+        return
+    function = model.enclosing_function(call)
+    for other in model.calls_by_word.get(last_word(call.func) or "", ()):
+        line = model.tree.parent(other)
+        if other is call or not isinstance(line, cst.Expr) or model.enclosing_function(other) is not function:
+            continue
+        if fingerprint(other) == fingerprint(call):
+            yield line
 
 
 def _is_tried_out(model: "Model", statement: cst.BaseSmallStatement, body: cst.BaseSuite) -> bool:
@@ -188,12 +216,23 @@ def _comments_before(statement: Any) -> list[str]:
 
 
 def root_of_chain(model: "Model", node: cst.BaseExpression) -> cst.BaseExpression | None:
-    """The name, attribute or item that a chain of method calls starts from; ``None`` when that is a fresh value."""
+    """The name, attribute or item that a chain of method calls starts from; ``None`` when that is a fresh value.
+
+    A method that neither tensors nor modules have, ``self.act(x)``, gives a fresh value, and may do more than that.
+    """
     while type(node) is cst.Call and type(node.func) is cst.Attribute:
-        if model.library_name(node.func) is not None:
+        if model.library_name(node.func) is not None or not _is_of_a_framework(node.func.attr.value):
             return None
         node = node.func.value
     return node if isinstance(node, (cst.Name, cst.Attribute, cst.Subscript)) else None
+
+
+def _is_of_a_framework(name: str) -> bool:
+    """Whether tensors, or all modules, have a method of a name."""
+    return any(
+        lookup.tensor_method(framework, name) is not None or lookup.method(base, name) is not None
+        for framework, base in _BASES
+    )
 
 
 _NUMBER_TAKERS = frozenset({
