@@ -122,6 +122,8 @@ def _computes_for_nobody(function: cst.FunctionDef, context: Context) -> bool:
             if function not in context.ancestors(statement):
                 continue
             match statement:
+                case cst.Assign(targets=[cst.AssignTarget(target=cst.Name("_"))], value=cst.Call()):
+                    return False  # called for what it does
                 case cst.Assign() if all(_is_of_names(target.target) for target in statement.targets):
                     computes = True
                 case cst.Expr() if _leaves_nothing(statement.value, context):
