@@ -98,7 +98,8 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
         return  # whether it can be pickled is what is tested; another pickler may write the class, too
     places = [(context.model, call), *([] if what.parameter is None else [what.parameter])]
     seen: set[int] = set()
-    for part in saving.parts(context.model, what.node):
+    found = saving.parts(context.model, what.node)
+    for part in found:
         value = context.value(part.place) or _or_loaded(part.place, context)
         if id(part.place) in seen or not _is_pickled(value, context):
             continue
@@ -110,8 +111,10 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
             or saving.saves_state_beside(context.model, part.place)
         )
         if not (_is_deliberate(context) or is_copy or is_choice or _is_rebuilt(call, context)):
+            is_list = part.listed is not None  # the other parts are meant as well
+            seen.update(id(item.place) for item in found if is_list and item.listed is part.listed)
             is_mendable = saving.saves_one(context.model, call) and not is_read_back(context.model, part.place)
-            yield _finding(part.place, value, is_mendable=is_mendable)
+            yield _finding(part.listed or part.place, value, is_list=is_list, is_mendable=is_mendable)
 
 
 def _or_loaded(node: cst.BaseExpression, context: Context) -> Module | None:
@@ -186,14 +189,17 @@ def _is_copied(node: cst.BaseExpression, context: Context) -> bool:
     return False
 
 
-def _finding(node: cst.BaseExpression, value: Module | Object, *, is_mendable: bool) -> Finding:
+def _finding(node: cst.BaseExpression, value: Module | Object, *, is_list: bool, is_mendable: bool) -> Finding:
     path = dotted_path(node)
-    shown = path if path is not None and len(path) <= _LONGEST_NAME else None
-    kind = "module" if isinstance(value, Module) else value.kind
-    subject = f"`{shown}`" if shown else f"the {kind}"
+    kind = "list" if is_list else "module" if isinstance(value, Module) else value.kind
+    before = "what is in " if is_list else ""
+    is_short = path is not None and len(before + path) <= _LONGEST_NAME
+    subject = before + (f"`{path}`" if is_short else f"the {kind}")
     message = f"{subject} is pickled whole: loading needs its class and `weights_only=False`"
     if value.framework == "paddle":
         message = f"{subject} is saved whole: `paddle.save` raises a `ValueError`"
+    if is_list:
+        return Finding(node, message, "save the `state_dict()` of each instead")
     wrapper = lookup.wrapper(value.wrappers[0]) if isinstance(value, Module) and value.wrappers else None
     inner = f".{wrapper.attribute}" if wrapper is not None and wrapper.prefix and wrapper.attribute else ""
     trailer = f"{inner}.state_dict()"
