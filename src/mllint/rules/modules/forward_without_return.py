@@ -67,6 +67,7 @@ from mllint.rule import Finding, Rule
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Module, Output, Tensor
+from mllint.syntax.shape import constant
 
 rule = Rule(
     code="ML406",
@@ -86,6 +87,8 @@ def check(node: cst.FunctionDef, context: Context) -> Iterator[Finding]:
     info = context.model.function_info(node)
     if info.owner is None or info.owner.framework is None or info.self_name is None or not info.is_plain:
         return
+    if node.returns is not None and constant(node.returns.annotation) is None:
+        return  # it is declared to: what it is given changes in place
     if is_test_code(context.model):
         return  # a test that runs has no use for the result
     if any("__call__" in base.methods for base in info.owner.lineage):

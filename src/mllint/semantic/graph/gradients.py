@@ -21,6 +21,8 @@ _SWITCHES = frozenset({
     "paddle.base.dygraph.base._switch_tracer_mode_guard_",
 })  # fmt: skip
 _ON = frozenset({"torch.enable_grad", "torch.autograd.enable_grad", "paddle.enable_grad"})
+_ASKING = "is_grad_enabled"
+_QUESTIONS = frozenset({"torch.is_grad_enabled", "paddle.is_grad_enabled"})
 _WORDS = frozenset({
     "no_grad", "inference_mode", "set_grad_enabled", "enable_grad", "no_grad_", "_switch_tracer_mode_guard_",
 })  # fmt: skip
@@ -44,11 +46,12 @@ class Gradients:
 
     def off(self, node: cst.CSTNode) -> bool | None:
         """``True``: surely off. ``False``: nothing switches them off. ``None``: it depends on something unknown."""
+        asks = _ASKING in self.model.calls_by_word
         for ancestor in self.model.tree.ancestors(node):
             kind = ancestor.__class__  # `isinstance` of an abstract class is slow
-            if kind is cst.With:
-                assert isinstance(ancestor, cst.With)
-                state = self._with(ancestor, node)
+            if kind is cst.With or (kind is cst.If and asks):
+                assert isinstance(ancestor, (cst.With, cst.If))
+                state = self._with(ancestor, node) if isinstance(ancestor, cst.With) else self._branch(ancestor, node)
                 if state != "untouched":
                     return {"off": True, "on": False}.get(state)
             elif kind is cst.FunctionDef:
@@ -67,8 +70,13 @@ class Gradients:
         Unlike ``off`` it does not ask who calls the function, and takes no context that it cannot look into for one
         that leaves gradients alone. ``truth`` knows what tests come out as: ``set_grad_enabled(phase == "train")``.
         """
+        asks = _ASKING in self.model.calls_by_word
         for ancestor in self.model.tree.ancestors(node):
-            if isinstance(ancestor, cst.With):
+            if asks and isinstance(ancestor, cst.If):
+                state = self._branch(ancestor, node)
+                if state != "untouched":
+                    return state
+            elif isinstance(ancestor, cst.With):
                 for item in reversed(ancestor.items):
                     state = "untouched" if item.item is node else self._looked_into(item.item, truth=truth)
                     if state != "untouched":
@@ -117,6 +125,21 @@ class Gradients:
             if state != "untouched":
                 return state
         return "untouched"
+
+    def _branch(self, statement: cst.If, node: cst.CSTNode) -> str:
+        """What is known of gradients at a place in ``if torch.is_grad_enabled():``, or behind its ``else``."""
+        test = statement.test
+        is_on = not isinstance(test, cst.UnaryOperation)
+        if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
+            test = test.expression
+        made = [item.value for item in self.model.reaching(test)] if isinstance(test, cst.Name) else [test]
+        asked = made[0] if len(made) == 1 else None
+        if not isinstance(asked, cst.Call) or self.model.qualified_name(asked.func) not in _QUESTIONS:
+            return "untouched"
+        if self.model.tree.is_inside(node, statement.body):
+            return "on" if is_on else "off"
+        is_behind = statement.orelse is not None and self.model.tree.is_inside(node, statement.orelse)
+        return "untouched" if not is_behind else "off" if is_on else "on"
 
     def _context(self, context: cst.BaseExpression, truth: "Truth | None" = None) -> str:
         """What entering a context does to gradients: ``off``, ``on``, ``unknown`` or ``untouched``."""

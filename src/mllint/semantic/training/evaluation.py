@@ -12,7 +12,7 @@ from mllint.semantic.events.steps import Event, Kind, Loop, events
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.graph.data_sources import hangs_on_nothing
-from mllint.semantic.modules.weights import has_weights
+from mllint.semantic.modules.weights import is_trainable
 from mllint.semantic.training.adversaries import is_held_by_another, may_be_attacked
 from mllint.semantic.training.called_modules import module_called
 from mllint.semantic.training.data_loops import (
@@ -158,7 +158,7 @@ def _is_detached(found: _Round) -> bool:
     if is_held_by_another(events(found.found.loop.body), found.forwards):
         return False
     return any(
-        isinstance(forward.node, cst.Call) and has_weights(forward.frame.model, forward.node.func) is not False
+        isinstance(forward.node, cst.Call) and is_trainable(forward.frame.model, forward.node.func)
         for forward in found.forwards
     )
 
