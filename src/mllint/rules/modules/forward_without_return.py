@@ -45,7 +45,8 @@ class Net(nn.Module):
 
 Abstract methods: a docstring, `pass`, `...`, or `raise`. Generators. A `forward` that keeps its results elsewhere: in
 an attribute, in a list or dict that it was given, in a file. Classes with a `__call__` of their own, which may take the
-result from elsewhere. Tests, which may run a module for what it does on the way.
+result from elsewhere. Tests, which may run a module for what it does on the way. What is declared to give nothing
+back, `def forward(self, x) -> None`, and what drops the result of a call on purpose, `_ = metric(x)`.
 
 ## Fix safety
 

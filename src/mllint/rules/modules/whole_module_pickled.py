@@ -44,7 +44,7 @@ builds them so. What is not surely a module.
 
 Unsafe: `.state_dict()` is added. The code that reads the file has to make the module and load the state into it. No fix
 is offered where the same file reads a module back under that name, nor for one of several things that a function of the
-project saves.
+project saves, nor where a list of modules is saved that the code uses otherwise, too.
 
 ## References
 
