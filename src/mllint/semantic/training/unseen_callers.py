@@ -60,12 +60,17 @@ def _is_picked_by_name(function: FunctionInfo) -> bool:
 def may_run_without_gradients(function: FunctionInfo | None) -> bool:
     """Whether another file calls a method of such a name, of an object not known, with gradients switched off.
 
-    ``with no_grad(): metric.update(inputs)`` calls the ``update`` of whatever the settings chose.
+    ``with no_grad(): probe.measure(inputs)`` calls the ``measure`` of whatever it is given. Where several classes have
+    such a method, it says nothing of this one.
     """
     if function is None or function.owner is None or function.model.project is None:
         return False
     model, word = function.model, function.name
-    files = model.project.users(model.path, model.framework or "torch", f".{word}(")
+    framework = model.framework or "torch"
+    defining = model.project.users(model.path, framework, f"def {word}(")
+    if any(path != model.path for path in defining):
+        return False
+    files = model.project.users(model.path, framework, f".{word}(")
     others = (model.neighbour(path) for path in files[:_MAX_FILES] if path != model.path)
     return any(
         other.value(call.func) is None and takes(function, call) and other.gradients.off(call) is True
