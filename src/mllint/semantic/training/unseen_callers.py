@@ -63,14 +63,15 @@ def may_run_without_gradients(function: FunctionInfo | None) -> bool:
     ``with no_grad(): probe.measure(inputs)`` calls the ``measure`` of whatever it is given. Where several classes have
     such a method, it says nothing of this one.
     """
-    if function is None or function.owner is None or function.model.project is None:
+    project = None if function is None or function.owner is None else function.model.project
+    if function is None or project is None:
         return False
     model, word = function.model, function.name
     framework = model.framework or "torch"
-    defining = model.project.users(model.path, framework, f"def {word}(")
+    defining = project.users(model.path, framework, f"def {word}(")
     if any(path != model.path for path in defining):
         return False
-    files = model.project.users(model.path, framework, f".{word}(")
+    files = project.users(model.path, framework, f".{word}(")
     others = (model.neighbour(path) for path in files[:_MAX_FILES] if path != model.path)
     return any(
         other.value(call.func) is None and takes(function, call) and other.gradients.off(call) is True
