@@ -65,7 +65,6 @@ from mllint.rule import Finding, Rule
 from mllint.semantic.checkpoints import saving
 from mllint.semantic.checkpoints.loads import is_read_back
 from mllint.semantic.files.testing import is_in_a_test, is_test_code
-from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.values import Loaded, Module, Object
 from mllint.syntax.shape import argument, constant, dotted_path
 
@@ -83,7 +82,6 @@ _KINDS = frozenset({"optimizer", "scheduler", "scaler"})
 _SAVERS = frozenset({"torch.save", "paddle.save"})
 # Parts of the names of functions that give modules which carry their own code.
 _SELF_CONTAINED = ("jit", "quantiz", "export", "fx.", "onnx", "trace")
-_REBUILDING = ("add_module", "register_module", "add_sublayer", "setattr")
 _ALLOWING = ("add_safe_globals", "safe_globals")
 
 
@@ -110,7 +108,7 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
             any(saving.saves_state_otherwise(model, node) for model, node in places)
             or saving.saves_state_beside(context.model, part.place)
         )
-        if not (_is_deliberate(context) or is_copy or is_choice or _is_rebuilt(call, context)):
+        if not (_is_deliberate(context) or is_copy or is_choice or saving.saves_rebuilt(context.model, call)):
             is_list = part.listed is not None  # the other parts are meant as well
             seen.update(id(item.place) for item in found if is_list and item.listed is part.listed)
             is_mendable = saving.saves_one(context.model, call) and not is_read_back(context.model, part.place)
@@ -157,25 +155,6 @@ def _names_pickler(call: cst.Call, context: Context) -> bool:
     """Whether another module than `pickle` does the work: `torch.save(model, path, pickle_module=dill)`."""
     given = argument(call, None, "pickle_module")
     return given is not None and context.qualified_name(given.value) != "pickle"
-
-
-def _is_rebuilt(call: cst.Call, context: Context) -> bool:
-    """Whether the function puts other layers into modules before: no class builds what is saved."""
-    model = context.model
-    function = model.enclosing_function(call)
-    return function is not None and any(
-        model.enclosing_function(change) is function and method_of_receiver(model, owner) is None
-        for word in _REBUILDING
-        for change in model.calls_by_word.get(word, ())
-        if (owner := _owner(change)) is not None
-    )
-
-
-def _owner(change: cst.Call) -> cst.BaseExpression | None:
-    """Of what a call sets a part: ``net`` of ``setattr(net, name, layer)`` and ``net.add_module(name, layer)``."""
-    if isinstance(change.func, cst.Attribute):
-        return change.func.value
-    return change.args[0].value if len(change.args) == 3 else None
 
 
 def _is_copied(node: cst.BaseExpression, context: Context) -> bool:

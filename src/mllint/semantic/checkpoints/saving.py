@@ -11,6 +11,7 @@ import msgspec
 from mllint.semantic.checkpoints.saves import calls_of_function
 from mllint.semantic.names.conditions import is_in_another_branch
 from mllint.semantic.names.definitions import FunctionInfo
+from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import uses
 from mllint.semantic.values import Function, Symbol
@@ -36,6 +37,7 @@ WORDS = ("save", "Save", "dump", "checkpoint", "Checkpoint", "ckpt")
 _WORD = re.compile("(?<![A-Za-z0-9])(?:" + "|".join(WORDS) + ")")
 _DISPLAYS = (cst.Dict, cst.List, cst.Tuple)
 _DICTS = frozenset({"builtins.dict", "collections.OrderedDict"})
+_REBUILDING = ("add_module", "register_module", "add_sublayer", "setattr")
 _MAX_DEPTH = 6
 
 
@@ -189,6 +191,24 @@ def saves_one(model: "Model", call: cst.Call) -> bool:
         return True
     inside = (item for item in subtree(called.definition.node.body) if isinstance(item, cst.Call))
     return sum(called.definition.model.qualified_name(item.func) in _SAVERS for item in inside) == 1
+
+
+def saves_rebuilt(model: "Model", call: cst.Call) -> bool:
+    """Whether the function of a call puts other layers into modules: no class builds what is saved."""
+    function = model.enclosing_function(call)
+    return function is not None and any(
+        model.enclosing_function(change) is function and method_of_receiver(model, owner) is None
+        for word in _REBUILDING
+        for change in model.calls_by_word.get(word, ())
+        if (owner := _owner(change)) is not None
+    )
+
+
+def _owner(change: cst.Call) -> cst.BaseExpression | None:
+    """Of what a call sets a part: ``net`` of ``setattr(net, name, layer)`` and ``net.add_module(name, layer)``."""
+    if isinstance(change.func, cst.Attribute):
+        return change.func.value
+    return change.args[0].value if len(change.args) == 3 else None
 
 
 def saves_state_otherwise(model: "Model", node: cst.CSTNode) -> bool:
