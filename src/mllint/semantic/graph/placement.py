@@ -1,7 +1,7 @@
 """Where an expression statement stands: whether anybody wants its result, and whether it can be assigned there."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import libcst as cst
@@ -43,7 +43,7 @@ _CELL = re.compile(r"^#\s*(%%|In\s?\[|<codecell>|\+\s*$|#{18,}\s*$)", re.MULTILI
 def wants_no_result(model: "Model", statement: cst.BaseSmallStatement) -> bool:
     """Whether an expression stands there for its error, for the time it takes, or to be shown in a notebook."""
     line = model.tree.parent(statement)
-    if _is_timed(model, line) or any(_is_tried(model, item) for item in (statement, *_twins(model, statement))):
+    if _is_timed(model, line) or _is_tried(model, statement) or _is_tried_beside(model, statement):
         return True
     for ancestor in model.tree.ancestors(statement):
         if isinstance(ancestor, cst.With):
@@ -114,21 +114,28 @@ def _is_tried(model: "Model", statement: cst.BaseSmallStatement) -> bool:
     return False
 
 
-def _twins(model: "Model", statement: cst.BaseSmallStatement) -> Iterator[cst.Expr]:
-    """The other statements of a function that are the very same call: beside one in a ``try``, its error is the point.
+def _is_tried_beside(model: "Model", statement: cst.BaseSmallStatement) -> bool:
+    """Whether the very same call is tried out in the same function: its error is the point here, too.
 
     ``try: f(x)`` where errors are to be ignored, and ``else: f(x)`` where they are to be seen.
     """
     call = statement.value if isinstance(statement, cst.Expr) else None
-    if not isinstance(call, cst.Call):
-        return
-    function = model.enclosing_function(call)
-    for other in model.calls_by_word.get(last_word(call.func) or "", ()):
-        line = model.tree.parent(other)
-        if other is call or not isinstance(line, cst.Expr) or model.enclosing_function(other) is not function:
-            continue
-        if fingerprint(other) == fingerprint(call):
-            yield line
+    attempts = model.tree.by_type.get(cst.Try) if isinstance(call, cst.Call) else None
+    if call is None or not attempts:
+        return False
+    key = ("calls", "tried out")
+    if key not in model.remembered:
+        model.remembered[key] = set(_tried_calls(model, attempts))
+    return (id(model.enclosing_function(call)), fingerprint(call)) in model.remembered[key]
+
+
+def _tried_calls(model: "Model", attempts: Iterable[cst.CSTNode]) -> Iterator[tuple[int, Any]]:
+    """The function around each call that is tried out, with what tells such calls."""
+    for attempt in attempts:
+        lines = attempt.body.body if isinstance(attempt, cst.Try) and attempt.handlers else ()
+        for part in (part for line in lines if isinstance(line, cst.SimpleStatementLine) for part in line.body):
+            if isinstance(part, cst.Expr) and isinstance(part.value, cst.Call) and _is_tried(model, part):
+                yield id(model.enclosing_function(part)), fingerprint(part.value)
 
 
 def _is_tried_out(model: "Model", statement: cst.BaseSmallStatement, body: cst.BaseSuite) -> bool:
