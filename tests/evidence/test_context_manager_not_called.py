@@ -77,6 +77,17 @@ def test_paddle_bare_decorator_raises_at_the_definition(paddle: Any, name: str) 
     assert manager()(paddle.is_grad_enabled)() is (name == "enable_grad")
 
 
+def test_paddle_bare_decorator_of_its_own_modules_works(paddle: Any) -> None:
+    """The look-alike: a function of the same name takes the function itself."""
+    for module in (paddle.base.dygraph, paddle.base.dygraph.base, paddle.framework.base):
+
+        @module.no_grad
+        def bare() -> bool:
+            return bool(paddle.is_grad_enabled())
+
+        assert bare() is False
+
+
 def test_paddle_bare_auto_cast_gives_a_function_in_place_of_the_result(paddle: Any) -> None:
     """With one argument nothing raises: the argument is taken for the function to decorate."""
     decorated = paddle.amp.auto_cast(lambda x: x + 1)

@@ -195,7 +195,7 @@ def test_paddle_gradients_are_off(paddle: Any, name: str) -> None:
 def test_paddle_base_no_grad_is_a_context_manager(paddle: Any) -> None:
     weight = paddle.ones([2])
     weight.stop_gradient = False
-    for module in (paddle.base.dygraph, paddle.base.dygraph.base):
+    for module in (paddle.base.dygraph, paddle.base.dygraph.base, paddle.framework.base):
         with module.no_grad():
             assert (weight * 2).stop_gradient
 

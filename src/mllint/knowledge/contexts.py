@@ -61,10 +61,13 @@ def is_plain_context_manager(name: str) -> bool:
 def decorates_uncalled(name: str) -> bool:
     """Whether the context manager, as a decorator that is not called, still gives a function that works.
 
-    Run: torch's own classes do. Paddle's raise at the definition, ``auto_cast`` and torch's ``autocast`` take the
-    function for their first argument. In ``paddle.fluid`` a function without parentheses was accepted.
+    Run: torch's own classes do. Paddle's raise at the definition, but for the function ``no_grad`` of the modules that
+    its own code uses; ``auto_cast`` and torch's ``autocast`` take the function for their first argument. In
+    ``paddle.fluid`` a function without parentheses was accepted.
     """
     root, last = name.partition(".")[0], name.rpartition(".")[2]
+    if root == "paddle" and name.endswith((".base.no_grad", ".dygraph.no_grad")):
+        return True
     if last.startswith("no_grad") or last in ("enable_grad", "inference_mode"):
         return root == "torch" or name.startswith("paddle.fluid.")
     return last not in ("auto_cast", "autocast", "amp_guard")

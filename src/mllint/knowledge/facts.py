@@ -87,6 +87,7 @@ GRAD_OFF = frozenset({
     "paddle.no_grad",
     "paddle.base.dygraph.no_grad",
     "paddle.base.dygraph.base.no_grad",
+    "paddle.framework.base.no_grad",
     # paddle 1.x to 2.5: paddle.fluid was renamed paddle.base in 2.6.
     "paddle.fluid.dygraph.no_grad",
     "paddle.fluid.dygraph.base.no_grad",

@@ -30,7 +30,8 @@ with torch.no_grad():
 ## What it leaves alone
 
 `@torch.no_grad`, `@torch.enable_grad` and `@torch.inference_mode` without parentheses, which PyTorch accepts, and
-`@no_grad` of `paddle.fluid`, which was accepted there. Names that are not surely those of the framework.
+`@no_grad` of `paddle.fluid`, which was accepted there, as it is by the functions of that name in the modules of Paddle
+itself (`paddle.base.dygraph`). Names that are not surely those of the framework.
 
 ## Fix safety
 

@@ -156,15 +156,17 @@ def _on_module(
     message = f"`{flag}` is set on a module: the flags of its parameters do not change"
     if flag == "requires_grad_":
         message = "`requires_grad_` is overwritten instead of called: no flag changes"
+    value, is_flipped = constant(statement.value), framework != "torch" and flag != "stop_gradient"
+    shown = value is not is_flipped if isinstance(value, bool) else "..."
     if framework == "torch":
         edits = call_instead_of_assigning(statement, target, "requires_grad_")
         fix = NodeFix("call `requires_grad_`", edits, _trust(target, context)) if only else None
-        yield Finding(target, message, f"write `{owner}.requires_grad_(...)`", fix=lambda: fix)
+        yield Finding(target, message, f"write `{owner}.requires_grad_({shown})`", fix=lambda: fix)
     else:
         yield Finding(
             target,
             message,
-            f"write `for parameter in {owner}.parameters(): parameter.stop_gradient = ...`",
+            f"write `for parameter in {owner}.parameters(): parameter.stop_gradient = {shown}`",
             fix=(lambda: _loop(statement, target, context)) if only else None,
         )
 

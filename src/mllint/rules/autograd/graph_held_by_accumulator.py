@@ -89,7 +89,7 @@ from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, append_trailer, binds_trailers
 from mllint.rule import Finding, Rule
 from mllint.semantic.graph.accumulation import Accumulator
-from mllint.semantic.graph.additions import appended, augmented
+from mllint.semantic.graph.additions import appended, augmented, is_set_back
 from mllint.semantic.graph.held_graphs import holds_graph, is_second_hand, spent_entry
 from mllint.semantic.graph.losses import retaining
 from mllint.semantic.graph.meters import fed
@@ -152,8 +152,8 @@ def _finding(node: cst.CSTNode, accumulator: Accumulator, context: Context) -> I
     is_spent = accumulator.is_done_with or accumulator.hangs_on_spent
     is_whole = accumulator.spent_last is not None and retaining(accumulator.spent_last)
     kept = "graph nodes" if is_spent and not is_whole else "whole graph"
-    turn = "iteration" if accumulator.is_in_loop else "call"
-    message = f"`{accumulator.key}` keeps the {kept} of every {turn} alive"
+    turns = "many iterations" if is_set_back(accumulator) else "every iteration"
+    message = f"`{accumulator.key}` keeps the {kept} of {turns if accumulator.is_in_loop else 'every call'} alive"
     is_one_number = isinstance(value, Tensor) and bool(value.scalar or value.one_element)
     as_number = is_one_number and accumulator.is_number
     method = "item" if as_number else "detach"

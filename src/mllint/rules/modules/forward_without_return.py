@@ -45,7 +45,8 @@ class Net(nn.Module):
 
 Abstract methods: a docstring, `pass`, `...`, or `raise`. Generators. A `forward` that keeps its results elsewhere: in
 an attribute, in a list or dict that it was given, in a file. Classes with a `__call__` of their own, which may take the
-result from elsewhere. Tests, which may run a module for what it does on the way.
+result from elsewhere. Tests, which may run a module for what it does on the way. What is declared to give nothing
+back, `def forward(self, x) -> None`, and what drops the result of a call on purpose, `_ = metric(x)`.
 
 ## Fix safety
 
@@ -67,6 +68,7 @@ from mllint.rule import Finding, Rule
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Module, Output, Tensor
+from mllint.syntax.shape import constant
 
 rule = Rule(
     code="ML406",
@@ -86,6 +88,8 @@ def check(node: cst.FunctionDef, context: Context) -> Iterator[Finding]:
     info = context.model.function_info(node)
     if info.owner is None or info.owner.framework is None or info.self_name is None or not info.is_plain:
         return
+    if node.returns is not None and constant(node.returns.annotation) is None:
+        return  # it is declared to: what it is given changes in place
     if is_test_code(context.model):
         return  # a test that runs has no use for the result
     if any("__call__" in base.methods for base in info.owner.lineage):
@@ -122,6 +126,8 @@ def _computes_for_nobody(function: cst.FunctionDef, context: Context) -> bool:
             if function not in context.ancestors(statement):
                 continue
             match statement:
+                case cst.Assign(targets=[cst.AssignTarget(target=cst.Name("_"))], value=cst.Call()):
+                    return False  # called for what it does
                 case cst.Assign() if all(_is_of_names(target.target) for target in statement.targets):
                     computes = True
                 case cst.Expr() if _leaves_nothing(statement.value, context):

@@ -125,10 +125,12 @@ def check(statement: cst.Assign | cst.AnnAssign, context: Context) -> Iterator[F
             fix=lambda: _without_comma(statement.value, context),
         )
         return
+    is_mixed = isinstance(container.display, cst.Tuple) and not contents.is_uniform
+    wrapped = f"wrap {'each inner list' if contents.is_nested else 'it'} in `nn.{wrapper}(...)`"
     yield Finding(
         statement,
         f"the {what} in this {_kind(contents, container)} are not registered with the module",
-        f"wrap {'each inner list' if contents.is_nested else 'it'} in `nn.{wrapper}(...)`",
+        "assign each of them to an attribute of its own" if is_mixed else wrapped,
         fix=lambda: _wrapped(statement.value, container, contents, f"{owner.framework}.nn", wrapper, context),
     )
 

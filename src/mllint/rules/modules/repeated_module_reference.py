@@ -61,7 +61,7 @@ from mllint.syntax.walk import subtree
 rule = Rule(
     code="ML403",
     message="every position of this list holds the same layer, with one set of weights",
-    help="make one layer a position: `[... for _ in range(n)]`",
+    help="make a layer of its own for each position: `[... for _ in range(n)]`",
     frameworks=frozenset({"torch", "paddle"}),
     since="0.1.0",
     applicability=Applicability.UNSAFE,

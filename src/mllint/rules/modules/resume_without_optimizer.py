@@ -53,8 +53,9 @@ Checkpoints from which nobody resumes: the file reads no epoch back, or only pri
 keeps nothing. Files that save or load the state of an optimizer anywhere, but for those that save one of several
 optimizers whose networks are all in the checkpoint, or load modules only and mention the optimizer's key nowhere else,
 and files that save or load all of a training at once, by Accelerate's `save_state`. Optimizers that each epoch makes
-anew. Schedulers that are told the epoch, by `last_epoch` or in `step`, that are stepped at several places, made under a
-condition, or watch a metric. Checkpoints of which a part is not known.
+anew, or that are only made below the place that saves, where the weights to begin with are kept. Schedulers that are
+told the epoch, by `last_epoch` or in `step`, that are stepped at several places, made under a condition, or watch a
+metric. Checkpoints of which a part is not known.
 
 ## Fix safety
 

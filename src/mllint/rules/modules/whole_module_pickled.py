@@ -44,7 +44,7 @@ builds them so. What is not surely a module.
 
 Unsafe: `.state_dict()` is added. The code that reads the file has to make the module and load the state into it. No fix
 is offered where the same file reads a module back under that name, nor for one of several things that a function of the
-project saves.
+project saves, nor where a list of modules is saved that the code uses otherwise, too.
 
 ## References
 
@@ -65,7 +65,6 @@ from mllint.rule import Finding, Rule
 from mllint.semantic.checkpoints import saving
 from mllint.semantic.checkpoints.loads import is_read_back
 from mllint.semantic.files.testing import is_in_a_test, is_test_code
-from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.values import Loaded, Module, Object
 from mllint.syntax.shape import argument, constant, dotted_path
 
@@ -83,7 +82,6 @@ _KINDS = frozenset({"optimizer", "scheduler", "scaler"})
 _SAVERS = frozenset({"torch.save", "paddle.save"})
 # Parts of the names of functions that give modules which carry their own code.
 _SELF_CONTAINED = ("jit", "quantiz", "export", "fx.", "onnx", "trace")
-_REBUILDING = ("add_module", "register_module", "add_sublayer", "setattr")
 _ALLOWING = ("add_safe_globals", "safe_globals")
 
 
@@ -98,7 +96,8 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
         return  # whether it can be pickled is what is tested; another pickler may write the class, too
     places = [(context.model, call), *([] if what.parameter is None else [what.parameter])]
     seen: set[int] = set()
-    for part in saving.parts(context.model, what.node):
+    found = saving.parts(context.model, what.node)
+    for part in found:
         value = context.value(part.place) or _or_loaded(part.place, context)
         if id(part.place) in seen or not _is_pickled(value, context):
             continue
@@ -109,9 +108,11 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
             any(saving.saves_state_otherwise(model, node) for model, node in places)
             or saving.saves_state_beside(context.model, part.place)
         )
-        if not (_is_deliberate(context) or is_copy or is_choice or _is_rebuilt(call, context)):
+        if not (_is_deliberate(context) or is_copy or is_choice or saving.saves_rebuilt(context.model, call)):
+            is_list = part.listed is not None  # the other parts are meant as well
+            seen.update(id(item.place) for item in found if is_list and item.listed is part.listed)
             is_mendable = saving.saves_one(context.model, call) and not is_read_back(context.model, part.place)
-            yield _finding(part.place, value, is_mendable=is_mendable)
+            yield _finding(part.listed or part.place, value, is_list=is_list, is_mendable=is_mendable)
 
 
 def _or_loaded(node: cst.BaseExpression, context: Context) -> Module | None:
@@ -156,25 +157,6 @@ def _names_pickler(call: cst.Call, context: Context) -> bool:
     return given is not None and context.qualified_name(given.value) != "pickle"
 
 
-def _is_rebuilt(call: cst.Call, context: Context) -> bool:
-    """Whether the function puts other layers into modules before: no class builds what is saved."""
-    model = context.model
-    function = model.enclosing_function(call)
-    return function is not None and any(
-        model.enclosing_function(change) is function and method_of_receiver(model, owner) is None
-        for word in _REBUILDING
-        for change in model.calls_by_word.get(word, ())
-        if (owner := _owner(change)) is not None
-    )
-
-
-def _owner(change: cst.Call) -> cst.BaseExpression | None:
-    """Of what a call sets a part: ``net`` of ``setattr(net, name, layer)`` and ``net.add_module(name, layer)``."""
-    if isinstance(change.func, cst.Attribute):
-        return change.func.value
-    return change.args[0].value if len(change.args) == 3 else None
-
-
 def _is_copied(node: cst.BaseExpression, context: Context) -> bool:
     """Whether a module is copied for the file (`deepcopy(model).half()`): who does that means the module."""
     while isinstance(node, cst.Call):
@@ -186,14 +168,17 @@ def _is_copied(node: cst.BaseExpression, context: Context) -> bool:
     return False
 
 
-def _finding(node: cst.BaseExpression, value: Module | Object, *, is_mendable: bool) -> Finding:
+def _finding(node: cst.BaseExpression, value: Module | Object, *, is_list: bool, is_mendable: bool) -> Finding:
     path = dotted_path(node)
-    shown = path if path is not None and len(path) <= _LONGEST_NAME else None
-    kind = "module" if isinstance(value, Module) else value.kind
-    subject = f"`{shown}`" if shown else f"the {kind}"
+    kind = "list" if is_list else "module" if isinstance(value, Module) else value.kind
+    before = "what is in " if is_list else ""
+    is_short = path is not None and len(before + path) <= _LONGEST_NAME
+    subject = before + (f"`{path}`" if is_short else f"the {kind}")
     message = f"{subject} is pickled whole: loading needs its class and `weights_only=False`"
     if value.framework == "paddle":
         message = f"{subject} is saved whole: `paddle.save` raises a `ValueError`"
+    if is_list:
+        return Finding(node, message, "save the `state_dict()` of each instead")
     wrapper = lookup.wrapper(value.wrappers[0]) if isinstance(value, Module) and value.wrappers else None
     inner = f".{wrapper.attribute}" if wrapper is not None and wrapper.prefix and wrapper.attribute else ""
     trailer = f"{inner}.state_dict()"

@@ -93,7 +93,7 @@ def check(statement: cst.Assign | cst.AugAssign | cst.Expr, context: Context) ->
         text = f"{context.text(copy.value)}[...]" if isinstance(copy, cst.Subscript) else "..."
     advice = f"write `{text} = ...`" if isinstance(copy, cst.Subscript) else "assign to the items of the tensor"
     if change.how == "[...] =" or copy is not change.target:
-        advice = "put both indexes into one, in an assignment"
+        advice = "index the tensor only once where it is written to: combine the two indexes before"
     yield Finding(statement, f"`{text}` is a copy: what is written to it is lost", advice)
 
 

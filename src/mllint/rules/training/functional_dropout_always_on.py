@@ -98,7 +98,7 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     written = path if path is not None and len(path) <= _LONGEST_NAME else (name or "").rpartition(".")[2]
     yield Finding(
         call,
-        f"`{written}` is always on here: `eval()` does not reach it",
+        f"{'' if 'drop' in written else 'the dropout of '}`{written}` is always on: `eval()` does not reach it",
         _help(found),
         fix=lambda: _fix(call, found),
     )

@@ -104,11 +104,13 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     if not scaling.has_scaler(model, call) or _wants_error(call, context):
         return
     if scaling.steps_past_scaler(model, call):
+        is_taken_again = scaling.is_taken_again(model, call)
+        instead = "write `scaler.step(optimizer)` and `scaler.update()` instead"
         yield Finding(
             call,
             "the gradients are still scaled, and this step is taken also where they have overflowed",
-            "write `scaler.step(optimizer)` and `scaler.update()` instead",
-            fix=lambda: _step_through_scaler(call, context),
+            "leave it out: the scaler's `minimize()` below takes the step" if is_taken_again else instead,
+            fix=None if is_taken_again else lambda: _step_through_scaler(call, context),
         )
     elif scaling.steps_unscaled_loss(model, call):
         yield Finding(

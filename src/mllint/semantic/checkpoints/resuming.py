@@ -139,7 +139,7 @@ def _stepped_near(model: "Model", call: cst.Call) -> dict[str, cst.Call]:
         statement = model.tree.parent(made)
         if not isinstance(statement, cst.Assign) or len(statement.targets) != 1 or not _is_near(model, made, call):
             continue
-        if _is_made_anew(model, made, call):
+        if _has_no_state_yet(model, made, call):
             continue
         path, value = dotted_path(statement.targets[0].target), model.value(made)
         if path is not None and path.rpartition(".")[2] in stepped and isinstance(value, Object) and has_state(value):
@@ -243,7 +243,7 @@ def _optimizer_of(model: "Model", call: cst.Call) -> cst.Call | None:
         value = model.value(other) if _is_near(model, other, call) else None
         made = value.call if isinstance(value, Object) and has_state(value) else None
         if made is other and made is not None:
-            return None if _is_made_anew(model, made, call) else made
+            return None if _has_no_state_yet(model, made, call) else made
     for step in model.calls_by_word["step"]:
         # What is stepped there may be made elsewhere.
         if isinstance(step.func, cst.Attribute) and _is_near(model, step, call):
@@ -253,11 +253,18 @@ def _optimizer_of(model: "Model", call: cst.Call) -> cst.Call | None:
     return None
 
 
-def _is_made_anew(model: "Model", made: cst.Call, call: cst.Call) -> bool:
-    """Whether the innermost loop around a call makes the optimizer too: every round begins without a state."""
+def _has_no_state_yet(model: "Model", made: cst.Call, call: cst.Call) -> bool:
+    """Whether the innermost loop around a call makes the optimizer too: every round begins without a state.
+
+    Or the optimizer is only made below: those are the weights to begin with.
+    """
     around = (item for item in model.tree.ancestors(call) if isinstance(item, (cst.For, cst.While)))
     loop = next(around, None)
-    return loop is not None and any(item is loop for item in model.tree.ancestors(made))
+    if loop is not None and any(item is loop for item in model.tree.ancestors(made)):
+        return True
+    scope = model.scope_of(call)
+    saved_at, made_at = scope.place_of(call), scope.place_of(made)
+    return model.scope_of(made) is scope and saved_at is not None and made_at is not None and saved_at[1] < made_at[1]
 
 
 def _is_near(model: "Model", node: cst.Call, call: cst.Call) -> bool:

@@ -11,6 +11,7 @@ import msgspec
 from mllint.semantic.checkpoints.saves import calls_of_function
 from mllint.semantic.names.conditions import is_in_another_branch
 from mllint.semantic.names.definitions import FunctionInfo
+from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import uses
 from mllint.semantic.values import Function, Symbol
@@ -36,6 +37,7 @@ WORDS = ("save", "Save", "dump", "checkpoint", "Checkpoint", "ckpt")
 _WORD = re.compile("(?<![A-Za-z0-9])(?:" + "|".join(WORDS) + ")")
 _DISPLAYS = (cst.Dict, cst.List, cst.Tuple)
 _DICTS = frozenset({"builtins.dict", "collections.OrderedDict"})
+_REBUILDING = ("add_module", "register_module", "add_sublayer", "setattr")
 _MAX_DEPTH = 6
 
 
@@ -55,13 +57,15 @@ class Part(msgspec.Struct, frozen=True):
 
     ``place`` is the expression that stands for it in what is saved, ``node`` where that comes from, through names.
     ``keys`` lead to it (``None`` for an index or a key that is not known), ``bindings`` are the names that it, or what
-    holds it, was bound to on the way.
+    holds it, was bound to on the way. ``listed`` is the name, in what is saved, of a list that the code uses otherwise,
+    too: there the part has to stay what it is.
     """
 
     node: cst.BaseExpression
     place: cst.BaseExpression
     keys: tuple[str | None, ...] = ()
     bindings: tuple[Binding, ...] = ()
+    listed: cst.BaseExpression | None = None
 
 
 def may_save(call: cst.Call) -> bool:
@@ -117,7 +121,7 @@ def _parts(model: "Model", part: Part, depth: int) -> Iterator[Part]:
         yield part
     elif isinstance(node, _DISPLAYS) or (isinstance(node, cst.Call) and model.qualified_name(node.func) in _DICTS):
         for keys, inner in _entries(node):
-            yield from _parts(model, Part(inner, inner, part.keys + keys, part.bindings), depth + 1)
+            yield from _parts(model, Part(inner, inner, part.keys + keys, part.bindings, part.listed), depth + 1)
     elif isinstance(node, (cst.Name, cst.Attribute)):
         yield from _bound_parts(model, part, depth)
     else:
@@ -148,14 +152,24 @@ def _bound_parts(model: "Model", part: Part, depth: int) -> Iterator[Part]:
     for binding in plain:
         assert binding.value is not None
         known = (*part.bindings, binding)
-        yield from _parts(model, Part(binding.value, part.place, part.keys, known), depth + 1)
+        is_list = isinstance(binding.value, (cst.List, cst.Tuple)) and _is_used_otherwise(model, binding)
+        listed = part.node if is_list and part.listed is None else part.listed
+        yield from _parts(model, Part(binding.value, part.place, part.keys, known, listed), depth + 1)
         for key, value in _items_set(model, binding):
-            yield from _parts(model, Part(value, value, (*part.keys, key), known), depth + 1)
+            yield from _parts(model, Part(value, value, (*part.keys, key), known, listed), depth + 1)
 
 
 def _is_plain(binding: Binding) -> bool:
     kinds = (BindingKind.ASSIGN, BindingKind.ANNOTATED)
     return binding.kind in kinds and binding.value is not None and not binding.path
+
+
+def _is_used_otherwise(model: "Model", binding: Binding) -> bool:
+    """Whether something that is saved is read in another place than where it is saved."""
+    return not all(
+        any(isinstance(item, cst.Call) and may_save(item) for item in model.tree.ancestors(node))
+        for node in uses(model, binding)
+    )
 
 
 def _items_set(model: "Model", binding: Binding) -> Iterator[tuple[str | None, cst.BaseExpression]]:
@@ -177,6 +191,24 @@ def saves_one(model: "Model", call: cst.Call) -> bool:
         return True
     inside = (item for item in subtree(called.definition.node.body) if isinstance(item, cst.Call))
     return sum(called.definition.model.qualified_name(item.func) in _SAVERS for item in inside) == 1
+
+
+def saves_rebuilt(model: "Model", call: cst.Call) -> bool:
+    """Whether the function of a call puts other layers into modules: no class builds what is saved."""
+    function = model.enclosing_function(call)
+    return function is not None and any(
+        model.enclosing_function(change) is function and method_of_receiver(model, owner) is None
+        for word in _REBUILDING
+        for change in model.calls_by_word.get(word, ())
+        if (owner := _owner(change)) is not None
+    )
+
+
+def _owner(change: cst.Call) -> cst.BaseExpression | None:
+    """Of what a call sets a part: ``net`` of ``setattr(net, name, layer)`` and ``net.add_module(name, layer)``."""
+    if isinstance(change.func, cst.Attribute):
+        return change.func.value
+    return change.args[0].value if len(change.args) == 3 else None
 
 
 def saves_state_otherwise(model: "Model", node: cst.CSTNode) -> bool:

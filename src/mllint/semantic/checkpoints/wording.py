@@ -130,10 +130,12 @@ def _absent(load: Load, problem: Problem) -> tuple[str, str]:
         )
     if not record.items:
         return f"`{content.key}` is never saved: {saved} saves an empty dict", "save the state dict under this key"
-    if problem.saved is not None and problem.saved.path is None:  # the one half of a pair of methods
-        help_ = f"save it there, or read an entry that is saved: {listed(record.items)}"
+    is_half = problem.saved is not None and problem.saved.path is None  # one of a pair of methods
+    meant = () if is_half else entries_for(load, record)
+    if meant:
+        help_ = f"read the entry that is saved: {listed(meant)}"
     else:
-        help_ = f"read the entry that is saved: {listed(entries_for(load, record) or record.items)}"
+        help_ = f"save it there, or read an entry that is saved: {listed(record.items)}"
     message = _fitting(lambda shown: f"`{content.key}` is never saved: {saved} saves {listed(record.items, shown)}")
     return message, help_
 

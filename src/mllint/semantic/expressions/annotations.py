@@ -1,10 +1,12 @@
 """What an annotation, or the second argument of ``isinstance``, says a thing is."""
 
+import sys
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from mllint.knowledge import lookup
+from mllint.semantic.names.scopes import Binding
 from mllint.semantic.values import (
     Array,
     ClassObject,
@@ -48,6 +50,7 @@ _MAPPINGS = frozenset(
         "typing.OrderedDict",
     }
 )
+_OF_PYTHON = sys.stdlib_module_names | {"builtins", "typing_extensions"}
 _MAX_DEPTH = 8
 
 
@@ -66,6 +69,18 @@ def annotated(model: "Model", node: cst.BaseExpression, depth: int = 0) -> Value
     if isinstance(node, cst.Name) and node.value == "None":
         return Nothing()
     return _of_class(model.value(node))
+
+
+def declares_no_tensor(model: "Model", binding: Binding) -> bool:
+    """Whether a parameter is annotated with a class of some library that is none of tensors: ``signal: AudioSignal``.
+
+    It may have methods of the same names, which work in place.
+    """
+    annotation = binding.node.annotation if isinstance(binding.node, cst.Param) else None
+    name = None if annotation is None else model.qualified_name(annotation.annotation)
+    if name is None or lookup.framework_of(name) is not None:
+        return False
+    return name.partition(".")[0] not in _OF_PYTHON and "ensor" not in name.rpartition(".")[2]
 
 
 def members(model: "Model", node: cst.BaseExpression, depth: int = 0) -> tuple[Value | None, ...]:

@@ -56,6 +56,23 @@ def given_to(info: FunctionInfo, call: cst.Call, arg: cst.Arg, skipped: int) -> 
     return found[0] if found else None
 
 
+def takes(info: FunctionInfo, call: cst.Call) -> bool:
+    """Whether a function, or a method of some object, can be called so: ``net.train()`` is no ``train(self, data)``."""
+    if has_star_arguments(call):
+        return True
+    skipped = 0 if info.self_name is None else 1
+    positional = info.parameters[skipped:]
+    given = [arg for arg in call.args if arg.keyword is None]
+    named = {arg.keyword.value for arg in call.args if arg.keyword is not None}
+    allowed = {item.name.value for item in (*positional[len(given) :], *info.node.params.kwonly_params)}
+    if len(given) > len(positional) and not isinstance(info.node.params.star_arg, cst.Param):
+        return False
+    if named - allowed and info.node.params.star_kwarg is None:
+        return False
+    missing = {item.name.value for item in positional[len(given) :] if item.default is None}
+    return missing <= named
+
+
 def is_asked_about(model: "Model", info: FunctionInfo, parameter: cst.Param) -> bool:
     """Whether the function tests what kind of thing the parameter is."""
     key = ("asked about", "")

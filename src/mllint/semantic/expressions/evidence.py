@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge import lookup
-from mllint.semantic.expressions.annotations import annotated
+from mllint.semantic.expressions.annotations import annotated, declares_no_tensor
 from mllint.semantic.expressions.arguments import is_asked_about
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import Binding, BindingKind
@@ -81,6 +81,8 @@ def from_use(model: "Model", binding: Binding, calls: int = 0) -> Value | None:
             continue
         proof = _proof(model, framework, node, calls)
         if proof is None or (found is not None and not _has_one_element(proof)) or _is_guarded(model, node):
+            continue
+        if isinstance(proof, Tensor) and declares_no_tensor(model, binding):
             continue
         if _has_one_element(proof):
             return proof

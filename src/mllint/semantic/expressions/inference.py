@@ -9,7 +9,7 @@ import libcst as cst
 from msgspec.structs import replace
 
 from mllint.semantic.expressions import attributes, evidence, picked
-from mllint.semantic.expressions.annotations import annotated
+from mllint.semantic.expressions.annotations import annotated, declares_no_tensor
 from mllint.semantic.expressions.arguments import given
 from mllint.semantic.expressions.calls import called, called_method
 from mllint.semantic.expressions.conditional import conditional
@@ -275,6 +275,8 @@ class Inference:
                 return more_exact(declared, given(self.model, info, binding.node))
         passed = given(self.model, info, binding.node)
         if passed is None and info.name == "forward" and info.owner is not None and info.owner.framework is not None:
+            if declares_no_tensor(self.model, binding):
+                return None
             default = binding.node.default
             return Output(info.owner.framework) if default is None or constant(default) is None else None
         return passed

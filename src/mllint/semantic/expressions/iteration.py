@@ -49,6 +49,8 @@ def element_of(value: Value | None) -> Value | None:
             return Batch(value.framework)
         case Output():
             return value
+        case Tensor(scalar=True):
+            return None  # that raises: it is no such tensor where the code runs
         case Tensor():
             return Tensor(value.framework, value.attached)
         case Array():

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge import lookup
+from mllint.semantic.expressions.annotations import declares_no_tensor
 from mllint.semantic.files.testing import is_benchmark
 from mllint.semantic.names.uses import uses
 from mllint.semantic.values import (
@@ -74,10 +75,13 @@ def gives_new(model: "Model", value: Value | None, name: str, paddle: tuple[int,
 
 
 def is_other_object(model: "Model", node: cst.BaseExpression) -> bool:
-    """Whether the code reads of a part of a batch what no tensor has: ``graph.ndata``. So it is of another class."""
+    """Whether the code reads of a part of a batch what no tensor has: ``graph.ndata``. So it is of another class.
+
+    Or it is declared as one of another library.
+    """
     value = model.value(node)
     if not isinstance(value, Batch):
-        return False
+        return value is None and any(declares_no_tensor(model, binding) for binding in model.reaching(node))
     read = (model.tree.parent(use) for binding in model.reaching(node) for use in uses(model, binding))
     return any(
         isinstance(part, cst.Attribute)

@@ -108,6 +108,19 @@ def _outlives(model: "Model", target: cst.BaseExpression, key: str, loop: cst.CS
     return len(inside) < len(reaching.bindings) or ("." in key and reaching.may_be_unbound)
 
 
+def is_set_back(accumulator: Accumulator) -> bool:
+    """Whether the loop begins the collection anew now and then, so that it only ever keeps some of the rounds."""
+    model, bare, loop = accumulator.model, accumulator.target, accumulator.loop
+    while isinstance(bare, cst.Subscript):
+        bare = bare.value
+    made = (item for item in model.reaching(bare) if item.kind is BindingKind.ASSIGN and item.value is not None)
+    return any(
+        item.value is not None and accumulator.key not in map(dotted_path, operands(item.value))
+        for item in made
+        if any(node is loop for node in model.tree.ancestors(item.node))
+    )
+
+
 def _is_made_of_others(model: "Model", value: cst.BaseExpression, key: str) -> bool:
     """Whether a tensor is assigned that is not the collection with something added."""
     is_tensor = isinstance(model.value(value), (Tensor, Output))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge import lookup
+from mllint.semantic.expressions.arguments import takes
 from mllint.semantic.names.definitions import FunctionInfo
 from mllint.semantic.values import ClassObject, Function, Method, Module, Value
 from mllint.syntax.shape import constant, last_word
@@ -20,6 +21,8 @@ _SWITCHES = frozenset({
     "paddle.base.dygraph.base._switch_tracer_mode_guard_",
 })  # fmt: skip
 _ON = frozenset({"torch.enable_grad", "torch.autograd.enable_grad", "paddle.enable_grad"})
+_ASKING = "is_grad_enabled"
+_QUESTIONS = frozenset({"torch.is_grad_enabled", "paddle.is_grad_enabled"})
 _WORDS = frozenset({
     "no_grad", "inference_mode", "set_grad_enabled", "enable_grad", "no_grad_", "_switch_tracer_mode_guard_",
 })  # fmt: skip
@@ -43,11 +46,12 @@ class Gradients:
 
     def off(self, node: cst.CSTNode) -> bool | None:
         """``True``: surely off. ``False``: nothing switches them off. ``None``: it depends on something unknown."""
+        asks = _ASKING in self.model.calls_by_word
         for ancestor in self.model.tree.ancestors(node):
             kind = ancestor.__class__  # `isinstance` of an abstract class is slow
-            if kind is cst.With:
-                assert isinstance(ancestor, cst.With)
-                state = self._with(ancestor, node)
+            if kind is cst.With or (kind is cst.If and asks):
+                assert isinstance(ancestor, (cst.With, cst.If))
+                state = self._with(ancestor, node) if isinstance(ancestor, cst.With) else self._branch(ancestor, node)
                 if state != "untouched":
                     return {"off": True, "on": False}.get(state)
             elif kind is cst.FunctionDef:
@@ -66,8 +70,13 @@ class Gradients:
         Unlike ``off`` it does not ask who calls the function, and takes no context that it cannot look into for one
         that leaves gradients alone. ``truth`` knows what tests come out as: ``set_grad_enabled(phase == "train")``.
         """
+        asks = _ASKING in self.model.calls_by_word
         for ancestor in self.model.tree.ancestors(node):
-            if isinstance(ancestor, cst.With):
+            if asks and isinstance(ancestor, cst.If):
+                state = self._branch(ancestor, node)
+                if state != "untouched":
+                    return state
+            elif isinstance(ancestor, cst.With):
                 for item in reversed(ancestor.items):
                     state = "untouched" if item.item is node else self._looked_into(item.item, truth=truth)
                     if state != "untouched":
@@ -116,6 +125,21 @@ class Gradients:
             if state != "untouched":
                 return state
         return "untouched"
+
+    def _branch(self, statement: cst.If, node: cst.CSTNode) -> str:
+        """What is known of gradients at a place in ``if torch.is_grad_enabled():``, or behind its ``else``."""
+        test = statement.test
+        is_on = not isinstance(test, cst.UnaryOperation)
+        if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
+            test = test.expression
+        made = [item.value for item in self.model.reaching(test)] if isinstance(test, cst.Name) else [test]
+        asked = made[0] if len(made) == 1 else None
+        if not isinstance(asked, cst.Call) or self.model.qualified_name(asked.func) not in _QUESTIONS:
+            return "untouched"
+        if self.model.tree.is_inside(node, statement.body):
+            return "on" if is_on else "off"
+        is_behind = statement.orelse is not None and self.model.tree.is_inside(node, statement.orelse)
+        return "untouched" if not is_behind else "off" if is_on else "on"
 
     def _context(self, context: cst.BaseExpression, truth: "Truth | None" = None) -> str:
         """What entering a context does to gradients: ``off``, ``on``, ``unknown`` or ``untouched``."""
@@ -194,7 +218,7 @@ class Gradients:
         for call in self.model.calls_by_word.get(info.name, ()):
             # `optimizer.step()` is no call of a function `step`, and `model.train()` in `train` says nothing of it.
             is_other = info.owner is None and isinstance(call.func, cst.Attribute)
-            if is_other or self.model.enclosing_function(call) is function or _lacks_arguments(call, info):
+            if is_other or self.model.enclosing_function(call) is function or not takes(info, call):
                 continue
             callee = self.model.value(call.func)
             if callee is None or (isinstance(callee, Function) and callee.definition is info):
@@ -225,9 +249,3 @@ def _is_of_some_module(callee: Value, info: FunctionInfo) -> bool:
     """Whether a method of some module or other is called: it may be that of any class."""
     holder = callee.receiver if isinstance(callee, Method) else None
     return info.owner is not None and isinstance(holder, Module) and holder.is_only_some
-
-
-def _lacks_arguments(call: cst.Call, info: FunctionInfo) -> bool:
-    """Whether a call gives too little to be one of a function: ``model.train()`` is none of ``train(self, data)``."""
-    needed = sum(item.default is None for item in info.parameters) - (info.self_name is not None)
-    return len(call.args) < needed and not any(arg.star for arg in call.args)

@@ -1,10 +1,12 @@
 """Where an expression statement stands: whether anybody wants its result, and whether it can be assigned there."""
 
 import re
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import libcst as cst
 
+from mllint.knowledge import lookup
 from mllint.semantic.files.testing import context_name, is_in_a_test
 from mllint.semantic.graph.additions import augmented
 from mllint.semantic.graph.devices import computes_where_it_is, moves_of
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 _ERROR_WORDS = ("raises", "warns", "assert", "suppress")
 _MEASURING_WORDS = ("profile", "timer", "timeit", "benchmark", "stopwatch")
 _CLOCKS = ("time.", "timeit.")
+_BASES = (("torch", "torch.nn.Module"), ("paddle", "paddle.nn.Layer"))
 # Where notebooks that were exported as scripts begin a new cell: the last expression of a cell is shown.
 _CELL = re.compile(r"^#\s*(%%|In\s?\[|<codecell>|\+\s*$|#{18,}\s*$)", re.MULTILINE)
 
@@ -40,24 +43,19 @@ _CELL = re.compile(r"^#\s*(%%|In\s?\[|<codecell>|\+\s*$|#{18,}\s*$)", re.MULTILI
 def wants_no_result(model: "Model", statement: cst.BaseSmallStatement) -> bool:
     """Whether an expression stands there for its error, for the time it takes, or to be shown in a notebook."""
     line = model.tree.parent(statement)
-    if _is_timed(model, line):
+    if _is_timed(model, line) or _is_tried(model, statement) or _is_tried_beside(model, statement):
         return True
-    child: cst.CSTNode = statement
     for ancestor in model.tree.ancestors(statement):
         if isinstance(ancestor, cst.With):
             names = [context_name(item.item) for item in ancestor.items]
             words = (*_ERROR_WORDS, *_MEASURING_WORDS) if line in ancestor.body.body else _ERROR_WORDS
             if any(word in name for name in names for word in words):
                 return True
-        elif isinstance(ancestor, cst.Try):
-            if ancestor.handlers and child is ancestor.body and _is_tried_out(model, statement, ancestor.body):
-                return True
         elif isinstance(ancestor, (cst.For, cst.While)):
             if _only_spends_time(ancestor):
                 return True
         elif isinstance(ancestor, (cst.FunctionDef, cst.ClassDef)):
             return False
-        child = ancestor
     return _ends_a_cell(model, line)
 
 
@@ -101,6 +99,43 @@ def _is_only_expressions(line: cst.CSTNode) -> bool:
 def reads_clock(model: "Model", part: cst.CSTNode) -> bool:
     """Whether the time is asked for in some code."""
     return any((model.qualified_name(call.func) or "").startswith(_CLOCKS) for call in model.tree.calls_in(part))
+
+
+def _is_tried(model: "Model", statement: cst.BaseSmallStatement) -> bool:
+    """Whether a statement stands in a ``try`` for its error."""
+    child: cst.CSTNode = statement
+    for ancestor in model.tree.ancestors(statement):
+        if isinstance(ancestor, cst.Try):
+            if ancestor.handlers and child is ancestor.body and _is_tried_out(model, statement, ancestor.body):
+                return True
+        elif isinstance(ancestor, (cst.FunctionDef, cst.ClassDef)):
+            return False
+        child = ancestor
+    return False
+
+
+def _is_tried_beside(model: "Model", statement: cst.BaseSmallStatement) -> bool:
+    """Whether the very same call is tried out in the same function: its error is the point here, too.
+
+    ``try: f(x)`` where errors are to be ignored, and ``else: f(x)`` where they are to be seen.
+    """
+    call = statement.value if isinstance(statement, cst.Expr) else None
+    attempts = model.tree.by_type.get(cst.Try) if isinstance(call, cst.Call) else None
+    if call is None or not attempts:
+        return False
+    key = ("calls", "tried out")
+    if key not in model.remembered:
+        model.remembered[key] = set(_tried_calls(model, attempts))
+    return (id(model.enclosing_function(call)), fingerprint(call)) in model.remembered[key]
+
+
+def _tried_calls(model: "Model", attempts: Iterable[cst.CSTNode]) -> Iterator[tuple[int, Any]]:
+    """The function around each call that is tried out, with what tells such calls."""
+    for attempt in attempts:
+        lines = attempt.body.body if isinstance(attempt, cst.Try) and attempt.handlers else ()
+        for part in (part for line in lines if isinstance(line, cst.SimpleStatementLine) for part in line.body):
+            if isinstance(part, cst.Expr) and isinstance(part.value, cst.Call) and _is_tried(model, part):
+                yield id(model.enclosing_function(part)), fingerprint(part.value)
 
 
 def _is_tried_out(model: "Model", statement: cst.BaseSmallStatement, body: cst.BaseSuite) -> bool:
@@ -188,12 +223,23 @@ def _comments_before(statement: Any) -> list[str]:
 
 
 def root_of_chain(model: "Model", node: cst.BaseExpression) -> cst.BaseExpression | None:
-    """The name, attribute or item that a chain of method calls starts from; ``None`` when that is a fresh value."""
+    """The name, attribute or item that a chain of method calls starts from; ``None`` when that is a fresh value.
+
+    A method that neither tensors nor modules have, ``self.act(x)``, gives a fresh value, and may do more than that.
+    """
     while type(node) is cst.Call and type(node.func) is cst.Attribute:
-        if model.library_name(node.func) is not None:
+        if model.library_name(node.func) is not None or not _is_of_a_framework(node.func.attr.value):
             return None
         node = node.func.value
     return node if isinstance(node, (cst.Name, cst.Attribute, cst.Subscript)) else None
+
+
+def _is_of_a_framework(name: str) -> bool:
+    """Whether tensors, or all modules, have a method of a name."""
+    return any(
+        lookup.tensor_method(framework, name) is not None or lookup.method(base, name) is not None
+        for framework, base in _BASES
+    )
 
 
 _NUMBER_TAKERS = frozenset({

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from mllint.semantic.names.definitions import ClassInfo
 
 
+_STATISTICS = frozenset({"running_mean", "running_var", "num_batches_tracked", "_mean", "_variance"})
+
+
 def has_weights(model: "Model", node: cst.BaseExpression) -> bool | None:
     """Whether the module that an expression stands for has parameters or buffers; ``None``: not known."""
     value = model.value(node)
@@ -37,6 +40,20 @@ def has_weights(model: "Model", node: cst.BaseExpression) -> bool | None:
     if value.call is not None and value.call.args and is_container(value.name):
         return _any_has_weights(model, value.call)
     return _is_layer_with_weights(value.name)
+
+
+def is_trainable(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether the module that an expression stands for may have parameters, and so records a graph of what it does.
+
+    A normalization without weights, ``BatchNorm1d(3, affine=False)``, has its statistics alone.
+    """
+    if has_weights(model, node) is False:
+        return False
+    value = model.value(node)
+    keys = module_keys(model, node, value) if isinstance(value, Module) else None
+    if keys is None or not keys.is_closed:
+        return True
+    return any(key.rpartition(".")[2] not in _STATISTICS for key in (*keys.certain, *keys.optional))
 
 
 def have_weights(value: Module) -> bool:

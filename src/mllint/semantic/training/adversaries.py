@@ -66,17 +66,33 @@ def is_held_by_another(inside: Iterable[Event], forwards: tuple[Event, ...]) -> 
 
 def _is_made_with(frame: Frame, call: cst.Call, forward: Event) -> bool:
     """Whether a call is one of a method of an object, or of an object, that was given the module of a forward pass."""
-    thing = frame.thing(call.func.value if isinstance(call.func, cst.Attribute) else call.func)
-    for root in () if thing is None else thing.roots:
-        made = root.value if isinstance(root, Binding) else None
-        if isinstance(root, Binding) and isinstance(made, cst.Call):
-            home = run_of(frame, root)
-            # What a function of the project gives back is not what holds all that it is given.
-            if not isinstance(home.value(made.func), Function) and any(
-                is_one(home.thing(arg.value), forward.thing) for arg in made.args
-            ):
-                return True
+    return _holds(frame, call.func.value if isinstance(call.func, cst.Attribute) else call.func, forward)
+
+
+def _holds(frame: Frame, node: cst.BaseExpression, forward: Event, steps: int = _MAX_STEPS) -> bool:
+    """Whether an object was made with the module of a forward pass: given it, a list with it, or what holds it."""
+    thing = frame.thing(node)
+    bindings = [] if thing is None or steps == 0 else [root for root in thing.roots if isinstance(root, Binding)]
+    for home, made in ((run_of(frame, binding), call) for binding in bindings for call in _calls_bound(binding)):
+        # What a function of the project gives back is not what holds all that it is given.
+        if isinstance(home.value(made.func), Function):
+            continue
+        given = [part for arg in made.args for part in _parts(arg.value)]
+        if any(is_one(home.thing(part), forward.thing) or _holds(home, part, forward, steps - 1) for part in given):
+            return True
     return False
+
+
+def _calls_bound(binding: Binding) -> list[cst.Call]:
+    """The call, or the two calls of which one, that something is bound to."""
+    value = binding.value
+    ways = [value.body, value.orelse] if isinstance(value, cst.IfExp) else [value]
+    return [way for way in ways if isinstance(way, cst.Call)]
+
+
+def _parts(node: cst.BaseExpression) -> list[cst.BaseExpression]:
+    """What an expression is, or the items of a list or tuple that is written out."""
+    return [item.value for item in node.elements] if isinstance(node, (cst.List, cst.Tuple)) else [node]
 
 
 def _calls_out_of_sight(frame: Frame, node: cst.CSTNode) -> Iterator[cst.Call]:

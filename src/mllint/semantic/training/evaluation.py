@@ -12,7 +12,7 @@ from mllint.semantic.events.steps import Event, Kind, Loop, events
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.graph.data_sources import hangs_on_nothing
-from mllint.semantic.modules.weights import has_weights
+from mllint.semantic.modules.weights import is_trainable
 from mllint.semantic.training.adversaries import is_held_by_another, may_be_attacked
 from mllint.semantic.training.called_modules import module_called
 from mllint.semantic.training.data_loops import (
@@ -57,7 +57,7 @@ from mllint.semantic.training.training_modes import (
     records_graph,
 )
 from mllint.semantic.training.turns import is_behind_training, is_without_training
-from mllint.semantic.training.unseen_callers import has_unseen_callers, puts_module_aside
+from mllint.semantic.training.unseen_callers import has_unseen_callers, may_run_without_gradients, puts_module_aside
 from mllint.semantic.training.wanted_gradients import (
     GRADIENT_WORDS,
     computes_gradients,
@@ -143,8 +143,10 @@ def _records_for_nothing(found: _Round) -> bool:
         and not is_frozen(run, found.forwards)
         and not _wants_gradients(found)
         and not any(may_be_attacked(found.found.loop, forward) for forward in found.forwards)
+        and not is_held_by_another(events(found.found.loop.body), found.forwards)
         and not is_used_for_backward(run, found.found.loop.frame, node)
         and not any(map(keeps_its_output, found.forwards))
+        and (is_in_sight or not may_run_without_gradients(run.frame.function))
     )
 
 
@@ -156,7 +158,7 @@ def _is_detached(found: _Round) -> bool:
     if is_held_by_another(events(found.found.loop.body), found.forwards):
         return False
     return any(
-        isinstance(forward.node, cst.Call) and has_weights(forward.frame.model, forward.node.func) is not False
+        isinstance(forward.node, cst.Call) and is_trainable(forward.frame.model, forward.node.func)
         for forward in found.forwards
     )
 

@@ -17,7 +17,7 @@ from mllint.semantic.training.nearby import steps_no_optimizer, word_before
 from mllint.semantic.training.paths import Paths
 from mllint.semantic.training.runs import Occurrence, Run
 from mllint.semantic.values import Function, Instance, Module, Object, Symbol
-from mllint.syntax.shape import argument, constant, last_word, string_literal
+from mllint.syntax.shape import argument, constant, fingerprint, last_word, string_literal
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -75,6 +75,19 @@ def _steps_past_scaler(occurrence: Occurrence) -> bool:
         return False
     # Where the loss is scaled in one branch only, the other may be the way to this step.
     return len(scaled) == len(states) or not any(uses_scaled(event, step) for event in run.events)
+
+
+def is_taken_again(model: "Model", step: cst.Call) -> bool:
+    """Whether a scaler's ``minimize()`` in the same block below takes the step of an optimizer, too."""
+    block = model.scope_of(step).place_of(step)
+    optimizer = step.func.value if isinstance(step.func, cst.Attribute) else None
+    for call in model.calls_by_word.get("minimize", ()):
+        there = model.scope_of(call).place_of(call)
+        if block is None or there is None or there[0] is not block[0] or there[1] <= block[1] or not call.args:
+            continue
+        if optimizer is not None and fingerprint(call.args[0].value) == fingerprint(optimizer):
+            return True
+    return False
 
 
 def _has_own_step(step: Event) -> bool:

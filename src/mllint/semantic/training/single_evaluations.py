@@ -8,7 +8,7 @@ import libcst as cst
 from mllint.semantic.events.steps import Event, Kind
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.graph.data_sources import hangs_on_nothing
-from mllint.semantic.modules.weights import has_weights
+from mllint.semantic.modules.weights import is_trainable
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.training.called_modules import module_called
 from mllint.semantic.training.data_loops import (
@@ -197,7 +197,7 @@ def _is_inferred_with_graph(occurrence: Occurrence) -> bool:
         return False
     if is_frozen(run, (forward,)) or computes_gradients(forward) or _switches_gradients_off_itself(forward):
         return False
-    if not isinstance(forward.node, cst.Call) or has_weights(forward.frame.model, forward.node.func) is False:
+    if not isinstance(forward.node, cst.Call) or not is_trainable(forward.frame.model, forward.node.func):
         return False
     return modes_before(run, forward.thing, forward) == {EVAL}
 

@@ -1,4 +1,6 @@
-"""Functions that are called from where nobody can see: handed on, or picked by a part of their names."""
+"""Functions that are called from where nobody can see: handed on, picked by a part of their names, or methods of
+objects of which nothing is known where they are called.
+"""
 
 import re
 from collections.abc import Collection
@@ -6,11 +8,14 @@ from collections.abc import Collection
 import libcst as cst
 
 from mllint.semantic.events.things import Frame, Thing
+from mllint.semantic.expressions.arguments import takes
 from mllint.semantic.names.definitions import FunctionInfo
 from mllint.semantic.values import Function
 from mllint.syntax.walk import subtree
 
 _SHORTEST = 3
+_MAX_FILES = 12
+"""In how many files calls on unknown objects are looked for."""
 
 
 def has_unseen_callers(function: FunctionInfo | None) -> bool:
@@ -50,6 +55,31 @@ def _is_picked_by_name(function: FunctionInfo) -> bool:
     if model.project is None:
         return re.search(picked, model.source.text) is not None
     return model.project.is_written_near(model.path, re.compile(picked.encode()))
+
+
+def may_run_without_gradients(function: FunctionInfo | None) -> bool:
+    """Whether another file calls a method of such a name, of an object not known, with gradients switched off.
+
+    ``with no_grad(): probe.measure(inputs)`` calls the ``measure`` of whatever it is given. Where several classes have
+    such a method, it says nothing of this one.
+    """
+    project = None if function is None or function.owner is None else function.model.project
+    if function is None or project is None:
+        return False
+    model, word = function.model, function.name
+    framework = model.framework or "torch"
+    defining = project.users(model.path, framework, f"def {word}(")
+    if any(path != model.path for path in defining):
+        return False
+    files = project.users(model.path, framework, f".{word}(")
+    others = (model.neighbour(path) for path in files[:_MAX_FILES] if path != model.path)
+    return any(
+        other.value(call.func) is None and takes(function, call) and other.gradients.off(call) is True
+        for other in others
+        if other is not None
+        for call in other.calls_by_word.get(word, ())
+        if isinstance(call.func, cst.Attribute)
+    )
 
 
 def puts_module_aside(body: cst.CSTNode, frame: Frame, modules: Collection[Thing]) -> bool:
