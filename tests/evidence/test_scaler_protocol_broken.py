@@ -61,6 +61,21 @@ def test_torch_without_update(torch: Any) -> None:
         scaler.step(optimizer)
 
 
+def test_torch_update_left_out_in_a_round(torch: Any) -> None:
+    model, optimizer, scaler = torch_setting(torch)
+    for is_unscaled in (True, False):
+        scaler.scale(torch_loss(torch, model)).backward()
+        if is_unscaled:
+            scaler.unscale_(optimizer)
+        else:
+            scaler.step(optimizer)
+        optimizer.zero_grad()
+        scaler.scale(torch_loss(torch, model)).backward()
+        with pytest.raises(RuntimeError, match="already been called"):
+            scaler.unscale_(optimizer) if is_unscaled else scaler.step(optimizer)
+        scaler.update()
+
+
 def test_torch_loss_not_scaled(torch: Any) -> None:
     model, optimizer, scaler = torch_setting(torch)
     torch_loss(torch, model).backward()
@@ -160,6 +175,22 @@ def test_paddle_without_update(paddle: Any) -> None:
             scaler.step(optimizer)
             optimizer.clear_grad()
         assert moved(layer) == pytest.approx(0.3)
+
+
+def test_paddle_update_left_out_in_a_round(paddle: Any) -> None:
+    with paddle_on_gpu():
+        layer, optimizer, scaler = paddle_setting(paddle)
+        for is_unscaled in (True, False):
+            scaler.scale(paddle_loss(paddle, layer)).backward()
+            if is_unscaled:
+                scaler.unscale_(optimizer)
+            else:
+                scaler.step(optimizer)
+            optimizer.clear_grad()
+            scaler.scale(paddle_loss(paddle, layer)).backward()
+            with pytest.raises(RuntimeError, match="already been called"):
+                scaler.unscale_(optimizer) if is_unscaled else scaler.step(optimizer)
+            scaler.update()
 
 
 def test_paddle_loss_not_scaled(paddle: Any) -> None:

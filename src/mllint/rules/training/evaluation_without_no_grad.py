@@ -6,18 +6,20 @@ gradients from it; and evaluations of all the data at once that do.
 A loop evaluates when nothing in it, or in the functions of the project that it calls, computes, clears or clips
 gradients or steps an optimizer, and when one of these holds: the model is in evaluation mode on every way there; the
 dataset of the loader was made for evaluation (`train=False`, `split="test"`); the loader is called test or validation
-data, or the function around the loop an evaluation, and the same model is trained in another loop; every output of the
-model is detached, or made a number, wherever the code reads it. A name alone is never enough. Of a function for both,
-`run(loader, train=False)`, the branches count that its caller chooses, and a loop over a few literals, `for phase in
-("train", "val")`, counts round by round. Data may also be taken in slices, `network(inputs[start:end])`, or one by
-one, `network(inputs[i])` in a loop over `range(len(inputs))`. A method of the model that calls layers,
-`network.encode(x)` or `network.decode(**batch)`, is a forward pass as well, also where the model is one of several.
-Where some of those who call the function switch gradients off and one forgets to, the loop is reported, too.
+data, or the function around the loop an evaluation, and the same model is trained in another loop; every output of
+the model is detached, or made a number, wherever the code reads it. A name alone is never enough. Of a function for
+both, `run(loader, train=False)`, the branches count that its caller chooses, and a loop over a few literals, `for
+phase in ("train", "val")`, counts round by round. Data may also be taken in slices, `network(inputs[start:end])`, or
+one by one, `network(inputs[i])` in a loop over `range(len(inputs))`. A `while` counts where the model is in
+evaluation mode. A method of the model that calls layers, `network.encode(x)` or `network.decode(**batch)`, is a
+forward pass as well, also where the model is one of several. Where some of those who call the function switch
+gradients off and one forgets to, the loop is reported, too.
 
 A forward pass of all the data at once is in no loop over it: in a graph network, say. It counts where the function
 around it is called an evaluation, the model is in evaluation mode on every way there, and the run trains it, too. So
 does one of any model in evaluation mode whose output the code detaches, or makes a number, wherever it reads it:
-`network.eval()`, then `network(image).softmax(1).detach().numpy()`.
+`network.eval()`, then `network(image).softmax(1).detach().numpy()`; in a function that trains, of the model that it
+trains.
 
 ## Why is this bad?
 
@@ -101,7 +103,7 @@ from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, insert_before
 from mllint.rule import Finding, Rule
 from mllint.semantic.files.testing import is_in_test_of_tests, is_test_code
-from mllint.semantic.training.data_loops import may_evaluate
+from mllint.semantic.training.data_loops import may_evaluate, may_evaluate_until_done
 from mllint.semantic.training.evaluation import evaluates_with_graph, may_need_the_graph, trains_too
 from mllint.semantic.training.single_evaluations import evaluations_recorded, inferences_recorded
 from mllint.semantic.training.wanted_gradients import wants_no_gradients
@@ -126,18 +128,30 @@ rule = Rule(
 @rule.on(cst.For)
 def check(loop: cst.For, context: Context) -> Iterator[Finding]:
     """Report the loop over the data."""
+    # In a test: a few samples, gone with it.
+    if not (is_test_code(context.model) or _is_too_old(context)) and may_evaluate(context.model, loop):
+        yield from _of_loop(loop, context)
+
+
+@rule.on(cst.While, mentions=("eval",))
+def check_until_done(loop: cst.While, context: Context) -> Iterator[Finding]:
+    """Report the loop that goes on with a model in evaluation mode until something is done."""
+    if not (is_test_code(context.model) or _is_too_old(context)) and may_evaluate_until_done(context.model, loop):
+        yield from _of_loop(loop, context)
+
+
+def _of_loop(loop: cst.For | cst.While, context: Context) -> Iterator[Finding]:
     model = context.model
-    if is_test_code(model) or _is_too_old(context):
-        return  # a few samples, gone with the test; or what there was before `no_grad()`
-    if may_evaluate(model, loop) and model.gradients.off(loop) is not True and evaluates_with_graph(model, loop):
-        framework = _framework(model)
-        if trains_too(model, loop):
-            yield Finding(loop, help="where it only evaluates, run it under `no_grad()`, or `set_grad_enabled(False)`")
-            return
-        function = model.enclosing_function(loop)
-        evaluates_only = function is not None and wants_no_gradients(model, function)
-        decorated = f"put `@{framework}.no_grad()` on the function, or the loop" if evaluates_only else "put the loop"
-        yield Finding(loop, help=f"{decorated} under `with {framework}.no_grad():`", fix=lambda: _fix(loop, context))
+    if model.gradients.off(loop) is True or not evaluates_with_graph(model, loop):
+        return
+    framework = _framework(model)
+    if trains_too(model, loop):
+        yield Finding(loop, help="where it only evaluates, run it under `no_grad()`, or `set_grad_enabled(False)`")
+        return
+    function = model.enclosing_function(loop)
+    evaluates_only = function is not None and wants_no_gradients(model, function)
+    decorated = f"put `@{framework}.no_grad()` on the function, or the loop" if evaluates_only else "put the loop"
+    yield Finding(loop, help=f"{decorated} under `with {framework}.no_grad():`", fix=lambda: _fix(loop, context))
 
 
 @rule.on(cst.FunctionDef, mentions=("eval",))
@@ -178,7 +192,7 @@ def _framework(model: "Model") -> str:
     return model.framework or ("paddle" if is_paddle else "torch")
 
 
-def _fix(loop: cst.For, context: Context) -> NodeFix | None:
+def _fix(loop: cst.For | cst.While, context: Context) -> NodeFix | None:
     function = context.model.enclosing_function(loop)
     framework = context.model.framework
     if function is None or framework is None or not wants_no_gradients(context.model, function):

@@ -3,9 +3,10 @@
 Finds four ways in which the calls of a loss scaler do not belong together:
 
 - `scaler.scale(loss).backward()`, and then `optimizer.step()` instead of `scaler.step(optimizer)`;
-- `scaler.step(optimizer)` in a training loop without `scaler.update()`;
+- `scaler.step(optimizer)` in a training loop without `scaler.update()`, or in rounds in which a test leaves it out;
 - `scaler.step(optimizer)` after `backward()` of a loss that the scaler did not scale;
-- `scaler.unscale_(optimizer)` twice, or after the step, without `scaler.update()` in between.
+- `scaler.unscale_(optimizer)` twice, or after the step, without `scaler.update()` in between, or in rounds in which a
+  test leaves the update out: `if torch.isfinite(norm): scaler.step(optimizer); scaler.update()`.
 
 ## Why is this bad?
 
@@ -53,7 +54,8 @@ for _ in range(100):
 
 ## What it leaves alone
 
-`optimizer.step()` after `scaler.unscale_(optimizer)`, and in the branch that does not scale; optimizers of a class of
+`optimizer.step()` after `scaler.unscale_(optimizer)`, and in the branch that does not scale; an update that only a
+setting leaves out, `if args.amp:`, or a test of the same words as the one around the call; optimizers of a class of
 the project; `update()` in a function or method of the project that is called in the loop, and of anything in the file
 that is called as the scaler is, unless that is made elsewhere; Paddle's
 `scaler.minimize(optimizer, scaled)`, which steps and updates, and its scalers with `use_dynamic_loss_scaling=False`,
@@ -119,23 +121,29 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
             "write `scaler.scale(loss).backward()`",
             fix=lambda: _scale_loss(call, context),
         )
-    elif scaling.is_never_updated(model, call):
+    elif (missing := scaling.misses_update(model, call)) is not None:
+        is_never = missing == "never"
         yield Finding(
             call,
-            "the scaler's `update()` is never called: the second `step()` raises",
-            "call `scaler.update()` after the step",
-            fix=lambda: _update(call, context),
+            "the scaler's `update()` is never called: the second `step()` raises"
+            if is_never
+            else "the scaler's `update()` is left out in some rounds: the next `step()` raises",
+            "call `scaler.update()` after the step" if is_never else "call `scaler.update()` in every round that steps",
+            fix=(lambda: _update(call, context)) if is_never else None,
         )
 
 
 @rule.on_method("unscale_")
 def check_unscaling(call: cst.Call, context: Context) -> Iterator[Finding]:
     """Report the second of two calls."""
-    if scaling.unscales_twice(context.model, call) and not _wants_error(call, context):
+    is_twice = scaling.unscales_twice(context.model, call)
+    if (is_twice or scaling.unscales_again(context.model, call)) and not _wants_error(call, context):
         yield Finding(
             call,
             "`unscale_()` is called again, or after the step, before `update()`: it raises",
-            "call `unscale_()` once for an optimizer, right before its gradients are used",
+            "call `unscale_()` once for an optimizer, right before its gradients are used"
+            if is_twice
+            else "call `unscale_()` only in rounds that step, and `scaler.update()` in each of them",
         )
 
 

@@ -1,6 +1,7 @@
 """## What it does
 
-Finds schedulers that step before their optimizer has stepped for the first time, in every round of the training loop.
+Finds schedulers that step before their optimizer has stepped for the first time, in every round of the training loop,
+or once before a loop in which they step again.
 
 ## Why is this bad?
 

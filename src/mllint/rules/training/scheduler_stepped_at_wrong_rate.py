@@ -5,8 +5,9 @@ and step once an epoch.
 
 How the scheduler is made. It counts epochs when its numbers are (shares of) the very number of rounds of the loop over
 the epochs, literal numbers that all lie within a literal number of epochs (or the default of a parameter or option),
-or a factor of at most 0.99 for each step, also as the mean of a few steps (`StepLR(optimizer, step_size=30)` for the
-batches of a loader, also where `next(batches)` takes them one by one).
+also where both stand in a file of settings, or a factor of at most 0.99 for each step, also as the mean of a few steps
+(`StepLR(optimizer, step_size=30)` for the batches of a loader, also where `next(batches)` takes them one by one). Where
+it may be made in several ways, each of them has to count epochs.
 It counts batches when the length of something (`len(loader)`) goes into its numbers, or `steps_per_epoch` is given.
 
 ## Why is this bad?

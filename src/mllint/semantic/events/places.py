@@ -8,6 +8,7 @@ from mllint.knowledge import lookup
 from mllint.semantic.names.definitions import FunctionInfo
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by
+from mllint.semantic.values import Function, Module
 from mllint.syntax.shape import dotted_path
 
 if TYPE_CHECKING:
@@ -18,6 +19,25 @@ SAME = frozenset({
     "to", "cuda", "cpu", "float", "half", "double", "bfloat16", "train", "eval", "requires_grad_", "apply", "to_empty",
     "xpu", "npu", "share_memory",
 })  # fmt: skip
+
+
+_SWITCHES = {"train": 1, "eval": 0}
+"""Those of them that what is no module may have, too, and how much those of a module are given at most."""
+
+
+def itself_of(model: "Model", node: cst.CSTNode) -> cst.BaseExpression | None:
+    """What a method is called on that gives the very object: ``net`` of ``net.to(device)``, and of ``net.eval()``.
+
+    What ``trainer.eval(loader)`` gives is another thing.
+    """
+    if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Attribute) or node.func.attr.value not in SAME:
+        return None
+    most = _SWITCHES.get(node.func.attr.value)
+    if most is not None:
+        called = model.value(node.func)
+        if len(node.args) > most or (isinstance(called, Function) and not isinstance(called.receiver, Module)):
+            return None
+    return node.func.value
 
 
 def place_in_returns(function: FunctionInfo, binding: Binding) -> tuple[int, ...] | None:
@@ -73,8 +93,8 @@ def handed_through(model: "Model", node: cst.BaseExpression) -> cst.BaseExpressi
     while isinstance(node, cst.Call):
         name = model.qualified_name(node.func)
         wrapper = None if name is None else lookup.wrapper(name)
-        if isinstance(node.func, cst.Attribute) and node.func.attr.value in SAME:
-            node = node.func.value
+        if (receiver := itself_of(model, node)) is not None:
+            node = receiver
         elif wrapper is not None and not wrapper.copies and node.args:
             node = node.args[0].value
         else:
@@ -131,7 +151,7 @@ def bound_to_call(model: "Model", call: cst.Call, path: tuple[int, ...]) -> Bind
     parent = model.tree.parent(node)
     while isinstance(parent, cst.Attribute) and not path:
         method = model.tree.parent(parent)
-        if parent.attr.value not in SAME or not isinstance(method, cst.Call) or method.func is not parent:
+        if method is None or itself_of(model, method) is not node:
             return None
         node, parent = method, model.tree.parent(method)
     if not isinstance(parent, cst.Assign) or len(parent.targets) != 1:

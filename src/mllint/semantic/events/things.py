@@ -13,7 +13,6 @@ from msgspec.structs import replace
 
 from mllint.knowledge import lookup
 from mllint.semantic.events.places import (
-    SAME,
     bound_to_call,
     children_of,
     handed_back,
@@ -22,6 +21,7 @@ from mllint.semantic.events.places import (
     is_bound_by_way,
     is_handed_on,
     is_nothing,
+    itself_of,
     place_in_returns,
     runs_over_keys,
     target_of,
@@ -124,8 +124,8 @@ class Frame(msgspec.Struct, eq=False):
         if isinstance(node, cst.Name):
             given = self._given(node)
             return None if given is None else given[0].value(given[1])
-        if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value in SAME:
-            return self.value(node.func.value)
+        if (receiver := itself_of(self.model, node)) is not None:
+            return self.value(receiver)
         if not isinstance(node, cst.Attribute):
             return None
         if self.model.value(node.value) is None:
@@ -184,8 +184,8 @@ class Frame(msgspec.Struct, eq=False):
 
     def _called(self, node: cst.Call, steps: int) -> Thing | None:
         """What a call hands through: ``net.to(device)``, ``DataParallel(net)``, ``Sequential(*net.children())``."""
-        if isinstance(node.func, cst.Attribute) and node.func.attr.value in SAME:
-            return self.thing(node.func.value, steps - 1)
+        if (receiver := itself_of(self.model, node)) is not None:
+            return self.thing(receiver, steps - 1)
         whole = children_of(node)
         if whole is not None:
             return self.thing(whole, steps - 1)

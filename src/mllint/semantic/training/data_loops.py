@@ -50,6 +50,13 @@ def may_evaluate(model: "Model", node: cst.For) -> bool:
     return known[id(node)]
 
 
+def may_evaluate_until_done(model: "Model", node: cst.While) -> bool:
+    """Whether a ``while`` may call a model that is in evaluation mode, to go by its text."""
+    return "eval" in model.calls_by_word and any(
+        may_be_model(model, call.func) for call in model.tree.calls_in(node.body)
+    )
+
+
 def is_within_step(model: "Model", function: cst.FunctionDef | None) -> bool:
     """Whether a method is a part of one forward pass, as its name says, or of an optimizer."""
     owner = None if function is None else model.function_info(function).owner

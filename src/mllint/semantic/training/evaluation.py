@@ -87,7 +87,7 @@ class _Round(msgspec.Struct, frozen=True):
     forwards: tuple[Event, ...]
 
 
-def trains_too(model: "Model", node: cst.For) -> bool:
+def trains_too(model: "Model", node: cst.For | cst.While) -> bool:
     """Whether a loop that evaluates trains in other runs: ``run(loader, train=True)``."""
     return any(event.kind in _TRAINING for found in model.runs.loops_at(node) for event in events(found.loop.body))
 
@@ -95,7 +95,7 @@ def trains_too(model: "Model", node: cst.For) -> bool:
 # -- with a graph ------------------------------------------------------------------------------------------------------
 
 
-def evaluates_with_graph(model: "Model", node: cst.For) -> bool:
+def evaluates_with_graph(model: "Model", node: cst.For | cst.While) -> bool:
     """Whether a loop surely evaluates and records a graph of every forward pass in it, for nothing.
 
     Where one of those who call its function forgets to switch gradients off, as the others do, it does so then.
@@ -103,13 +103,13 @@ def evaluates_with_graph(model: "Model", node: cst.For) -> bool:
     return _all_rounds(model, node, _records_for_nothing, _may_record) or _records_where_others_do_not(model, node)
 
 
-def may_need_the_graph(model: "Model", node: cst.For) -> bool:
+def may_need_the_graph(model: "Model", node: cst.For | cst.While) -> bool:
     """Whether a model that a loop evaluates may ask for gradients of what it computes, such as forces."""
     rounds = _rounds(model, model.runs.loops_at(node))
     return any(may_compute_gradients(forward) for item in rounds for forward in item.forwards)
 
 
-def _records_where_others_do_not(model: "Model", node: cst.For) -> bool:
+def _records_where_others_do_not(model: "Model", node: cst.For | cst.While) -> bool:
     """Whether a loop that evaluates records a graph in some runs, and all others are kept from it by who calls it."""
     if trains_in_every_round(model, node):
         return False
@@ -133,7 +133,7 @@ def _may_record(found: _Round) -> bool:
 
 def _records_for_nothing(found: _Round) -> bool:
     node, run = found.found.loop.node, found.found.run
-    assert isinstance(node, cst.For)
+    assert isinstance(node, (cst.For, cst.While))
     is_in_sight = run.frame.function is None or any(event.kind is Kind.BACKWARD for event in run.events)
     if not is_in_sight and (trains_too(found.found.loop.frame.model, node) or has_unseen_callers(run.frame.function)):
         return False  # those who call it to evaluate are not in sight, nor is under what they do
@@ -153,6 +153,8 @@ def _records_for_nothing(found: _Round) -> bool:
 def _is_detached(found: _Round) -> bool:
     """Whether the outputs of a model are taken off their graph wherever they are read. In a test they are compared."""
     model = found.found.loop.frame.model
+    if isinstance(found.found.loop.node, cst.While):
+        return False  # which may draw what a later training learns from
     if is_test_code(model) or not are_detached(found.forwards) or _hands_on(found):
         return False
     if is_held_by_another(events(found.found.loop.body), found.forwards):
@@ -170,7 +172,8 @@ def _is_evaluation(found: _Round, forward: Event) -> bool:
     if _is_evaluated(run, forward):
         return True
     loop = found.found.loop
-    assert isinstance(loop.node, cst.For)
+    if not isinstance(loop.node, cst.For):
+        return False
     if role_of(loop.frame, loop.node.iter) == EVALUATION or is_without_training(found.found):
         return True
     return _is_called_evaluation(found.found) and not _hands_on(found) and is_trained(run, module)
@@ -372,7 +375,7 @@ def evaluated_module(model: "Model", node: cst.For) -> str | None:
 
 def _all_rounds(
     model: "Model",
-    node: cst.For,
+    node: cst.For | cst.While,
     judge: Callable[[_Round], bool],
     may_be: Callable[[_Round], bool],
     enough: Callable[[Iterable[bool]], bool] = all,
@@ -403,22 +406,33 @@ def _rounds(model: "Model", found: tuple[LoopRun, ...]) -> Iterator[_Round]:
     trains = any(event.kind in _TRAINING for item in found for event in events(item.loop.body))
     for item in found:
         inside = list(events(item.loop.body))
-        if any(event.kind in _TRAINING for event in inside) or not isinstance(item.loop.node, cst.For):
-            continue
-        if has_one_round(item.loop.node):
-            continue  # it looks at one batch
+        node = item.loop.node
+        is_short = isinstance(node, cst.CompFor) or (isinstance(node, cst.For) and has_one_round(node))
+        if is_short or any(event.kind in _TRAINING for event in inside):
+            continue  # it looks at one batch, or trains
         forwards = tuple(
             event
             for event in inside
             if event.kind is Kind.FORWARD
             and event.thing is not None
-            and loop_over_data(event) is item.loop
+            and _is_of_its_round(event, item)
             and not is_made_in(item.loop, event, event.thing)
         )
         found_round = _Round(item, tuple(event for event in forwards if not _is_part_of_another(event, forwards)))
         clears = any(event.kind is Kind.ZERO for event in inside)
         if found_round.forwards and not (clears and _may_train_unseen(found_round, trains=trains)):
             yield found_round
+
+
+def _is_of_its_round(forward: Event, found: LoopRun) -> bool:
+    """Whether a loop gives a forward pass its data, or goes on with it until something is done, to learn nothing."""
+    over_data = loop_over_data(forward)
+    if over_data is not None or isinstance(found.loop.node, cst.For):
+        return over_data is found.loop
+    around = [loop for loop in forward.loops if not isinstance(loop.node, cst.CompFor)]
+    homes = (forward.frame, found.loop.frame)
+    learns = (event.kind is Kind.BACKWARD and event.frame in homes for event in found.run.events)
+    return around[-1] is found.loop and not any(learns)
 
 
 def _may_train_unseen(found: _Round, *, trains: bool) -> bool:

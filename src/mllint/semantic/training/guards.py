@@ -7,7 +7,7 @@ import libcst as cst
 
 from mllint.semantic.events.steps import Attempt, Branches, Event, Loop
 from mllint.semantic.events.things import Frame
-from mllint.semantic.names.scopes import BindingKind
+from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Function
 from mllint.syntax.shape import dotted_path, fingerprint
 from mllint.syntax.walk import subtree
@@ -58,6 +58,52 @@ def is_setting(step: Branches | Attempt) -> bool:
         return False
     names = [item for item in subtree(node.test) if isinstance(item, cst.Name)]
     return not any(_loops_of(frame, name, _MAX_STEPS) for name in names)
+
+
+def is_left_out(event: Event, other: Event, loop: Loop) -> bool:
+    """Whether an event is left out in some of the rounds of a loop in which another one happens.
+
+    It stands under a test that differs from round to round, and all such tests around the other one are around it, too.
+    """
+    mine, theirs = _varying(event, loop), _varying(other, loop)
+    if any(item not in mine for item in theirs):
+        return False
+    return any(item not in theirs and not _is_implied(item, theirs) for item in mine)
+
+
+def _varying(event: Event, loop: Loop) -> list[tuple[Branches, int]]:
+    """The branches between a loop and an event that are not taken alike in every round, and the arms of them."""
+    steps = [around.step for around in event.around]
+    inner = event.around[steps.index(loop) + 1 :] if loop in steps else ()
+    return [
+        (around.step, around.arm)
+        for around in inner
+        if isinstance(around.step, Branches) and not is_setting(around.step)
+    ]
+
+
+def _is_implied(branches: tuple[Branches, int], outer: list[tuple[Branches, int]]) -> bool:
+    """Whether all that a test asks for is known from tests further out, and nothing in it has been bound since."""
+    asked = _asked(branches)
+    known = {text: truth for item in outer for text, truth in _asked(item).items()}
+    if not asked or not asked.items() <= known.items():
+        return False
+    bound = {name: bindings for item in outer for name, bindings in _bound_in(item)}
+    return all(bound.get(name) == bindings for name, bindings in _bound_in(branches))
+
+
+def _asked(branches: tuple[Branches, int]) -> dict[str, bool]:
+    """What is true or false in an arm of a test, as it is written."""
+    test = getattr(branches[0].node, "test", None)
+    return {} if test is None else dict(_facts(test, branches[1] == 0))
+
+
+def _bound_in(branches: tuple[Branches, int]) -> Iterator[tuple[str, frozenset[Binding]]]:
+    """The names in a test, and what binds them there."""
+    test = getattr(branches[0].node, "test", None)
+    names = () if test is None else (item for item in subtree(test) if isinstance(item, cst.Name))
+    for name in names:
+        yield name.value, frozenset(branches[0].frame.model.reaching(name))
 
 
 def _stays(frame: Frame, test: cst.BaseExpression) -> bool:

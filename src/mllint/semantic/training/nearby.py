@@ -188,7 +188,7 @@ def _switching(model: "Model", word: str) -> frozenset[int]:
     return known
 
 
-def trains_in_every_round(model: "Model", loop: cst.For) -> bool:
+def trains_in_every_round(model: "Model", loop: cst.For | cst.While) -> bool:
     """Whether gradients are computed right in the body of a loop, in no branch, loop or function of its own."""
     return any(
         isinstance(call.func, cst.Attribute) and _is_reached_from(model, call, loop)

@@ -16,8 +16,14 @@ from mllint.semantic.graph.data_sources import yields_data
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.training.data_loops import is_next
 from mllint.semantic.training.runs import Run
-from mllint.semantic.training.schedules import construction_of, seen_from_maker, steps_of_optimizer
-from mllint.semantic.values import Object, Options
+from mllint.semantic.training.schedules import (
+    Construction,
+    all_constructions_of,
+    construction_of,
+    seen_from_maker,
+    steps_of_optimizer,
+)
+from mllint.semantic.values import File, Object, Options
 from mllint.syntax.iteration import run_over
 from mllint.syntax.shape import (
     argument,
@@ -87,9 +93,8 @@ def _may_count(model: "Model", step: cst.Call) -> bool:
 
 
 def _counts_epochs(run: Run, schedule: Event) -> str | None:
-    made = construction_of(schedule.thing)
     assert schedule.thing is not None
-    if made is None or len(schedule.loops) < 2:
+    if len(schedule.loops) < 2:
         return None
     batches, epochs = schedule.loops[-1], schedule.loops[-2]
     if not isinstance(batches.node, cst.For):
@@ -101,6 +106,13 @@ def _counts_epochs(run: Run, schedule: Event) -> str | None:
     )
     if not updates or not is_regular or not _is_loop_over_data(batches) or leaves_loop(batches.node.body):
         return None
+    # One is made for a training that begins, say, and one for a training that goes on.
+    found = [_epochs_counted(run, made, batches.node, epochs) for made in all_constructions_of(schedule.thing)]
+    return found[0] if found and None not in found else None
+
+
+def _epochs_counted(run: Run, made: Construction, batches: cst.For, epochs: Loop) -> str | None:
+    """What of the construction of a scheduler that steps for every batch counts epochs."""
     for name in _arguments_of(made[1]):
         given = _given(made, name)
         if given is None:
@@ -117,7 +129,7 @@ def _counts_epochs(run: Run, schedule: Event) -> str | None:
             name != "warmup_steps" and _is_within(epochs, made[0], given, run)
         ):
             return text
-        if name == "step_size" and _falls_too_fast(made, given) and _gives_batches(batches.node):
+        if name == "step_size" and _falls_too_fast(made, given) and _gives_batches(batches):
             return text
     return None
 
@@ -159,7 +171,7 @@ def _is_length(frame: Frame, count: cst.BaseExpression, steps: int = 4) -> bool:
     return steps > 0 and any(value is not None and _is_length(home, value, steps - 1) for home, value in sources)
 
 
-def _falls_too_fast(made: tuple[Binding, Object, cst.Call], size: cst.BaseExpression) -> bool:
+def _falls_too_fast(made: Construction, size: cst.BaseExpression) -> bool:
     """Whether a learning rate that falls every few steps would be gone after some hundred batches."""
     steps, given = integer_literal(size), _given(made, "gamma")
     gamma = constant(given) if given is not None else _USUAL_GAMMA
@@ -204,7 +216,7 @@ def _arguments_of(made: Object) -> tuple[str, ...]:
     return _PER_EPOCH.get(made.name.rpartition(".")[2], ())
 
 
-def _given(made: tuple[Binding, Object, cst.Call], name: str) -> cst.BaseExpression | None:
+def _given(made: Construction, name: str) -> cst.BaseExpression | None:
     names = lookup.parameters(made[1].name)
     given = argument(made[2], names.index(name) if name in names else None, name)
     return None if given is None else given.value
@@ -351,9 +363,30 @@ def _is_within(loop: Loop, binding: Binding, node: cst.BaseExpression, run: Run)
     rounds = rounds_of(loop, or_default=True)
     if rounds is None or not 2 <= rounds <= _MOST_EPOCHS:
         return False
-    parts = [element.value for element in node.elements] if isinstance(node, (cst.List, cst.Tuple)) else [node]
+    made = _display_of(binding, node)
+    parts = [element.value for element in made.elements] if isinstance(made, (cst.List, cst.Tuple)) else [made]
     numbers = [integer_literal(item) for item in parts]
     return bool(numbers) and all(number is not None and number <= rounds for number in numbers)
+
+
+def _display_of(binding: Binding, node: cst.BaseExpression) -> cst.BaseExpression:
+    """The list or number that a name stands for where a scheduler is made, also in a file of settings."""
+    if not isinstance(node, (cst.Name, cst.Attribute)):
+        return node
+    model = binding.scope.model
+    function = model.enclosing_function(node)
+    return _bound_once(Frame(model, None if function is None else model.function_info(function)), node) or node
+
+
+def _bound_once(frame: Frame, node: cst.BaseExpression) -> cst.BaseExpression | None:
+    """What a name is bound to, or a name of another file that is nothing but a setting: ``config.epochs``."""
+    holder = frame.value(node.value) if isinstance(node, cst.Attribute) else None
+    if isinstance(node, cst.Attribute) and isinstance(holder, File):
+        roots = list(holder.model.scope(holder.model.tree.module).bindings.get(node.attr.value, ()))
+    else:
+        thing = frame.thing(node)
+        roots = [] if thing is None or thing.path else [root for root in thing.roots if isinstance(root, Binding)]
+    return roots[0].value if len(roots) == 1 and roots[0].kind is BindingKind.ASSIGN and not roots[0].path else None
 
 
 _MOST_EPOCHS = 2_000
@@ -381,6 +414,5 @@ def _number(frame: Frame, node: cst.BaseExpression, or_default: bool, steps: int
         is_open = frame.call is not None and has_star_arguments(frame.call)
         default = None if is_open or not isinstance(parameter, cst.Param) else parameter.default
         return None if default is None else integer_literal(default)
-    thing = frame.thing(node)
-    roots = [] if thing is None or thing.path else [root for root in thing.roots if isinstance(root, Binding)]
-    return integer_literal(roots[0].value) if len(roots) == 1 and roots[0].kind is BindingKind.ASSIGN else None
+    bound = _bound_once(frame, node)
+    return None if bound is None else integer_literal(bound)

@@ -110,7 +110,7 @@ class Runs:
             return None
         return self._own(event.node, event.frame)
 
-    def loops_at(self, node: cst.For) -> tuple[LoopRun, ...]:
+    def loops_at(self, node: cst.For | cst.While) -> tuple[LoopRun, ...]:
         """Every time that a loop of this file comes about in which something happens, also with accelerate."""
         function = self.model.enclosing_function(node)
         info = None if function is None else self.model.function_info(function)

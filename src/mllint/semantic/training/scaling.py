@@ -1,18 +1,18 @@
 """Loss scaling: which gradients are still multiplied by a scaler's factor, and what is done with them."""
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import libcst as cst
 
 from mllint.semantic.events.kinds import kind_at_sight
 from mllint.semantic.events.owners import maker, makers_of, updates
 from mllint.semantic.events.participants import goes_through_scaler, is_given_optimizer
-from mllint.semantic.events.steps import Attempt, Branches, Event, Kind, Loop, events
+from mllint.semantic.events.steps import Event, Kind, Loop, events
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import reads
-from mllint.semantic.training.guards import counts_rounds, exclude_each_other, is_setting
+from mllint.semantic.training.guards import exclude_each_other, is_left_out
 from mllint.semantic.training.nearby import steps_no_optimizer, word_before
 from mllint.semantic.training.paths import Paths
 from mllint.semantic.training.runs import Occurrence, Run
@@ -117,32 +117,46 @@ def is_updated(model: "Model", step: cst.CSTNode) -> bool:
     return any(event.kind is Kind.UPDATE_SCALE for item in model.runs.at(step) for event in item.run.events)
 
 
-def is_never_updated(model: "Model", step: cst.CSTNode) -> bool:
-    """Whether a scaler steps in every round of a training loop that nowhere calls its ``update()``."""
-    occurrences = [item for item in model.runs.at(step) if item.event.loops]
-    return bool(occurrences) and all(_is_never_updated(item) for item in occurrences)
+Missing = Literal["never", "in some rounds"]
+"""When the ``update()`` is missing that belongs to a scaler's step."""
 
 
-def _is_never_updated(occurrence: Occurrence) -> bool:
+def misses_update(model: "Model", step: cst.CSTNode) -> Missing | None:
+    """When a scaler steps in a training loop without its ``update()``: always, or where a test leaves it out."""
+    found = [_misses_update(item) for item in model.runs.at(step) if item.event.loops]
+    return None if not found or None in found else "in some rounds" if "in some rounds" in found else "never"
+
+
+def _misses_update(occurrence: Occurrence) -> Missing | None:
     run, step = occurrence.run, occurrence.event
     if run.is_cut or step.kind is not Kind.STEP or not goes_through_scaler(step) or step.other is None:
-        return False
+        return None
     loop = next((loop for loop in reversed(step.loops) if _has(loop, Kind.BACKWARD)), None)
     if loop is None or is_idle(run, step.other) or _has_fixed_scale(run, step.other):
-        return False
-    if step.frame.model.calls_by_word.get("update") and _is_updated_by_name(step):
-        return False
-    for event in events(loop.body):
-        if event.kind is Kind.UNKNOWN and event.concerns(step.other):
-            return False
-        ends = event.kind is Kind.UPDATE_SCALE or (event.kind is Kind.MINIMIZE and goes_through_scaler(event))
-        if ends and (event.other is None or event.other.may_be(step.other)):
-            return False
-    return not _is_made_in(step.other, loop)
+        return None
+    inside = list(events(loop.body))
+    if any(event.kind is Kind.UNKNOWN and event.concerns(step.other) for event in inside):
+        return None
+    ends = [event for event in inside if _ends_round(event, step.other)]
+    if not all(is_left_out(event, step, loop) for event in ends) or _is_made_in(step.other, loop):
+        return None
+    if step.frame.model.calls_by_word.get("update") and _is_updated_by_name(step, ends):
+        return None
+    return "in some rounds" if ends else "never"
 
 
-def _is_updated_by_name(step: Event) -> bool:
-    """Whether its file calls ``update()`` on something that is written as the scaler is, where it may be the scaler."""
+def _ends_round(event: Event, scaler: Thing) -> bool:
+    """Whether an event is the update of a scaler, or a step that updates it too."""
+    ends = event.kind is Kind.UPDATE_SCALE or (event.kind is Kind.MINIMIZE and goes_through_scaler(event))
+    return ends and (event.other is None or event.other.may_be(scaler))
+
+
+def _is_updated_by_name(step: Event, known: list[Event]) -> bool:
+    """Whether its file calls ``update()`` on something that is written as the scaler is, where it may be the scaler.
+
+    What is ``known`` has been looked at.
+    """
+    looked_at = {id(event.node) for event in known}
     model = step.frame.model
     function = _only_home(step.other, model)
     word = (
@@ -151,6 +165,7 @@ def _is_updated_by_name(step: Event) -> bool:
     name = _last_name(word)
     return any(
         isinstance(call.func, cst.Attribute)
+        and id(call) not in looked_at
         and _last_name(call.func.value) == name
         and (function is None or model.tree.is_inside(call, function))
         and not _updates_another(step, call)
@@ -303,17 +318,28 @@ def unscales_twice(model: "Model", call: cst.CSTNode) -> bool:
     return bool(occurrences) and all(_unscales_twice(item) for item in occurrences)
 
 
+def unscales_again(model: "Model", call: cst.CSTNode) -> bool:
+    """Whether ``unscale_`` is called in rounds of a loop in which the scaler is not updated."""
+    occurrences = model.runs.at(call)
+    return bool(occurrences) and all(
+        _is_repeated(item.event) and item.event in _unscaled_before(item) for item in occurrences
+    )
+
+
 def _unscales_twice(occurrence: Occurrence) -> bool:
+    states = _unscaled_before(occurrence)
+    return bool(states) and None not in states and all(not _is_of_loop(item, occurrence.event) for item in states)
+
+
+def _unscaled_before(occurrence: Occurrence) -> set[Event | None]:
+    """What may have been done before a call of ``unscale_``, since the scaler was updated; empty: nobody knows."""
     run, call = occurrence.run, occurrence.event
     if run.is_cut or call.kind is not Kind.UNSCALE or call.thing is None or call.other is None:
-        return False
+        return set()
     if is_idle(run, call.other):
-        return False
+        return set()
     paths = run.derived(("unscaling", call.thing, call.other), partial(_unscaling, run, call.thing, call.other))
-    states = {state for state in paths.before(call) if state is None or not exclude_each_other(state, call)}
-    if None not in states:
-        return bool(states) and all(not _is_of_loop(state, call) for state in states)
-    return _is_repeated(call) and call in states
+    return {state for state in paths.before(call) if state is None or not exclude_each_other(state, call)}
 
 
 def _is_of_loop(state: Event | None, call: Event) -> bool:
@@ -324,26 +350,10 @@ def _is_of_loop(state: Event | None, call: Event) -> bool:
 
 
 def _is_repeated(call: Event) -> bool:
-    """Whether a call comes in every round of a loop in which the scaler is updated only in some."""
+    """Whether a call comes in rounds of a loop in which the scaler is not updated."""
     loop = call.loops[-1] if call.loops else None
-    if loop is None or not _happens_in_all_rounds_or_none(call, loop):
-        return False
-    updates_ = [event for event in events(loop.body) if event.kind is Kind.UPDATE_SCALE]
-    return bool(updates_) and all(is_guarded(event, loop) for event in updates_)
-
-
-def _happens_in_all_rounds_or_none(event: Event, loop: Loop) -> bool:
-    """Whether nothing but settings, which stay as they are, stands between a loop and an event."""
-    steps = [around.step for around in event.around]
-    inner = steps[steps.index(loop) + 1 :]
-    return all(is_setting(step) for step in inner if isinstance(step, (Branches, Attempt)))
-
-
-def is_guarded(event: Event, loop: Loop) -> bool:
-    """Whether an event happens only in some rounds of a loop, by their number."""
-    steps = [around.step for around in event.around]
-    inner = steps[steps.index(loop) + 1 :] if loop in steps else []
-    return any(isinstance(step, Branches) and counts_rounds(step, loop) for step in inner)
+    updates_ = [] if loop is None else [event for event in events(loop.body) if event.kind is Kind.UPDATE_SCALE]
+    return loop is not None and bool(updates_) and all(is_left_out(event, call, loop) for event in updates_)
 
 
 def _unscaling(run: Run, optimizer: Thing, scaler: Thing) -> Paths[Event | None]:

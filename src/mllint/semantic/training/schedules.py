@@ -31,15 +31,26 @@ _UPDATES = (Kind.STEP, Kind.MINIMIZE)
 # -- whose learning rate -----------------------------------------------------------------------------------------------
 
 
-def construction_of(scheduler: Thing | None) -> tuple[Binding, Object, cst.Call] | None:
-    """Where the one scheduler that a thing may be is made: the binding, what it is, and the call."""
+Construction = tuple[Binding, Object, cst.Call]
+"""Where a scheduler is made: the binding, what it is, and the call."""
+
+
+def construction_of(scheduler: Thing | None) -> Construction | None:
+    """Where the one scheduler that a thing may be is made."""
+    found = all_constructions_of(scheduler)
+    return found[0] if len(found) == 1 else None
+
+
+def all_constructions_of(scheduler: Thing | None) -> tuple[Construction, ...]:
+    """Where each of the schedulers is made that a thing may be, in its branch; none where one is not known."""
     bindings = _bindings_of(scheduler)
-    if len(bindings) != 1:
-        return None
-    value = bindings[0].scope.model.binding_value(bindings[0])
-    if not isinstance(value, Object) or value.kind != "scheduler" or value.call is None:
-        return None
-    return bindings[0], value, value.call
+    values = [(item, item.scope.model.binding_value(item)) for item in bindings]
+    found = [
+        (item, value, value.call)
+        for item, value in values
+        if isinstance(value, Object) and value.kind == "scheduler" and value.call is not None
+    ]
+    return tuple(found) if len(found) == len(bindings) else ()
 
 
 def constructions_of(frame: Frame, scheduler: Thing | None) -> tuple[Made, ...]:
@@ -223,7 +234,7 @@ def _update_behind(occurrence: Occurrence) -> Event | None:
         return None  # told the epoch, or a metric, it sets the learning rate for that
     loop = _loop_around(schedule)
     if loop is None:
-        return None
+        return _update_behind_beginning(run, schedule)
     if is_made_in(loop, schedule, schedule.thing):
         return None  # every round makes one that knows its place: it skips none
     behind = [step for step in steps_of_optimizer(run, schedule.thing) if loop in step.loops]
@@ -234,6 +245,31 @@ def _update_behind(occurrence: Occurrence) -> Event | None:
     key = ("schedule", schedule, optimizer)
     paths: Paths[str] = run.derived(key, partial(_paths, run, schedule, optimizer, loop))
     return behind[0] if paths.before(schedule) - {_PASSED, _LOADED} == {_FRESH} else None
+
+
+def _update_behind_beginning(run: Run, schedule: Event) -> Event | None:
+    """The optimizer's step in a loop behind a scheduler's single one, which steps in the loop again: the first was one
+    too many. Not where it is brought to where a training was left.
+    """
+    assert schedule.thing is not None
+    if any(isinstance(around.step, (Branches, Attempt)) for around in schedule.around) or schedule.loops:
+        return None
+    updates = steps_of_optimizer(run, schedule.thing)
+    if not updates or not constructions_of(schedule.frame, schedule.thing) or _is_chained(schedule):
+        return None
+    place = run.events.index(schedule)
+    goes_on = any(
+        event.kind is Kind.SCHEDULE and event.loops and event.thing == schedule.thing
+        for event in run.events[place + 1 :]
+    )
+    optimizer = updates[0].thing
+    meant = (Kind.SCHEDULE, Kind.LOAD, Kind.UNKNOWN, *_UPDATES)
+    if not goes_on or any(
+        event.kind in meant and (event.concerns(optimizer) or event.concerns(schedule.thing))
+        for event in run.events[:place]
+    ):
+        return None
+    return next((step for step in updates if step.loops and run.events.index(step) > place), None)
 
 
 def _loop_around(schedule: Event) -> Loop | None:

@@ -180,17 +180,21 @@ def inferences_recorded(model: "Model", switch: cst.Call) -> Iterator[cst.Call]:
     for call in model.calls_by_word.get(path.rpartition(".")[2], ()):
         if dotted_path(call.func) != path or model.enclosing_function(call) is not function:
             continue
-        if not is_detached(model, call) or says_gradients(model.tree.module if function is None else function.body):
+        body = model.tree.module if function is None else function.body
+        if not is_detached(model, call) or says_gradients(body, GRADIENT_WORDS - {"backward"}):
             continue
+        trains = says_gradients(body)
         occurrences = model.runs.at(call, accelerated=True)
-        if occurrences and all(_is_inferred_with_graph(item) for item in occurrences):
+        if occurrences and all(_is_inferred_with_graph(item, beside_training=trains) for item in occurrences):
             yield call
 
 
-def _is_inferred_with_graph(occurrence: Occurrence) -> bool:
+def _is_inferred_with_graph(occurrence: Occurrence, *, beside_training: bool) -> bool:
     run, forward = occurrence.run, occurrence.event
     if forward.kind is not Kind.FORWARD or forward.thing is None or run.is_cut or not records_graph(forward):
         return False
+    if beside_training and not is_trained(run, forward.thing):
+        return False  # what the body computes gradients of by `backward()` is something else: an input, say
     if any(loop.frame is forward.frame for loop in forward.loops) or _is_of_round(forward):
         return False
     if is_dropped(forward) or is_made_up(forward):

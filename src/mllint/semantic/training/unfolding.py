@@ -25,6 +25,7 @@ from mllint.semantic.events.steps import (
 )
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
+from mllint.semantic.names.scopes import Binding
 from mllint.semantic.training.outputs import comes_from
 from mllint.semantic.training.relevance import calls_what_matters, is_pass, matters, names_event
 from mllint.semantic.values import ClassObject, Function, Instance, Method, Module, Value, functions_of
@@ -428,8 +429,14 @@ def _is_held(callee: cst.Attribute, frame: Frame) -> bool:
     owner = holder.definition if isinstance(holder, (Instance, Module)) else None
     if owner is None or owner.method(callee.attr.value) is not None:
         return False
-    values = [unpacked(binding) for binding in owner.assignments(callee.attr.value) if not is_nothing(binding)]
+    values = [_maker_of(binding) for binding in owner.assignments(callee.attr.value) if not is_nothing(binding)]
     return bool(values) and all(value is not None and not _mentions_instance(value) for value in values)
+
+
+def _maker_of(binding: Binding) -> cst.BaseExpression | None:
+    """What makes what a binding binds, also as one of several: ``self.criterion, other = build_losses(options)``."""
+    value = unpacked(binding)
+    return binding.value if value is None and isinstance(binding.value, cst.Call) else value
 
 
 def _mentions_instance(value: cst.BaseExpression) -> bool:

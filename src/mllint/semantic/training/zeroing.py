@@ -241,9 +241,9 @@ def _may_be_given(one: Thing, other: Thing) -> bool:
 
 
 def _speaks_of_keeping(event: Event) -> bool:
-    """Whether a call that cannot be looked into is of a function that by its name only writes things down."""
-    callee = event.node.func if isinstance(event.node, cst.Call) else None
-    return isinstance(callee, cst.Name) and _SAYS_KEEPING.search(callee.value) is not None
+    """Whether a call that cannot be looked into is of a function or method that by its name only writes things down."""
+    word = last_word(event.node.func) if isinstance(event.node, cst.Call) else None
+    return word is not None and _SAYS_KEEPING.search(word) is not None
 
 
 def _speaks_of_clearing(event: Event) -> bool:
