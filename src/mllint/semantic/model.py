@@ -314,22 +314,27 @@ class Model:
 
     def names_in(self, word: str, scope: Scope) -> list[cst.Name]:
         """The names with this text in a scope itself, in document order: of a large file a small part."""
-        return [name for name in self.names_within(word, scope) if self.scope_of(name) is scope]
+        return self._names_by_scope(word)[0].get(id(scope), [])
 
     def names_within(self, word: str, scope: Scope) -> list[cst.Name]:
         """The names with this text in a scope and in those inside it, in document order."""
-        by_scope = self._names_by_scope.get(word)
-        if by_scope is None:
-            by_scope = self._names_by_scope[word] = {}
+        return self._names_by_scope(word)[1].get(id(scope), [])
+
+    def _names_by_scope(self, word: str) -> tuple[dict[int, list[cst.Name]], dict[int, list[cst.Name]]]:
+        """The names with this text, by the scope that they are in, and by each that they are within."""
+        found = self._sorted_names.get(word)
+        if found is None:
+            own, within = found = self._sorted_names[word] = ({}, {})
             for name in self.names_by_word.get(word, ()):
                 holder: Scope | None = self.scope_of(name)
+                own.setdefault(id(holder), []).append(name)
                 while holder is not None:
-                    by_scope.setdefault(id(holder), []).append(name)
+                    within.setdefault(id(holder), []).append(name)
                     holder = holder.parent
-        return by_scope.get(id(scope), [])
+        return found
 
     @cached_property
-    def _names_by_scope(self) -> dict[str, dict[int, list[cst.Name]]]:
+    def _sorted_names(self) -> dict[str, tuple[dict[int, list[cst.Name]], dict[int, list[cst.Name]]]]:
         return {}
 
     def module_by_use(self, definition: ClassInfo, name: str) -> Value | None:

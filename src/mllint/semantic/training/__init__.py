@@ -7,5 +7,6 @@
 - learning rates: ``schedulers``, ``own_schedulers``, ``schedules``, ``first_factors``, ``rates``
 - modes and evaluations: ``training_modes``, ``called_modules``, ``made_in_mode``, ``evaluation``,
   ``single_evaluations``, ``inferences``, ``forgotten_beside``, ``ready_made``, ``outputs``, ``wanted_gradients``,
-  ``adversaries``, ``loaders``, ``data_loops``, ``pieces``, ``turns``, ``handed_on``, ``written``, ``frozen``
+  ``adversaries``, ``loaders``, ``data_loops``, ``data_rounds``, ``pieces``, ``turns``, ``handed_on``, ``written``,
+  ``frozen``
 """

@@ -1,27 +1,25 @@
 """Loops that evaluate a model: what is called in them, in which mode, with or without a graph."""
 
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import libcst as cst
-import msgspec
 
-from mllint.semantic.events.made_anew import is_made_in
-from mllint.semantic.events.steps import Event, Kind, Loop, events
-from mllint.semantic.events.things import Frame, Thing
+from mllint.semantic.events.steps import Event, Kind, events
+from mllint.semantic.events.things import Frame
 from mllint.semantic.files.testing import is_test_code
-from mllint.semantic.graph.data_sources import hangs_on_nothing
 from mllint.semantic.modules.weights import is_trainable
 from mllint.semantic.training.adversaries import is_held_by_another, may_be_attacked
 from mllint.semantic.training.called_modules import module_called
-from mllint.semantic.training.data_loops import (
-    as_bound,
-    fed_names,
-    is_loader,
-    is_named_evaluation,
-    is_next,
-    is_spelled_as_loader,
+from mllint.semantic.training.data_loops import as_bound, is_named_evaluation, is_next
+from mllint.semantic.training.data_rounds import (
+    TRAINING,
+    DataRound,
+    all_rounds,
+    hands_on,
+    in_sight,
+    is_over_loader,
+    rounds_of,
 )
 from mllint.semantic.training.forgotten_beside import are_left_in_training
 from mllint.semantic.training.frozen import is_frozen
@@ -29,15 +27,7 @@ from mllint.semantic.training.handed_on import as_given
 from mllint.semantic.training.loaders import EVALUATION, role_of
 from mllint.semantic.training.made_in_mode import is_switched_by_maker, switches_itself
 from mllint.semantic.training.nearby import calls_what_was_switched, trains_in_every_round
-from mllint.semantic.training.outputs import (
-    are_detached,
-    comes_from,
-    is_dropped,
-    is_in_forward_pass,
-    is_used_for_backward,
-    may_reach,
-)
-from mllint.semantic.training.pieces import is_fed_piece, is_piecewise
+from mllint.semantic.training.outputs import are_detached, is_dropped, is_used_for_backward
 from mllint.semantic.training.runs import LoopRun, Run
 from mllint.semantic.training.training_modes import (
     EVAL,
@@ -66,30 +56,16 @@ from mllint.semantic.training.wanted_gradients import (
 )
 from mllint.semantic.training.written import written_module
 from mllint.semantic.values import Elements, Mapping, Module
-from mllint.syntax.shape import dotted_path, has_one_round, string_literal
-from mllint.syntax.walk import names_in, subtree
+from mllint.syntax.shape import string_literal
+from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
-_TRAINING = frozenset({
-    Kind.BACKWARD, Kind.STEP, Kind.MINIMIZE, Kind.UPDATE, Kind.WRITE_GRADIENT, Kind.CLIP, Kind.SCALE, Kind.UNSCALE,
-    Kind.FREEZE, Kind.THAW,
-})  # fmt: skip
-
-_TELLING = _TRAINING | {Kind.TRAIN, Kind.EVAL, Kind.SET_MODE}
-
-
-class _Round(msgspec.Struct, frozen=True):
-    """One time that a loop runs, and the forward passes in it of which it is the loop over the data."""
-
-    found: LoopRun
-    forwards: tuple[Event, ...]
-
 
 def trains_too(model: "Model", node: cst.For | cst.While) -> bool:
     """Whether a loop that evaluates trains in other runs: ``run(loader, train=True)``."""
-    return any(event.kind in _TRAINING for found in model.runs.loops_at(node) for event in events(found.loop.body))
+    return any(event.kind in TRAINING for found in model.runs.loops_at(node) for event in events(found.loop.body))
 
 
 # -- with a graph ------------------------------------------------------------------------------------------------------
@@ -100,12 +76,12 @@ def evaluates_with_graph(model: "Model", node: cst.For | cst.While) -> bool:
 
     Where one of those who call its function forgets to switch gradients off, as the others do, it does so then.
     """
-    return _all_rounds(model, node, _records_for_nothing, _may_record) or _records_where_others_do_not(model, node)
+    return all_rounds(model, node, _records_for_nothing, _may_record) or _records_where_others_do_not(model, node)
 
 
 def may_need_the_graph(model: "Model", node: cst.For | cst.While) -> bool:
     """Whether a model that a loop evaluates may ask for gradients of what it computes, such as forces."""
-    rounds = _rounds(model, model.runs.loops_at(node))
+    rounds = rounds_of(model, model.runs.loops_at(node))
     return any(may_compute_gradients(forward) for item in rounds for forward in item.forwards)
 
 
@@ -113,7 +89,7 @@ def _records_where_others_do_not(model: "Model", node: cst.For | cst.While) -> b
     """Whether a loop that evaluates records a graph in some runs, and all others are kept from it by who calls it."""
     if trains_in_every_round(model, node):
         return False
-    rounds = _in_sight(list(_rounds(model, model.runs.loops_at(node))))
+    rounds = in_sight(list(rounds_of(model, model.runs.loops_at(node))))
     recording = [item for item in rounds if any(records_graph(forward) is not False for forward in item.forwards)]
     if not 0 < len(recording) < len(rounds) or not all(map(_may_record, recording)):
         return False
@@ -127,11 +103,11 @@ def _is_evaluated(run: Run, forward: Event) -> bool:
     return forward.thing is not None and modes_before(run, forward.thing, forward) == {EVAL}
 
 
-def _may_record(found: _Round) -> bool:
+def _may_record(found: DataRound) -> bool:
     return all(records_graph(forward) is not False for forward in found.forwards) and not _wants_gradients(found)
 
 
-def _records_for_nothing(found: _Round) -> bool:
+def _records_for_nothing(found: DataRound) -> bool:
     node, run = found.found.loop.node, found.found.run
     assert isinstance(node, (cst.For, cst.While))
     is_in_sight = run.frame.function is None or any(event.kind is Kind.BACKWARD for event in run.events)
@@ -150,12 +126,12 @@ def _records_for_nothing(found: _Round) -> bool:
     )
 
 
-def _is_detached(found: _Round) -> bool:
+def _is_detached(found: DataRound) -> bool:
     """Whether the outputs of a model are taken off their graph wherever they are read. In a test they are compared."""
     model = found.found.loop.frame.model
     if isinstance(found.found.loop.node, cst.While):
         return False  # which may draw what a later training learns from
-    if is_test_code(model) or not are_detached(found.forwards) or _hands_on(found):
+    if is_test_code(model) or not are_detached(found.forwards) or hands_on(found):
         return False
     if is_held_by_another(events(found.found.loop.body), found.forwards):
         return False
@@ -165,7 +141,7 @@ def _is_detached(found: _Round) -> bool:
     )
 
 
-def _is_evaluation(found: _Round, forward: Event) -> bool:
+def _is_evaluation(found: DataRound, forward: Event) -> bool:
     """Whether a forward pass evaluates: by its mode, the data, or the data's name where it is trained elsewhere."""
     run, module = found.found.run, forward.thing
     assert module is not None
@@ -176,7 +152,7 @@ def _is_evaluation(found: _Round, forward: Event) -> bool:
         return False
     if role_of(loop.frame, loop.node.iter) == EVALUATION or is_without_training(found.found):
         return True
-    return _is_called_evaluation(found.found) and not _hands_on(found) and is_trained(run, module)
+    return _is_called_evaluation(found.found) and not hands_on(found) and is_trained(run, module)
 
 
 def _is_called_evaluation(found: LoopRun) -> bool:
@@ -208,7 +184,7 @@ def _is_in_called_evaluation(found: LoopRun) -> bool:
     name = "" if frame.function is None else frame.function.name
     if not is_named_evaluation(name) or (frame.caller is None and name.startswith("test_")):
         return False
-    return not any(event.kind in _TRAINING for event in found.run.events if event.frame is frame)
+    return not any(event.kind in TRAINING for event in found.run.events if event.frame is frame)
 
 
 # -- in training mode --------------------------------------------------------------------------------------------------
@@ -218,10 +194,10 @@ def evaluates_in_training_mode(model: "Model", node: cst.For) -> bool:
     """Whether a loop surely evaluates a model that is in training mode, on every way there."""
     if is_test_code(model) or calls_what_was_switched(model, node):
         return False
-    return _all_rounds(model, node, _is_in_training_mode, _may_train, any)
+    return all_rounds(model, node, _is_in_training_mode, _may_train, any)
 
 
-def _may_train(found: _Round) -> bool:
+def _may_train(found: DataRound) -> bool:
     # Whether the mode matters is asked later: the classes of the layers may stand in files that nobody has read yet.
     return any(
         forward.thing is not None and is_put_to_training(modes_before(found.found.run, forward.thing, forward))
@@ -234,7 +210,7 @@ def is_put_to_training(modes: frozenset[str]) -> bool:
     return modes <= {FRESH, TRAINED} or (TRAINED in modes and modes <= {FRESH, TRAIN, TRAINED})
 
 
-def _is_in_training_mode(found: _Round) -> bool:
+def _is_in_training_mode(found: DataRound) -> bool:
     if found.found.run.is_cut or _wants_gradients(found) or _is_meant(found.found.run, found.forwards):
         return False
     # To which modules the mode matters is asked last: the classes of all their layers are read for it.
@@ -244,7 +220,7 @@ def _is_in_training_mode(found: _Round) -> bool:
     return bool(_left_in_training(found, asking)) and not any(map(is_taken_out, asking))
 
 
-def _left_in_training(found: _Round, asking: list[Event]) -> list[Event]:
+def _left_in_training(found: DataRound, asking: list[Event]) -> list[Event]:
     """The forward passes to which the mode makes a difference, and that are left in the one to train in."""
     left = [forward for forward in asking if _trains_while_it_evaluates(found, forward)]
     return left if are_left_in_training(found.found.run, left, asking) else []
@@ -257,7 +233,7 @@ def _is_meant(run: Run, forwards: tuple[Event, ...]) -> bool:
     return any(thing is not None and modes_before(run, thing, item) == {TRAIN} for thing, item in asked)
 
 
-def _asking_for_mode(found: _Round) -> list[Event]:
+def _asking_for_mode(found: DataRound) -> list[Event]:
     """The forward passes in a loop to which the mode may make a difference: not those of a loss, or of what is fixed.
 
     Where it surely makes none to any of them, or that is not known, there are none. Beside what is trained, what is
@@ -277,7 +253,7 @@ def _asks(run: Run, forward: Event, matters: bool | None, is_known: bool) -> boo
     return is_known and is_trained(run, forward.thing)
 
 
-def _trains_while_it_evaluates(found: _Round, forward: Event) -> bool:
+def _trains_while_it_evaluates(found: DataRound, forward: Event) -> bool:
     run, module, loop = found.found.run, forward.thing, found.found.loop
     assert module is not None
     assert isinstance(loop.node, cst.For)
@@ -285,7 +261,7 @@ def _trains_while_it_evaluates(found: _Round, forward: Event) -> bool:
         role_of(loop.frame, loop.node.iter) == EVALUATION
         or is_without_training(found.found)
         or records_graph(forward) is False
-        or (_is_called_evaluation(found.found) and not _hands_on(found))
+        or (_is_called_evaluation(found.found) and not hands_on(found))
     )
     if (
         not is_evaluation
@@ -313,180 +289,32 @@ def is_over_evaluation_data(found: LoopRun) -> bool:
     if isinstance(loop.frame.value(loop.node.iter), (Elements, Mapping)):
         return False
     return (
-        _is_over_loader(loop.frame, loop.node.iter)
+        is_over_loader(loop.frame, loop.node.iter)
         or _is_called_evaluation(found)
         or role_of(loop.frame, loop.node.iter) == EVALUATION
     )
 
 
-def _is_over_data_behind_training(found: _Round, forward: Event) -> bool:
+def _is_over_data_behind_training(found: DataRound, forward: Event) -> bool:
     node = found.found.loop.node
     is_listed = isinstance(node, cst.For) and isinstance(found.found.loop.frame.value(node.iter), (Elements, Mapping))
     return not is_listed and records_graph(forward) is False and is_behind_training(found.found.run, forward)
-
-
-def _hands_on(found: _Round) -> bool:
-    """Whether something unknown in the loop may train: it is given the model, or what hangs on a graph."""
-    loop = found.found.loop
-    unknown = (event for event in events(loop.body) if event.kind is Kind.UNKNOWN)
-    return any(_may_train_with(event, found) for event in unknown if not is_in_forward_pass(event.frame, loop.frame))
-
-
-def _may_train_with(event: Event, found: _Round) -> bool:
-    call, run = event.node, found.found.run
-    if not isinstance(call, cst.Call) or any(event.concerns(forward.thing) for forward in found.forwards):
-        return True
-    if event.frame.thing(call.func) in run.derived("functions of losses", partial(_functions_of_losses, run)):
-        return False
-    receiver = [call.func.value] if isinstance(call.func, cst.Attribute) else []
-    given = [*receiver, *(arg.value for arg in call.args)]
-    return any(
-        may_reach(event.frame, part, forward)
-        for part in given
-        if not hangs_on_nothing(event.frame.value(part))
-        for forward in found.forwards
-    )
-
-
-def _functions_of_losses(run: Run) -> frozenset[Thing]:
-    """What cannot be looked into and gives the losses of a training: it computes them, and does not train by itself."""
-    backwards = [event for event in run.events if event.kind is Kind.BACKWARD]
-    made = (
-        event.frame.thing(event.node.func)
-        for event in run.events
-        if event.kind is Kind.UNKNOWN and isinstance(event.node, cst.Call)
-        if any(item.frame is event.frame and comes_from(item.frame, item.node, event.node) for item in backwards)
-    )
-    return frozenset(thing for thing in made if thing is not None)
 
 
 def evaluated_module(model: "Model", node: cst.For) -> str | None:
     """The one module that a loop of a file evaluates, as it is written in the function of the loop."""
     written = {
         written_module(forward, item.found.loop.frame)
-        for item in _rounds(model, model.runs.loops_at(node))
+        for item in rounds_of(model, model.runs.loops_at(node))
         for forward in _left_in_training(item, _asking_for_mode(item))
     }
     return written.pop() if len(written) == 1 else None
 
 
-# -- which loops and which forward passes ------------------------------------------------------------------------------
-
-
-def _all_rounds(
-    model: "Model",
-    node: cst.For | cst.While,
-    judge: Callable[[_Round], bool],
-    may_be: Callable[[_Round], bool],
-    enough: Callable[[Iterable[bool]], bool] = all,
-) -> bool:
-    """Whether every run of a loop that evaluates something may be wrong, and all (or any) of them surely are."""
-    if trains_in_every_round(model, node):
-        return False
-    rounds = _in_sight(list(_rounds(model, model.runs.loops_at(node))))
-    if not rounds or not all(may_be(item) for item in rounds):
-        return False
-    return enough(judge(item) for item in rounds)
-
-
-def _in_sight(rounds: list[_Round]) -> list[_Round]:
-    """The rounds but those that begin with a function which nobody calls, and which neither trains nor switches a mode.
-
-    They say nothing of what is done before, where others are known that train.
-    """
-    told = [item for item in rounds if item.found.run.frame.function is None or _happens(item.found.run, _TELLING)]
-    return told if any(_happens(item.found.run, _TRAINING) for item in told) else rounds
-
-
-def _happens(run: Run, kinds: frozenset[Kind]) -> bool:
-    return any(event.kind in kinds for event in run.events)
-
-
-def _rounds(model: "Model", found: tuple[LoopRun, ...]) -> Iterator[_Round]:
-    trains = any(event.kind in _TRAINING for item in found for event in events(item.loop.body))
-    for item in found:
-        inside = list(events(item.loop.body))
-        node = item.loop.node
-        is_short = isinstance(node, cst.CompFor) or (isinstance(node, cst.For) and has_one_round(node))
-        if is_short or any(event.kind in _TRAINING for event in inside):
-            continue  # it looks at one batch, or trains
-        forwards = tuple(
-            event
-            for event in inside
-            if event.kind is Kind.FORWARD
-            and event.thing is not None
-            and _is_of_its_round(event, item)
-            and not is_made_in(item.loop, event, event.thing)
-        )
-        found_round = _Round(item, tuple(event for event in forwards if not _is_part_of_another(event, forwards)))
-        clears = any(event.kind is Kind.ZERO for event in inside)
-        if found_round.forwards and not (clears and _may_train_unseen(found_round, trains=trains)):
-            yield found_round
-
-
-def _is_of_its_round(forward: Event, found: LoopRun) -> bool:
-    """Whether a loop gives a forward pass its data, or goes on with it until something is done, to learn nothing."""
-    over_data = loop_over_data(forward)
-    if over_data is not None or isinstance(found.loop.node, cst.For):
-        return over_data is found.loop
-    around = [loop for loop in forward.loops if not isinstance(loop.node, cst.CompFor)]
-    homes = (forward.frame, found.loop.frame)
-    learns = (event.kind is Kind.BACKWARD and event.frame in homes for event in found.run.events)
-    return around[-1] is found.loop and not any(learns)
-
-
-def _may_train_unseen(found: _Round, *, trains: bool) -> bool:
-    """Whether gradients that are cleared in a loop may be computed there, by something that cannot be looked into.
-
-    They are not where nothing records a graph, or where the loop is the phase of one that trains in another: in
-    another round over literals, or (``trains``) in another run, as its caller chooses.
-    """
-    if all(records_graph(forward) is False for forward in found.forwards):
-        return False
-    return not (found.found.loop.frame.literals or trains) or _hands_on(found)
-
-
-def _is_part_of_another(forward: Event, forwards: tuple[Event, ...]) -> bool:
-    """Whether what is called is a part of a module that is called too: by that one's ``forward``."""
-    part = forward.thing
-    return part is not None and any(
-        event.thing is not None and len(event.thing.path) < len(part.path) and event.thing.may_be(part)
-        for event in forwards
-    )
-
-
-def loop_over_data(forward: Event) -> Loop | None:
-    """The innermost loop around a forward pass that gives it its data."""
-    for loop in reversed(forward.loops):
-        if isinstance(loop.node, cst.For) and (
-            _is_over_loader(loop.frame, loop.node.iter) or _feeds(loop.frame, loop.node, forward)
-        ):
-            return loop
-    return None
-
-
-def _is_over_loader(frame: Frame, iterable: cst.BaseExpression) -> bool:
-    return is_spelled_as_loader(frame.model, iterable) or is_loader(frame.value(iterable))
-
-
-def _feeds(frame: Frame, node: cst.For, forward: Event) -> bool:
-    """Whether what a loop binds, or takes from an iterator, is what a forward pass is given."""
-    if not isinstance(forward.node, cst.Call):
-        return False
-    called = (dotted_path(part) or "" for part in as_given(forward.frame, forward.node.func, frame))
-    if any(path.partition(".")[0] in names_in(node.target) for path in called):
-        return False  # a loop over modules
-    given = [part for arg in forward.node.args for part in as_given(forward.frame, arg.value, frame)]
-    if is_piecewise(node) and frame.function is not None and frame.function.name == "forward":
-        return False  # parts of one batch
-    fed = fed_names(frame.model, node)
-    return any(fed & names_in(part) or is_next(part) or is_fed_piece(frame.model, node, part) for part in given)
-
-
 # -- what is wanted of the gradients -----------------------------------------------------------------------------------
 
 
-def _wants_gradients(found: _Round, words: frozenset[str] = GRADIENT_WORDS) -> bool:
+def _wants_gradients(found: DataRound, words: frozenset[str] = GRADIENT_WORDS) -> bool:
     """Whether a word of gradients stands in the loop, or in a function of the project or a module called from it."""
     loop = found.found.loop
     if any(computes_gradients(forward) for forward in found.forwards):

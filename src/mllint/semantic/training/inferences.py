@@ -18,7 +18,8 @@ from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.names.definitions import ClassInfo
 from mllint.semantic.names.scopes import Binding
 from mllint.semantic.training.called_modules import module_called
-from mllint.semantic.training.evaluation import evaluates_in_training_mode, loop_over_data
+from mllint.semantic.training.data_rounds import loop_over_data
+from mllint.semantic.training.evaluation import evaluates_in_training_mode
 from mllint.semantic.training.made_in_mode import is_switched_by_maker, switches_itself
 from mllint.semantic.training.nearby import may_be_in_training_mode, trains_around
 from mllint.semantic.training.outputs import is_dropped

@@ -18,10 +18,8 @@ from mllint.semantic.training.data_loops import (
     is_next,
     may_be_forward_pass,
 )
-from mllint.semantic.training.evaluation import (
-    is_put_to_training,
-    loop_over_data,
-)
+from mllint.semantic.training.data_rounds import loop_over_data
+from mllint.semantic.training.evaluation import is_put_to_training
 from mllint.semantic.training.frozen import is_frozen
 from mllint.semantic.training.handed_on import as_given
 from mllint.semantic.training.inferences import is_made_up
