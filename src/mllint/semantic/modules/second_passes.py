@@ -64,12 +64,12 @@ def _second_pass(model: "Model", backward: cst.Call) -> SecondPass | None:
         return None
     for statement, first in _freed_where_made(model, backward, above):
         spent = loss_of(first)
-        if spent is not None and _carries(model, loss, statement) and _carries(model, spent, statement):
+        if spent is not None and _carries_pass(model, loss, statement) and _carries(model, spent, statement):
             return SecondPass(dotted_path(statement.targets[0].target) or "", first)
     firsts = [call for call in above if runs_before(scope, call, backward)]
-    for statement in made_above(model, backward):
+    for statement in filter(_binds_call, assignments_above(model, backward)):
         name = dotted_path(statement.targets[0].target) or ""
-        if not _carries(model, loss, statement):
+        if not _carries_pass(model, loss, statement):
             continue
         for first in firsts:
             spent = loss_of(first)
@@ -142,7 +142,7 @@ def _freed_where_made(
             if any(isinstance(part, (cst.Break, cst.Continue)) for part in subtree(statement)):
                 break
             small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else statement
-            if isinstance(small, cst.Assign) and _binds_pass(model, small):
+            if isinstance(small, cst.Assign) and _binds_call(small):
                 yield small, first
 
 
@@ -159,19 +159,10 @@ def assignments_above(model: "Model", node: cst.Call) -> list[cst.Assign]:
     return [statement for statement in found if runs_before(scope, statement, node)]
 
 
-def made_above(model: "Model", node: cst.Call) -> list[cst.Assign]:
-    """The statements that surely run before a call and bind one name to what a module with weights computes."""
-    return [statement for statement in assignments_above(model, node) if _binds_pass(model, statement)]
-
-
-def _binds_pass(model: "Model", statement: cst.Assign) -> bool:
-    """Whether a statement binds one name to what a module with weights computes."""
-    return (
-        len(statement.targets) == 1
-        and dotted_path(statement.targets[0].target) is not None
-        and isinstance(statement.value, cst.Call)
-        and keeps_for_backward(model, statement.value)
-    )
+def _binds_call(statement: cst.Assign) -> bool:
+    """Whether a statement binds one name to what a call gives."""
+    is_named = len(statement.targets) == 1 and dotted_path(statement.targets[0].target) is not None
+    return is_named and isinstance(statement.value, cst.Call)
 
 
 def keeps_for_backward(model: "Model", call: cst.Call) -> bool:
@@ -236,6 +227,12 @@ def _runs_once(loop: _Loop) -> bool:
     if isinstance(loop.iter, (cst.List, cst.Tuple)):
         return len(loop.iter.elements) < 2
     return isinstance(loop.iter, cst.Call) and len(loop.iter.args) == 1 and constant(loop.iter.args[0].value) == 1
+
+
+def _carries_pass(model: "Model", loss: cst.BaseExpression, statement: cst.Assign) -> bool:
+    """Whether a loss surely hangs on what a statement has made, and a module with weights has computed that."""
+    call = statement.value
+    return _carries(model, loss, statement) and isinstance(call, cst.Call) and keeps_for_backward(model, call)
 
 
 def _carries(model: "Model", loss: cst.BaseExpression, statement: cst.Assign) -> bool:
