@@ -78,8 +78,18 @@ def _varying(event: Event, loop: Loop) -> list[tuple[Branches, int]]:
     return [
         (around.step, around.arm)
         for around in inner
-        if isinstance(around.step, Branches) and not is_setting(around.step)
+        if isinstance(around.step, Branches) and (not is_setting(around.step) or _asks_for_own(around.step, loop))
     ]
+
+
+def _asks_for_own(branches: Branches, loop: Loop) -> bool:
+    """Whether a test asks for what a function binds anew whenever it is called, in each round of a loop around that."""
+    function, test = branches.frame.function, getattr(branches.node, "test", None)
+    if function is None or function is loop.frame.function or test is None:
+        return False
+    names = (item for item in subtree(test) if isinstance(item, cst.Name))
+    bound = (binding for name in names for binding in branches.frame.model.reaching(name))
+    return any(item.scope is function.scope and item.kind is not BindingKind.PARAMETER for item in bound)
 
 
 def _is_implied(branches: tuple[Branches, int], outer: list[tuple[Branches, int]]) -> bool:
