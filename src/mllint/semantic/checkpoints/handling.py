@@ -21,6 +21,7 @@ MAX_NAMES = 4
 MAX_CALLERS = 2
 """Through how many functions that pass it on."""
 
+_LEAVING = (cst.Return, cst.Raise, cst.Continue, cst.Break)
 _KIND_QUESTIONS = frozenset({"isinstance", "hasattr", "type"})
 
 
@@ -89,7 +90,7 @@ def _is_examined(node: cst.BaseExpression, load: "Load") -> bool:
     for use in uses(node, model):
         for ancestor in model.tree.ancestors(use):
             if isinstance(ancestor, cst.Comparison) and _asks_for_member(ancestor, key):
-                if not _is_left_open(ancestor, key, load):
+                if not _is_left_open(ancestor, key, load) and not _is_about_another(ancestor, key, load):
                     return True
                 break
             if isinstance(ancestor, cst.Call) and dotted_path(ancestor.func) in _KIND_QUESTIONS:
@@ -97,6 +98,25 @@ def _is_examined(node: cst.BaseExpression, load: "Load") -> bool:
             if isinstance(ancestor, (cst.SimpleStatementLine, cst.IndentedBlock)):
                 break
     return False
+
+
+def _is_about_another(asked: cst.Comparison, key: str | None, load: "Load") -> bool:
+    """Whether a test asks for another entry than the one that is loaded, and decides about nothing but its own lines.
+
+    ``if "amp" in ckpt: amp.load_state_dict(ckpt["amp"])`` says nothing of ``ckpt["optimizer"]``.
+    """
+    own = string_literal(subscript_index(load.given)) if isinstance(load.given, cst.Subscript) else None
+    if own is None or string_literal(asked.left) in (None, own):
+        return False
+    statement: cst.CSTNode | None = asked
+    while isinstance(statement, (cst.Comparison, cst.BooleanOperation, cst.UnaryOperation)):
+        statement = load.model.tree.parent(statement)
+    if not isinstance(statement, cst.If) or load.model.tree.is_inside(load.call, statement):
+        return False
+    return not any(
+        isinstance(part, _LEAVING) or (isinstance(part, cst.AssignTarget) and dotted_path(part.target) == key)
+        for part in subtree(statement)
+    )
 
 
 def _is_left_open(asked: cst.Comparison, key: str | None, load: "Load") -> bool:

@@ -132,7 +132,7 @@ def _ways(model: "Model", node: cst.BaseExpression, seen: tuple[int, ...] = ()) 
         function = model.enclosing_function(node)
         owner = None if function is None else model.function_info(function).owner
         if owner is not None and isinstance(node.value, cst.Name):
-            bindings = tuple(owner.assignments(node.attr.value))
+            bindings = tuple(owner.lasting(node.attr.value))
     if len(bindings) > 1 and any(binding.value is not None and _takes_out(binding.value) for binding in bindings):
         return [_INSIDE]  # the same as statements
     for binding in bindings:

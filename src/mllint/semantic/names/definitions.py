@@ -304,7 +304,7 @@ class ClassInfo:
                 if method.self_name is not None:
                     yield from method.scope.bindings.get(f"{method.self_name}.{name}", ())
 
-    def _lasting(self, name: str) -> Iterator[Binding]:
+    def lasting(self, name: str) -> Iterator[Binding]:
         """The assignments to an attribute of which something is left when the method around them has run.
 
         An ``__init__`` that calls methods of the object shows them what it binds anew later.
@@ -367,7 +367,7 @@ class ClassInfo:
     def _assigned(self, name: str) -> Value | None:
         result: Value | None = None
         seen = False
-        values = (binding.scope.model.binding_value(binding) for binding in self._lasting(name))
+        values = (binding.scope.model.binding_value(binding) for binding in self.lasting(name))
         for value in chain(values, self._registrations(name)):
             if isinstance(value, Nothing):
                 continue
