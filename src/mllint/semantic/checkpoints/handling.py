@@ -111,7 +111,10 @@ def _is_about_another(asked: cst.Comparison, key: str | None, load: "Load") -> b
     statement: cst.CSTNode | None = asked
     while isinstance(statement, (cst.Comparison, cst.BooleanOperation, cst.UnaryOperation)):
         statement = load.model.tree.parent(statement)
-    if not isinstance(statement, cst.If) or load.model.tree.is_inside(load.call, statement):
+    function = load.model.enclosing_function(asked)  # a caller that asks may call only where it finds what it wants
+    if not isinstance(statement, cst.If) or load.model.enclosing_function(load.call) is not function:
+        return False
+    if load.model.tree.is_inside(load.call, statement):
         return False
     return not any(
         isinstance(part, _LEAVING) or (isinstance(part, cst.AssignTarget) and dotted_path(part.target) == key)
