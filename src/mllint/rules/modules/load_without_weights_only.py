@@ -57,7 +57,7 @@ from mllint.edits import NodeFix, insert_after, replace
 from mllint.knowledge import lookup
 from mllint.rule import Finding, Rule
 from mllint.semantic.names.narrowing import narrowing
-from mllint.semantic.names.uses import bound_by, uses
+from mllint.semantic.names.uses import bound_by, uses, uses_of_bound
 from mllint.semantic.values import ClassObject
 from mllint.syntax.shape import argument, constant, has_star_arguments
 from mllint.syntax.walk import subtree
@@ -145,8 +145,7 @@ def _is_module(call: cst.Call, context: Context) -> bool:
     statement = context.parent(call)
     if not isinstance(statement, (cst.Assign, cst.AnnAssign)):
         return False
-    places = (node for binding in bound_by(context.model, statement) for node in uses(context.model, binding))
-    return any(_is_used_as_module(node, context) for node in places)
+    return any(_is_used_as_module(node, context) for node in uses_of_bound(context.model, statement))
 
 
 def _is_used_as_module(node: cst.BaseExpression, context: Context) -> bool:

@@ -65,10 +65,11 @@ model.load_state_dict(torch.load("last.pt")["model"])
 Everything of which not all keys are known to differ: classes of other packages, layers under a condition that cannot be
 decided, dicts that some function has changed, files that are written elsewhere. Loads under `try`, and loads of a dict
 that the code has examined (`"model" in checkpoint`), but for the whole of it where the entry was found, and for one in
-the `else` of a test that asks for something else as well (`"model" in checkpoint and resume`). Modules that are wrapped
-under a condition, where the function asks for it, takes the module out, or is called before. The counter
-`num_batches_tracked`, which old files lack. With `strict=False` a part that does not match is taken to be meant; only a
-load that can match nothing is reported.
+the `else` of a test that asks for something else as well (`"model" in checkpoint and resume`), or behind a question
+after another entry, `if "amp" in checkpoint:`, that decides about its own lines only. What an export saves of the file
+that it has read says nothing of that file. Modules that are wrapped under a condition, where the function asks for it,
+takes the module out, or is called before. The counter `num_batches_tracked`, which old files lack. With `strict=False`
+a part that does not match is taken to be meant; only a load that can match nothing is reported.
 
 ## Fix safety
 

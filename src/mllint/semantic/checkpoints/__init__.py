@@ -15,6 +15,7 @@
 ``handling``       what the code around a load does with the dict
 ``misnamed``       loads from a path to which nothing is written, beside one that nearly is it
 ``never_written``  entries that are read of a file and not saved there
+``converted``      saves of what was read from another file
 ``unpacked``       dicts in files that are taken for a pair
 ``given_back``     calls that copy the weights into what was read, instead of loading it
 ``problems``       what is surely wrong with a load

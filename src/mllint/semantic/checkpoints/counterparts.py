@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.semantic.checkpoints.contents import Absent, Content, FromFile, Record, State, entry
+from mllint.semantic.checkpoints.converted import is_converted
 from mllint.semantic.checkpoints.handling import uses
 from mllint.semantic.checkpoints.places import Place
 from mllint.semantic.checkpoints.resuming import COUNTERS, resumes_from
@@ -171,7 +172,7 @@ def _with_the_other_entries(model: "Model", given: cst.BaseExpression) -> list[S
 
 def _holds_most(saved: Saved, others: set[str], model: "Model", *, is_resumed: bool) -> bool:
     """Whether a save of the file holds most of some entries, more than one; another file's, or the only one: all."""
-    if not isinstance(saved.content, Record):
+    if not isinstance(saved.content, Record) or is_converted(saved):
         return False
     held = len(others & saved.content.items.keys())
     if saved.place.model is not model:

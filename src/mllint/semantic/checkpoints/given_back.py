@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.semantic.names.uses import bound_by, uses
+from mllint.semantic.names.uses import uses_of_bound
 from mllint.semantic.values import Instance, Module
 from mllint.syntax.shape import last_word
 
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 def given_back(model: "Model", read: cst.Call) -> Iterator[cst.Call]:
     """The calls, for nothing but their effect, of ``state_dict`` with what a call of ``load`` read."""
     statement = model.tree.parent(read)
-    bindings = bound_by(model, statement) if isinstance(statement, cst.Assign) else ()
-    for node in (read, *(use for binding in bindings for use in uses(model, binding))):
+    for node in (read, *(uses_of_bound(model, statement) if isinstance(statement, cst.Assign) else ())):
         arg = model.tree.parent(node)
         call = model.tree.parent(arg) if isinstance(arg, cst.Arg) else None
         if not isinstance(call, cst.Call) or len(call.args) != 1 or last_word(call.func) != "state_dict":

@@ -14,7 +14,7 @@ from mllint.semantic.checkpoints.handling import is_guarded
 from mllint.semantic.checkpoints.loads import Load, contents
 from mllint.semantic.checkpoints.saves import Saved
 from mllint.semantic.checkpoints.tracing import LOADING_METHODS, Tracer
-from mllint.semantic.names.uses import bound_by, uses
+from mllint.semantic.names.uses import uses_of_bound
 from mllint.syntax.shape import last_word, string_literal, subscript_index
 
 if TYPE_CHECKING:
@@ -42,9 +42,8 @@ def _entries(model: "Model", read: cst.Call) -> Iterator[cst.Subscript]:
     statement, function = model.tree.parent(read), model.enclosing_function(read)
     holders: list[cst.BaseExpression] = [read]
     if isinstance(statement, cst.Assign) and len(statement.targets) == 1:
-        target = statement.targets[0].target
-        bindings = bound_by(model, statement) if isinstance(target, cst.Name) else ()
-        found = (node for binding in bindings for node in uses(model, binding))
+        is_named = isinstance(statement.targets[0].target, cst.Name)
+        found = uses_of_bound(model, statement) if is_named else ()
         holders = [node for node in found if model.enclosing_function(node) is function]
     for holder in holders:
         item = model.tree.parent(holder)

@@ -17,7 +17,7 @@ from mllint.semantic.checkpoints.overwriting import WRITING, writes_into
 from mllint.semantic.checkpoints.saving import is_saved_below
 from mllint.semantic.graph.tensor_uses import read_as_attribute
 from mllint.semantic.names.scopes import Binding, BindingKind
-from mllint.semantic.names.uses import bound_by, kept_as, reads, uses
+from mllint.semantic.names.uses import bound_by, kept_as, reads, uses, uses_of_bound
 from mllint.syntax.shape import argument, constant, dotted_path, last_statement, string_literal, subscript_index
 
 if TYPE_CHECKING:
@@ -107,8 +107,7 @@ class Snapshot:
         """Whether entries of it are replaced, or a checkpoint is read into it: it is made to be loaded, not kept."""
         if "." in self.key or self.alias.is_entry:
             return False
-        named = (node for item in bound_by(self.model, self.alias.statement) for node in uses(self.model, item))
-        return any(self._is_written(node) for node in named)
+        return any(map(self._is_written, uses_of_bound(self.model, self.alias.statement)))
 
     @property
     def _is_put_into_file(self) -> bool:

@@ -15,7 +15,7 @@ from mllint.semantic.checkpoints.loads import Load
 from mllint.semantic.checkpoints.places import Place
 from mllint.semantic.checkpoints.saves import Saved, resolved
 from mllint.semantic.checkpoints.tracing import LOADING_METHODS, read_path
-from mllint.semantic.names.uses import bound_by, uses
+from mllint.semantic.names.uses import uses_of_bound
 from mllint.semantic.values import Loaded
 
 if TYPE_CHECKING:
@@ -39,14 +39,13 @@ def unpacked(model: "Model", read: cst.Call) -> Saved | None:
 
 def _is_loaded(model: "Model", statement: cst.Assign) -> bool:
     """Whether one of the names that a statement binds is loaded into something, and the code is sure what it is."""
-    for binding in bound_by(model, statement):
-        for name in uses(model, binding):
-            arg = model.tree.parent(name)
-            call = model.tree.parent(arg) if isinstance(arg, cst.Arg) else None
-            if isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute) and call.args[0] is arg:
-                is_load = call.func.attr.value in LOADING_METHODS
-                if is_load and not is_guarded(Load(model, call, call.func.value, None, name, None)):
-                    return True
+    for name in uses_of_bound(model, statement):
+        arg = model.tree.parent(name)
+        call = model.tree.parent(arg) if isinstance(arg, cst.Arg) else None
+        if isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute) and call.args[0] is arg:
+            is_load = call.func.attr.value in LOADING_METHODS
+            if is_load and not is_guarded(Load(model, call, call.func.value, None, name, None)):
+                return True
     return False
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.semantic.expressions.truth import is_tested
-from mllint.semantic.names.uses import bound_by, uses
+from mllint.semantic.names.uses import uses_of_bound
 from mllint.semantic.values import Instance, Module
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def may_be_called_elsewhere(model: "Model", mention: cst.BaseExpression) -> bool
 
 def _reads(model: "Model", statement: cst.Assign | cst.AnnAssign) -> list[cst.BaseExpression]:
     """Where what a statement binds is read."""
-    return [node for binding in bound_by(model, statement) for node in uses(model, binding)]
+    return list(uses_of_bound(model, statement))
 
 
 def _is_tested_later(model: "Model", mention: cst.BaseExpression) -> bool:

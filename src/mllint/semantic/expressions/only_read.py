@@ -6,7 +6,7 @@ import libcst as cst
 
 from mllint.knowledge import lookup
 from mllint.semantic.expressions.arguments import given_to
-from mllint.semantic.names.uses import bound_by, reads, uses
+from mllint.semantic.names.uses import reads, uses, uses_of_bound
 from mllint.semantic.values import Function, Symbol
 from mllint.syntax.iteration import handed_on
 
@@ -24,8 +24,7 @@ def is_only_read(model: "Model", node: cst.BaseExpression, steps: int) -> bool:
     parent = model.tree.parent(node)
     match parent:
         case cst.For() if parent.iter is node and steps > 0:
-            names = [use for binding in bound_by(model, parent) for use in uses(model, binding)]
-            return all(is_only_read(model, name, steps - 1) for name in names)
+            return all(is_only_read(model, name, steps - 1) for name in uses_of_bound(model, parent))
         case cst.CompFor() if parent.iter is node and steps > 0:
             return all(is_only_read(model, name, steps - 1) for name in _names_of(model, parent))
         case cst.Attribute() if parent.value is node:

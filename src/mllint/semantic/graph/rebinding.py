@@ -9,7 +9,7 @@ import msgspec
 from mllint.knowledge import lookup
 from mllint.semantic.graph.leaves import FLAGS, is_parameter_of_module
 from mllint.semantic.names.scopes import Binding, BindingKind
-from mllint.semantic.names.uses import bound_by, reads, uses
+from mllint.semantic.names.uses import reads, uses, uses_of_bound
 from mllint.semantic.values import Framework, Module, Tensor
 from mllint.syntax.shape import constant, dotted_path
 from mllint.syntax.walk import subtree
@@ -208,7 +208,7 @@ def _is_read_by_nobody(model: "Model", made: Binding) -> bool:
         statement = model.tree.parent(node)
         if not isinstance(statement, cst.AugAssign) or statement.target is not node:
             return False
-        if any(use is not node for binding in bound_by(model, statement) for use in uses(model, binding)):
+        if any(use is not node for use in uses_of_bound(model, statement)):
             return False
     return True
 

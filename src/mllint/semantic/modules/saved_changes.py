@@ -25,7 +25,7 @@ from mllint.semantic.graph.saved import (
 from mllint.semantic.modules.modes import MAX_STEPS, runs_in_one_mode
 from mllint.semantic.names.conditions import verdicts
 from mllint.semantic.names.scopes import BindingKind
-from mllint.semantic.names.uses import bound_by, uses
+from mllint.semantic.names.uses import uses_of_bound
 from mllint.semantic.names.writes import write
 from mllint.semantic.values import Module, Output, Tensor
 from mllint.syntax.shape import constant, fingerprint, last_word
@@ -132,8 +132,7 @@ def _kept_item(model: "Model", target: cst.Name, statement: cst.BaseSmallStateme
 def _goes_on(model: "Model", target: cst.Name, change: cst.CSTNode) -> bool:
     """Whether what was changed is read again, and not only cut off its graph."""
     if isinstance(change, cst.AugAssign) and change.target is target:
-        read = (use for binding in bound_by(model, change) for use in uses(model, binding))
-        return not all(_is_cut(model.tree.parent(use)) for use in read)
+        return not all(_is_cut(model.tree.parent(use)) for use in uses_of_bound(model, change))
     return is_read_below(model, target, change)
 
 

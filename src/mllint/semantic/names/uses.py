@@ -69,6 +69,11 @@ def uses(model: "Model", binding: Binding) -> Iterator[cst.BaseExpression]:
             yield node
 
 
+def uses_of_bound(model: "Model", statement: cst.CSTNode) -> Iterator[cst.BaseExpression]:
+    """The places of the file that may read what a statement bound, each name by itself."""
+    return (node for binding in bound_by(model, statement) for node in uses(model, binding))
+
+
 def without_narrowing(bindings: Iterable[Binding]) -> list[Binding]:
     """The bindings behind those that only say ``isinstance``.
 
