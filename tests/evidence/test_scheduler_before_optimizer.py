@@ -109,3 +109,29 @@ def test_paddle_asks_no_multiplier_at_zero(paddle: Any) -> None:
 
 def test_paddle_begins_a_warm_up_where_it_is_told(paddle: Any) -> None:
     assert paddle.optimizer.lr.LinearWarmup(FIRST, 100, 0.25, FIRST)() == pytest.approx(0.25)
+
+
+def test_torch_one_step_before_the_training_skips_the_first(torch: Any) -> None:
+    optimizer = torch.optim.SGD(torch.nn.Linear(1, 1).parameters(), lr=FIRST)
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.1)
+    rates = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        scheduler.step()
+    for _ in range(2):
+        rates.append(optimizer.param_groups[0]["lr"])
+        optimizer.step()
+        scheduler.step()
+    assert rates == pytest.approx([SECOND, THIRD])
+
+
+def test_paddle_one_step_before_the_training_skips_the_first(paddle: Any) -> None:
+    scheduler = paddle.optimizer.lr.StepDecay(FIRST, 1, 0.1)
+    optimizer = paddle.optimizer.SGD(scheduler, parameters=paddle.nn.Linear(1, 1).parameters())
+    scheduler.step()
+    rates = []
+    for _ in range(2):
+        rates.append(optimizer.get_lr())
+        optimizer.step()
+        scheduler.step()
+    assert rates == pytest.approx([SECOND, THIRD])

@@ -291,7 +291,7 @@ class Frame(msgspec.Struct, eq=False):
         if frame is None or function is None or function.owner is None or function.self_name is None:
             return None
         prefix = f"{function.self_name}."
-        attributes = [(key, bindings) for key, bindings in scope.bindings.items() if key.startswith(prefix)]
+        attributes = ((key, found) for key, found in scope.bindings.items() if key.startswith(prefix))
         for key, bindings in attributes:
             own = [item for item in bindings if len(bindings) == 1 or not is_handed_on(item)]
             bound = unpacked(own[0]) if len(own) == 1 else None

@@ -2,12 +2,10 @@
 
 import libcst as cst
 
+from mllint.semantic.names.classes import PLAIN_BASES
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
-from mllint.syntax.shape import string_literal
+from mllint.syntax.shape import string_literal, subscript_index
 from mllint.syntax.walk import subtree
-
-_MAX_METHODS = 12
-"""Into how many methods of an object its step is followed."""
 
 
 def framework_of_own(definition: ClassInfo) -> str | None:
@@ -15,39 +13,20 @@ def framework_of_own(definition: ClassInfo) -> str | None:
 
     PyTorch has the rate in ``optimizer.param_groups[0]["lr"]``, Paddle takes it from ``optimizer.set_lr(rate)``.
     """
-    step = definition.method("step")
-    if step is None or definition.has_unknown_base or definition.library_bases or definition.method("__call__"):
+    is_plain = not definition.has_unknown_base and all(base in PLAIN_BASES for base in definition.library_bases)
+    if not is_plain or definition.method("step") is None or definition.method("__call__") is not None:
         return None
-    found: str | None = None
-    pending, seen = [step], list[FunctionInfo]()
-    while pending and len(seen) < _MAX_METHODS:
-        method = pending.pop()
-        if method in seen:
-            continue
-        seen.append(method)
-        found = found or _sets_rate(method)
-        called = (definition.method(name) for name in _own_calls(method))
-        pending += [item for item in called if item is not None]
-    others = [item for info in definition.lineage for item in info.methods.values() if item not in seen]
-    return None if any(_sets_rate(item) for item in others if item.name != "__init__") else found
+    methods = [method for info in definition.lineage for method in info.methods.values() if method.name != "__init__"]
+    setting = {method: framework for method in methods if (framework := _sets_rate(method)) is not None}
+    return next(iter(setting.values()), None) if setting.keys() <= definition.members.reachable("step") else None
 
 
 def _sets_rate(method: FunctionInfo) -> str | None:
     """The framework whose optimizers are given another rate in a method."""
     for part in subtree(method.node.body):
         if isinstance(part, cst.AssignTarget) and isinstance(part.target, cst.Subscript):
-            index = part.target.slice[0].slice
-            if isinstance(index, cst.Index) and string_literal(index.value) == "lr":
+            if string_literal(subscript_index(part.target)) == "lr":
                 return "torch"
         elif isinstance(part, cst.Call) and isinstance(part.func, cst.Attribute) and part.func.attr.value == "set_lr":
             return "paddle"
     return None
-
-
-def _own_calls(method: FunctionInfo) -> list[str]:
-    """The names of the methods of its own object that a method calls, or reads as properties."""
-    return [
-        part.attr.value
-        for part in subtree(method.node.body)
-        if isinstance(part, cst.Attribute) and getattr(part.value, "value", None) == method.self_name
-    ]
