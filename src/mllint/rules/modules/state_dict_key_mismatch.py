@@ -4,9 +4,9 @@ Finds calls of `load_state_dict` (paddle: `set_state_dict`, `set_dict`, `load_di
 the module. What is certain is told from the classes, and from what the project itself saves to the file:
 
 - a checkpoint such as `{"model": ..., "epoch": ...}` is loaded where one of its entries belongs, or an entry is read,
-  for whatever it is, that is never saved: not to that file, not by the function that belongs to the one that reads, as
-  `save_checkpoint` to `load_checkpoint` and `state_dict` to `load_state_dict`, or not where the same code saves most of
-  the other entries that are read;
+  for whatever it is, that is never saved: not to that file, or not by the function that belongs to the one that reads,
+  as `save_checkpoint` to `load_checkpoint` and `state_dict` to `load_state_dict`; one that is loaded at once also where
+  the same code saves most of the other entries that are read;
 - the keys of one side begin with `module.` or `_orig_mod.`, because `DataParallel`, `DistributedDataParallel` or
   `torch.compile` wraps it, and those of the other side do not; also where it is wrapped only under a condition, as
   `if torch.cuda.device_count() > 1`, and loaded from, or into, a module that never is, or where the code saves

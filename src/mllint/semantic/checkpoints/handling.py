@@ -27,8 +27,8 @@ _KIND_QUESTIONS = frozenset({"isinstance", "hasattr", "type"})
 
 def is_guarded(load: "Load") -> bool:
     """Whether the code reckons with several kinds of file: it catches what goes wrong, or looks before it loads."""
-    child: cst.CSTNode = load.call
-    for ancestor in load.model.tree.ancestors(load.call):
+    child: cst.CSTNode = load.given
+    for ancestor in load.model.tree.ancestors(load.given):
         if isinstance(ancestor, (cst.Try, cst.TryStar)) and child is ancestor.body and ancestor.handlers:
             return True
         if isinstance(ancestor, (cst.FunctionDef, cst.ClassDef)):
@@ -112,9 +112,9 @@ def _is_about_another(asked: cst.Comparison, key: str | None, load: "Load") -> b
     while isinstance(statement, (cst.Comparison, cst.BooleanOperation, cst.UnaryOperation)):
         statement = load.model.tree.parent(statement)
     function = load.model.enclosing_function(asked)  # a caller that asks may call only where it finds what it wants
-    if not isinstance(statement, cst.If) or load.model.enclosing_function(load.call) is not function:
+    if not isinstance(statement, cst.If) or load.model.enclosing_function(load.given) is not function:
         return False
-    if load.model.tree.is_inside(load.call, statement):
+    if load.model.tree.is_inside(load.given, statement):
         return False
     return not any(
         isinstance(part, _LEAVING) or (isinstance(part, cst.AssignTarget) and dotted_path(part.target) == key)

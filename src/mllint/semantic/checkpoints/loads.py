@@ -84,6 +84,17 @@ def contents(load: Load) -> Iterator[tuple[Saved | None, Content | None]]:
 
 def _of_file(load: Load, content: FromFile) -> Iterator[tuple[Saved, Content | None]]:
     """What the file holds that is read, as it is saved; else what the code saves that belongs to the load."""
+    known = of_known_file(load, content)
+    first = next(known, None)
+    if first is None:
+        yield from never_saved(load.model, load.given, content)
+    else:
+        yield first
+        yield from known
+
+
+def of_known_file(load: Load, content: FromFile) -> Iterator[tuple[Saved, Content | None]]:
+    """What the file holds that is read, where its path tells what saves it; nothing where it does not."""
     path = read_path(content)
     if path is not None and path.is_blank:
         path = default_path(content) or path
@@ -92,9 +103,7 @@ def _of_file(load: Load, content: FromFile) -> Iterator[tuple[Saved, Content | N
     if first is None:
         known = _through_callers(load)
         first = next(known, None)
-    if first is None:
-        yield from never_saved(load.model, load.given, content)
-    else:
+    if first is not None:
         yield first
         yield from known
 

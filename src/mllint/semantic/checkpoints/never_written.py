@@ -1,7 +1,7 @@
 """Entries that are read of a file though the code that writes it writes none of that name.
 
 ``torch.save({"step": step}, path)``, and then ``torch.load(path)["epoch"]``. Entries that are loaded into something at
-once are those of ``loads``.
+once are those of ``loads``. What code writes that has most entries in common may be another file: an export.
 """
 
 from collections.abc import Iterator
@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.semantic.checkpoints.contents import Absent, FromFile, Record
+from mllint.semantic.checkpoints.counterparts import never_saved, saved_beside
 from mllint.semantic.checkpoints.handling import is_guarded
-from mllint.semantic.checkpoints.loads import Load, contents
+from mllint.semantic.checkpoints.loads import Load, of_known_file
 from mllint.semantic.checkpoints.saves import Saved
 from mllint.semantic.checkpoints.tracing import LOADING_METHODS, Tracer
 from mllint.semantic.names.uses import uses_of_bound
@@ -28,7 +29,9 @@ def never_written(model: "Model", read: cst.Call) -> Iterator[tuple[cst.Subscrip
         content = Tracer(model).content(item)
         if not isinstance(content, FromFile) or is_guarded(load):
             continue
-        found = list(contents(load))
+        found = list(of_known_file(load, content))
+        if not found and any(saved_beside(model, content.place)):
+            found = list(never_saved(model, item, content))
         absent = [(inner, saved) for saved, inner in found if isinstance(inner, Absent) and saved is not None]
         if found and len(absent) == len(found) and all(isinstance(inner.holder, Record) for inner, _ in absent):
             yield item, *absent[0]
