@@ -97,10 +97,15 @@ class Case:
         """The target versions that the file asks for."""
         return read_targets(Source.from_bytes(self.data, str(self.path)).text)
 
+    @property
+    def stands_alone(self) -> bool:
+        """Whether it is a file beside others that are no part of it, not a folder with siblings."""
+        return self.root == FIXTURES / self.rule_name
+
     def project(self) -> Project:
         """The project of the file: the folder of a case of several files, else the file alone."""
         project = Project(self.root)
-        if self.root == FIXTURES / self.rule_name:
+        if self.stands_alone:
             project.disk.files = (self.path,)
         return project
 
