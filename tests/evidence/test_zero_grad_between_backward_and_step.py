@@ -18,6 +18,28 @@ def test_torch_no_weight_moves(torch: Any, name: str) -> None:
     assert weight.item() == 1.0
 
 
+def test_torch_step_before_backward_in_each_round(torch: Any) -> None:
+    weight = torch.ones(1, requires_grad=True)
+    optimizer = torch.optim.Adam([weight], lr=1.0, weight_decay=0.1)
+    for _ in range(3):
+        optimizer.zero_grad()  # noqa: ML302
+        loss = (2 * weight).sum()
+        optimizer.step()
+        loss.backward()
+    assert weight.item() == 1.0
+
+
+def test_paddle_step_before_backward_in_each_round(paddle: Any) -> None:
+    weight = paddle.create_parameter([1], "float32", default_initializer=paddle.nn.initializer.Constant(1.0))
+    optimizer = paddle.optimizer.Adam(0.5, parameters=[weight])
+    for _ in range(3):
+        optimizer.clear_grad()  # noqa: ML302
+        loss = (2 * weight).sum()
+        optimizer.step()
+        loss.backward()
+    assert weight.item() == 1.0
+
+
 def test_paddle_only_decay_moves_the_weights(paddle: Any) -> None:
     def moved(decay: float | None) -> float:
         weight = paddle.create_parameter([1], "float32", default_initializer=paddle.nn.initializer.Constant(1.0))

@@ -81,14 +81,15 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     value = context.value(receiver)
     if _has_own_method(value, method):
         return
+    is_loading = isinstance(value, (Module, Object)) or _is_given_a_file(call, value, context)
     word = _method_called_on(call, context)
-    if word is not None and (isinstance(value, (Module, Object)) or _is_given_a_file(call, value, context)):
+    if word is not None and is_loading:
         message = f"`{method}` does not return the model: what it returns has no `{word}`"
         yield Finding(call, message, f"call `{method}` on a line of its own, then `{word}` on the model")
         return
     statement = context.parent(call)
     if isinstance(statement, cst.Return) and _is_returned_elsewhere(receiver, statement, context):
-        if isinstance(value, (Module, Object)) or _is_given_a_file(call, value, context):
+        if is_loading:
             message = f"`{method}` does not return the model, which is returned elsewhere in the function"
             yield Finding(call, message, f"call `{method}` on a line of its own, then return the model")
         return
@@ -101,7 +102,7 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
         if context.model.framework is not None or value is not None:
             fix = NodeFix("drop the assignment", (delete_assignment_target(statement),))
             yield Finding(call, message, f"write `{path}.{method}(...)` without the assignment", fix=lambda: fix)
-    elif isinstance(value, (Module, Object)) and _is_used_as_model(target, statement, context):
+    elif is_loading and _is_used_as_model(target, statement, context):
         yield Finding(
             call,
             message,

@@ -1,6 +1,7 @@
 """## What it does
 
-Finds `zero_grad()` between the `backward()` that computes the gradients and the `step()` that should use them.
+Finds `zero_grad()` between the `backward()` that computes the gradients and the `step()` that should use them; also
+where `step()` comes before `backward()` in each round of the loop, behind the `zero_grad()` of that round.
 
 ## Why is this bad?
 
@@ -63,6 +64,7 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, replace
 from mllint.rule import Finding, Rule
+from mllint.semantic.training.nearby import word_before, word_behind
 from mllint.semantic.training.zeroing import clears_before_step
 
 rule = Rule(
@@ -80,7 +82,9 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     """Report the call that clears the gradients."""
     step = clears_before_step(context.model, call)
     if step is not None:
-        yield Finding(call, fix=lambda: _fix(call, step, context))
+        around = word_before(context.model, call), word_behind(context.model, call)
+        help_text = "call `step()` after `backward()`" if around == (None, "step") else None
+        yield Finding(call, help=help_text, fix=lambda: _fix(call, step, context))
 
 
 def _fix(call: cst.Call, step: cst.CSTNode, context: Context) -> NodeFix | None:

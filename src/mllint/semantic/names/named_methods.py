@@ -39,6 +39,8 @@ _TOLD_BY = {
     "eval": frozenset({"parameters", "named_parameters", "load_state_dict", "set_state_dict", "train"}),
     "train": frozenset({"parameters", "named_parameters", "load_state_dict", "set_state_dict", "eval"}),
 }
+_MODES = frozenset({"eval", "train"})
+"""What has a method of such a name and is called is a module, in a file that uses one of the frameworks."""
 _NOTHING_ELSE = frozenset({"backward", "zero_grad", "clear_grad", "clear_gradients"})
 """What has an attribute of such a name has it as a method, in a file that uses one of the frameworks."""
 
@@ -69,6 +71,8 @@ def named_method(model: "Model", node: cst.Attribute) -> NamedMethod | None:
         return None
     if word in _TOLD_BY and _also_calls(model, node.value, _TOLD_BY[word]):
         return NamedMethod(word, True)
+    if word in _MODES and _is_called_beside(model, node):
+        return NamedMethod(word, True, is_known=False)
     if _is_told_by_name(model, node) and not _may_be_data(model, node):
         return NamedMethod(word, not _is_called_with_arguments(model, node), is_known=False)
     return None
@@ -117,6 +121,15 @@ def _is_told_by_name(model: "Model", node: cst.Attribute) -> bool:
         model.enclosing_function(name) is body and isinstance(model.tree.parent(name), cst.Attribute)
         for name in model.names_by_word.get("backward", ())
     )
+
+
+def _is_called_beside(model: "Model", node: cst.Attribute) -> bool:
+    """Whether the same body calls what an attribute is taken of: ``model(images)`` beside ``model.eval``."""
+    path, body = dotted_path(node.value), model.enclosing_function(node)
+    if path is None or not (model.imports("torch") or model.imports("paddle")):
+        return False
+    calls = model.calls_by_word.get(path.rpartition(".")[2], ())
+    return any(dotted_path(call.func) == path and model.enclosing_function(call) is body for call in calls)
 
 
 def _may_be_data(model: "Model", node: cst.Attribute) -> bool:

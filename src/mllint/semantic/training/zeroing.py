@@ -2,6 +2,7 @@
 
 import itertools
 import re
+from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
@@ -9,6 +10,7 @@ import libcst as cst
 
 from mllint.semantic.events.made_anew import is_made_in
 from mllint.semantic.events.owners import maker, modules_of_optimizer
+from mllint.semantic.events.participants import losses_of
 from mllint.semantic.events.steps import Event, Kind, Loop, events
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.graph.data_sources import yields_data
@@ -306,11 +308,14 @@ def _starved_step(run: Run, zero: Event) -> Event | None:
 
 def _paths(run: Run, step: Event) -> "Paths[_State]":
     """The ways through a run, for the optimizer of a step."""
+    giving_losses = set(_calls_for_losses(run))
 
     def advance(state: _State, event: Event) -> _State:
         match event.kind:
             case Kind.BACKWARD | Kind.MINIMIZE:
                 return _FULL
+            case Kind.UNKNOWN if event.node in giving_losses:
+                return state
             case Kind.UNKNOWN | Kind.WRITE_GRADIENT:
                 # What was written by hand, and is cleared without a step, was most likely a trial.
                 return _DOUBTFUL if isinstance(state, Event) else state
@@ -321,6 +326,13 @@ def _paths(run: Run, step: Event) -> "Paths[_State]":
         return state
 
     return Paths(run.steps, None, advance)
+
+
+def _calls_for_losses(run: Run) -> Iterator[cst.CSTNode]:
+    """The calls that give what `backward()` is called on: they have not called it themselves."""
+    losses = (loss for event in run.events if event.kind is Kind.BACKWARD for loss in losses_of(event))
+    for loss in losses:
+        yield from (root.value for root in loss.roots if isinstance(root, Binding) and isinstance(root.value, cst.Call))
 
 
 def _computes_by_itself(event: Event) -> bool:
