@@ -32,7 +32,7 @@
 ``taken_out``      loads into a wrapper of what is saved of the module inside
 ``saving``         what is written to files, by whichever function
 ``resuming``       checkpoints from which a training resumes without the state of its optimizer
-``unrestored``     checkpoints with the state of the optimizer in them, which nothing loads back
+``left_in_file``   loads from which training goes on, and which leave the state of the optimizer in the file
 ``overwriting``    calls that write into the weights of a module by hand
 ``aliases``        what keeps the very tensors of a state dict
 ``better``         what is kept where something does better than what was kept before
