@@ -29,6 +29,7 @@
 ``wrapped``        state dicts of wrapped modules that are saved
 ``one_sided``      loads from one module into another of which only one is in a wrapper
 ``stripped``       loads of one file in two branches, of which only one takes a prefix off the keys
+``taken_alike``    state dicts that two branches take alike, though the test between them asks for a wrapper
 ``taken_out``      loads into a wrapper of what is saved of the module inside
 ``saving``         what is written to files, by whichever function
 ``resuming``       checkpoints from which a training resumes without the state of its optimizer
