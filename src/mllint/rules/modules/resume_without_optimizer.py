@@ -1,7 +1,9 @@
 """## What it does
 
-Finds checkpoints with a model and an epoch, but without the optimizer, in files that resume training from them, or with
-the state of the optimizer in them, which the file never reads when it resumes. And checkpoints with several networks
+Finds checkpoints with a model and an epoch, but without the optimizer, in files that resume training from them, and
+loads of checkpoints in which the state of the optimizer is, as the code beside them saves it, and is left there: the
+same function loads the state of a scheduler or of another optimizer, or reads the epoch to go on from it, or it is
+given the optimizer and does nothing with it. And checkpoints with several networks
 and one of their optimizers, which is loaded back, but not the other, as that of the discriminator beside that of the
 generator, and those of PyTorch with the optimizer, but without the scheduler, which counts its steps from the beginning
 then (in Paddle its state is in that of the optimizer).
@@ -51,11 +53,12 @@ for epoch in range(checkpoint["epoch"] + 1, 100):
 
 Checkpoints from which nobody resumes: the file reads no epoch back, or only prints it. SGD without momentum, which
 keeps nothing. Files that save or load the state of an optimizer anywhere, but for those that save one of several
-optimizers whose networks are all in the checkpoint, or load modules only and mention the optimizer's key nowhere else,
-and files that save or load all of a training at once, by Accelerate's `save_state`. Optimizers that each epoch makes
-anew, or that are only made below the place that saves, where the weights to begin with are kept. Schedulers that are
-told the epoch, by `last_epoch` or in `step`, that are stepped at several places, made under a condition, or watch a
-metric. Checkpoints of which a part is not known.
+optimizers whose networks are all in the checkpoint, or save it and mention its key nowhere else. Loads whose dict
+somebody else gets as well, and files in which a comment says that the state is not loaded. Files that save or load all
+of a training at once, by Accelerate's `save_state`. Optimizers that each epoch makes anew, or that are only made below
+the place that saves, where the weights to begin with are kept. Schedulers that are told the epoch, by `last_epoch` or
+in `step`, that are stepped at several places, made under a condition, or watch a metric. Checkpoints of which a part is
+not known.
 
 ## Fix safety
 
@@ -74,8 +77,8 @@ import libcst as cst
 from mllint.context import Context
 from mllint.rule import Finding, Rule
 from mllint.semantic.checkpoints import saving
+from mllint.semantic.checkpoints.left_in_file import left_in_file
 from mllint.semantic.checkpoints.resuming import lacks_optimizer, left_out, left_out_scheduler
-from mllint.semantic.checkpoints.unrestored import unrestored
 
 rule = Rule(
     code="ML430",
@@ -84,6 +87,18 @@ rule = Rule(
     frameworks=frozenset({"torch", "paddle"}),
     since="0.1.0",
 )
+
+
+@rule.on_method("load_state_dict", "set_state_dict")
+def check_load(call: cst.Call, context: Context) -> Iterator[Finding]:
+    """Report the call that loads a network of such a checkpoint."""
+    key = left_in_file(context.model, call)
+    if key is not None:
+        yield Finding(
+            call,
+            f"training is resumed from this checkpoint, and nothing loads its `{key}`",
+            f'load it here as well: `optimizer.load_state_dict(checkpoint["{key}"])`',
+        )
 
 
 @rule.on(cst.Call, mentions=saving.WORDS, shape=saving.may_save)
@@ -96,10 +111,4 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
             call,
             f"training is resumed from this checkpoint, which lacks the state of `{path}`",
             f"save `{path}.state_dict()` too, and load it back",
-        )
-    elif (key := unrestored(context.model, call)) is not None:
-        yield Finding(
-            call,
-            f"training is resumed from this checkpoint, and nothing loads its `{key}`",
-            f'load it where the network is loaded: `optimizer.load_state_dict(checkpoint["{key}"])`',
         )

@@ -6,7 +6,11 @@ the module. What is certain is told from the classes, and from what the project 
 - a checkpoint such as `{"model": ..., "epoch": ...}` is loaded where one of its entries belongs, or an entry is read,
   for whatever it is, that is never saved: not to that file, or not by the function that belongs to the one that reads,
   as `save_checkpoint` to `load_checkpoint` and `state_dict` to `load_state_dict`; one that is loaded at once also where
-  the same code saves most of the other entries that are read;
+  the same code saves most of the other entries that are read. Where nothing tells which file is read, what the project
+  saves of the same class tells, if it saves all of it in one form: another form fits none of its files;
+- a test asks for an entry, and another one is read, whose name is longer or shorter by a part:
+  `if state["lr_scheduler"] is not None: scheduler.load_state_dict(state["scheduler"])`;
+- a list is loaded, `[optimizer.state_dict() for optimizer in optimizers]`, where one of its states belongs;
 - the keys of one side begin with `module.` or `_orig_mod.`, because `DataParallel`, `DistributedDataParallel` or
   `torch.compile` wraps it, and those of the other side do not; also where it is wrapped only under a condition, as
   `if torch.cuda.device_count() > 1`, and loaded from, or into, a module that never is, or where the code saves
@@ -24,7 +28,7 @@ the module. What is certain is told from the classes, and from what the project 
   where an option says which, or in `save_model` beside `load_model`; a file is known by the default of such an option,
   too;
 - what is read is unpacked, `params, steps = paddle.load(path)`, and the code saves a dict to that path, or, with
-  Paddle, nothing but dicts: the pair was what `fluid.load_dygraph` returned;
+  Paddle, nothing but dicts, or nothing: the pair was what `fluid.load_dygraph` returned;
 - `model.state_dict(torch.load(path))` is written for `load_state_dict`;
 - an optimizer of Paddle is asked for `set_dict`, which layers have, and optimizers no longer;
 - nothing is written to the path that is read, and the state of the same thing goes to one that nearly is it: a suffix
@@ -67,9 +71,11 @@ decided, dicts that some function has changed, files that are written elsewhere.
 that the code has examined (`"model" in checkpoint`), but for the whole of it where the entry was found, and for one in
 the `else` of a test that asks for something else as well (`"model" in checkpoint and resume`), or behind a question
 after another entry, `if "amp" in checkpoint:`, that decides about its own lines only. What an export saves of the file
-that it has read says nothing of that file. Modules that are wrapped under a condition, where the function asks for it,
-takes the module out, or is called before. The counter `num_batches_tracked`, which old files lack. With `strict=False`
-a part that does not match is taken to be meant; only a load that can match nothing is reported.
+that it has read says nothing of that file, nor what the project saves of one that is somebody else's: the path is
+spelled out, the option that gives it has a default, or its name, or what its help says, is of something pretrained.
+Modules that are wrapped under a condition, where the function asks for it, takes the module out, or is called before.
+The counter `num_batches_tracked`, which old files lack. With `strict=False` a part that does not match is taken to be
+meant; only a load that can match nothing is reported.
 
 ## Fix safety
 
@@ -143,9 +149,9 @@ def check_read(call: cst.Call, context: Context) -> Iterator[Finding]:
     mistaken = taken_for_module(context.model, call)
     if mistaken is not None:
         yield Finding(call, *words_of_use(context.model, mistaken))
-    saved = unpacked(context.model, call)
-    if saved is not None:
-        yield Finding(call, *words_of_unpacking(context.model, saved))
+    shared = unpacked(context.model, call)
+    if shared is not None:
+        yield Finding(call, *words_of_unpacking(context.model, shared))
     for item, absent, saved in never_written(context.model, call):
         yield Finding(item, *words_of_absent(context.model, absent, saved))
 

@@ -1,7 +1,8 @@
 """## What it does
 
 Finds state dicts of a module inside `DataParallel`, `DistributedDataParallel` or `torch.compile` that are saved with
-`torch.save`, alone or as an entry of a checkpoint.
+`torch.save`, alone or as an entry of a checkpoint. And those that an `if` takes alike in both branches, though it asks
+whether the module is in a wrapper: `net.state_dict() if hasattr(net, "module") else net.state_dict()`.
 
 ## Why is this bad?
 
@@ -35,9 +36,9 @@ Files that are loaded back into a wrapped module, as code that resumes training 
 off somewhere. A module that is wrapped only under a condition, there or by who calls the function, is reported where
 the project loads what was saved into the bare module or into the one inside (`model.module.load_state_dict`), or loads
 files of any name into that class and saves none of it unwrapped, or where the program loads a file of any name into the
-very module before it is wrapped. `model.compile()`
-wraps nothing, nor does `torch.jit.script`, and the `DataParallel` of paddle adds no prefix. `AveragedModel` has a state
-of its own besides the module.
+very module before it is wrapped, also in a method that the constructor calls first. `model.compile()` wraps nothing,
+nor does `torch.jit.script`, and the `DataParallel` of paddle adds no prefix. `AveragedModel` has a state of its own
+besides the module.
 
 ## Fix safety
 
@@ -62,6 +63,7 @@ from mllint.edits import NodeFix, append_trailer
 from mllint.knowledge import lookup
 from mllint.rule import Finding, Rule
 from mllint.semantic.checkpoints.loads import Load
+from mllint.semantic.checkpoints.taken_alike import is_taken_alike
 from mllint.semantic.checkpoints.wrapped import (
     WrappedSave,
     is_into_the_inside,
@@ -90,6 +92,9 @@ _OWN_STATE = "torch.optim.swa_utils.AveragedModel"
 @rule.on_method("state_dict")
 def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     """Report the call that gives the state dict of a wrapped module, where the result goes into a file."""
+    if is_taken_alike(context.model, call):
+        yield Finding(call, "the state dict is the same in both branches, though one has found a wrapper", rule.help)
+        return
     save = wrapped_save(context.model, call)
     if save is None or _OWN_STATE in save.wrappers or not _is_wrong(save, context):
         return

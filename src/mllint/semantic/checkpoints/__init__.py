@@ -13,8 +13,10 @@
 ``counterparts``   which files were saved for a load
 ``loads``          calls that load a state dict: what they are given, and which keys they want
 ``handling``       what the code around a load does with the dict
+``of_class``       what the code saves of a class of networks, where nothing tells which file is read
 ``misnamed``       loads from a path to which nothing is written, beside one that nearly is it
 ``never_written``  entries that are read of a file and not saved there
+``asked``          entries that a test asks for under one key, and a load reads under another
 ``converted``      saves of what was read from another file
 ``unpacked``       dicts in files that are taken for a pair
 ``given_back``     calls that copy the weights into what was read, instead of loading it
@@ -27,10 +29,11 @@
 ``wrapped``        state dicts of wrapped modules that are saved
 ``one_sided``      loads from one module into another of which only one is in a wrapper
 ``stripped``       loads of one file in two branches, of which only one takes a prefix off the keys
+``taken_alike``    state dicts that two branches take alike, though the test between them asks for a wrapper
 ``taken_out``      loads into a wrapper of what is saved of the module inside
 ``saving``         what is written to files, by whichever function
 ``resuming``       checkpoints from which a training resumes without the state of its optimizer
-``unrestored``     checkpoints with the state of the optimizer in them, which nothing loads back
+``left_in_file``   loads from which training goes on, and which leave the state of the optimizer in the file
 ``overwriting``    calls that write into the weights of a module by hand
 ``aliases``        what keeps the very tensors of a state dict
 ``better``         what is kept where something does better than what was kept before

@@ -1,12 +1,15 @@
 """What a dict on its way to or from a file holds."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
 from mllint.semantic.checkpoints.places import Place
 from mllint.semantic.construction.state_keys import KeySet, Rename
+from mllint.semantic.modules.module_keys import ANYTHING
 from mllint.semantic.values import Module, Value
 
 if TYPE_CHECKING:
@@ -15,17 +18,37 @@ if TYPE_CHECKING:
 _PROBE = "module.layer.0.weight"
 
 
-class State(msgspec.Struct, frozen=True):
-    """The state dict of ``owner`` (``None``: not known of what), with what is known of its keys.
+class State:
+    """The state dict of ``owner`` (``None``: not known of what).
 
     ``is_unclear``: something was done to its keys that cannot be followed. ``name`` is what the code calls the owner.
     """
 
-    keys: KeySet
-    owner: Value | None
-    place: Place
-    is_unclear: bool = False
-    name: str | None = None
+    def __init__(
+        self,
+        find_keys: Callable[[], KeySet],
+        owner: Value | None,
+        place: Place,
+        *,
+        is_unclear: bool = False,
+        name: str | None = None,
+    ) -> None:
+        """``find_keys`` finds out the keys: mostly it is enough to know that it is a state dict."""
+        self._find_keys = find_keys
+        self.owner = owner
+        self.place = place
+        self.is_unclear = is_unclear
+        self.name = name
+
+    @cached_property
+    def keys(self) -> KeySet:
+        """What is known of its keys."""
+        return self._find_keys()
+
+    def changed(self, change: Callable[[KeySet], KeySet], *, is_unclear: bool = False) -> "State":
+        """The same after something was done to its keys."""
+        is_unclear = is_unclear or self.is_unclear
+        return State(lambda: change(self.keys), self.owner, self.place, is_unclear=is_unclear, name=self.name)
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -40,6 +63,12 @@ class Whole(msgspec.Struct, frozen=True):
     """A module itself, not its state."""
 
     owner: Module
+    place: Place
+
+
+class Several(msgspec.Struct, frozen=True):
+    """A list of state dicts: ``[optimizer.state_dict() for optimizer in optimizers]``."""
+
     place: Place
 
 
@@ -60,7 +89,7 @@ class Absent(msgspec.Struct, frozen=True):
     holder: "State | Record"
 
 
-Content: TypeAlias = State | Record | Whole | FromFile | Absent
+Content: TypeAlias = State | Record | Whole | Several | FromFile | Absent
 
 
 def entry(content: "Content | None", key: str) -> "Content | None":
@@ -79,14 +108,22 @@ def entry(content: "Content | None", key: str) -> "Content | None":
     return None
 
 
+def either(one: "Content | None", other: "Content | None") -> "Content | None":
+    """One of two dicts, by what an ``if`` decides: two states, of which no more is known than what they are of."""
+    if not isinstance(one, State) or not isinstance(other, State):
+        return None
+    owner = one.owner if one.owner == other.owner else None
+    name = one.name if one.name == other.name else None
+    return State(lambda: ANYTHING, owner, one.place, is_unclear=True, name=name)
+
+
 def renamed(content: "Content | None", rename: Rename) -> "Content | None":
     """The content with every key put through a function."""
     match content:
         case State():
-            is_unclear = content.is_unclear or rename(_PROBE) is None
-            return State(content.keys.renamed(rename), content.owner, content.place, is_unclear)
+            return content.changed(lambda keys: keys.renamed(rename), is_unclear=rename(_PROBE) is None)
         case Record():
-            return State(key_set(content).renamed(rename), None, content.place)
+            return State(lambda: key_set(content).renamed(rename), None, content.place)
         case FromFile() if not _keeps_keys(rename):
             return FromFile(content.place, content.trail, (*content.renames, rename), content.route)
     return content
@@ -108,7 +145,7 @@ def with_entry(content: "Content | None", key: str, value: "Content | None") -> 
         case Record():
             return Record({**content.items, key: value}, content.is_open, content.place)
         case State():
-            return State(content.keys | KeySet.of((key,)), content.owner, content.place)
+            return content.changed(lambda keys: keys | KeySet.of((key,)))
     return None
 
 
@@ -131,11 +168,11 @@ def merged(content: "Content | None", other: "Content | None") -> "Content | Non
         case Record(), Record():
             return Record({**content.items, **other.items}, content.is_open or other.is_open, content.place)
         case State(), State():
-            return State(content.keys | other.keys, content.owner, content.place)
+            return content.changed(lambda keys: keys | other.keys)
         case State(), Record():
-            return State(content.keys | key_set(other), content.owner, content.place)
+            return content.changed(lambda keys: keys | key_set(other))
         case Record(), _:
             return Record(content.items, True, content.place)
         case State(), _:
-            return State(content.keys | KeySet(open=frozenset({""})), content.owner, content.place)
+            return content.changed(lambda keys: keys | ANYTHING)
     return None

@@ -52,10 +52,17 @@ def never_saved(model: "Model", given: cst.BaseExpression, content: Content | No
         if not isinstance(inner, Absent) or not isinstance(inner.holder, Record) or not inner.holder.items:
             return []
         found.append((saved, inner))
-    # It may be there for files that something else writes.
-    others = model.surroundings.saved if found else ()
-    is_elsewhere = any(isinstance(other.content, Record) and trail[0] in other.content.items for other in others)
-    return [] if is_elsewhere else found
+    return [] if found and _is_saved_elsewhere(model, given, trail[0]) else found
+
+
+def _is_saved_elsewhere(model: "Model", given: cst.BaseExpression, key: str) -> bool:
+    """Whether something else writes such an entry into a file, which may be what is read.
+
+    Not into one that has nothing of what else is read, but how far a training has come.
+    """
+    read = other_entries(model, given) - COUNTERS
+    records = [saved.content.items for saved in model.surroundings.saved if isinstance(saved.content, Record)]
+    return any(key in items and (not read or read & items.keys()) for items in records)
 
 
 def written_beside(model: "Model", given: cst.BaseExpression, content: FromFile) -> list[tuple[Saved, Content | None]]:
@@ -76,7 +83,7 @@ def written_beside(model: "Model", given: cst.BaseExpression, content: FromFile)
 
 
 def _counterparts(model: "Model", given: cst.BaseExpression, content: FromFile) -> list[Saved]:
-    return list(saved_beside(model, content.place)) or _with_the_other_entries(model, given)
+    return list(saved_beside(model, content.place)) or _with_theother_entries(model, given)
 
 
 def saved_as_another(model: "Model", receiver: str | None, content: FromFile) -> tuple[Saved, State, str] | None:
@@ -147,27 +154,34 @@ def saved_beside(model: "Model", read: Place) -> Iterator[Saved]:
     for saved in model.surroundings.saved:
         if saved.place.model is model:
             saver = model.enclosing_function(saved.place.node)
-            if saver is not None and saver.name.value in names and _stand_together(model, function, saver):
+            if saver is None or saver.name.value not in names or is_converted(saved):
+                continue
+            if _stand_together(model, function, saver):
                 yield saved
 
 
-def _with_the_other_entries(model: "Model", given: cst.BaseExpression) -> list[Saved]:
+def _with_theother_entries(model: "Model", given: cst.BaseExpression) -> list[Saved]:
     """The saves that hold all other entries, several of them, that the function reads of the same dict."""
-    while isinstance(given, cst.Subscript) and isinstance(given.value, cst.Subscript):
-        given = given.value
-    if not isinstance(given, cst.Subscript):
-        return []
-    own, others, bindings = string_literal(subscript_index(given)), set[str](), model.reaching(given.value)
-    for use in uses(given.value, model):
-        item = model.tree.parent(use)
-        if isinstance(item, cst.Subscript) and item.value is use and model.reaching(use) == bindings:
-            others.add(string_literal(subscript_index(item)) or "")
-    others.discard(own or "")
+    others = other_entries(model, given)
     # Who goes on counting where the file ends has written it.
     is_resumed = len(others) == 1 and others <= COUNTERS and resumes_from(model, others)
     if len(others) < _MANY and not is_resumed:
         return []
     return [saved for saved in model.surroundings.saved if _holds_most(saved, others, model, is_resumed=is_resumed)]
+
+
+def other_entries(model: "Model", given: cst.BaseExpression) -> set[str]:
+    """The other entries that a function reads of the dict of which one is given."""
+    while isinstance(given, cst.Subscript) and isinstance(given.value, cst.Subscript):
+        given = given.value
+    if not isinstance(given, cst.Subscript):
+        return set()
+    found, bindings = set[str](), model.reaching(given.value)
+    for use in uses(given.value, model):
+        item = model.tree.parent(use)
+        if isinstance(item, cst.Subscript) and item.value is use and model.reaching(use) == bindings:
+            found.add(string_literal(subscript_index(item)) or "")
+    return found - {string_literal(subscript_index(given)) or ""}
 
 
 def _holds_most(saved: Saved, others: set[str], model: "Model", *, is_resumed: bool) -> bool:
@@ -184,7 +198,8 @@ def _names(loader: str) -> tuple[str, ...]:
     """The names of the function that belongs to a loading one: `save_best` to `load_best`, `save` to `try_load`."""
     pairs = [(word, other) for word, others in _COUNTERPARTS.items() if word in loader for other in others]
     bare = [other for word, other in pairs if loader.endswith(f"_{word}")]
-    return (*(loader.replace(word, other, 1) for word, other in pairs), *bare)
+    names = [loader.replace(word, other, 1) for word, other in pairs]
+    return (*names, *(name.replace("_from_", "_", 1) for name in names), *bare)
 
 
 def _stand_together(model: "Model", one: cst.FunctionDef, other: cst.FunctionDef) -> bool:

@@ -157,7 +157,7 @@ def found_before(load: "Load") -> str | None:
         if isinstance(ancestor, cst.FunctionDef):
             return None
         if isinstance(ancestor, cst.If) and child is ancestor.body:
-            for test in _parts_of_test(ancestor.test):
+            for test in parts_of_test(ancestor.test):
                 if not isinstance(test, cst.Comparison) or len(test.comparisons) != 1:
                     continue
                 holder = next((part for part in subtree(test.comparisons[0]) if dotted_path(part) == key), None)
@@ -182,11 +182,11 @@ def _changes(use: cst.BaseExpression, model: "Model") -> bool:
     return isinstance(holder, cst.Subscript) and isinstance(model.tree.parent(holder), (cst.Del, cst.AssignTarget))
 
 
-def _parts_of_test(test: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+def parts_of_test(test: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
     """The parts of a test that all hold where it does."""
     if isinstance(test, cst.BooleanOperation) and isinstance(test.operator, cst.And):
-        yield from _parts_of_test(test.left)
-        yield from _parts_of_test(test.right)
+        yield from parts_of_test(test.left)
+        yield from parts_of_test(test.right)
     else:
         yield test
 

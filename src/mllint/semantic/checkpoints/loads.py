@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 import msgspec
 
-from mllint.semantic.checkpoints.contents import Content, FromFile, State
+from mllint.semantic.checkpoints.contents import Content, FromFile, State, renamed
 from mllint.semantic.checkpoints.counterparts import never_saved
 from mllint.semantic.checkpoints.routes import Follower, Route
 from mllint.semantic.checkpoints.saves import MAX_ROUTES, Saved, resolved
@@ -76,10 +76,10 @@ def contents(load: Load) -> Iterator[tuple[Saved | None, Content | None]]:
         yield found
     if found is None and content.renames:
         # Of the keys of any file it is known what was done to them.
-        keys = ANYTHING
+        state: Content | None = State(lambda: ANYTHING, None, content.place)
         for rename in content.renames:
-            keys = keys.renamed(rename)
-        yield None, State(keys, None, content.place)
+            state = renamed(state, rename)
+        yield None, state
 
 
 def _of_file(load: Load, content: FromFile) -> Iterator[tuple[Saved, Content | None]]:

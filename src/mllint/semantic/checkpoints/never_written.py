@@ -1,7 +1,8 @@
 """Entries that are read of a file though the code that writes it writes none of that name.
 
 ``torch.save({"step": step}, path)``, and then ``torch.load(path)["epoch"]``. Entries that are loaded into something at
-once are those of ``loads``. What code writes that has most entries in common may be another file: an export.
+once are those of ``loads``, unless a class of the project says what its ``load_state_dict`` does with them. What code
+writes that has most entries in common may be another file: an export.
 """
 
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ import libcst as cst
 from mllint.semantic.checkpoints.contents import Absent, FromFile, Record
 from mllint.semantic.checkpoints.counterparts import never_saved, saved_beside
 from mllint.semantic.checkpoints.handling import is_guarded
-from mllint.semantic.checkpoints.loads import Load, of_known_file
+from mllint.semantic.checkpoints.loads import Load, load_of, of_known_file
 from mllint.semantic.checkpoints.saves import Saved
 from mllint.semantic.checkpoints.tracing import LOADING_METHODS, Tracer
 from mllint.semantic.names.uses import uses_of_bound
@@ -30,7 +31,7 @@ def never_written(model: "Model", read: cst.Call) -> Iterator[tuple[cst.Subscrip
         if not isinstance(content, FromFile) or is_guarded(load):
             continue
         found = list(of_known_file(load, content))
-        if not found and any(saved_beside(model, content.place)):
+        if not found and (_loading(model, item) is not None or any(saved_beside(model, content.place))):
             found = list(never_saved(model, item, content))
         absent = [(inner, saved) for saved, inner in found if isinstance(inner, Absent) and saved is not None]
         if found and len(absent) == len(found) and all(isinstance(inner.holder, Record) for inner, _ in absent):
@@ -54,10 +55,16 @@ def _entries(model: "Model", read: cst.Call) -> Iterator[cst.Subscript]:
             yield item
 
 
-def _is_read(model: "Model", item: cst.Subscript) -> bool:
-    """Whether an entry with a string key is read, and not loaded into something at once."""
+def _loading(model: "Model", item: cst.Subscript) -> cst.Call | None:
+    """The call that loads an entry into something at once."""
     above = model.tree.parent(item)
     call = model.tree.parent(above) if isinstance(above, cst.Arg) else None
-    is_loaded = isinstance(call, cst.Call) and last_word(call.func) in LOADING_METHODS
-    is_written = isinstance(above, (cst.AssignTarget, cst.AugAssign, cst.Del))
+    return call if isinstance(call, cst.Call) and last_word(call.func) in LOADING_METHODS else None
+
+
+def _is_read(model: "Model", item: cst.Subscript) -> bool:
+    """Whether an entry with a string key is read, and not loaded into something of a library at once."""
+    call = _loading(model, item)
+    is_loaded = call is not None and load_of(model, call) is not None
+    is_written = isinstance(model.tree.parent(item), (cst.AssignTarget, cst.AugAssign, cst.Del))
     return string_literal(subscript_index(item)) is not None and not is_loaded and not is_written

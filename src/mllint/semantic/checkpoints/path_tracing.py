@@ -133,7 +133,8 @@ class PathTracer(Follower):
         return inner or self._unknown(given)
 
     def _path_of_call(self, node: cst.Call) -> Path | None:
-        name = self.model.qualified_name(node.func)
+        # `from utils import *` brings `os` as well.
+        name = self.model.qualified_name(node.func) or dotted_path(node.func)
         values = [arg.value for arg in node.args if not arg.star and arg.keyword is None]
         if name == "os.path.join" and len(values) == len(node.args):
             return joined(*map(self.path, values))

@@ -9,6 +9,8 @@ from functools import cached_property
 _MARK = "\0"
 # As it looks in a pattern.
 _SUFFIX = re.compile(r"\\\.[a-z]{2,4}")
+# Only a training writes such files in Paddle: weights come from anywhere.
+_OF_TRAINING = re.compile(r"\.pd(?:opt|ema|states)$")
 _MIN_LETTERS = 3
 """How many letters of a file's name must be known before it says anything."""
 
@@ -98,6 +100,13 @@ class Path:
         suffix = long.removeprefix(short)
         return is_alike and suffix != long and _SUFFIX.fullmatch(suffix) is not None
 
+    def is_alike(self, other: "Path") -> bool:
+        """Whether the names of two files are one, but for what is not known of them: ``net.pt``, ``net_{epoch}.pt``."""
+        names = [
+            re.sub(f"[-_]*(?:{_MARK}[^{_MARK}]*{_MARK})+", "", path.normal.rpartition("/")[2]) for path in (self, other)
+        ]
+        return names[0] == names[1] and _is_telling(names[0])
+
     @property
     def shown(self) -> str:
         """The path as a message shows it."""
@@ -148,5 +157,7 @@ def joined(*parts: Path | None) -> Path | None:
 def _is_telling(name: str) -> bool:
     """Whether what is known of a file's name, its suffix aside, sets it apart."""
     known = re.sub(f"{_MARK}[^{_MARK}]*{_MARK}", "", name)
+    if _OF_TRAINING.search(known):
+        return True
     stem = re.sub(r"(\.[A-Za-z]+)+$", "", known)
     return len(re.findall(r"[A-Za-z]", stem)) >= _MIN_LETTERS

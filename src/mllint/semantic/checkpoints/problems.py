@@ -6,17 +6,20 @@ import libcst as cst
 import msgspec
 
 from mllint.knowledge import lookup
-from mllint.semantic.checkpoints.contents import Absent, Content, FromFile, Record, State, Whole, key_set
+from mllint.semantic.checkpoints.asked import asked_under_another
+from mllint.semantic.checkpoints.contents import Absent, Content, FromFile, Record, Several, State, Whole, key_set
 from mllint.semantic.checkpoints.counterparts import is_crosswise, saved_as_another, written_beside
 from mllint.semantic.checkpoints.handling import completed_dict, entries_read, found_before, is_guarded, is_used_as_dict
 from mllint.semantic.checkpoints.loads import Load, contents, wanted
 from mllint.semantic.checkpoints.misnamed import misnamed
+from mllint.semantic.checkpoints.of_class import written_of_class
 from mllint.semantic.checkpoints.one_sided import OneSided, one_sided, saved_half_wrapped
 from mllint.semantic.checkpoints.saves import Saved
 from mllint.semantic.checkpoints.stripped import stripped_beside
 from mllint.semantic.checkpoints.taken_out import taken_out
 from mllint.semantic.checkpoints.tracing import Tracer
-from mllint.semantic.construction.state_keys import WRAPPER_PREFIXES, KeySet, Mismatch, compare
+from mllint.semantic.construction.state_keys import WRAPPER_PREFIXES, Mismatch, compare
+from mllint.semantic.modules.module_keys import ANYTHING
 from mllint.semantic.values import ClassObject, Instance, Module, Object
 from mllint.syntax.shape import dotted_path, last_word
 
@@ -34,7 +37,7 @@ _STATEFUL = frozenset({"optimizer", "scheduler", "scaler"})
 
 ProblemKind = Literal[
     "nested", "absent", "whole", "swapped", "keys", "one-sided", "read", "partial", "found", "misnamed", "stripped",
-    "crosswise",
+    "crosswise", "asked", "several",
 ]  # fmt: skip
 
 
@@ -48,6 +51,7 @@ class Problem(msgspec.Struct, frozen=True):
     load (``names``) is not the one that is loaded. ``found``: a dict in which the state dict was found as an entry.
     ``misnamed``: a file to whose path (``names``) nothing is written, while ``saved`` goes to one that nearly is it.
     ``crosswise``: the state of something else, into which that of this is loaded (``names``).
+    ``several``: a list of state dicts. ``asked``: an entry that is asked for under another key (``names``: both).
     ``stripped``: a file of which another branch takes a prefix (``names``) off the keys.
     """
 
@@ -61,6 +65,9 @@ class Problem(msgspec.Struct, frozen=True):
 
 def problem_of(load: Load) -> Problem | None:
     """What is surely wrong with a load; ``None`` when nothing is."""
+    asked = asked_under_another(load)
+    if asked is not None:
+        return Problem("asked", names=asked)
     if is_guarded(load):
         entry = found_before(load)
         return None if entry not in _CHECKPOINT_MODELS else Problem("found", names=(entry,))
@@ -85,7 +92,9 @@ def problem_of(load: Load) -> Problem | None:
 def _by_what_is_written_beside(load: Load) -> Problem | None:
     """What is wrong where it is not known which file is read, but which code writes such files."""
     content = Tracer(load.model).content(load.given)
-    written = written_beside(load.model, load.given, content) if isinstance(content, FromFile) else ()
+    if not isinstance(content, FromFile):
+        return None
+    written = written_beside(load.model, load.given, content) or written_of_class(load, content)
     found = [_of_content(load, saved, inner) for saved, inner in written]
     return found[0] if all(found) and found else None
 
@@ -114,6 +123,8 @@ def _of_content(load: Load, saved: Saved | None, content: Content | None) -> Pro
             return Problem("absent", content, saved)
         case Whole():
             return Problem("whole", content, saved)
+        case Several() if isinstance(load.value, (Module, Object)) or isinstance(load.receiver, cst.Subscript):
+            return Problem("several", content, saved)
         case State():
             return _of_state(load, saved, content)
         case Record():
@@ -129,17 +140,18 @@ def _of_state(load: Load, saved: Saved | None, content: State) -> Problem | None
         return Problem("swapped", content, saved)
     if saved is not None and is_crosswise(load.model, load.call, saved, content):
         return Problem("crosswise", content, saved, names=(content.name or "", last_word(load.receiver) or ""))
-    problem = _of_keys(load, saved, content, content.keys)
+    problem = _of_keys(load, saved, content)
     if problem is not None or content.is_unclear:
         return problem
     wrapped = one_sided(load, content) if saved is None else saved_half_wrapped(load, content)
     return None if wrapped is None else Problem("one-sided", content, saved, wrapped=wrapped)
 
 
-def _of_keys(load: Load, saved: Saved | None, content: Content, keys: KeySet) -> Problem | None:
-    if not isinstance(load.value, Module):
+def _of_keys(load: Load, saved: Saved | None, content: State | Record) -> Problem | None:
+    keys = wanted(load) if isinstance(load.value, Module) else ANYTHING
+    if keys is ANYTHING:
         return None
-    mismatch = compare(keys, wanted(load))
+    mismatch = compare(content.keys if isinstance(content, State) else key_set(content), keys)
     # Networks of two runs differ in their layers, but not in how they were wrapped.
     is_certain = saved is None or saved.is_certain
     if mismatch.is_total or (load.is_strict and mismatch and is_certain):
@@ -153,7 +165,7 @@ def _of_record(load: Load, saved: Saved | None, content: Record) -> Problem | No
         return Problem("nested", content, saved, names=nested)
     if not content.items and saved is None:
         return None
-    problem = _of_keys(load, saved, content, key_set(content))
+    problem = _of_keys(load, saved, content)
     return None if problem is not None and saved is None and _may_be_wrapped(load, problem) else problem
 
 

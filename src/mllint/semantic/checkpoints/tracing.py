@@ -1,6 +1,7 @@
 """Where the dict that an expression stands for comes from, and what was done to its keys on the way."""
 
 from collections.abc import Iterator
+from functools import partial, reduce
 
 import libcst as cst
 
@@ -8,8 +9,10 @@ from mllint.semantic.checkpoints.contents import (
     Content,
     FromFile,
     Record,
+    Several,
     State,
     Whole,
+    either,
     entry,
     merged,
     renamed,
@@ -22,7 +25,7 @@ from mllint.semantic.checkpoints.places import Place
 from mllint.semantic.checkpoints.renames import comprehension_rename, loop_rename, prefix_removal, source_of
 from mllint.semantic.checkpoints.routes import MAX_DEPTH, Route
 from mllint.semantic.construction.builder import Construction
-from mllint.semantic.expressions.options import default_of_option
+from mllint.semantic.expressions.options import declaration
 from mllint.semantic.modules.module_keys import ANYTHING, module_keys
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import (
@@ -84,6 +87,12 @@ class Tracer(PathTracer):
                 return renamed(base, comprehension_rename(node, self.model)) if base is not None else None
             case cst.NamedExpr():
                 return self.content(node.value)
+            case cst.ListComp():
+                is_of_states = isinstance(node.elt, cst.Call) and last_word(node.elt.func) == "state_dict"
+                return Several(Place(self.model, node)) if is_of_states else None
+            case cst.IfExp():
+                sides = [side for side in (node.body, node.orelse) if dotted_path(side) != "None"]
+                return reduce(either, map(self.content, sides)) if sides else None
         return None
 
     def _of_item(self, node: cst.Subscript) -> Content | None:
@@ -163,9 +172,10 @@ class Tracer(PathTracer):
         if isinstance(owner, Module):
             if owner.definition is not None and owner.definition.method("state_dict") is not None:
                 return None
-            return State(module_keys(tracer.model, source, owner), owner, place, name=name)
+            return State(partial(module_keys, tracer.model, source, owner), owner, place, name=name)
         is_own = isinstance(owner, (Instance, ClassObject))
-        return State(ANYTHING, owner if is_own or isinstance(owner, Object) else None, place, is_own, name)
+        known = owner if is_own or isinstance(owner, Object) else None
+        return State(lambda: ANYTHING, known, place, is_unclear=is_own, name=name)
 
     def _returned(self, node: cst.Call, function: Function, index: int | None = None) -> Content | None:
         """What a project function returns that has one ``return``, or one of several things that it returns."""
@@ -188,7 +198,7 @@ class Tracer(PathTracer):
         if not bindings:
             return self._of_value(node)
         first, *others = (self._bound(binding, node) for binding in bindings)
-        return first if all(self._is_same_file(first, other) for other in others) else None
+        return first if all(self._is_same_file(first, other) for other in others) else reduce(either, others, first)
 
     def _bound(self, binding: Binding, node: cst.Name | cst.Attribute) -> Content | None:
         found = self._of_binding(binding, node)
@@ -226,7 +236,7 @@ class Tracer(PathTracer):
             case Loaded(_, call, keys) if id(call) in self.model.tree.parents:
                 return FromFile(Place(self.model, call), keys)
             case StateDict(owner) if isinstance(owner, (Module, Object)):
-                return State(ANYTHING, owner, Place(self.model, value.node or node))
+                return State(lambda: ANYTHING, owner, Place(self.model, value.node or node))
             case Module():
                 return Whole(value, Place(self.model, node))
         return None
@@ -385,6 +395,14 @@ def read_path(content: FromFile) -> Path | None:
 
 def default_path(content: FromFile) -> Path | None:
     """The file that is read where nobody says otherwise: the default of the option that gives its path."""
+    option = path_option(content)
+    default = None if option is None else argument(option, None, "default")
+    text = None if default is None else string_literal(default.value)
+    return Path(text) if text else None
+
+
+def path_option(content: FromFile) -> cst.Call | None:
+    """The call that declares the option from which the path of the file is taken as it is."""
     given = _given_path(content)
     if given is None:
         return None
@@ -392,8 +410,7 @@ def default_path(content: FromFile) -> Path | None:
     options = reader.model.value(source.value) if isinstance(source, cst.Attribute) else None
     if not isinstance(source, cst.Attribute) or not isinstance(options, Options):
         return None
-    text = string_literal(default_of_option(options.model, reader.model, source.attr.value))
-    return Path(text) if text else None
+    return declaration(options.model, reader.model, source.attr.value)
 
 
 def _given_path(content: FromFile) -> cst.BaseExpression | None:

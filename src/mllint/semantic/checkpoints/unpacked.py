@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import libcst as cst
+import msgspec
 
 from mllint.semantic.checkpoints.contents import Content, FromFile, Record, State
 from mllint.semantic.checkpoints.handling import is_guarded
@@ -21,9 +22,18 @@ from mllint.semantic.values import Loaded
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
+_PAIR = 2
+"""So many things did ``load_dygraph`` give: the parameters, and the state of the optimizer."""
 
-def unpacked(model: "Model", read: cst.Call) -> Saved | None:
-    """What saves the dict that a call of ``load`` reads, where several names share it and one of them is loaded."""
+
+class Unpacked(msgspec.Struct, frozen=True):
+    """A dict that several names share, and what saves it: ``None`` where nothing in sight saves anything."""
+
+    saved: Saved | None
+
+
+def unpacked(model: "Model", read: cst.Call) -> Unpacked | None:
+    """The dict that a call of ``load`` reads, where several names share it and one of them is loaded."""
     statement = model.tree.parent(read)
     if not isinstance(statement, cst.Assign) or len(statement.targets) != 1:
         return None
@@ -32,9 +42,19 @@ def unpacked(model: "Model", read: cst.Call) -> Saved | None:
         return None
     if not _is_loaded(model, statement):
         return None
-    written = list(_written(model, FromFile(Place(model, read))))
-    is_surely_dict = bool(written) and all(isinstance(content, (State, Record)) for _, content in written)
-    return written[0][0] if is_surely_dict else None
+    first: Saved | None = None
+    for saved, content in _written(model, FromFile(Place(model, read))):
+        if not isinstance(content, (State, Record)):
+            return None
+        first = first or saved
+    is_old_pair = first is None and len(target.elements) == _PAIR and not model.surroundings.saved
+    return Unpacked(first) if first is not None or (is_old_pair and _is_of_paddle(model, read)) else None
+
+
+def _is_of_paddle(model: "Model", read: cst.CSTNode) -> bool:
+    """Whether a call is that of Paddle, for whose own pair what it reads is mistaken."""
+    value = model.value(read)
+    return isinstance(value, Loaded) and value.framework == "paddle"
 
 
 def _is_loaded(model: "Model", statement: cst.Assign) -> bool:
@@ -50,11 +70,10 @@ def _is_loaded(model: "Model", statement: cst.Assign) -> bool:
 
 
 def _written(model: "Model", content: FromFile) -> Iterator[tuple[Saved, Content | None]]:
-    """What is saved to the path that is read; of Paddle, for whose own pair it is mistaken, all that the code saves."""
+    """What is saved to the path that is read; of Paddle all that the code saves."""
     path = read_path(content)
     saved = model.surroundings.saved
     known = [] if path is None or path.is_blank else list(resolved(content, saved, path))
-    reads = model.value(content.place.node)
-    if not known and isinstance(reads, Loaded) and reads.framework == "paddle":
-        known = [(item, item.content) for item in saved]
+    if not known and _is_of_paddle(model, content.place.node):
+        yield from ((item, item.content) for item in saved)
     yield from known

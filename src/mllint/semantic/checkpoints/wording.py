@@ -8,6 +8,7 @@ from mllint.semantic.checkpoints.loads import Load
 from mllint.semantic.checkpoints.mistaken import Mistaken
 from mllint.semantic.checkpoints.problems import Problem, entries_for, one_sided_prefix
 from mllint.semantic.checkpoints.saves import Saved
+from mllint.semantic.checkpoints.unpacked import Unpacked
 from mllint.semantic.values import Object, Value
 
 if TYPE_CHECKING:
@@ -40,6 +41,11 @@ def words(load: Load, problem: Problem) -> tuple[str, str | None]:
         case "whole":
             place = "" if problem.saved is None else f": {_saved(load, problem)} saves it"
             return f"a whole module is loaded as a state dict{place}", "give `.state_dict()` of the module"
+        case "several":
+            return (
+                f"a list of state dicts is loaded: {_saved(load, problem)} saves one for each",
+                "load one item of the list",
+            )
         case "swapped":
             return _swapped(load, problem), "load the state of the same object"
         case "crosswise":
@@ -50,6 +56,9 @@ def words(load: Load, problem: Problem) -> tuple[str, str | None]:
             return _of_one_side(problem) if problem.saved is None else _of_half(load, problem)
         case "misnamed":
             return _of_no_file(load, problem)
+        case "asked":
+            asked, key = problem.names
+            return f"`{asked}` is asked for, and `{key}` is read", "ask for the entry that is read"
         case "stripped":
             return (
                 f"another branch takes `{problem.names[0]}` off the keys of this file, and this one does not",
@@ -69,11 +78,11 @@ def words_of_use(model: "Model", mistaken: Mistaken) -> tuple[str, str]:
     )
 
 
-def words_of_unpacking(model: "Model", saved: Saved) -> tuple[str, str]:
+def words_of_unpacking(model: "Model", found: Unpacked) -> tuple[str, str]:
     """The same about a dict that is unpacked into several names."""
-    place = saved.place.seen_from(model)
+    saver = None if found.saved is None else f"{found.saved.place.seen_from(model)} saves a dict"
     return (
-        f"unpacking what is read gives its keys: {place} saves a dict",
+        f"unpacking what is read gives its keys: {saver or '`paddle.load` returns what was saved, no pair'}",
         "give what is read one name, and read the other state from its own file",
     )
 

@@ -274,7 +274,23 @@ def _is_wrapped_later(load: Load) -> bool:
             inner = set(model.reaching(call.args[0].value)) if call.args else set()
             if wrapper is not None and wrapper.prefix and inner and loaded == inner:
                 return True
-    return False
+    return _is_called_before_wrapping(load)
+
+
+def _is_called_before_wrapping(load: Load) -> bool:
+    """Whether a load into an attribute stands in a method that the constructor calls, and then wraps the attribute."""
+    model, path = load.model, dotted_path(load.receiver) or ""
+    function = model.enclosing_function(load.call)
+    owner = None if function is None else model.function_info(function).owner
+    made = None if owner is None else owner.methods.get("__init__")
+    is_elsewhere = made is not None and made.model is model and made.node is not function
+    if function is None or made is None or not is_elsewhere or path.count(".") != 1:
+        return False
+    calls = [made.scope.place_of(call) for call in model.calls_by_word.get(function.name.value, ())]
+    wrapping = [
+        binding.order for binding in made.scope.bindings.get(path, ()) if _wrappers(model.binding_value(binding))
+    ]
+    return bool(calls and wrapping) and all(place is not None and place[1] < min(wrapping) for place in calls)
 
 
 def may_read(load: Load, save: WrappedSave) -> bool:

@@ -30,12 +30,18 @@ def option(declaring: "Model", reading: "Model", name: str) -> Value | None:
     return None if isinstance(result, Nothing) else result
 
 
-def default_of_option(declaring: "Model", reading: "Model", name: str) -> cst.BaseExpression | None:
-    """The default of ``options.name``; ``None`` where there is none, or where a file assigns something else."""
+def declaration(declaring: "Model", reading: "Model", name: str) -> cst.Call | None:
+    """The call that declares ``options.name``; ``None`` where it is not one, or where a file assigns something else."""
     if _is_assigned(declaring, name) or (reading is not declaring and _is_assigned(reading, name)):
         return None
     calls = [call for call in declaring.calls_by_word.get("add_argument", ()) if _destination(call) == name]
-    default = argument(calls[0], None, "default") if len(calls) == 1 else None
+    return calls[0] if len(calls) == 1 else None
+
+
+def default_of_option(declaring: "Model", reading: "Model", name: str) -> cst.BaseExpression | None:
+    """The default of ``options.name``; ``None`` where there is none, or where a file assigns something else."""
+    declared = declaration(declaring, reading, name)
+    default = None if declared is None else argument(declared, None, "default")
     return None if default is None else default.value
 
 

@@ -1,0 +1,179 @@
+"""Loads of a checkpoint from which training goes on, and which leave the state of the optimizer in the file.
+
+What the code writes beside the load tells that it is there. That training goes on is told by a scheduler, or another
+optimizer, whose state is read of the same file, by a counter that starts a loop, or by the optimizer that a loading
+function is given and has no other use for.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.semantic.checkpoints.contents import Content, FromFile, Record, State
+from mllint.semantic.checkpoints.counterparts import other_entries, written_beside
+from mllint.semantic.checkpoints.handling import uses
+from mllint.semantic.checkpoints.loads import Load, load_of, of_known_file
+from mllint.semantic.checkpoints.resuming import COUNTERS, has_state, resumes_from
+from mllint.semantic.checkpoints.saves import Saved
+from mllint.semantic.checkpoints.tracing import LOADING_METHODS, Tracer
+from mllint.semantic.names.scopes import BindingKind
+from mllint.semantic.names.uses import uses_of_bound
+from mllint.semantic.values import Object
+from mllint.syntax.shape import dotted_path, last_word, string_literal
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+_OF_TRAINING = ("optim", "sched")
+_RESUMING = re.compile("resum", re.IGNORECASE)
+_LEFT_OUT = re.compile(r"#.*(?:(?:load|set)_.*opt|opt.*\.(?:load|set)_)")
+"""A comment that says that somebody has left it out on purpose."""
+
+
+def left_in_file(model: "Model", call: cst.Call) -> str | None:
+    """The key of an optimizer whose state a load of a network leaves in the file that it reads."""
+    load = load_of(model, call)
+    item = None if load is None else _entry(load)
+    if load is None or item is None or _is_of_training(load):
+        return None
+    read = other_entries(model, item)
+    content = Tracer(model).content(item) if read else None
+    if not isinstance(content, FromFile) or len(content.trail) != 1 or content.renames:
+        return None
+    loads = list(_loads_of_same(model, item))
+    first = next((each.call for each in loads if not _is_of_training(each)), None)
+    if first is not call or not _stays_here(model, item):
+        return None
+    written = [_optimizers(content) for content in _written(load, item, content)]
+    for key, name in written[0].items() if written else ():
+        if key in read or not all(key in others for others in written) or _is_mentioned(model, key):
+            continue
+        if _is_at_hand(load, name) and _goes_on(load, item, loads, name) and not _LEFT_OUT.search(model.source.text):
+            return key
+    return None
+
+
+def _is_of_training(load: Load) -> bool:
+    """Whether what is loaded into is an optimizer or a scheduler, by its name where nothing else is known."""
+    if load.value is not None:
+        return isinstance(load.value, Object)
+    return any(word in (last_word(load.receiver) or "").lower() for word in _OF_TRAINING)
+
+
+def _entry(load: Load) -> cst.Subscript | None:
+    """The entry that is loaded, also by the name that the function has given it."""
+    given: cst.CSTNode | None = load.given
+    if isinstance(given, cst.Name):
+        bindings = load.model.reaching(given)
+        given = bindings[0].value if len(bindings) == 1 and not bindings[0].path else None
+    return given if isinstance(given, cst.Subscript) else None
+
+
+def _loads_of_same(model: "Model", item: cst.Subscript) -> Iterator[Load]:
+    """The loads in the function around of entries of the same dict, in document order of the entries."""
+    for holder in _holders(model, item):
+        if not isinstance(holder, cst.Subscript):
+            continue
+        above = model.tree.parent(holder)
+        named = uses_of_bound(model, above) if isinstance(above, cst.Assign) else ()
+        for given in (holder, *named):
+            arg = model.tree.parent(given)
+            call = model.tree.parent(arg) if isinstance(arg, cst.Arg) else None
+            other = load_of(model, call) if isinstance(call, cst.Call) else None
+            if other is not None and other.given is given:
+                yield other
+
+
+def _holders(model: "Model", item: cst.Subscript) -> Iterator[cst.CSTNode | None]:
+    """What the function does with the very dict of which an entry is read: what each use of it stands in."""
+    bindings = model.reaching(item.value)
+    for use in uses(item.value, model):
+        if model.reaching(use) == bindings:
+            yield model.tree.parent(use)
+
+
+def _stays_here(model: "Model", item: cst.Subscript) -> bool:
+    """Whether nobody else gets the whole dict, and may read more of it."""
+    known = (cst.Subscript, cst.Attribute, cst.AssignTarget, cst.ComparisonTarget, cst.Del)
+    return all(isinstance(holder, known) for holder in _holders(model, item))
+
+
+def _written(load: Load, item: cst.Subscript, content: FromFile) -> list[Content | None]:
+    """What the code writes into the file that is read, each time it does; else what is saved here with its entries."""
+    model = load.model
+    known = [saved for saved, _ in of_known_file(load, content)]
+    beside = known or [saved for saved, _ in written_beside(model, item, content)]
+    if not beside:
+        keys = other_entries(model, item) | set(content.trail)
+        beside = [saved for saved in model.surroundings.saved if saved.place.model is model and _has(saved, keys)]
+    return [saved.content for saved in beside]
+
+
+def _has(saved: Saved, keys: set[str]) -> bool:
+    return isinstance(saved.content, Record) and keys <= saved.content.items.keys()
+
+
+def _optimizers(content: Content | None) -> dict[str, str]:
+    """The keys under which optimizers that keep anything are saved, each with what the code calls the optimizer."""
+    items = content.items if isinstance(content, Record) and not content.is_open else {}
+    return {key: item.name for key, item in items.items() if isinstance(item, State) and item.name and _keeps(item)}
+
+
+def _keeps(state: State) -> bool:
+    owner = state.owner
+    if isinstance(owner, Object) and owner.kind == "optimizer":
+        return owner.call is None or has_state(owner)
+    return owner is None and "optim" in (state.name or "").lower()
+
+
+def _is_at_hand(load: Load, name: str) -> bool:
+    """Whether the function, or the class, has an optimizer of this name, and the file loads no state into it."""
+    model = load.model
+    for word in LOADING_METHODS:
+        for call in model.calls_by_word.get(word, ()):
+            if isinstance(call.func, cst.Attribute) and last_word(call.func.value) == name:
+                return False
+    function = model.enclosing_function(load.call)
+    owner = None if function is None else model.function_info(function).owner
+    if owner is not None and any(owner.assignments(name)):
+        return True
+    return any(model.enclosing_function(node) is function for node in model.names_by_word.get(name, ()))
+
+
+def _goes_on(load: Load, item: cst.Subscript, loads: list[Load], name: str) -> bool:
+    """Whether training surely goes on from the file."""
+    if any(_is_of_training(other) for other in loads) or _takes_in_vain(load, name):
+        return True
+    model, counters = load.model, other_entries(load.model, item) & COUNTERS
+    if not counters:
+        return False
+    function = model.enclosing_function(load.call)
+    said = [function.name.value] if function is not None else []
+    for binding in model.reaching(item.value):
+        source = binding.value.args[0].value if isinstance(binding.value, cst.Call) and binding.value.args else None
+        said.append(dotted_path(source) or "" if source is not None else "")
+    return any(_RESUMING.search(text) for text in said) or resumes_from(model, counters)
+
+
+def _is_mentioned(model: "Model", key: str) -> bool:
+    """Whether a key stands anywhere but in the dicts that are made: ``checkpoint[key]``, ``checkpoint.get(key)``."""
+    for text in model.tree.by_type.get(cst.SimpleString, ()):
+        holder = model.tree.parent(text)
+        if string_literal(text) == key and not (isinstance(holder, cst.DictElement) and holder.key is text):
+            return True
+    return False
+
+
+def _takes_in_vain(load: Load, name: str) -> bool:
+    """Whether the function around takes the optimizer and does nothing with it but to ask whether it is there."""
+    model = load.model
+    function = model.enclosing_function(load.call)
+    used = [node for node in model.names_by_word.get(name, ()) if model.enclosing_function(node) is function]
+    is_taken = function is not None and any(
+        binding.kind is BindingKind.PARAMETER and binding.scope.node is function
+        for node in used
+        for binding in model.reaching(node)
+    )
+    return is_taken and not any(isinstance(model.tree.parent(node), (cst.Arg, cst.Attribute)) for node in used)

@@ -1,0 +1,93 @@
+"""What the code saves of a class of networks, where no path and no name of a function tells which file is read."""
+
+import re
+from typing import TYPE_CHECKING
+
+from mllint.semantic.checkpoints.contents import Content, FromFile, Record, State, Whole, entry
+from mllint.semantic.checkpoints.converted import is_converted
+from mllint.semantic.checkpoints.loads import Load, load_of
+from mllint.semantic.checkpoints.paths import Path
+from mllint.semantic.checkpoints.saves import Saved
+from mllint.semantic.checkpoints.tracing import LOADING_METHODS, Tracer, default_path, path_option, read_path
+from mllint.semantic.values import Module, Object
+from mllint.syntax.shape import argument, dotted_path, last_word, string_literal
+
+if TYPE_CHECKING:
+    from mllint.semantic.names.definitions import ClassInfo
+
+
+_OF_OTHERS = re.compile("pre[-_ ]?train|backbone|imagenet|init", re.IGNORECASE)
+"""What paths, and the options that hold them, are called where the weights are somebody else's."""
+
+
+def written_of_class(load: Load, content: FromFile) -> list[tuple[Saved, Content | None]]:
+    """What was read, as every save of networks of this class of the project writes it.
+
+    Nothing where any of what is saved may be such a network in another form, or the file loads two forms of it.
+    """
+    wanted = load.value.definition if isinstance(load.value, Module) and not load.value.others else None
+    path = read_path(content) if wanted is not None and not content.renames else None
+    if wanted is None or path is None or _is_of_others(content, path):
+        return []
+    found: list[tuple[Saved, Content | None]] = []
+    for saved in load.model.surroundings.saved:
+        held = _holds(saved.content, wanted, last_word(load.receiver))
+        if held is None:
+            return []
+        if held and not is_converted(saved):
+            inner = saved.content
+            for key in content.trail:
+                inner = entry(inner, key)
+            if isinstance(inner, State):
+                return []
+            found.append((saved.of_some_run(), inner))
+    is_alike = not path.is_literal or any(saved.path is not None and path.is_alike(saved.path) for saved, _ in found)
+    return found if found and is_alike and not _is_loaded_otherwise(load, content) else []
+
+
+def _is_of_others(content: FromFile, path: Path) -> bool:
+    """Whether a name, or what is said of the option that gives the path, tells that somebody else has made the file.
+
+    So does a default: it is there before any training.
+    """
+    option = path_option(content) if path.is_blank else None
+    said = None if option is None else argument(option, None, "help")
+    words = path.text if said is None else f"{path.text} {string_literal(said.value)}"
+    return _OF_OTHERS.search(words) is not None or (path.is_blank and default_path(content) is not None)
+
+
+def _is_loaded_otherwise(load: Load, content: FromFile) -> bool:
+    """Whether the file loads into the same thing what it reads in another form: the weights of somebody else."""
+    model, path = load.model, dotted_path(load.receiver)
+    for word in LOADING_METHODS:
+        for call in model.calls_by_word.get(word, ()):
+            other = load_of(model, call) if call is not load.call else None
+            if other is not None and dotted_path(other.receiver) == path:
+                given = Tracer(model).content(other.given)
+                if not isinstance(given, FromFile) or given.trail != content.trail:
+                    return True
+    return False
+
+
+def _holds(content: Content | None, wanted: "ClassInfo", name: str | None) -> bool | None:
+    """Whether a network of a class is in what is saved; ``None`` where that is not known.
+
+    Of what functions are given, and nobody knows what it is, the name tells.
+    """
+    match content:
+        case Record():
+            held = [_holds(item, wanted, name) for item in content.items.values() if isinstance(item, (State, Whole))]
+            return True if any(held) else None if None in held or content.is_open else False
+        case State(owner=Object()):
+            return False
+        case State(owner=None) if content.name is not None:
+            return True if content.name == name else None
+        case State() | Whole():
+            owner = content.owner
+            definition = owner.definition if isinstance(owner, Module) and not owner.others else None
+            return None if definition is None else _is_same(definition, wanted)
+    return None
+
+
+def _is_same(one: "ClassInfo", other: "ClassInfo") -> bool:
+    return one is other or (one.name == other.name and one.model.path == other.model.path)
