@@ -5,15 +5,15 @@ Finds loops that evaluate a model which is in training mode on every way there.
 A loop evaluates when nothing in it, or in the functions of the project that it calls, computes, clears or clips
 gradients or steps an optimizer, and when one of these holds: it runs under `no_grad()`; the dataset of its loader was
 made for evaluation (`train=False`, `split="test"`); the loader is called test or validation data, or the function
-around the loop an evaluation, and nothing unknown in the loop is given the model, or what has a graph. The model counts
-as one in training mode when its own training goes on before, or when its class is seen to have dropout or batch
+around the loop an evaluation, and nothing unknown in the loop is given the model, or what has a graph. The model
+counts as one in training mode when its own training goes on before, or when its class is seen to have dropout or batch
 normalization and nothing has switched it since it was made; of the classes of which a function makes one or another,
 one is enough. Of one whose class is out of sight, because a setting picks it, it is enough that the training calls its
 `train()`: who does that takes the mode to matter. Of several calls of the function around the loop one is enough, if
-none comes in evaluation mode. A method of the model that calls layers, `model.encode(x)`, is a forward pass of these
-layers. Of several modules that are trained together and called in the loop, one is enough that is not switched while
-the others are. Under `no_grad()`, and when all training of the run is over, what it runs over may be anything but a
-list of its own.
+none comes in evaluation mode; where one does, all others have to be without gradients and in training mode. A method
+of the model that calls layers, `model.encode(x)`, is a forward pass of these layers. Of several modules that are
+trained together and called in the loop, one is enough that is not switched while the others are. Under `no_grad()`,
+and when all training of the run is over, what it runs over may be anything but a list of its own.
 
 A forward pass under `no_grad()` that is in no loop over data evaluates, too, where what it is given is called test or
 validation data or is a batch of it, or where the function around it is called after evaluation or all training of the

@@ -4,6 +4,7 @@ What the model knows of a thing decides; how it is used or named only where noth
 """
 
 import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -50,9 +51,9 @@ def kind_of(frame: Frame, node: cst.BaseExpression) -> Called | None:
     word, thing = _last_word(node), frame.thing(node)
     if word is None or thing is None:
         return None
-    handed = {_kind_of_binding(root, _MAX_STEPS) for root in thing.roots if not thing.path}
-    if len(handed) == 1 and (kind := handed.pop()) is not None:
-        return Called(kind, is_proven=False)
+    bound = None if thing.path else _kind_of_bindings(thing.roots, _MAX_STEPS)
+    if bound is not None:
+        return Called(bound, is_proven=False)
     is_made = all(isinstance(root, Binding) and _is_made_of_parameters(root) for root in thing.roots)
     is_given = is_made or _is_parameter(frame, node) or all(_may_be_given(root, thing) for root in thing.roots)
     # It came in from outside, or something unknown made it: its uses and its name may say what nothing else does.
@@ -97,6 +98,20 @@ def _kind_of_value(value: Value | None) -> str | None:
     return "other"
 
 
+def _kind_of_bindings(bindings: Iterable[Binding | ClassInfo], steps: int) -> str | None:
+    """What a name is bound to on all ways; where something unknown makes it on one, the others say what it is."""
+    kinds = {binding: _kind_of_binding(binding, steps) for binding in bindings}
+    known = set(kinds.values()) - {None}
+    unknown = [binding for binding, kind in kinds.items() if kind is None]
+    if len(known) != 1 or (unknown and ("other" in known or not all(map(_is_made_out_of_sight, unknown)))):
+        return None
+    return known.pop()
+
+
+def _is_made_out_of_sight(binding: Binding | ClassInfo) -> bool:
+    return isinstance(binding, Binding) and binding.kind is BindingKind.ASSIGN and isinstance(binding.value, cst.Call)
+
+
 def _kind_of_binding(binding: Binding | ClassInfo, steps: int) -> str | None:
     """What a name is bound to, also by something that is given it and gives it back: ``net, optimizer = initialize(net,
     optimizer)``.
@@ -107,14 +122,12 @@ def _kind_of_binding(binding: Binding | ClassInfo, steps: int) -> str | None:
     if known is not None:
         return known
     call = binding.value
-    if binding.kind is not BindingKind.ASSIGN or not binding.path or not isinstance(call, cst.Call):
+    if binding.kind is not BindingKind.ASSIGN or not isinstance(call, cst.Call):
         return None
+    if not binding.path:
+        return "optimizer" if _is_made_of_parameters(binding) else None
     given = [arg.value for arg in call.args if isinstance(arg.value, cst.Name) and arg.value.value == binding.key]
-    before = {
-        _kind_of_binding(item, steps - 1)
-        for name in given
-        for item in binding.scope.reaching(binding.key, name).bindings
-    }
+    before = {_kind_of_bindings(binding.scope.reaching(binding.key, name).bindings, steps - 1) for name in given}
     return before.pop() if len(before) == 1 else None
 
 

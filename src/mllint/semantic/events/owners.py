@@ -3,6 +3,7 @@
 import libcst as cst
 import msgspec
 
+from mllint.semantic.events.entered import entered
 from mllint.semantic.events.places import is_nothing
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.names.definitions import ClassInfo
@@ -268,7 +269,7 @@ def made_by(frame: Frame, binding: Binding) -> Made | None:
     if isinstance(binding.value, cst.Call):
         called = home.value(binding.value.func)
         if isinstance(called, Function) and called.definition.model.tree.parent(call) is not None:
-            inner = Frame(called.definition.model, called.definition, home, binding.value)
+            inner = entered(home, binding.value, called)
             if called.definition.model.enclosing_function(call) is called.definition.node:
                 return Made(inner, call)
     return None
@@ -315,7 +316,7 @@ def _makings(frame: Frame, node: cst.BaseExpression, path: tuple[int | None, ...
                 return [None]
             if frame.runs(called.definition) or not called.definition.scope.returns:
                 return [None]
-            inner = Frame(called.definition.model, called.definition, frame, node)
+            inner = entered(frame, node, called)
             given = (item.value for item in called.definition.scope.returns)
             return [made for value in given if value is not None for made in _makings(inner, value, path, steps - 1)]
     return [None]

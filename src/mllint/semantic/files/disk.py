@@ -35,6 +35,7 @@ _SKIPPED = frozenset({".git", ".hg", ".tox", ".venv", "venv", "node_modules", "_
 # A pattern that begins with a line's end is looked for twice as fast as one that begins with `^`.
 _IMPORTS = re.compile(rb"\n[ \t]*(?:from[ \t]+[^\n]+?[ \t]import[ \t]*(?:\([^)]*\)|[^\n]*)|import[ \t][^\n]+)")
 _WORD = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_SETUP = frozenset({"setup.py", "pyproject.toml"})
 _UNREAD = "unread"
 """The content of a file that cannot be read or is too large."""
 _CHANGING = "changing"
@@ -151,15 +152,29 @@ class Disk:
     def _file_beside(self, module: str, folder: str, within: str) -> str | None:
         """The one file for a dotted name in a folder below that of a script, or beside it.
 
-        Such a folder is put on `sys.path` by hand: `../lib`.
+        Such a folder is put on `sys.path` by hand: `../lib`. Beside one further above it is where packages are
+        installed from.
         """
         first, _, rest = module.partition(".")
         if not rest:
             return None  # of one word there are many
         around = (folder, os.path.dirname(folder)) if folder.startswith(within) else (folder,)
-        beside = (os.path.join(above, name) for above in around for name in self._names_in(above) if "." not in name)
+        beside = (path for above in around for path in self._folders_in(above))
         found = {self._file(module, path) for path in beside if first in self._names_in(path)} - {None}
+        top = around[-1]
+        while not found and top.startswith(within):
+            top = os.path.dirname(top)
+            sources = (path for path in self._folders_in(top) if self._is_installed_from(path))
+            found = {self._file(module, path) for path in sources if first in self._names_in(path)} - {None}
         return found.pop() if len(found) == 1 else None
+
+    def _folders_in(self, folder: str) -> Iterator[str]:
+        """What may be a folder in another one, to go by its name."""
+        return (os.path.join(folder, name) for name in self._names_in(folder) if "." not in name)
+
+    def _is_installed_from(self, folder: str) -> bool:
+        """Whether the packages right in a folder are installed from there: ``python/setup.py``, ``src``."""
+        return os.path.basename(folder) == "src" or not _SETUP.isdisjoint(self._names_in(folder))
 
     def _file(self, module: str, folder: str) -> str | None:
         target = os.path.join(folder, *module.split(".")) if module else folder

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _MAX_DEPTH = 5
 _MAX_ROOTS = 12
 _MAX_FILES = 8
+_MAX_CALLS = 2 * _MAX_FILES
 
 
 class Root(msgspec.Struct, frozen=True):
@@ -206,7 +207,7 @@ def _calls_elsewhere(function: FunctionInfo, instance_of: ClassInfo | None) -> l
             value = other.value(call.func)
             if isinstance(value, Function) and is_same(value.definition, function):
                 found.append(_Call(other, call))
-    return found if len(found) <= _MAX_ROOTS else []
+    return found if len(found) <= _MAX_CALLS else []
 
 
 def is_same(one: FunctionInfo, other: FunctionInfo) -> bool:

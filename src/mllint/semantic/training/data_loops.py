@@ -242,8 +242,8 @@ def data_names(node: cst.BaseExpression) -> set[str]:
 
 
 def is_next(node: cst.BaseExpression) -> bool:
-    """``next(batches)``, ``batches.next()``, ``loader.get_batch(size)``."""
+    """``next(batches)``, ``batches.next()``, ``loader.get_batch(size)``, ``self.loader.get_batch(size)``."""
     if not isinstance(node, cst.Call):
         return False
     holder = node.func.value if isinstance(node.func, cst.Attribute) else None
-    return last_word(node.func) in _NEXT or (isinstance(holder, cst.Name) and yields_data(holder))
+    return last_word(node.func) in _NEXT or (isinstance(holder, (cst.Name, cst.Attribute)) and yields_data(holder))

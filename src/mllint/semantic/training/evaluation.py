@@ -1,6 +1,6 @@
 """Loops that evaluate a model: what is called in them, in which mode, with or without a graph."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -87,16 +87,24 @@ def may_need_the_graph(model: "Model", node: cst.For | cst.While) -> bool:
 
 def _records_where_others_do_not(model: "Model", node: cst.For | cst.While) -> bool:
     """Whether a loop that evaluates records a graph in some runs, and all others are kept from it by who calls it."""
-    if trains_in_every_round(model, node):
-        return False
-    rounds = in_sight(list(rounds_of(model, model.runs.loops_at(node))))
-    recording = [item for item in rounds if any(records_graph(forward) is not False for forward in item.forwards)]
-    if not 0 < len(recording) < len(rounds) or not all(map(_may_record, recording)):
-        return False
-    return all(
-        _records_for_nothing(item) and all(_is_evaluated(item.found.run, forward) for forward in item.forwards)
+    recording = _some_rounds(model, node, _is_recording)
+    return bool(recording) and all(
+        _may_record(item)
+        and _records_for_nothing(item)
+        and all(_is_evaluated(item.found.run, forward) for forward in item.forwards)
         for item in recording
     )
+
+
+def _some_rounds(model: "Model", node: cst.For | cst.While, is_meant: Callable[[DataRound], bool]) -> list[DataRound]:
+    """The runs of a loop that evaluates of which something holds, where it does not hold of all."""
+    rounds = [] if trains_in_every_round(model, node) else in_sight(list(rounds_of(model, model.runs.loops_at(node))))
+    meant = [item for item in rounds if is_meant(item)]
+    return meant if len(meant) < len(rounds) else []
+
+
+def _is_recording(found: DataRound) -> bool:
+    return any(records_graph(forward) is not False for forward in found.forwards)
 
 
 def _is_evaluated(run: Run, forward: Event) -> bool:
@@ -191,10 +199,24 @@ def _is_in_called_evaluation(found: LoopRun) -> bool:
 
 
 def evaluates_in_training_mode(model: "Model", node: cst.For) -> bool:
-    """Whether a loop surely evaluates a model that is in training mode, on every way there."""
+    """Whether a loop surely evaluates a model that is in training mode, on every way there.
+
+    Or on some, without gradients, while those who lead there on all others have switched it.
+    """
     if is_test_code(model) or calls_what_was_switched(model, node):
         return False
-    return all_rounds(model, node, _is_in_training_mode, _may_train, any)
+    if all_rounds(model, node, _is_in_training_mode, _may_train, any):
+        return True
+    left = _some_rounds(model, node, lambda item: not _is_switched(item))
+    return bool(left) and all(
+        _may_train(item) and not _is_recording(item) and _is_in_training_mode(item) for item in left
+    )
+
+
+def _is_switched(found: DataRound) -> bool:
+    """Whether all that asks for its mode was put to evaluation mode."""
+    asking = (forward for forward in found.forwards if mode_matters(forward) is not False)
+    return all(_is_evaluated(found.found.run, forward) for forward in asking)
 
 
 def _may_train(found: DataRound) -> bool:

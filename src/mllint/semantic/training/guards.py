@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
+from mllint.semantic.events.entered import entered
 from mllint.semantic.events.steps import Attempt, Branches, Event, Loop
 from mllint.semantic.events.things import Frame
 from mllint.semantic.names.scopes import Binding, BindingKind
@@ -278,6 +279,6 @@ def _gives_count(frame: Frame, call: cst.Call, called: Function, loop: Loop, ste
     function = called.definition
     if frame.runs(function):
         return False
-    inner = Frame(function.model, function, frame, call)
+    inner = entered(frame, call, called)
     given = [node.value for node in subtree(function.node.body) if isinstance(node, cst.Return)]
     return any(value is not None and _counts(inner, value, loop, steps - 1) for value in given)

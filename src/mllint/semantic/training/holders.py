@@ -4,7 +4,7 @@ import libcst as cst
 
 from mllint.semantic.events.owners import makers_of
 from mllint.semantic.events.steps import Event, Kind, Loop
-from mllint.semantic.events.things import Thing
+from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.names.definitions import ClassInfo
 from mllint.semantic.names.operands import paths_in
 from mllint.semantic.names.scopes import Binding
@@ -56,7 +56,8 @@ def _names(binding: Binding, held: Thing) -> bool:
     model = binding.scope.model
     for path in paths_in(binding.value):
         if not held.path:
-            if held.roots & set(model.reaching(path)):
+            named = Frame(model).thing(path)  # `network` of `network = network.to(device)`, too
+            if held.roots & set(model.reaching(path)) or (named is not None and held.roots & named.roots):
                 return True
         elif any(isinstance(root, ClassInfo) for root in held.roots) or _is_of_self(path, binding):
             _, _, attribute = (dotted_path(path) or "").partition(".")

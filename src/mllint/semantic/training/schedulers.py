@@ -1,5 +1,6 @@
 """Learning-rate schedulers that are made, given their optimizer, and never stepped."""
 
+import builtins
 import re
 from collections.abc import Iterator
 from functools import cache
@@ -8,42 +9,45 @@ from typing import TYPE_CHECKING, NamedTuple
 import libcst as cst
 
 from mllint.knowledge import lookup
+from mllint.semantic.events.places import is_nothing
 from mllint.semantic.files.testing import is_in_a_test
 from mllint.semantic.names.classes import PLAIN_BASES
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import Binding, BindingKind
-from mllint.semantic.names.uses import bound_by, uses
+from mllint.semantic.names.uses import bound_by, uses, without_narrowing
 from mllint.semantic.training.own_schedulers import framework_of_own
 from mllint.semantic.values import ClassObject, Function, Method, Symbol, Text
 from mllint.syntax.shape import argument, has_star_arguments
+from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
 MAX_STEPS = 2
 """Into how many functions of the project a scheduler is followed."""
+_MAX_MAKERS = 3
+"""Through how many of them one may be given back."""
 
 # https://huggingface.co/docs/transformers/main_classes/optimizer_schedules: each gives a LambdaLR or its like. The
-# first releases had classes: `WarmupLinearSchedule`.
-_FROM_TRANSFORMERS = re.compile(
-    r"(?:pytorch_)?transformers\.(?:\w+\.)*(?:get_\w*(?:schedule|scheduler)\w*|\w+Schedule)"
-)
+# first releases had classes: `WarmupLinearSchedule`. `diffusers.optimization` has the functions, too.
+# https://huggingface.co/docs/timm/reference/schedulers and `paddlenlp/transformers/optimization.py` have classes.
+_OF_LIBRARIES = {
+    re.compile(
+        r"(?:(?:pytorch_)?transformers|diffusers\.optimization)\.(?:\w+\.)*"
+        r"(?:get_\w*(?:schedule|scheduler)\w*|\w+Schedule)"
+    ): "torch",
+    re.compile(r"timm\.scheduler\.(?:\w+\.)*\w+LRScheduler"): "torch",
+    re.compile(r"paddlenlp\.transformers\.(?:\w+\.)*\w+With(?:Warmup|WarmupDecay)"): "paddle",
+}
 # What is read of a scheduler without stepping it.
 _HARMLESS = frozenset({
     "get_lr", "get_last_lr", "last_epoch", "last_lr", "base_lrs", "state_dict", "load_state_dict", "set_state_dict",
     "set_dict", "optimizer", "verbose", "print_lr", "gamma", "milestones", "step_size", "T_max", "eta_min",
 })  # fmt: skip
 _SHOWING = frozenset({"builtins.print", "builtins.type", "builtins.id", "builtins.repr", "builtins.str"})
-# Words that say that somebody else may step what an optimizer of Paddle holds.
-_STEPPED_THROUGH = (
-    "_learning_rate",
-    "_lr_scheduler",
-    "lr_scheduler",
-    "LRScheduler",
-    "prepare",
-    "fleet",
-    "distributed_optimizer",
-)
+# Words that say that somebody else may step what an optimizer of Paddle holds, and attributes that are what it holds.
+_STEPPED_THROUGH = ("_learning_rate", "_lr_scheduler", "LRScheduler", "prepare", "fleet", "distributed_optimizer")
+_HELD = "lr_scheduler"
 _MAKES_STEPS = ("step", "minimize")
 
 
@@ -79,7 +83,7 @@ def _unpacked(model: "Model") -> Iterator[NeverStepped]:
         if not isinstance(callee, Function) or is_in_a_test(model, call):
             continue
         for binding in bound_by(model, statement):
-            framework = _gives_scheduler(callee, binding.path)
+            framework = _gives_scheduler(callee, binding.path, _MAX_MAKERS)
             if framework is not None and _is_left_alone(model, binding, framework):
                 yield NeverStepped(call, binding.key)
 
@@ -95,62 +99,78 @@ def _words() -> frozenset[str]:
     return frozenset(name.rpartition(".")[2] for name in lookup.classes_of_kind("scheduler"))
 
 
-def _makes_scheduler(model: "Model", call: cst.Call) -> str | None:
+def _makes_scheduler(model: "Model", call: cst.Call, steps: int = _MAX_MAKERS) -> str | None:
     """The framework whose scheduler a call makes."""
     callee = model.value(call.func)
     if isinstance(callee, Function):
-        return _gives_scheduler(callee)
+        return _gives_scheduler(callee, (), steps - 1) if steps > 0 else None
     if isinstance(callee, ClassObject):
         bases = map(lookup.framework_of, callee.definition.library_bases)
         is_derived = callee.definition.kind == "scheduler"
         return next(bases, None) if is_derived else framework_of_own(callee.definition)
     if not isinstance(callee, Symbol):
         return None
-    if _FROM_TRANSFORMERS.fullmatch(callee.name):
-        return "torch"
     known = lookup.class_(callee.name)
-    return None if known is None or known.kind != "scheduler" else lookup.framework_of(callee.name)
+    if known is not None and known.kind == "scheduler":
+        return lookup.framework_of(callee.name)
+    return next((framework for name, framework in _OF_LIBRARIES.items() if name.fullmatch(callee.name)), None)
 
 
-def _gives_scheduler(callee: Function, path: tuple[int | None, ...] = ()) -> str | None:
+def _gives_scheduler(callee: Function, path: tuple[int | None, ...], steps: int) -> str | None:
     """The framework of the scheduler that a function of the project makes, and only gives back: it steps it nowhere.
 
-    Of several it gives one, as it is asked; ``path`` is where in what it returns.
+    Of several it gives one, or none, as it is asked; ``path`` is where in what it returns.
     """
     info = callee.definition
-    if not info.is_transparent:
+    if not info.is_transparent or not info.is_plain:
         return None
     found: set[str | None] = set()
     for statement in info.scope.returns:
-        part: cst.BaseExpression | None = statement.value
-        for index in path:
-            elements = part.elements if isinstance(part, cst.Tuple) else ()
-            part = elements[index].value if index is not None and index < len(elements) else None
-        found |= {None} if part is None else _makes_what_is_given(info.model, part)
+        part = None if statement.value is None else _part_of(statement.value, path)
+        found |= set() if statement.value is None else {None} if part is None else _gives(info.model, part, steps)
     return found.pop() if len(found) == 1 else None
 
 
-def _makes_what_is_given(home: "Model", given: cst.BaseExpression) -> set[str | None]:
+def _part_of(value: cst.BaseExpression, path: tuple[int | None, ...]) -> cst.BaseExpression | None:
+    """What stands at a place in what is returned; of nothing there is nothing at every place."""
+    for index in path:
+        if isinstance(value, cst.Name) and value.value == "None":
+            break
+        elements = value.elements if isinstance(value, cst.Tuple) else ()
+        if index is None or index >= len(elements):
+            return None
+        value = elements[index].value
+    return value
+
+
+def _gives(home: "Model", given: cst.BaseExpression, steps: int) -> set[str | None]:
     """The frameworks of the schedulers that a function makes for what it returns; ``None`` among them where that may be
-    something else, or nothing, or be used otherwise.
+    something else, or be used otherwise. Nothing is no scheduler, nor is an error.
     """
     if isinstance(given, cst.Call):
-        return {_makes_known(home, given)}
+        return set() if _is_error(home, given) else {_makes_scheduler(home, given, steps)}
+    if not isinstance(given, cst.Name) or given.value == "None":
+        return set() if isinstance(given, cst.Name) else {None}
     found: set[str | None] = set()
-    for binding in home.reaching(given) if isinstance(given, cst.Name) else ():
+    bindings = without_narrowing(home.reaching(given))
+    for binding in bindings:
+        if is_nothing(binding):
+            continue
         is_bound = binding.kind in (BindingKind.ASSIGN, BindingKind.ANNOTATED) and not binding.path
         made = binding.value if is_bound else None
-        framework = _makes_known(home, made) if isinstance(made, cst.Call) else None
+        framework = _makes_scheduler(home, made, steps) if isinstance(made, cst.Call) else None
         is_kept = framework is not None and all(
             _is_returned(home, node) or _is_harmless(home, node, framework) for node in uses(home, binding)
         )
         found.add(framework if is_kept else None)
-    return found or {None}
+    return found if bindings else {None}
 
 
-def _makes_known(home: "Model", call: cst.Call) -> str | None:
-    """The framework whose scheduler a call makes, right there and in no other function."""
-    return None if isinstance(home.value(call.func), Function) else _makes_scheduler(home, call)
+def _is_error(home: "Model", call: cst.Call) -> bool:
+    """Whether an exception is made, and returned where it should be raised."""
+    name = (home.qualified_name(call.func) or "").removeprefix("builtins.")
+    error = getattr(builtins, name, None)
+    return isinstance(error, type) and issubclass(error, BaseException)
 
 
 def _is_returned(home: "Model", node: cst.CSTNode) -> bool:
@@ -186,16 +206,28 @@ def _judge(model: "Model", call: cst.Call, framework: str) -> NeverStepped | Non
     if isinstance(parent, cst.Arg):
         is_held = framework == "paddle" and _is_rate_of_idle_optimizer(model, parent)
         return NeverStepped(call, None) if is_held else None
-    if not isinstance(parent, (cst.Assign, cst.AnnAssign)) or parent.value is not call:
+    bindings = _kept_by(model, call)
+    if len(bindings) != 1 or bindings[0].path or not _is_left_alone(model, bindings[0], framework):
         return None
-    bindings = bound_by(model, parent)
-    if len(bindings) != 1 or bindings[0].path:
-        return None
-    return NeverStepped(call, bindings[0].key) if _is_left_alone(model, bindings[0], framework) else None
+    return NeverStepped(call, bindings[0].key if bindings[0].value is call else None)
+
+
+def _kept_by(model: "Model", call: cst.Call) -> tuple[Binding, ...]:
+    """What binds what a call makes, also in a list of such: ``schedulers = [StepLR(item, 10) for item in several]``."""
+    made: cst.CSTNode = call
+    parent = model.tree.parent(call)
+    if isinstance(parent, cst.Element):
+        made, parent = parent, model.tree.parent(parent)
+    if isinstance(parent, cst.List) or (isinstance(parent, cst.ListComp) and parent.elt is made):
+        made, parent = parent, model.tree.parent(parent)
+    is_bound = isinstance(parent, (cst.Assign, cst.AnnAssign)) and parent.value is made
+    return bound_by(model, parent) if is_bound and parent is not None else ()
 
 
 def _is_left_alone(model: "Model", binding: Binding, framework: str) -> bool:
     """Whether nobody who may step it gets at a scheduler by the name that it is bound to."""
+    if not binding.key.strip("_"):
+        return False  # it is not wanted
     reads = _reads(model, binding)
     if reads is None or not all(_is_harmless(home, node, framework) for home, node in reads):
         return False
@@ -251,6 +283,10 @@ def _is_harmless(model: "Model", node: cst.BaseExpression, framework: str, steps
     match parent:
         case cst.Attribute():
             return parent.value is node and parent.attr.value in _HARMLESS
+        case cst.Subscript():  # one of a list
+            return parent.value is node and _is_harmless(model, parent, framework, steps)
+        case cst.For() | cst.CompFor() if parent.iter is node:
+            return all(_is_harmless(model, item, framework, steps) for item in _each_of(model, parent))
         case cst.Arg():
             call = model.tree.parent(parent)
             if not isinstance(call, cst.Call):
@@ -280,6 +316,18 @@ def _is_harmless(model: "Model", node: cst.BaseExpression, framework: str, steps
     return False
 
 
+def _each_of(model: "Model", loop: cst.For | cst.CompFor) -> Iterator[cst.BaseExpression]:
+    """The places that read what a loop binds to one name; all of the loop where it binds more."""
+    if not isinstance(loop.target, cst.Name):
+        yield loop.target
+    elif isinstance(loop, cst.For):
+        yield from (node for binding in bound_by(model, loop) for node in uses(model, binding))
+    else:
+        name, made = loop.target, model.tree.parent(loop)
+        names = (node for node in (() if made is None else subtree(made)) if isinstance(node, cst.Name))
+        yield from (node for node in names if node is not name and node.value == name.value)
+
+
 def _is_left_alone_by(callee: Function, call: cst.Call, arg: cst.Arg, framework: str, steps: int) -> bool:
     """Whether a function of the project that is given a scheduler never steps it."""
     info = callee.definition
@@ -303,7 +351,7 @@ def _is_rate_of_idle_optimizer(model: "Model", arg: cst.Arg) -> bool:
     call = model.tree.parent(arg)
     if not isinstance(call, cst.Call) or not _is_rate(model, call, arg):
         return False
-    if any(word in model.names_by_word for word in _STEPPED_THROUGH):
+    if any(word in model.names_by_word for word in _STEPPED_THROUGH) or _is_attribute(model, _HELD):
         return False
     statement = model.tree.parent(call)
     if not isinstance(statement, (cst.Assign, cst.AnnAssign)):
@@ -313,6 +361,12 @@ def _is_rate_of_idle_optimizer(model: "Model", arg: cst.Arg) -> bool:
         return False
     reads = _reads(model, bindings[0])
     return reads is not None and all(_stays(home, node) for home, node in reads)
+
+
+def _is_attribute(model: "Model", word: str) -> bool:
+    """Whether a file has an attribute of some name, of whatever."""
+    parents = ((name, model.tree.parent(name)) for name in model.names_by_word.get(word, ()))
+    return any(isinstance(parent, cst.Attribute) and parent.attr is name for name, parent in parents)
 
 
 def _is_rate(model: "Model", call: cst.Call, arg: cst.Arg) -> bool:

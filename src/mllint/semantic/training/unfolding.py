@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import libcst as cst
 
 from mllint.semantic import flow
+from mllint.semantic.events.entered import receiver_of
 from mllint.semantic.events.given import literal_rounds, truth
 from mllint.semantic.events.kinds import kind_of, may_name_thing
 from mllint.semantic.events.places import is_nothing, unpacked
@@ -29,7 +30,7 @@ from mllint.semantic.names.scopes import Binding
 from mllint.semantic.training.outputs import comes_from
 from mllint.semantic.training.relevance import calls_what_matters, is_pass, matters, names_event
 from mllint.semantic.values import ClassObject, Function, Instance, Method, Module, Value, functions_of
-from mllint.syntax.shape import constant, dotted_path, is_main_guard, last_word
+from mllint.syntax.shape import constant, dotted_path, is_main_guard
 from mllint.syntax.walk import children, subtree
 
 if TYPE_CHECKING:
@@ -283,7 +284,7 @@ class _Unfolding:
         if frame.depth >= _MAX_DEPTH or self._events > _MAX_EVENTS or not _can_be_followed(function):
             self.is_cut = self.is_cut or self._events > _MAX_EVENTS
             return self._unknown(call, frame, around)
-        receiver, around_it = _receiver_of(call, called, frame), _captured(function, frame)
+        receiver, around_it = receiver_of(frame, call, called), _captured(function, frame)
         inner = Frame(function.model, function, frame, call, receiver, around_it, instance_of)
         helper = Helper(call, inner)
         helper.body = self.body(function.node, inner, (*around, Around(helper)))
@@ -334,18 +335,6 @@ def _kept(branches: Branches) -> list[Step]:
 def _can_be_followed(function: FunctionInfo) -> bool:
     """Whether a call runs the body then and there."""
     return function.is_plain or function.node.asynchronous is not None
-
-
-def _receiver_of(call: cst.Call, called: Function, frame: Frame) -> Thing | None:
-    if isinstance(called.receiver, (Module, Instance)) and frame.value(call.func) == called.receiver:
-        return frame.thing(call.func)  # the object itself is called
-    if called.definition.name == "__init__" and last_word(call.func) != "__init__":
-        return frame.made_by(call)
-    if called.receiver is None or not isinstance(call.func, cst.Attribute):
-        return None
-    if isinstance(call.func.value, cst.Call):  # `super().method()`
-        return frame.receiver
-    return frame.thing(call.func.value)
 
 
 def _is_own_method(call: cst.Call, frame: Frame) -> bool:
