@@ -1,6 +1,6 @@
 """What else a function does to a thing that a name is bound to: changes in place, gradient flags."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -9,6 +9,7 @@ from mllint.syntax.shape import dotted_path, last_word
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
+    from mllint.semantic.names.scopes import Binding
 
 _FLAGS = frozenset({"requires_grad", "stop_gradient"})
 _GROWING = frozenset({"append", "extend", "insert", "update", "appendleft", "setdefault", "add"})
@@ -42,7 +43,20 @@ def new_items(model: "Model", node: cst.BaseExpression) -> list[cst.BaseExpressi
 
 def changes_in_place(model: "Model", node: cst.BaseExpression) -> Iterator[cst.CSTNode]:
     """The subscripts and calls that change in place what a name or dotted path holds."""
-    for place in _places(model, node):
+    return _changes_at(model, _places(model, node))
+
+
+def changes_of_bound(model: "Model", binding: "Binding") -> Iterator[cst.CSTNode]:
+    """As ``changes_in_place``, of what a name is bound to; of an attribute, those that the file makes of any such."""
+    word = binding.key.rpartition(".")[2]
+    if word == binding.key:
+        return _changes_at(model, model.names_within(word, binding.scope))
+    around = (model.tree.parent(name) for name in model.names_by_word.get(word, ()))
+    return _changes_at(model, (item for item in around if isinstance(item, cst.Attribute) and item.attr.value == word))
+
+
+def _changes_at(model: "Model", places: Iterable[cst.BaseExpression]) -> Iterator[cst.CSTNode]:
+    for place in places:
         target: cst.CSTNode = place
         parent = model.tree.parent(place)
         while isinstance(parent, cst.Subscript) and parent.value is target:
