@@ -69,7 +69,9 @@ def lost(
     if not _is_plain(model, value) or is_test_code(model):
         return None
     if is_torch and plain_tensors.stays_behind(members, name):
-        return Lost(Loss.LEFT_BEHIND)
+        function = model.enclosing_function(statement)
+        is_running = function is not None and model.function_info(function) in members.reachable("forward")
+        return None if is_running else Lost(Loss.LEFT_BEHIND)
     is_redrawn = unsaved_draws.draws(model, value) and unsaved_draws.is_lost(members, name)
     return Lost(Loss.REDRAWN) if is_redrawn else None
 
