@@ -9,6 +9,7 @@ import libcst as cst
 from mllint.knowledge import lookup
 from mllint.semantic.expressions.arguments import passed_for
 from mllint.semantic.expressions.tensors import may_be_filled
+from mllint.semantic.names.changes import is_flagged_bound
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import (
     Array,
@@ -101,8 +102,12 @@ def is_setting(model: "Model", binding: Binding) -> bool:
 
 def comes_from_data(model: "Model", binding: Binding, steps: int = MAX_STEPS) -> bool:
     """Whether a binding surely binds what a loader yields, or what is computed from that alone: it has no graph."""
+    if is_data(model, binding):
+        return True
     value = model.binding_value(binding)
-    if is_data(model, binding) or hangs_on_nothing(value):
+    if is_flagged_bound(model, binding):
+        return False
+    if hangs_on_nothing(value):
         return True
     if value is None and _LOADER.search(binding.key.rpartition(".")[2]) is not None:
         return True

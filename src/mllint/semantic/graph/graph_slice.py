@@ -31,6 +31,7 @@ from mllint.semantic.graph.statefulness import (
     may_be_plain_module,
     walks_backwards,
 )
+from mllint.semantic.names.changes import is_flagged
 from mllint.semantic.names.conditions import is_in_another_branch
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by, uses
@@ -97,9 +98,10 @@ class GraphSlice:
         """The expressions from which this one is computed, as far as they may hang on a graph."""
         value = self.model.value(node)
         is_growing = isinstance(value, Elements) and value.mutable
-        if (hangs_on_nothing(value) and not is_growing) or isinstance(
-            value, (Module, Object, Symbol, ClassObject, Function)
-        ):
+        if hangs_on_nothing(value) and not is_growing:
+            self.is_open = self._is_flagged_later(node)
+            return []
+        if isinstance(value, (Module, Object, Symbol, ClassObject, Function)):
             return []
         if isinstance(value, Tensor) and value.parameter:
             return []
@@ -126,8 +128,10 @@ class GraphSlice:
 
     def _unknown(self, node: cst.CSTNode) -> list[cst.CSTNode]:
         """Nothing is behind settings and data; of anything else it is not known what is."""
+        value = self.model.value(node)
+        is_growing = isinstance(value, Elements) and value.mutable
         is_known = isinstance(node, cst.BaseExpression) and (
-            is_set_before(self.model, node) or is_of_data(self.model, node)
+            is_set_before(self.model, node) or (not is_growing and is_of_data(self.model, node))
         )
         self.is_open = not is_known
         return []
@@ -171,6 +175,12 @@ class GraphSlice:
         flag = argument(call, None, "requires_grad")
         is_data = all(hangs_on_nothing(self.model.value(arg.value)) for arg in call.args)
         return flag is not None and constant(flag.value) is True and is_data
+
+    def _is_flagged_later(self, node: cst.CSTNode) -> bool:
+        """Whether a name gets a gradient flag of its own, and may be older than this round, with a graph behind it."""
+        if not isinstance(node, cst.Name) or not is_flagged(self.model, node):
+            return False
+        return not all(self._is_fresh(binding, node) for binding in self.model.reaching(node))
 
     def _is_fresh(self, binding: Binding, node: cst.BaseExpression) -> bool:
         """Whether a binding was made in the same round of the loop around the call in which it is read."""

@@ -5,13 +5,14 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.syntax.shape import dotted_path, last_word
+from mllint.syntax.shape import constant, dotted_path, last_word
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
     from mllint.semantic.names.scopes import Binding
 
-_FLAGS = frozenset({"requires_grad", "stop_gradient"})
+# The flags of gradients, and what switches them off.
+_OFF = {"requires_grad": False, "stop_gradient": True}
 _GROWING = frozenset({"append", "extend", "insert", "update", "appendleft", "setdefault", "add"})
 
 
@@ -48,11 +49,7 @@ def changes_in_place(model: "Model", node: cst.BaseExpression) -> Iterator[cst.C
 
 def changes_of_bound(model: "Model", binding: "Binding") -> Iterator[cst.CSTNode]:
     """As ``changes_in_place``, of what a name is bound to; of an attribute, those that the file makes of any such."""
-    word = binding.key.rpartition(".")[2]
-    if word == binding.key:
-        return _changes_at(model, model.names_within(word, binding.scope))
-    around = (model.tree.parent(name) for name in model.names_by_word.get(word, ()))
-    return _changes_at(model, (item for item in around if isinstance(item, cst.Attribute) and item.attr.value == word))
+    return _changes_at(model, _places_of_bound(model, binding))
 
 
 def _changes_at(model: "Model", places: Iterable[cst.BaseExpression]) -> Iterator[cst.CSTNode]:
@@ -74,13 +71,24 @@ def _changes_at(model: "Model", places: Iterable[cst.BaseExpression]) -> Iterato
 
 def is_flagged(model: "Model", node: cst.BaseExpression) -> bool:
     """Whether the scope makes a name or dotted path a leaf that requires a gradient, by a statement of its own."""
-    for place in _places(model, node):
+    return _is_flagged_at(model, _places(model, node))
+
+
+def is_flagged_bound(model: "Model", binding: "Binding") -> bool:
+    """As ``is_flagged``, of what a name is bound to; of an attribute, where the file does so to any such."""
+    return _is_flagged_at(model, _places_of_bound(model, binding))
+
+
+def _is_flagged_at(model: "Model", places: Iterable[cst.BaseExpression]) -> bool:
+    for place in places:
         flag = model.tree.parent(place)
         if not isinstance(flag, cst.Attribute) or flag.value is not place:
             continue
         use = model.tree.parent(flag)
-        if flag.attr.value in _FLAGS and _is_assigned(flag, use):
-            return True
+        if flag.attr.value in _OFF and _is_assigned(flag, use):
+            statement = model.tree.parent(use) if isinstance(use, cst.AssignTarget) else use
+            if constant(getattr(statement, "value", None)) is not _OFF[flag.attr.value]:
+                return True
         is_call = flag.attr.value == "requires_grad_" and isinstance(use, cst.Call) and use.func is flag
         if use is not None and is_call and isinstance(model.tree.parent(use), cst.Expr):
             return True
@@ -94,6 +102,18 @@ def _changes(name: str) -> bool:
 
 def _is_assigned(target: cst.CSTNode, parent: cst.CSTNode | None) -> bool:
     return isinstance(parent, (cst.AssignTarget, cst.AugAssign, cst.AnnAssign)) and parent.target is target
+
+
+def _places_of_bound(model: "Model", binding: "Binding") -> Iterator[cst.BaseExpression]:
+    """Where the scope names what a binding binds, and those inside it; where the file has attributes of that name."""
+    word = binding.key.rpartition(".")[2]
+    if word == binding.key:
+        yield from model.names_within(word, binding.scope)
+        return
+    for name in model.names_by_word.get(word, ()):
+        around = model.tree.parent(name)
+        if isinstance(around, cst.Attribute) and around.attr is name:
+            yield around
 
 
 def _places(model: "Model", node: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
