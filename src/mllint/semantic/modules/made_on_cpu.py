@@ -91,8 +91,8 @@ def _is_kept_on_cpu(method: "FunctionInfo", name: str, steps: int) -> bool:
 def is_set_on_cpu(members: Members, name: str, steps: int, *, or_parameter: bool = False) -> bool:
     """Whether an attribute holds nothing but tensors made on the CPU while the module is set up.
 
-    ``or_parameter``: on another way it may be a parameter, a buffer or a number instead. What is computed from what the
-    attribute holds itself, later on, is not there before that is: ``self.mean = 0.9 * self.mean + 0.1 * x.mean(0)``.
+    ``or_parameter``: on another way it may be a parameter, a buffer or a number instead, and later on be set to what is
+    computed from it: ``self.mean = 0.9 * self.mean + 0.1 * x.mean(0)``.
     """
     setting_up = members.reachable("__init__") - members.reachable("forward")
     plain: list[Assignment] = []
@@ -115,7 +115,7 @@ def is_set_on_cpu(members: Members, name: str, steps: int, *, or_parameter: bool
         if place.method is None:
             return False
         if place.method not in setting_up:
-            if not _is_computed_from_itself(place, name):
+            if not (or_parameter and _is_computed_from_itself(place, name)):
                 return False
             continue
         if isinstance(place.node, cst.AugAssign):
