@@ -55,17 +55,21 @@ def changes_of_bound(model: "Model", binding: "Binding") -> Iterator[cst.CSTNode
 def _changes_at(model: "Model", places: Iterable[cst.BaseExpression]) -> Iterator[cst.CSTNode]:
     for place in places:
         target: cst.CSTNode = place
-        parent = model.tree.parent(place)
-        while isinstance(parent, cst.Subscript) and parent.value is target:
-            target, parent = parent, model.tree.parent(parent)
+        parent = model.tree.parents.get(id(place))
+        kind = parent.__class__  # asked of every use of every new tensor, and `isinstance` of these is slow
+        while kind is cst.Subscript and parent.value is target:  # type: ignore[union-attr]
+            assert parent is not None
+            target, parent = parent, model.tree.parents.get(id(parent))
+            kind = parent.__class__
         if target is not place and _is_assigned(target, parent):
             yield target
-        elif isinstance(parent, cst.Attribute) and parent.value is target:
+        elif kind is cst.Attribute and parent.value is target and _changes(parent.attr.value):  # type: ignore[union-attr]
+            assert parent is not None
             call = model.tree.parent(parent)
-            name = parent.attr.value
-            if isinstance(call, cst.Call) and call.func is parent and _changes(name):
+            if isinstance(call, cst.Call) and call.func is parent:
                 yield call
-        elif isinstance(parent, cst.Arg) and parent.keyword is not None and parent.keyword.value == "out":
+        elif kind is cst.Arg and parent.keyword is not None and parent.keyword.value == "out":  # type: ignore[union-attr]
+            assert parent is not None
             yield parent
 
 
