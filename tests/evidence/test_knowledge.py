@@ -343,3 +343,29 @@ def test_numpy_functions_give_arrays(numpy: Any) -> None:
             result = getattr(numpy, last)(*arguments.get(last, (1.5,) if known.returns == "number" else (matrix,)))
             kind = numpy.ndarray if known.returns == "array" else numpy.generic
             assert isinstance(result, kind), name
+
+
+MADE_ANEW: dict[str, tuple[Any, ...]] = {
+    "zeros": ([2],), "ones": ([2],), "full": ([2], 1.0), "empty": ([2],), "eye": (2,), "arange": (3,),
+    "linspace": (0, 1, 3), "logspace": (0, 1, 3), "rand": ([2],), "randn": ([2],), "randint": (0, 3, [2]),
+    "randperm": (3,), "tril_indices": (2, 2, 0), "triu_indices": (2, 2, 0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MADE_ANEW)
+def test_torch_tensor_made_anew_has_no_history(torch: Any, name: str) -> None:
+    assert not getattr(torch, name)(*MADE_ANEW[name]).requires_grad
+
+
+@pytest.mark.parametrize("name", MADE_ANEW)
+def test_paddle_tensor_made_anew_has_no_history(paddle: Any, name: str) -> None:
+    assert getattr(paddle, name)(*MADE_ANEW[name]).stop_gradient
+
+
+def test_torch_tensor_hangs_on_what_is_written_into_it(torch: Any) -> None:
+    weight = torch.ones(1, requires_grad=True)
+    bounds = torch.linspace(weight.sum(), 2, 3)
+    table = torch.zeros(2)
+    table[0] = weight.sum()
+    assert not bounds.requires_grad
+    assert table.requires_grad

@@ -202,3 +202,11 @@ def test_paddle_part_that_is_cut_adds_a_number_and_no_gradient(paddle: Any, padd
     part = getattr((paddle_weight * 5).sum(), cut)() * 0.1
     ((paddle_weight * 2).sum() + part).backward()
     assert paddle_weight.grad.tolist() == [2.0, 2.0]
+
+
+def test_torch_loss_of_outputs_that_are_cut_changes_no_gradient(torch: Any, torch_weight: Any) -> None:
+    output, target = torch_weight * 2, torch.zeros(2)
+    loss = torch.nn.MSELoss()(output, target)
+    (alone,) = torch.autograd.grad(loss, torch_weight, retain_graph=True)
+    (loss + torch.nn.MSELoss()(output.detach(), target)).backward()
+    assert torch.equal(torch_weight.grad, alone)

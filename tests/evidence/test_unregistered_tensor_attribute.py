@@ -229,3 +229,10 @@ def test_paddle_assigning_what_registering_gives(paddle: Any) -> None:
     layer.fc = layer.add_sublayer("fc", paddle.nn.Linear(2, 2))
     layer.weight = layer.add_parameter("weight", layer.create_parameter([2]))
     assert len(layer.state_dict()) == 3
+
+
+def test_an_item_with_dimensions_is_not_zero_dimensional_any_more(torch: Any) -> None:
+    x, weights = torch.ones(2, 2, device="meta"), torch.ones(2)
+    assert (x * weights[0]).device.type == "meta"
+    with pytest.raises(RuntimeError, match="device"):
+        x * weights[0].view(1, 1)

@@ -146,6 +146,8 @@ CLASSES: Mapping[str, Class] = {
     # https://huggingface.co/docs/transformers/main_classes/model
     "transformers.PreTrainedModel": Class("container", "config *inputs **kwargs"),
     "transformers.modeling_utils.PreTrainedModel": Class("container", "config *inputs **kwargs"),
+    # https://paddlenlp.readthedocs.io/en/latest/source/paddlenlp.transformers.model_utils.html
+    "paddlenlp.transformers.PretrainedModel": Class("container"),
     # https://pytorch-geometric.readthedocs.io/en/stable/generated/torch_geometric.nn.conv.MessagePassing.html
     "torch_geometric.nn.MessagePassing": Class("container"),
     **dict.fromkeys(PADDLE_BUILDERS, Class("layer", "pretrained", "tensor")),

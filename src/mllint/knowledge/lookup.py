@@ -27,6 +27,7 @@ def is_built_on(name: str) -> bool:
 
 _TRANSFORMERS = frozenset({"transformers", "pytorch_transformers", "pytorch_pretrained_bert"})
 _PRETRAINED = "transformers.PreTrainedModel"
+_PRETRAINED_OF_PADDLE = "paddlenlp.transformers.PretrainedModel"
 
 
 @cache
@@ -39,7 +40,7 @@ def canonical(name: str) -> str:
     if framework == "torchvision":
         return torchvision_facts.canonical(name)
     if framework not in FRAMEWORKS:
-        return _PRETRAINED if _is_pretrained_base(name) else name
+        return _pretrained_base(name) or name
     others = table(framework, "CANONICAL")
     if name in others:
         return others[name]
@@ -52,13 +53,17 @@ def canonical(name: str) -> str:
     return candidate if is_tabled else name
 
 
-def _is_pretrained_base(name: str) -> bool:
-    """Whether a name is one of the many bases like ``transformers.BertPreTrainedModel``, wherever it is imported from.
+def _pretrained_base(name: str) -> str | None:
+    """The base of one of the many bases like ``transformers.BertPreTrainedModel``, wherever it is imported from.
 
     https://huggingface.co/docs/transformers/main_classes/model
+    https://paddlenlp.readthedocs.io/en/latest/source/paddlenlp.transformers.model_utils.html
     """
     root, last = name.partition(".")[0], name.rpartition(".")[2]
-    return root in _TRANSFORMERS and last.endswith("PreTrainedModel") and not last.startswith(("TF", "Flax"))
+    if root == "paddlenlp":
+        return _PRETRAINED_OF_PADDLE if last.endswith("PretrainedModel") else None
+    is_base = root in _TRANSFORMERS and last.endswith("PreTrainedModel") and not last.startswith(("TF", "Flax"))
+    return _PRETRAINED if is_base else None
 
 
 @cache

@@ -4,7 +4,8 @@ Finds a `backward()` that reaches no parameter, because the loss was made anew o
 computed of: `torch.tensor(loss, requires_grad=True)`, `Variable(output.data, requires_grad=True)`,
 `loss.requires_grad = True`, a loss under `no_grad()` or of what was computed there alone, and in Paddle every
 `detach()`, `to_tensor()` or `stop_gradient = True`. And parts of a loss that were made numbers before they are added:
-`smooth = smooth_loss.detach()`, `aux = aux_loss.item()`.
+`smooth = smooth_loss.detach()`, `aux = aux_loss.item()`, or that a loss of the libraries computes of outputs that are
+cut and of data: `criterion(score.detach(), real)`.
 
 ## Why is this bad?
 

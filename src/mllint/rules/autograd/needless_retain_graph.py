@@ -50,8 +50,10 @@ iteration, by a function or method that is not known, or by a module that keeps 
 which nothing is known where the function runs another backward pass, unless in PyTorch a step changes their weights in
 every round, before any other one: no later pass can go through the graph then. What a function is given, where its
 callers are not seen. What a loop takes from a loader counts as data, also where only the name of the loader says that
-it is one; what is read out of a file, and numbers and options that a constructor is given and nobody calls, count as
-settings. Tests, and what a module tries out once, right under `if __name__ == "__main__":` and in no loop.
+it is one, as do the items of what is called a data set; what is read out of a file, numbers and options that a
+constructor is given and nobody calls, and what is called `args`, `config` or the like where nothing else is known of
+it, count as settings. A function of the project may be given the loss to look at it. Tests, and what a module tries
+out once, right under `if __name__ == "__main__":` and in no loop.
 
 ## Fix safety
 

@@ -3,7 +3,8 @@
 Finds a tensor that `backward()` needs and that is changed in place before: the result of an operation that keeps its
 result (`relu`, `sigmoid`, `softmax`, `exp`, `sqrt`, ...), or an input of one that keeps its inputs (`conv(x)`,
 `linear(x)`, `x * w`, `x ** 2`, `x.log()`, ...), also in the very statement that changes it: `x.mul_(sigmoid(conv(x)))`.
-Whether a block of the project ends in its activation, the options tell with which it is built. In PyTorch also one of
+Whether a block of the project ends in its activation, the options tell with which it is built; a caller in the same
+file may give the result, and an option of the module may ask for the operation. In PyTorch also one of
 the views that `chunk`, `split` and `unbind` give.
 
 ## Why is this bad?

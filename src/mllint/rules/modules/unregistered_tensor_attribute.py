@@ -8,7 +8,8 @@ Finds tensors in plain attributes of a module that ought to be registered:
   parameter has a name and is used for nothing else;
 - on PyTorch, a table made while the module is set up, of numbers or of other such tables, that meets the input of
   `forward`, or in any method what the weights give, also where functions or methods hand it on first; also as an
-  element of a list or dict, and where another branch registers it;
+  element of a list or dict, where another branch registers it, and where it is computed from itself later on, as a
+  running mean is;
 - random numbers drawn while the module is set up, on whatever device, that `forward` computes with;
 - a registration that its own assignment undoes: `self.table = self.register_buffer("table", x)`.
 

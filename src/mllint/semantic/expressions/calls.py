@@ -258,6 +258,8 @@ def _of_builtin(model: "Model", call: cst.Call, name: str, first: cst.BaseExpres
             return Repeated(Elements((Number(), item_of(model, first))))
         case "zip":
             return Repeated(Elements(tuple(item_of(model, arg.value) for arg in call.args)))
+        case "map" if isinstance(first, cst.Lambda):
+            return Repeated(model.value(first.body))
         case "next":
             return element_of(value)
         case "max" | "min" if sum(arg.keyword is None for arg in call.args) == 1:

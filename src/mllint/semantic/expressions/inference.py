@@ -17,7 +17,7 @@ from mllint.semantic.expressions.imports import imported
 from mllint.semantic.expressions.iteration import element_of, item_of
 from mllint.semantic.expressions.module_lists import MODULE_LISTS, listed_module
 from mllint.semantic.expressions.tables import dict_item, dict_value
-from mllint.semantic.expressions.tensors import arithmetic, attachment
+from mllint.semantic.expressions.tensors import arithmetic, attachment, may_be_filled
 from mllint.semantic.names.changes import new_items
 from mllint.semantic.names.definitions import FunctionInfo, is_receiver
 from mllint.semantic.names.inner_bindings import InnerBindings
@@ -196,6 +196,8 @@ class Inference:
 
     def _derive_binding(self, binding: Binding) -> Value | None:
         derived = self._bound(binding)
+        if isinstance(derived, Tensor) and derived.attached is False and may_be_filled(self.model, binding):
+            derived = replace(derived, attached=None)
         if derived is None or isinstance(derived, Output) or self._may_be_spent(binding, derived):
             spent = self.model.backward.proof(binding)
             if spent is not None:

@@ -9,6 +9,8 @@ from msgspec.structs import replace
 from mllint.knowledge import lookup
 from mllint.knowledge.schema import Function as FunctionFact
 from mllint.semantic.expressions.iteration import element_of
+from mllint.semantic.names.changes import changes_of_bound
+from mllint.semantic.names.scopes import Binding
 from mllint.semantic.values import (
     Array,
     Batch,
@@ -44,8 +46,14 @@ _DETACHING = frozenset({
     "clip_grad_norm", "get_total_norm", "accuracy", "numel", "zeros_like", "ones_like", "full_like", "empty_like",
     "rand_like", "randn_like", "randint_like",
 })  # fmt: skip
-# Functions that make a new tensor of what they are given, which has no history.
-_COPYING = frozenset({"torch.tensor", "torch.from_numpy", "paddle.to_tensor"})
+# Functions that make a new tensor of what they are given, a copy of it or so large, which has no history.
+_MAKING_ANEW = frozenset({
+    "torch.tensor", "torch.from_numpy", "paddle.to_tensor", "paddle.uniform", "paddle.standard_normal",
+    *(f"{framework}.{name}"
+      for framework in ("torch", "paddle")
+      for name in ("zeros", "ones", "full", "empty", "eye", "arange", "linspace", "logspace", "rand", "randn",
+                   "randint", "randperm", "tril_indices", "triu_indices")),
+})  # fmt: skip
 # Methods that take nothing but the type, the shape or the place of what they are given.
 _LIKE_ANOTHER = frozenset({"type_as", "expand_as", "view_as", "reshape_as", "to"})
 # Functions that give values with their indices once they are told the dimension (torch; paddle gives values alone).
@@ -69,6 +77,28 @@ def attachment(model: "Model", node: cst.CSTNode, inputs: Iterable[Value | None]
     if any(state is True for state in states):
         return True if off is False else None
     return False if all(state is False for state in states) else None
+
+
+def may_be_filled(model: "Model", binding: Binding) -> bool:
+    """Whether something that may hang on a graph is written into the tensor that a name is bound to: ``x[i] = net(y)``.
+
+    The tensor hangs on that graph then.
+    """
+    for change in changes_of_bound(model, binding):
+        statement = model.tree.parent(change)
+        if isinstance(statement, cst.AssignTarget):
+            statement = model.tree.parent(statement)
+        given: list[cst.BaseExpression | None] = []
+        if isinstance(statement, (cst.Assign, cst.AugAssign, cst.AnnAssign)):
+            given = [statement.value]
+        elif isinstance(change, cst.Call):
+            given = [arg.value for arg in change.args]
+        elif isinstance(statement, cst.Call):  # `out=x`
+            given = [arg.value for arg in statement.args if arg is not change]
+        values = [None if item is None else model.value(item) for item in given]
+        if any(_state(value) is not False for value in values) and model.gradients.off(change) is not True:
+            return True
+    return False
 
 
 def _as_filled(arg: cst.Arg, value: Value | None) -> Value | None:
@@ -194,7 +224,7 @@ def function_result(
     if requires is not None:
         on = constant(requires.value)
         attached = on if isinstance(on, bool) else None
-    elif name in _DETACHING or qualified in _COPYING:
+    elif name in _DETACHING or qualified in _MAKING_ANEW:
         attached = False
     else:
         attached = attachment(

@@ -2,6 +2,7 @@
 
 Followed back from the call through names, sums, factors that are numbers, and methods that keep the graph. What is cut
 right where it is added, ``a + b.detach()``, is there to be shown in the total, as everybody can see; a name hides it.
+A loss of the libraries is cut, too, where it is given outputs that are cut, and data.
 """
 
 from typing import TYPE_CHECKING
@@ -9,11 +10,13 @@ from typing import TYPE_CHECKING
 import libcst as cst
 import msgspec
 
+from mllint.knowledge import lookup
 from mllint.semantic.expressions.hints import is_called_loss
 from mllint.semantic.graph.cuts import PASSING, operand_of
+from mllint.semantic.graph.data_sources import is_of_data
 from mllint.semantic.names.scopes import Binding, BindingKind
-from mllint.semantic.values import Function, Number, Output, Tensor
-from mllint.syntax.shape import constant, dotted_path
+from mllint.semantic.values import Function, Module, Number, Output, Tensor
+from mllint.syntax.shape import constant, dotted_path, last_word
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -121,7 +124,7 @@ class _Terms:
         return binding.value is not None and constant(binding.value) is not ...
 
     def _note(self, node: cst.BaseExpression, *, is_named: bool) -> None:
-        cut = self._cut(node) if isinstance(node, cst.Call) else None
+        cut = (self._cut(node) or self._cut_before(node)) if isinstance(node, cst.Call) else None
         if cut is None:
             self.others += not isinstance(self.model.value(node), Number)
         elif is_named:
@@ -140,6 +143,29 @@ class _Terms:
         if found is None or not self._is_loss(source) or self._is_used_for_backward(source):
             return None
         return ConstantTerm(node, found)
+
+    def _cut_before(self, node: cst.Call) -> ConstantTerm | None:
+        """How a loss of the libraries comes to have no graph: ``criterion(output.detach(), target)``."""
+        module = self.model.value(node.func)
+        fact = lookup.class_(module.name) if isinstance(module, Module) and module.name is not None else None
+        if fact is None or fact.kind != "loss" or len(node.args) < 2 or any(arg.star for arg in node.args):
+            return None
+        cuts = [arg.value for arg in node.args if self._cuts_output(arg.value)]
+        others = [arg.value for arg in node.args if arg.value not in cuts]
+        if not cuts or not all(is_of_data(self.model, other) for other in others):
+            return None
+        return ConstantTerm(cuts[0], "detach")  # type: ignore[arg-type]
+
+    def _cuts_output(self, node: cst.BaseExpression) -> bool:
+        """Whether an expression takes what surely hangs on a graph off it: ``output.detach()``."""
+        if (
+            not isinstance(node, cst.Call)
+            or last_word(node.func) != "detach"
+            or not isinstance(node.func, cst.Attribute)
+        ):
+            return False
+        value = self.model.value(node.func.value)
+        return isinstance(value, (Tensor, Output)) and value.attached is True
 
     def _is_loss(self, node: cst.BaseExpression) -> bool:
         """Whether an expression is one loss that hangs on a graph; no difference, with which a value is put right."""

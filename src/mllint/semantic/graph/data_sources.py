@@ -1,12 +1,15 @@
 """Whether a name holds data: what a loader yields, or a part of it, which hangs on no graph."""
 
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from mllint.knowledge import lookup
 from mllint.semantic.expressions.arguments import passed_for
+from mllint.semantic.expressions.tensors import may_be_filled
+from mllint.semantic.names.changes import is_flagged_bound
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import (
     Array,
@@ -24,7 +27,7 @@ from mllint.semantic.values import (
     Text,
     Value,
 )
-from mllint.syntax.iteration import run_over, sources
+from mllint.syntax.iteration import sources
 from mllint.syntax.shape import dotted_path
 
 if TYPE_CHECKING:
@@ -39,7 +42,7 @@ TAKING_SHAPES = frozenset({
 })  # fmt: skip
 """Methods of tensors that are told a shape, a type or a place, and compute nothing with what they are given."""
 # What iterables of batches are called where nothing else is known of them.
-_LOADER = re.compile(r"loader|dataset|data_?iter|train_?iter|test_?iter|batches", re.IGNORECASE)
+_LOADER = re.compile(r"loader|dataset|data_?iter|(train|val|valid|test)_?(iter|data)|batches", re.IGNORECASE)
 
 
 def hangs_on_nothing(value: Value | None) -> bool:
@@ -61,17 +64,29 @@ def is_data(model: "Model", binding: Binding) -> bool:
     """Whether a loop binds a key to what a loader yields, to go by what is iterated over or what that is called."""
     if binding.kind is not BindingKind.LOOP or binding.value is None:
         return False
-    if hangs_on_nothing(model.binding_value(binding)) or yields_data(binding.value):
-        return True
-    made = _behind_name(model, binding.value)
-    return made is not None and yields_data(made)
+    return hangs_on_nothing(model.binding_value(binding)) or _runs_over_data(model, binding.value, MAX_STEPS)
 
 
-def _behind_name(model: "Model", iterable: cst.BaseExpression) -> cst.BaseExpression | None:
-    """What a name hands on that is iterated over: ``tqdm(loader)`` of ``bar = tqdm(loader)``."""
-    bindings = model.reaching(iterable) if isinstance(iterable, cst.Name) else ()
-    made = bindings[0].value if len(bindings) == 1 and not bindings[0].path else None
-    return None if made is None or run_over(made) is made else made
+def _runs_over_data(model: "Model", iterable: cst.BaseExpression, steps: int) -> bool:
+    """Whether all that is iterated over is spelled as a loader, also behind names: ``tqdm(loader)`` behind ``bar``."""
+    if isinstance(iterable, cst.IfExp):
+        return all(_runs_over_data(model, side, steps) for side in (iterable.body, iterable.orelse))
+    return all(
+        _is_spelled_as_data(item.node) or (steps > 0 and _is_bound_to_data(model, item.node, steps - 1))
+        for item in sources(iterable)
+    )
+
+
+def _is_bound_to_data(model: "Model", name: cst.BaseExpression, steps: int) -> bool:
+    """Whether a name stands for nothing but what runs over data: ``with tqdm(loader) as bar``."""
+    bindings = model.reaching(name) if isinstance(name, cst.Name) else ()
+    return bool(bindings) and all(
+        binding.kind in (BindingKind.ASSIGN, BindingKind.WITH)
+        and not binding.path
+        and binding.value is not None
+        and _runs_over_data(model, binding.value, steps)
+        for binding in bindings
+    )
 
 
 def is_setting(model: "Model", binding: Binding) -> bool:
@@ -87,7 +102,14 @@ def is_setting(model: "Model", binding: Binding) -> bool:
 
 def comes_from_data(model: "Model", binding: Binding, steps: int = MAX_STEPS) -> bool:
     """Whether a binding surely binds what a loader yields, or what is computed from that alone: it has no graph."""
-    if is_data(model, binding) or hangs_on_nothing(model.binding_value(binding)):
+    if is_data(model, binding):
+        return True
+    value = model.binding_value(binding)
+    if is_flagged_bound(model, binding):
+        return False
+    if hangs_on_nothing(value):
+        return True
+    if value is None and _LOADER.search(binding.key.rpartition(".")[2]) is not None:
         return True
     if steps == 0:
         return False
@@ -98,26 +120,40 @@ def comes_from_data(model: "Model", binding: Binding, steps: int = MAX_STEPS) ->
         if not isinstance(function, cst.FunctionDef):
             return False
         passed = passed_for(model, model.function_info(function), binding.node)
-        return bool(passed) and all(_is_of_data(model, item, steps - 1) for item in passed)
-    if binding.kind is not BindingKind.ASSIGN or binding.value is None:
+        return bool(passed) and all(is_of_data(model, item, steps - 1) for item in passed)
+    if binding.kind is BindingKind.AUGMENTED and isinstance(binding.node, cst.AugAssign):
+        return all(is_of_data(model, side, steps - 1) for side in (binding.node.target, binding.node.value))
+    if binding.kind is not BindingKind.ASSIGN or binding.value is None or may_be_filled(model, binding):
         return False
-    return _is_of_data(model, binding.value, steps - 1)
+    return is_of_data(model, binding.value, steps - 1)
 
 
-def _is_of_data(model: "Model", node: cst.BaseExpression, steps: int) -> bool:
-    if hangs_on_nothing(model.value(node)):
+def is_of_data(model: "Model", node: cst.BaseExpression, steps: int = MAX_STEPS) -> bool:
+    """Whether an expression reads or computes nothing but what comes from loaders, and has no graph."""
+    value = model.value(node)
+    if hangs_on_nothing(value) or (value is None and _is_spelled_as_data(node)):
         return True
     match node:
         case cst.Name():
-            bindings = model.reaching(node)
+            bindings = model.reaching(node) or _bound_outside(model, node)
             return bool(bindings) and all(comes_from_data(model, binding, steps) for binding in bindings)
+        case cst.IfExp(body=one, orelse=other):
+            return is_of_data(model, one, steps) and is_of_data(model, other, steps)
         case cst.Subscript(value=inner) | cst.UnaryOperation(expression=inner) | cst.Attribute(value=inner):
-            return _is_of_data(model, inner, steps)
+            return is_of_data(model, inner, steps)
         case cst.BinaryOperation(left=left, right=right):
-            return _is_of_data(model, left, steps) and _is_of_data(model, right, steps)
+            return is_of_data(model, left, steps) and is_of_data(model, right, steps)
         case cst.Call():
             return _is_computed_from(model, node, steps)
     return False
+
+
+def _bound_outside(model: "Model", name: cst.Name) -> Sequence[Binding]:
+    """What binds a name of a function around, or of the file, of which nobody knows which was the last to run."""
+    scope = model.scope_of(name)
+    while scope.parent is not None and name.value not in scope.bindings:
+        scope = scope.parent
+    return () if scope is model.scope_of(name) else scope.bindings.get(name.value, ())
 
 
 def _is_computed_from(model: "Model", call: cst.Call, steps: int) -> bool:
@@ -129,14 +165,14 @@ def _is_computed_from(model: "Model", call: cst.Call, steps: int) -> bool:
         if callee.name == "builtins.next":
             return bool(call.args) and is_iterator_of_data(model, call.args[0].value)
         is_known = lookup.function(callee.name) is not None or callee.name == "torch.autograd.Variable"
-        return is_known and bool(call.args) and all(_is_of_data(model, arg.value, steps) for arg in call.args)
+        return is_known and bool(call.args) and all(is_of_data(model, arg.value, steps) for arg in call.args)
     if not isinstance(call.func, cst.Attribute) or framework is None or isinstance(callee, Function):
         return False
     method = call.func.attr.value
     if method == "requires_grad_" or lookup.tensor_method(framework, method) is None:
         return False
     given = () if method in TAKING_SHAPES else (arg.value for arg in call.args)
-    return all(_is_of_data(model, item, steps) for item in (call.func.value, *given))
+    return all(is_of_data(model, item, steps) for item in (call.func.value, *given))
 
 
 def is_iterator_of_data(model: "Model", node: cst.BaseExpression) -> bool:

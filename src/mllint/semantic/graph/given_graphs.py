@@ -78,13 +78,16 @@ def _is_bound_to_attached(model: "Model", binding: Binding, steps: int) -> bool:
     if not isinstance(binding.node, cst.Param) or not isinstance(function, cst.FunctionDef):
         return False
     info = model.function_info(function)
-    return any(_is_attached(home, given, steps) for home, given in _given(info, binding.node, steps))
+    return any(_is_attached(home, given, steps) for home, _, given in given_by_callers(info, binding.node, steps))
 
 
-def _given(info: "FunctionInfo", parameter: cst.Param, steps: int) -> "Iterator[tuple[Model, cst.BaseExpression]]":
+def given_by_callers(
+    info: "FunctionInfo", parameter: cst.Param, steps: int = MAX_STEPS
+) -> "Iterator[tuple[Model, cst.Call, cst.BaseExpression]]":
     """What calls of a function give for a parameter, as far as a graph is recorded and walked there.
 
-    Those of its own file come first; other files are only read where these do not tell.
+    Those of its own file come first; other files are only read where these do not tell. A ``Sequential`` of which the
+    function's module is a part may have changed it before.
     """
     position = next((index for index, item in enumerate(info.parameters) if item is parameter), None)
     if position is None or not info.is_transparent:
@@ -98,7 +101,7 @@ def _given(info: "FunctionInfo", parameter: cst.Param, steps: int) -> "Iterator[
             for arg in call.args:
                 is_given = given_to(seen, call, arg, skipped) is seen.parameters[position]
                 if is_given and _is_trained_through(model, call):
-                    yield model, arg.value
+                    yield model, call, arg.value
 
 
 def _callers(info: "FunctionInfo", steps: int) -> "Iterator[tuple[Model, FunctionInfo]]":

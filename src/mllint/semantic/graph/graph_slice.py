@@ -16,8 +16,10 @@ from mllint.semantic.graph.data_sources import (
     comes_from_data,
     hangs_on_nothing,
     is_iterator_of_data,
+    is_of_data,
 )
 from mllint.semantic.graph.filled import put_into
+from mllint.semantic.graph.looked_at import CUTTING, is_only_looked_at, is_plain_target, only_looks, reports
 from mllint.semantic.graph.losses import WALKING
 from mllint.semantic.graph.settings import is_set_before
 from mllint.semantic.graph.statefulness import (
@@ -29,6 +31,7 @@ from mllint.semantic.graph.statefulness import (
     may_be_plain_module,
     walks_backwards,
 )
+from mllint.semantic.names.changes import is_flagged
 from mllint.semantic.names.conditions import is_in_another_branch
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by, uses
@@ -40,18 +43,12 @@ if TYPE_CHECKING:
     from mllint.semantic.model import Model
     from mllint.semantic.names.scopes import Scope
 
-_CUTTING = frozenset({"detach", "data", "item", "numpy", "tolist", "shape", "size", "dtype", "device", "dim", "ndim"})
-# What is given to these is read as a number, or shown.
-_REPORTS = frozenset({
-    "print", "format", "info", "debug", "warning", "add_scalar", "add_scalars", "set_description", "set_postfix",
-    "log", "write", "float", "int", "round", "str", "isnan", "isfinite", "isinf",
-})  # fmt: skip
 # Functions of the libraries that run what they are given, later or again.
 _RUNNING = frozenset({"checkpoint", "checkpoint_sequential", "grad", "functional_call", "vmap"})
 # What an attribute of these holds may have been computed at any time.
 _HOLDERS = (Module, Instance, Object, Symbol, ClassObject, Function)
-MAX_LOOKS = 6
-"""Through how many names and operations the result of a call is followed."""
+# What functions and layers call what is none of their tensors.
+_OPTIONS = frozenset({"size", "shape", "scale_factor", "mode", "dim", "axis", "device", "dtype", "reduction"})
 MAX_STEPS = 400
 """How many expressions and bindings are looked at for one loss."""
 # Methods of dicts and lists that give what they hold.
@@ -101,16 +98,17 @@ class GraphSlice:
         """The expressions from which this one is computed, as far as they may hang on a graph."""
         value = self.model.value(node)
         is_growing = isinstance(value, Elements) and value.mutable
-        if (hangs_on_nothing(value) and not is_growing) or isinstance(
-            value, (Module, Object, Symbol, ClassObject, Function)
-        ):
+        if hangs_on_nothing(value) and not is_growing:
+            self.is_open = self._is_flagged_later(node)
+            return []
+        if isinstance(value, (Module, Object, Symbol, ClassObject, Function)):
             return []
         if isinstance(value, Tensor) and value.parameter:
             return []
         match node:
             case cst.Name() | cst.Attribute() if dotted_path(node) is not None and self.model.reaching(node):
                 return self._behind_name(node)
-            case cst.Attribute(attr=cst.Name(value=name)) if name in _CUTTING:
+            case cst.Attribute(attr=cst.Name(value=name)) if name in CUTTING:
                 return []
             case cst.Attribute() if not isinstance(self.model.value(node.value), _HOLDERS):
                 return [node.value]
@@ -129,13 +127,17 @@ class GraphSlice:
         return self._unknown(node)
 
     def _unknown(self, node: cst.CSTNode) -> list[cst.CSTNode]:
-        """Nothing is behind a setting; of anything else it is not known what is."""
-        self.is_open = not (isinstance(node, cst.BaseExpression) and is_set_before(self.model, node))
+        """Nothing is behind settings and data; of anything else it is not known what is."""
+        value = self.model.value(node)
+        is_growing = isinstance(value, Elements) and value.mutable
+        is_known = isinstance(node, cst.BaseExpression) and (
+            is_set_before(self.model, node) or (not is_growing and is_of_data(self.model, node))
+        )
+        self.is_open = not is_known
         return []
 
     def _behind_name(self, node: cst.BaseExpression) -> list[cst.CSTNode]:
-        key = dotted_path(node) or ""
-        if "." in key or self.model.scope_of(node) is not self.scope:
+        if isinstance(node, cst.Attribute) or self.model.scope_of(node) is not self.scope:
             return self._unknown(node)
         grown = put_into(self.model, node)
         if grown is None:
@@ -150,7 +152,7 @@ class GraphSlice:
             return []
         if self._is_leaf(binding):
             return []
-        if binding.kind is BindingKind.NARROWED or self._is_in_lambda or not self._is_fresh(binding, node):
+        if self._is_in_lambda or not self._is_fresh(binding, node):
             return self._unknown(node)
         if id(binding) in self.bindings:
             return []
@@ -159,6 +161,8 @@ class GraphSlice:
             self._beside += bound_by(self.model, binding.node)
         if binding.kind is BindingKind.AUGMENTED and isinstance(binding.node, cst.AugAssign):
             return [binding.node.target, binding.node.value]
+        if binding.kind is BindingKind.NARROWED and isinstance(binding.node, cst.Call):
+            return [binding.node.args[0].value]  # what the test asks about is what it was before
         if binding.kind in (BindingKind.ASSIGN, BindingKind.ANNOTATED, BindingKind.LOOP) and binding.value is not None:
             return [binding.value]
         return self._unknown(node)
@@ -171,6 +175,12 @@ class GraphSlice:
         flag = argument(call, None, "requires_grad")
         is_data = all(hangs_on_nothing(self.model.value(arg.value)) for arg in call.args)
         return flag is not None and constant(flag.value) is True and is_data
+
+    def _is_flagged_later(self, node: cst.CSTNode) -> bool:
+        """Whether a name gets a gradient flag of its own, and may be older than this round, with a graph behind it."""
+        if not isinstance(node, cst.Name) or not is_flagged(self.model, node):
+            return False
+        return not all(self._is_fresh(binding, node) for binding in self.model.reaching(node))
 
     def _is_fresh(self, binding: Binding, node: cst.BaseExpression) -> bool:
         """Whether a binding was made in the same round of the loop around the call in which it is read."""
@@ -196,7 +206,7 @@ class GraphSlice:
     def _behind_call(self, call: cst.Call) -> list[cst.CSTNode]:
         self._calls.add(id(call))
         callee = self.model.value(called(self.model, call))
-        given: list[cst.CSTNode] = [arg.value for arg in call.args]
+        given: list[cst.CSTNode] = [arg.value for arg in call.args if not _is_told(arg)]
         name = call.func.attr.value if isinstance(call.func, cst.Attribute) else (dotted_path(call.func) or "")
         match callee:
             case Symbol(name="builtins.next") if call.args and is_iterator_of_data(self.model, call.args[0].value):
@@ -212,12 +222,12 @@ class GraphSlice:
                 if computes_afresh(callee.definition):
                     return given
             case Method(receiver=Tensor()):
-                return [] if name in _CUTTING else [call.func, *([] if name in TAKING_SHAPES else given)]
+                return [] if name in CUTTING else [call.func, *([] if name in TAKING_SHAPES else given)]
             case Instance():
                 if is_stateless(callee.definition):
                     return given
             case None | Method():
-                if name in _CUTTING:
+                if name in CUTTING:
                     return []
                 if isinstance(call.func, cst.Attribute) and self._is_tensor_method(call.func, name):
                     return [call.func.value, *([] if name in TAKING_SHAPES else given)]
@@ -302,7 +312,7 @@ class GraphSlice:
         child: cst.CSTNode = node
         for ancestor in self.model.tree.ancestors(node):
             match ancestor:
-                case cst.Attribute() if ancestor.value is child and ancestor.attr.value in _CUTTING:
+                case cst.Attribute() if ancestor.value is child and ancestor.attr.value in CUTTING:
                     return []
                 case cst.Call() if last_word(ancestor.func) in WALKING:
                     return [] if ancestor is self.call else None
@@ -339,10 +349,10 @@ class GraphSlice:
             match ancestor:
                 case cst.Comparison():
                     return []
-                case cst.Attribute() if ancestor.value is child and ancestor.attr.value in _CUTTING:
+                case cst.Attribute() if ancestor.value is child and ancestor.attr.value in CUTTING:
                     return []
                 case cst.Call() if ancestor.func is not child:
-                    verdict = self._given(ancestor)
+                    verdict = self._given(ancestor, child)
                     if verdict is not None:
                         return [] if verdict else None
                 case cst.Call() if isinstance(ancestor.func, cst.Attribute) and ancestor.func.attr.value in WALKING:
@@ -363,13 +373,13 @@ class GraphSlice:
             child = ancestor
         return []
 
-    def _given(self, call: cst.Call) -> bool | None:
+    def _given(self, call: cst.Call, arg: cst.CSTNode) -> bool | None:
         """Whether what is given to a call surely ends there; ``None``: it goes on into what the call gives."""
         callee = self.model.value(call.func)
         name = call.func.attr.value if isinstance(call.func, cst.Attribute) else (dotted_path(call.func) or "")
         if name in WALKING:
             return False
-        if self._reports(call):
+        if reports(self.model, call):
             return True
         if name == "append" and self._is_of_slice(call.func):
             return True  # into a list whose own uses are looked at
@@ -380,8 +390,10 @@ class GraphSlice:
         if isinstance(callee, Symbol):
             return True if is_statement else None
         if isinstance(callee, Function):
-            if walks_backwards(callee.definition) or is_statement:
+            if walks_backwards(callee.definition):
                 return False
+            if is_statement:
+                return isinstance(arg, cst.Arg) and only_looks(self.model, call, arg)
             return True if gives_no_graph(callee.definition) else None
         if isinstance(callee, (Module, Method)) or is_called_loss(call) or id(call) in self._calls:
             return None
@@ -396,12 +408,6 @@ class GraphSlice:
         bound = self.model.reaching(part.value) if isinstance(part, (cst.Attribute, cst.Subscript)) else ()
         return bool(bound) and all(id(binding) in self.bindings for binding in bound)
 
-    def _reports(self, call: cst.Call) -> bool:
-        """Whether what is given to a call is only shown, or read as a number; ``torch.log`` computes."""
-        callee = self.model.value(call.func)
-        computes = isinstance(callee, Symbol) and lookup.function(callee.name) is not None
-        return not computes and last_word(call.func) in _REPORTS
-
     def _bound(self, statement: cst.CSTNode) -> list[Binding] | None:
         """The names that a statement binds; ``None`` when it stores the thing elsewhere."""
         if isinstance(statement, cst.NamedExpr):
@@ -410,7 +416,7 @@ class GraphSlice:
         targets = [item.target for item in statement.targets] if isinstance(statement, cst.Assign) else []
         if not isinstance(statement, cst.Assign):
             targets.append(statement.target)
-        if not all(_is_plain(target) or self._is_of_slice(target) for target in targets):
+        if not all(is_plain_target(target) or self._is_of_slice(target) for target in targets):
             return None
         return list(bound_by(self.model, statement))
 
@@ -428,25 +434,7 @@ class GraphSlice:
             return []
         info = self.model.function_info(function)
         calls = [] if is_passed_around(self.model, info) else calls_of(self.model, info)
-        return [] if calls and all(self._is_only_looked_at(call) for call, _ in calls) else None
-
-    def _is_only_looked_at(self, node: cst.BaseExpression, steps: int = MAX_LOOKS) -> bool:
-        """Whether nothing is done with what a call gives but to drop it, to show it, or to take its value."""
-        parent = self.model.tree.parent(node)
-        match parent:
-            case cst.Expr() | cst.Comparison() | cst.ComparisonTarget() | cst.FormattedStringExpression():
-                return True
-            case cst.Attribute():
-                return parent.attr.value in _CUTTING
-            case cst.Arg():
-                call = self.model.tree.parent(parent)
-                return isinstance(call, cst.Call) and self._reports(call)
-            case cst.BinaryOperation() | cst.Subscript() if steps > 0:
-                return self._is_only_looked_at(parent, steps - 1)
-            case cst.Assign() | cst.AugAssign() if steps > 0 and self._bound(parent) is not None:
-                bound = bound_by(self.model, parent)
-                return all(self._is_only_looked_at(use, steps - 1) for item in bound for use in uses(self.model, item))
-        return False
+        return [] if calls and all(is_only_looked_at(self.model, call) for call, _ in calls) else None
 
     def _is_closure(self, name: cst.Name) -> bool:
         arg = self.model.tree.parent(name)
@@ -459,11 +447,9 @@ class GraphSlice:
         )
 
 
-def _is_plain(target: cst.BaseExpression) -> bool:
-    """Whether a target binds nothing but names."""
-    if isinstance(target, (cst.Tuple, cst.List)):
-        return all(_is_plain(element.value) for element in target.elements)
-    return isinstance(target, cst.Name)
+def _is_told(arg: cst.Arg) -> bool:
+    """Whether an argument tells how to compute, and is no part of what is computed: ``size=shape``."""
+    return arg.keyword is not None and arg.keyword.value in _OPTIONS
 
 
 def _is_library_loss(module: Module) -> bool:

@@ -13,7 +13,7 @@ import msgspec
 from mllint.knowledge import saved_tensors
 from mllint.knowledge.saved_tensors import Saved
 from mllint.semantic.graph.block_options import chosen, is_reached, left_by_options
-from mllint.semantic.graph.given_graphs import is_attached
+from mllint.semantic.graph.given_graphs import given_by_callers, is_attached
 from mllint.semantic.graph.in_place import (
     changed_by_function,
     first_layer,
@@ -21,6 +21,7 @@ from mllint.semantic.graph.in_place import (
     last_layer,
     works_in_place,
 )
+from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import uses
 from mllint.semantic.names.writes import is_basic_index, write
@@ -159,12 +160,30 @@ def _computed_from(model: "Model", call: cst.Call) -> cst.BaseExpression | None:
 def _of_bindings(model: "Model", bindings: tuple[Binding, ...], steps: int, block: Module | None) -> str | None:
     found = None
     for binding in bindings:
-        if binding.kind is not BindingKind.ASSIGN or binding.path or binding.value is None:
+        if isinstance(binding.node, cst.Param):
+            found = _of_parameter(model, binding.node, steps)
+        elif binding.kind is not BindingKind.ASSIGN or binding.path or binding.value is None:
             return None
-        found = keeper_of_result(model, binding.value, steps - 1, block)
+        else:
+            found = keeper_of_result(model, binding.value, steps - 1, block)
         if found is None:
             return None
     return found
+
+
+def _of_parameter(model: "Model", parameter: cst.Param, steps: int) -> str | None:
+    """What made and keeps the tensor that a caller in the same file gives: a change that spoils one call is wrong."""
+    function = model.enclosing_function(parameter)
+    info = None if function is None else model.function_info(function)
+    if info is None or steps <= 0:
+        return None
+    for home, call, given in given_by_callers(info, parameter, 0):
+        callee = _called(home.value(call.func))
+        if callee is not None and callee.name == info.name and callee.parameters == info.parameters:
+            found = keeper_of_result(home, given, steps - 1)
+            if found is not None:
+                return found
+    return None
 
 
 def _of_call(model: "Model", call: cst.Call, steps: int, block: Module | None) -> str | None:
@@ -418,7 +437,10 @@ def always_runs(model: "Model", node: cst.CSTNode, holder: cst.CSTNode) -> bool:
 
 
 def _runs_before(model: "Model", node: cst.CSTNode, change: cst.CSTNode) -> bool:
-    """Whether a place has surely run when a change comes about: above it, or inside of it."""
+    """Whether a place has surely run when a change comes about: above it, or inside of it.
+
+    It has, too, where an option of the module asks for it: with that option the change is wrong.
+    """
     around: dict[int, cst.CSTNode] = {}
     child = change
     for ancestor in model.tree.ancestors(change):
@@ -432,10 +454,21 @@ def _runs_before(model: "Model", node: cst.CSTNode, change: cst.CSTNode) -> bool
         other = around.get(id(ancestor)) if kind is cst.IndentedBlock or kind is cst.Module else None
         if other is not None:
             return _first_of(ancestor.body, child, other) is child  # type: ignore[attr-defined]
-        if kind in _MAYBE:
+        if kind in _MAYBE and not (kind is cst.If and _asks_for_option(model, ancestor.test)):  # type: ignore[attr-defined]
             return False
         child = ancestor
     return False
+
+
+def _asks_for_option(model: "Model", test: cst.BaseExpression) -> bool:
+    """Whether a test asks for nothing but how a module was built: ``if self.pre_norm:``."""
+    while isinstance(test, cst.UnaryOperation):
+        test = test.expression
+    method = method_of_receiver(model, test.value) if isinstance(test, cst.Attribute) else None
+    if method is None or method.owner is None or not isinstance(test, cst.Attribute):
+        return False
+    places = list(method.owner.members.assignments(test.attr.value))
+    return bool(places) and all(place.method is not None and place.method.name == "__init__" for place in places)
 
 
 def _first_of(body: Sequence[cst.CSTNode], *several: cst.CSTNode) -> cst.CSTNode | None:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 _NO_SETTINGS = (Module, Output, Elements, Repeated, Mapping)
 # Methods of dicts, and of objects of options.
 _LOOKING = frozenset({"get", "items", "keys", "values"})
+# What the options of a program are called.
+_OPTIONS = frozenset({"args", "opt", "opts", "options", "config", "configs", "cfg", "conf", "hparams", "FLAGS"})
 MAX_STEPS = 8
 """Through how many names and attributes a setting is followed."""
 _READERS = frozenset({
@@ -44,9 +46,13 @@ def is_set_before(model: "Model", node: cst.BaseExpression, steps: int = MAX_STE
     if isinstance(value, Tensor):
         return False
     match node:
+        case cst.Name() if value is None and _is_called_options(node):
+            return True
         case cst.Name():
             bindings = model.reaching(node)
             return bool(bindings) and all(_binds_setting(model, binding, steps - 1) for binding in bindings)
+        case cst.Attribute() | cst.Subscript() if _is_called_options(node.value):
+            return True
         case cst.Attribute():
             method = method_of_receiver(model, node.value)
             if method is not None:
@@ -62,6 +68,11 @@ def is_set_before(model: "Model", node: cst.BaseExpression, steps: int = MAX_STE
         case cst.Call():
             return _reads_settings(model, node, steps - 1)
     return False
+
+
+def _is_called_options(node: cst.BaseExpression) -> bool:
+    """Whether an expression is spelled as the options of a program: ``config``, ``self.args``."""
+    return last_word(node) in _OPTIONS
 
 
 def _binds_setting(model: "Model", binding: Binding, steps: int) -> bool:

@@ -45,7 +45,9 @@ def _is_from_parameter(model: "Model", node: cst.BaseExpression, steps: int) -> 
                 return _gives_input(callee, steps)
             case cst.Attribute() if isinstance(value := model.value(node), Tensor) and value.parameter:
                 return True
-            case cst.Call(args=[cst.Arg(value=first, star="", keyword=None), *_]) if _is_operation(model, node):
+            case cst.Call(args=[cst.Arg(value=first, star="", keyword=None), *_]) if _is_operation(
+                model, node
+            ) or _runs_no_weights(model, node):
                 node = first
             case cst.Call(func=cst.Attribute(value=inner)) | cst.Attribute(value=inner) | cst.Subscript(value=inner):
                 node = inner
@@ -103,6 +105,12 @@ def _runs_weights(model: "Model", call: cst.Call) -> bool:
     if isinstance(function, cst.Attribute) and function.attr.value == "forward":
         function = function.value
     return isinstance(model.value(function), Module) and has_weights(model, function) is True
+
+
+def _runs_no_weights(model: "Model", call: cst.Call) -> bool:
+    """Whether a call runs a layer of the libraries without weights: what it gives is where its input is."""
+    module = model.value(call.func)
+    return isinstance(module, Module) and module.name is not None and has_weights(model, call.func) is False
 
 
 def _gives_input(callee: Function, steps: int) -> bool:

@@ -91,7 +91,8 @@ def _is_kept_on_cpu(method: "FunctionInfo", name: str, steps: int) -> bool:
 def is_set_on_cpu(members: Members, name: str, steps: int, *, or_parameter: bool = False) -> bool:
     """Whether an attribute holds nothing but tensors made on the CPU while the module is set up.
 
-    ``or_parameter``: on another way it may be a parameter, a buffer or a number instead.
+    ``or_parameter``: on another way it may be a parameter, a buffer or a number instead, and later on be set to what is
+    computed from it: ``self.mean = 0.9 * self.mean + 0.1 * x.mean(0)``.
     """
     setting_up = members.reachable("__init__") - members.reachable("forward")
     plain: list[Assignment] = []
@@ -111,8 +112,12 @@ def is_set_on_cpu(members: Members, name: str, steps: int, *, or_parameter: bool
             continue
         if place.value is None and isinstance(place.node, cst.AnnAssign):
             continue  # only declared
-        if place.method is None or place.method not in setting_up:
+        if place.method is None:
             return False
+        if place.method not in setting_up:
+            if not (or_parameter and _is_computed_from_itself(place, name)):
+                return False
+            continue
         if isinstance(place.node, cst.AugAssign):
             continue  # an operation in place
         if place.value is None or not is_made_on_cpu(place.model, place.value, steps):
@@ -121,6 +126,18 @@ def is_set_on_cpu(members: Members, name: str, steps: int, *, or_parameter: bool
     if not plain or not all(_are_alternatives(place, registered) for place in plain):
         return False
     return not parameters or all(_is_left_plain(place, name, parameters) for place in plain)
+
+
+def _is_computed_from_itself(place: Assignment, name: str) -> bool:
+    """Whether an attribute is set to what is computed from what it held, where that is: nobody moves it."""
+    if isinstance(place.node, cst.AugAssign):
+        return True
+    if place.value is None or place.method is None:
+        return False
+    path = f"{place.method.self_name}.{name}"
+    parts = [part for part in subtree(place.value) if isinstance(part, cst.Attribute)]
+    is_moved = any(part.attr.value in MOVING for part in parts)
+    return not is_moved and any(dotted_path(part) == path for part in parts)
 
 
 def _are_alternatives(place: Assignment, registered: list[Assignment]) -> bool:

@@ -47,6 +47,7 @@ _NOT_NUMBERS = frozenset({
 })  # fmt: skip
 _ONLY_SHAPE = frozenset({"expand_as", "view_as", "reshape_as", "copy_", "resize_as_"})
 
+_GIVING_DIMENSIONS = frozenset({"view", "reshape", "expand", "unsqueeze", "repeat", "expand_as", "view_as"})
 _MOVES = frozenset({"to", "cuda"})
 _GRADIENT_FLAGS = {"requires_grad": True, "stop_gradient": False}
 
@@ -299,7 +300,15 @@ def _of_item(model: "Model", item: cst.Subscript, steps: int) -> Fate:
     is_part = len(indexes) < len(item.slice) or any(
         constant(index) is None or _picks(model, index) for index in indexes
     )
-    return fate(model, item, steps) if is_part else Fate.NOTHING
+    return fate(model, item, steps) if is_part or _gets_dimensions(model, item) else Fate.NOTHING
+
+
+def _gets_dimensions(model: "Model", item: cst.Subscript) -> bool:
+    """Whether an item is given dimensions right away: ``self.weight[0].view(1, 1, 1)`` is not 0-d any more."""
+    method = model.tree.parent(item)
+    call = None if method is None else model.tree.parent(method)
+    is_called = isinstance(method, cst.Attribute) and isinstance(call, cst.Call) and call.func is method
+    return is_called and method.attr.value in _GIVING_DIMENSIONS and bool(call.args)  # type: ignore[union-attr]
 
 
 def _picks(model: "Model", index: cst.BaseExpression) -> bool:

@@ -1,16 +1,18 @@
 """What else a function does to a thing that a name is bound to: changes in place, gradient flags."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.syntax.shape import dotted_path, last_word
+from mllint.syntax.shape import constant, dotted_path, last_word
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
+    from mllint.semantic.names.scopes import Binding
 
-_FLAGS = frozenset({"requires_grad", "stop_gradient"})
+# The flags of gradients, and what switches them off.
+_OFF = {"requires_grad": False, "stop_gradient": True}
 _GROWING = frozenset({"append", "extend", "insert", "update", "appendleft", "setdefault", "add"})
 
 
@@ -42,31 +44,55 @@ def new_items(model: "Model", node: cst.BaseExpression) -> list[cst.BaseExpressi
 
 def changes_in_place(model: "Model", node: cst.BaseExpression) -> Iterator[cst.CSTNode]:
     """The subscripts and calls that change in place what a name or dotted path holds."""
-    for place in _places(model, node):
+    return _changes_at(model, _places(model, node))
+
+
+def changes_of_bound(model: "Model", binding: "Binding") -> Iterator[cst.CSTNode]:
+    """As ``changes_in_place``, of what a name is bound to; of an attribute, those that the file makes of any such."""
+    return _changes_at(model, _places_of_bound(model, binding))
+
+
+def _changes_at(model: "Model", places: Iterable[cst.BaseExpression]) -> Iterator[cst.CSTNode]:
+    for place in places:
         target: cst.CSTNode = place
-        parent = model.tree.parent(place)
-        while isinstance(parent, cst.Subscript) and parent.value is target:
-            target, parent = parent, model.tree.parent(parent)
+        parent = model.tree.parents.get(id(place))
+        kind = parent.__class__  # asked of every use of every new tensor, and `isinstance` of these is slow
+        while kind is cst.Subscript and parent.value is target:  # type: ignore[union-attr]
+            assert parent is not None
+            target, parent = parent, model.tree.parents.get(id(parent))
+            kind = parent.__class__
         if target is not place and _is_assigned(target, parent):
             yield target
-        elif isinstance(parent, cst.Attribute) and parent.value is target:
+        elif kind is cst.Attribute and parent.value is target and _changes(parent.attr.value):  # type: ignore[union-attr]
+            assert parent is not None
             call = model.tree.parent(parent)
-            name = parent.attr.value
-            if isinstance(call, cst.Call) and call.func is parent and _changes(name):
+            if isinstance(call, cst.Call) and call.func is parent:
                 yield call
-        elif isinstance(parent, cst.Arg) and parent.keyword is not None and parent.keyword.value == "out":
+        elif kind is cst.Arg and parent.keyword is not None and parent.keyword.value == "out":  # type: ignore[union-attr]
+            assert parent is not None
             yield parent
 
 
 def is_flagged(model: "Model", node: cst.BaseExpression) -> bool:
     """Whether the scope makes a name or dotted path a leaf that requires a gradient, by a statement of its own."""
-    for place in _places(model, node):
+    return _is_flagged_at(model, _places(model, node))
+
+
+def is_flagged_bound(model: "Model", binding: "Binding") -> bool:
+    """As ``is_flagged``, of what a name is bound to; of an attribute, where the file does so to any such."""
+    return _is_flagged_at(model, _places_of_bound(model, binding))
+
+
+def _is_flagged_at(model: "Model", places: Iterable[cst.BaseExpression]) -> bool:
+    for place in places:
         flag = model.tree.parent(place)
         if not isinstance(flag, cst.Attribute) or flag.value is not place:
             continue
         use = model.tree.parent(flag)
-        if flag.attr.value in _FLAGS and _is_assigned(flag, use):
-            return True
+        if flag.attr.value in _OFF and _is_assigned(flag, use):
+            statement = model.tree.parent(use) if isinstance(use, cst.AssignTarget) else use
+            if constant(getattr(statement, "value", None)) is not _OFF[flag.attr.value]:
+                return True
         is_call = flag.attr.value == "requires_grad_" and isinstance(use, cst.Call) and use.func is flag
         if use is not None and is_call and isinstance(model.tree.parent(use), cst.Expr):
             return True
@@ -80,6 +106,18 @@ def _changes(name: str) -> bool:
 
 def _is_assigned(target: cst.CSTNode, parent: cst.CSTNode | None) -> bool:
     return isinstance(parent, (cst.AssignTarget, cst.AugAssign, cst.AnnAssign)) and parent.target is target
+
+
+def _places_of_bound(model: "Model", binding: "Binding") -> Iterator[cst.BaseExpression]:
+    """Where the scope names what a binding binds, and those inside it; where the file has attributes of that name."""
+    word = binding.key.rpartition(".")[2]
+    if word == binding.key:
+        yield from model.names_within(word, binding.scope)
+        return
+    for name in model.names_by_word.get(word, ()):
+        around = model.tree.parent(name)
+        if isinstance(around, cst.Attribute) and around.attr is name:
+            yield around
 
 
 def _places(model: "Model", node: cst.BaseExpression) -> Iterator[cst.BaseExpression]:

@@ -25,6 +25,7 @@ class InnerBindings:
     def __init__(self, model: "Model") -> None:
         self.model = model
         self._tests: dict[int, Binding] = {}
+        self._lambdas: dict[int, Binding] = {}
 
     def binding(self, node: cst.Name) -> tuple[Binding | None] | None:
         """The binding of a name by a comprehension or lambda around it, in a one-tuple; ``None``: there is none.
@@ -48,7 +49,7 @@ class InnerBindings:
                 if child is ancestor.body and any(
                     node.value == parameter.name.value for parameter in ancestor.params.params
                 ):
-                    return (None,)
+                    return (self._mapped(ancestor, node.value),)
             elif kind is cst.BooleanOperation or kind is cst.IfExp:
                 assert ancestor is not None
                 found = self._tested(ancestor, node.value, child)
@@ -73,6 +74,21 @@ class InnerBindings:
             narrowed = map(narrowing, self.model.calls_by_word.get(word, ()))
             found.update(key for key, _ in filter(None, narrowed))
         return frozenset(found)
+
+    def _mapped(self, function: cst.Lambda, name: str) -> Binding | None:
+        """The binding of the one parameter of a lambda that ``map`` calls with each item of something."""
+        arg = self.model.tree.parent(function)
+        call = None if arg is None else self.model.tree.parent(arg)
+        if not isinstance(call, cst.Call) or len(call.args) != 2 or len(function.params.params) != 1:
+            return None
+        if call.args[0] is not arg or call.args[1].star or not isinstance(call.func, cst.Name):
+            return None
+        if call.func.value != "map":
+            return None
+        if id(function) not in self._lambdas:
+            scope = self.model.scope_of(function)
+            self._lambdas[id(function)] = Binding(name, BindingKind.LOOP, function, scope, call.args[1].value)
+        return self._lambdas[id(function)]
 
     def _tested(self, node: cst.CSTNode, name: str, child: cst.CSTNode) -> Binding | None:
         """The binding of a name by the test that holds where ``child`` of a conjunction or conditional is evaluated."""
