@@ -163,7 +163,8 @@ def renamed(text: str) -> Rewritten | None:
     words |= {node.name for node in ast.walk(tree) if isinstance(node, _DEFINITIONS)}
     words |= {part for node in ast.walk(tree) if isinstance(node, _IMPORTS) for part in _bound(node)}
     names = sorted({*_stored(tree), *(node.arg for node in ast.walk(tree) if isinstance(node, ast.arg))})
-    new = {name: f"v{index}" for index, name in enumerate(names) if name not in words and name != "self"}
+    kept = words | {"self", "_"}  # `_` is a name that says something: that nobody wants it
+    new = {name: f"v{index}" for index, name in enumerate(names) if name not in kept}
     places = [
         (node.lineno, node.col_offset, name)
         for node in ast.walk(tree)
