@@ -204,7 +204,9 @@ def entries_read(load: "Load") -> dict[str, list[cst.Subscript]]:
         if isinstance(above, cst.Del):
             return {}
         text = string_literal(subscript_index(item))
-        is_read = not isinstance(above, (cst.AssignTarget, cst.AugAssign)) and _runs_with(use, load)
+        is_read = not isinstance(above, (cst.AssignTarget, cst.AugAssign)) and (
+            _runs_with(use, load) or _runs_behind(use, load)
+        )
         if text is not None and is_read and model.reaching(use) == bindings:
             found.setdefault(text, []).append(item)
     return found
@@ -244,6 +246,29 @@ def _runs_with(use: cst.BaseExpression, load: "Load") -> bool:
     for branch in _branches(load.call, load.model):
         is_shared = any(branch is holder for holder in tree.ancestors(use))
         if not is_shared and isinstance(branch, cst.BaseSuite) and _leaves(branch):
+            return False
+    return True
+
+
+def _runs_behind(use: cst.BaseExpression, load: "Load") -> bool:
+    """Whether a place is reached behind the load, if at all, and on a setting that says nothing of the dict.
+
+    ``if optimizer is not None: optimizer.load_state_dict(checkpoint["optimizer"])``: with one, both are done.
+    """
+    tree, names = load.model.tree, {id(name) for name in uses(load.given, load.model)}
+    scope = load.model.scope_of(use)
+    place, there = scope.place_of(use), scope.place_of(load.call)
+    if place is None or there is None or there[1] >= place[1]:
+        return False
+    holders = {id(holder) for holder in tree.ancestors(use)}
+    if not all(id(branch) in holders for branch in _branches(load.call, load.model)):
+        return False
+    shared = {id(holder) for holder in tree.ancestors(load.call)}
+    for branch in _branches(use, load.model):
+        setting = tree.parent(branch)
+        if id(branch) not in shared and not (
+            isinstance(setting, cst.If) and names.isdisjoint(map(id, subtree(setting.test)))
+        ):
             return False
     return True
 
