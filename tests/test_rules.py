@@ -189,7 +189,8 @@ def test_fixes(case: Case, unsafe: bool, snapshot: Snapshot) -> None:
 
 @pytest.mark.parametrize(("case", "unsafe"), thinned(all_cases(), [False, True], every=12))
 def test_second_run_changes_nothing(case: Case, unsafe: bool) -> None:
-    if by_trust(case, unsafe=unsafe)[0]:
+    wanted = by_trust(case, unsafe=unsafe)[0]
+    if wanted and not (unsafe and len(wanted) == len(by_trust(case, unsafe=False)[0])):
         data = fixed(case, unsafe=unsafe).data
         again = fixed(case, data, unsafe=unsafe)
         assert again.data == data
@@ -291,7 +292,7 @@ def with_comment(data: bytes, by_row: dict[int, str]) -> bytes | None:
 # -- spelling, order, gate ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("case", "variant"), thinned(all_cases(), list(VARIANTS), every=15))
+@pytest.mark.parametrize(("case", "variant"), thinned(all_cases(), list(VARIANTS), every=5, in_turn=True))
 def test_imports_may_be_spelled_otherwise(case: Case, variant: str) -> None:
     if case.markers.variants_off:
         return

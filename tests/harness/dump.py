@@ -1,4 +1,4 @@
-"""Print everything that is found and fixed in all fixtures: run with two hash seeds, compared."""
+"""Print everything that is found and fixed in every third fixture: run with two hash seeds, compared."""
 
 import sys
 
@@ -7,10 +7,13 @@ import msgspec
 from harness.cases import all_cases
 from mllint.fixer import fix
 
+EVERY = 3
+"""Of how many fixtures one is enough."""
+
 
 def main() -> None:
     """One JSON line a fixture."""
-    for case in all_cases():
+    for case in all_cases()[::EVERY]:
         result = case.lint()
         fixed = fix(case.data, str(case.path), case.rules, unsafe=True, project=case.project())
         sys.stdout.write(msgspec.json.encode([case.id, result, fixed]).decode() + "\n")

@@ -9,15 +9,17 @@ import pytest
 from harness.cases import Case
 
 
-def thinned(cases: Iterable[Case], *others: Sequence[Any], every: int) -> list[Any]:
-    """Parameters for a test: each case with each combination of the others.
+def thinned(cases: Iterable[Case], *others: Sequence[Any], every: int, in_turn: bool = False) -> list[Any]:
+    """Parameters for a test: each case with each combination of the others, or with one of them, ``in_turn``.
 
     One in ``every`` runs by default, in turn, so that each of the others has its share; the rest has the mark ``slow``.
     All tests of a case run in one process: what is found in it is remembered.
     """
     found = []
+    combinations = list(product(*others))
     for index, case in enumerate(cases):
-        for turn, combination in enumerate(product(*others)):
+        place = index % len(combinations)
+        for turn, combination in enumerate(combinations[place : place + 1] if in_turn else combinations):
             marks = [pytest.mark.xdist_group(case.id)]
             if (index + turn) % every:
                 marks.append(pytest.mark.slow)
