@@ -83,7 +83,7 @@ def written_beside(model: "Model", given: cst.BaseExpression, content: FromFile)
 
 
 def _counterparts(model: "Model", given: cst.BaseExpression, content: FromFile) -> list[Saved]:
-    return list(saved_beside(model, content.place)) or _with_theother_entries(model, given)
+    return list(saved_beside(model, content.place)) or _with_the_other_entries(model, given)
 
 
 def saved_as_another(model: "Model", receiver: str | None, content: FromFile) -> tuple[Saved, State, str] | None:
@@ -160,7 +160,7 @@ def saved_beside(model: "Model", read: Place) -> Iterator[Saved]:
                 yield saved
 
 
-def _with_theother_entries(model: "Model", given: cst.BaseExpression) -> list[Saved]:
+def _with_the_other_entries(model: "Model", given: cst.BaseExpression) -> list[Saved]:
     """The saves that hold all other entries, several of them, that the function reads of the same dict."""
     others = other_entries(model, given)
     # Who goes on counting where the file ends has written it.

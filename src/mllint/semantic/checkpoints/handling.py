@@ -238,16 +238,9 @@ _LEAVING = (cst.Return, cst.Raise, cst.Continue, cst.Break)
 
 def _runs_with(use: cst.BaseExpression, load: "Load") -> bool:
     """Whether a place surely is reached whenever the load is: it is in no branch that the load is not in."""
-    tree = load.model.tree
-    around = list(tree.ancestors(load.call))
-    for branch in _branches(use, load.model):
-        if not any(branch is holder for holder in around):
-            return False
-    for branch in _branches(load.call, load.model):
-        is_shared = any(branch is holder for holder in tree.ancestors(use))
-        if not is_shared and isinstance(branch, cst.BaseSuite) and _leaves(branch):
-            return False
-    return True
+    model = load.model
+    left = (branch for branch in _branches_without(load.call, use, model) if isinstance(branch, cst.BaseSuite))
+    return not _branches_without(use, load.call, model) and not any(map(_leaves, left))
 
 
 def _runs_behind(use: cst.BaseExpression, load: "Load") -> bool:
@@ -255,22 +248,20 @@ def _runs_behind(use: cst.BaseExpression, load: "Load") -> bool:
 
     ``if optimizer is not None: optimizer.load_state_dict(checkpoint["optimizer"])``: with one, both are done.
     """
-    tree, names = load.model.tree, {id(name) for name in uses(load.given, load.model)}
-    scope = load.model.scope_of(use)
+    model = load.model
+    scope = model.scope_of(use)
     place, there = scope.place_of(use), scope.place_of(load.call)
-    if place is None or there is None or there[1] >= place[1]:
+    if place is None or there is None or there[1] >= place[1] or _branches_without(load.call, use, model):
         return False
-    holders = {id(holder) for holder in tree.ancestors(use)}
-    if not all(id(branch) in holders for branch in _branches(load.call, load.model)):
-        return False
-    shared = {id(holder) for holder in tree.ancestors(load.call)}
-    for branch in _branches(use, load.model):
-        setting = tree.parent(branch)
-        if id(branch) not in shared and not (
-            isinstance(setting, cst.If) and names.isdisjoint(map(id, subtree(setting.test)))
-        ):
-            return False
-    return True
+    names = {id(name) for name in uses(load.given, model)}
+    settings = [model.tree.parent(branch) for branch in _branches_without(use, load.call, model)]
+    return all(isinstance(item, cst.If) and names.isdisjoint(map(id, subtree(item.test))) for item in settings)
+
+
+def _branches_without(node: cst.CSTNode, other: cst.CSTNode, model: "Model") -> list[cst.CSTNode]:
+    """The parts that run under some condition only, and hold one node and not the other."""
+    holders = {id(holder) for holder in model.tree.ancestors(other)}
+    return [branch for branch in _branches(node, model) if id(branch) not in holders]
 
 
 def _branches(node: cst.CSTNode, model: "Model") -> Iterator[cst.CSTNode]:

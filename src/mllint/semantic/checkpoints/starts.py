@@ -43,7 +43,7 @@ def is_start(load: "Load") -> bool:
     elif owner is None or not isinstance(owner.instance(), Module):
         is_one = steps > 1  # what a trainer holds is a whole model
     else:
-        is_made = method in owner.members.reachable("__init__") - owner.members.reachable("forward")
+        is_made = method in owner.members.setting_up
         if is_made and (steps == 0 or _has_other_parts(owner, load.receiver)):
             return True
         is_one = True

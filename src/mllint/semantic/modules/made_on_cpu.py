@@ -94,7 +94,6 @@ def is_set_on_cpu(members: Members, name: str, steps: int, *, or_parameter: bool
     ``or_parameter``: on another way it may be a parameter, a buffer or a number instead, and later on be set to what is
     computed from it: ``self.mean = 0.9 * self.mean + 0.1 * x.mean(0)``.
     """
-    setting_up = members.reachable("__init__") - members.reachable("forward")
     plain: list[Assignment] = []
     parameters: list[Assignment] = []
     registered: list[Assignment] = []
@@ -114,7 +113,7 @@ def is_set_on_cpu(members: Members, name: str, steps: int, *, or_parameter: bool
             continue  # only declared
         if place.method is None:
             return False
-        if place.method not in setting_up:
+        if place.method not in members.setting_up:
             if not (or_parameter and _is_computed_from_itself(place, name)):
                 return False
             continue

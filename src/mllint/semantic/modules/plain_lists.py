@@ -22,10 +22,9 @@ _DISPLAYS = (cst.List, cst.ListComp, cst.Dict, cst.DictComp)
 
 def tensors_stay_behind(members: Members, name: str) -> bool:
     """Whether a list holds nothing but tensors made on the CPU, and ``forward`` computes with them and the input."""
-    setting_up = members.reachable("__init__") - members.reachable("forward")
     found = False
     for place in members.assignments(name):
-        if place.method is None or place.method not in setting_up or not isinstance(place.value, _DISPLAYS):
+        if place.method is None or place.method not in members.setting_up or not isinstance(place.value, _DISPLAYS):
             return False
         elements = list(_elements(place.value))
         if any(_is_empty(element) for element in elements):
@@ -37,7 +36,7 @@ def tensors_stay_behind(members: Members, name: str) -> bool:
         return False
     fates: set[tuple[Fate, bool]] = set()
     for read in members.reads(name):
-        model, is_early = read.method.model, read.method in setting_up
+        model, is_early = read.method.model, read.method in members.setting_up
         put = _put_in(model, read.node)
         if put is None:
             fates |= {(item, is_early) for item in _fates(model, read.node, MAX_STEPS)}

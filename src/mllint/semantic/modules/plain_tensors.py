@@ -225,8 +225,7 @@ def stays_behind(members: Members, name: str) -> bool:
     """Whether a tensor that is made on the CPU meets the input in ``forward``, and nobody moves it there."""
     if not is_set_on_cpu(members, name, MAX_STEPS, or_parameter=True):
         return False
-    setting_up = members.reachable("__init__") - members.reachable("forward")
-    fates = {(_fate_of_read(members, read), read.method in setting_up) for read in members.reads(name)}
+    fates = {(_fate_of_read(members, read), read.method in members.setting_up) for read in members.reads(name)}
     is_met = (Fate.MEETS_INPUT, False) in fates and all(fate is not Fate.MOVED for fate, _ in fates)
     return is_met and not moves_by_computed_names(members)
 

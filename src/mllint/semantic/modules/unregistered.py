@@ -70,8 +70,7 @@ def lost(
         return None
     if is_torch and plain_tensors.stays_behind(members, name):
         function = model.enclosing_function(statement)
-        setting_up = members.reachable("__init__") - members.reachable("forward")
-        is_set_up = function is not None and model.function_info(function) in setting_up
+        is_set_up = function is not None and model.function_info(function) in members.setting_up
         return Lost(Loss.LEFT_BEHIND) if is_set_up else None
     is_redrawn = unsaved_draws.draws(model, value) and unsaved_draws.is_lost(members, name)
     return Lost(Loss.REDRAWN) if is_redrawn else None

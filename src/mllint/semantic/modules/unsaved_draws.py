@@ -46,9 +46,8 @@ def is_lost(members: Members, name: str) -> bool:
     the attribute itself, and assigned to it again, is the same as far as that goes.
     """
     running = members.reachable("forward")
-    setting_up = members.reachable("__init__") - running
     places = [place for place in members.assignments(name) if not _is_empty(place)]
-    if not places or any(place.method not in setting_up or place.setter is not None for place in places):
+    if not places or any(place.method not in members.setting_up or place.setter is not None for place in places):
         return False
     if not all(isinstance(place.node, cst.AugAssign) or _is_drawn_at(place, name) for place in places):
         return False
@@ -57,7 +56,7 @@ def is_lost(members: Members, name: str) -> bool:
     used = False
     for read in members.reads(name):
         model = read.method.model
-        if read.method.name in _SAVING or (read.method not in setting_up and _is_written(model, read.node)):
+        if read.method.name in _SAVING or (read.method not in members.setting_up and _is_written(model, read.node)):
             return False
         if read.method in running and not _is_for_training(model, read.node):
             used = used or fate(model, read.node, MAX_STEPS) is Fate.MEETS_INPUT

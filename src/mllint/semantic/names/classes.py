@@ -138,6 +138,11 @@ class Members:
         return frozenset(found)
 
     @cached_property
+    def setting_up(self) -> frozenset["FunctionInfo"]:
+        """The methods that run while an instance is made, and not in its forward pass."""
+        return self.reachable("__init__") - self.reachable("forward")
+
+    @cached_property
     def _named_in(self) -> dict[int, set[str]]:
         """The names of methods that each method mentions as an attribute."""
         methods = {id(method.node): set[str]() for info in self.definition.lineage for method in info.methods.values()}

@@ -110,9 +110,13 @@ def _of_library(owner: Value, word: str) -> NamedMethod | None:
     return NamedMethod(word, word in _NEEDS_NOTHING and not needs_something)
 
 
+def _uses_a_framework(model: "Model") -> bool:
+    return model.imports("torch") or model.imports("paddle")
+
+
 def _is_told_by_name(model: "Model", node: cst.Attribute) -> bool:
     """Whether an attribute of something unknown is a method to go by its name, and by the gradients beside it."""
-    if not (model.imports("torch") or model.imports("paddle")):
+    if not _uses_a_framework(model):
         return False
     if node.attr.value != "step":
         return node.attr.value in _NOTHING_ELSE
@@ -126,7 +130,7 @@ def _is_told_by_name(model: "Model", node: cst.Attribute) -> bool:
 def _is_called_beside(model: "Model", node: cst.Attribute) -> bool:
     """Whether the same body calls what an attribute is taken of: ``model(images)`` beside ``model.eval``."""
     path, body = dotted_path(node.value), model.enclosing_function(node)
-    if path is None or not (model.imports("torch") or model.imports("paddle")):
+    if path is None or not _uses_a_framework(model):
         return False
     calls = model.calls_by_word.get(path.rpartition(".")[2], ())
     return any(dotted_path(call.func) == path and model.enclosing_function(call) is body for call in calls)
