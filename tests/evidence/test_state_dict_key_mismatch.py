@@ -523,3 +523,21 @@ def test_paddle_state_dict_loads_nothing(paddle: Any, paddle_net: Any) -> None:
     for key, value in net.state_dict().items():
         assert (value.numpy() == before[key]).all()
         assert (given[key].numpy() == before[key]).all()
+
+
+def test_torch_lists_of_states_raise(torch_training: Any) -> None:
+    for target, error in zip(torch_training[:3], (TypeError, TypeError, ValueError), strict=True):
+        states = [target.state_dict()]
+        with pytest.raises(error):
+            target.load_state_dict(states)
+
+
+def test_paddle_lists_of_states_raise(paddle: Any, paddle_net: Any) -> None:
+    layer = paddle_net()
+    optimizer = paddle.optimizer.Momentum(0.1, 0.9, parameters=layer.parameters())
+    paddle_step(paddle, layer, optimizer)
+    layers, optimizers = [layer.state_dict()], [optimizer.state_dict()]
+    with pytest.raises(AttributeError):
+        layer.set_state_dict(layers)
+    with pytest.raises(AssertionError, match="not found"):
+        optimizer.set_state_dict(optimizers)

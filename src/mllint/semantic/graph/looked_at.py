@@ -8,7 +8,7 @@ from mllint.knowledge import lookup
 from mllint.semantic.expressions.arguments import given_to
 from mllint.semantic.graph.data_sources import hangs_on_nothing
 from mllint.semantic.names.scopes import BindingKind
-from mllint.semantic.names.uses import bound_by, uses
+from mllint.semantic.names.uses import uses, uses_of_bound
 from mllint.semantic.values import Function, Symbol
 from mllint.syntax.shape import last_word
 
@@ -47,8 +47,7 @@ def is_only_looked_at(model: "Model", node: cst.BaseExpression, steps: int = MAX
         case cst.BinaryOperation() | cst.Subscript() if steps > 0:
             return is_only_looked_at(model, parent, steps - 1)
         case cst.Assign() | cst.AugAssign() if steps > 0 and binds_names_only(parent):
-            bound = bound_by(model, parent)
-            return all(is_only_looked_at(model, use, steps - 1) for item in bound for use in uses(model, item))
+            return all(is_only_looked_at(model, use, steps - 1) for use in uses_of_bound(model, parent))
     return False
 
 
