@@ -21,6 +21,7 @@ from mllint.semantic.modules.made_on_cpu import (
 from mllint.semantic.modules.other_objects import is_touched_from_outside
 from mllint.semantic.modules.weights import has_weights
 from mllint.semantic.names.classes import Assignment, Members, Read, makes_parameter
+from mllint.semantic.names.conditions import verdicts
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.uses import uses
 from mllint.semantic.values import (
@@ -33,11 +34,11 @@ from mllint.semantic.values import (
     Symbol,
     Tensor,
 )
-from mllint.syntax.shape import argument, constant, last_word
+from mllint.syntax.shape import argument, constant, dotted_path, last_word
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
-    from mllint.semantic.names.definitions import ClassInfo
+    from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 
 _ABOUT_DEVICE = frozenset({"device", "is_cuda", "grad", "get_device"})
 # What is read of a tensor without its numbers meeting those of another, and methods that only take its shape or type.
@@ -348,8 +349,9 @@ def _of_argument(model: "Model", arg: cst.Arg, steps: int) -> Fate:
     if isinstance(callee, Function):
         found = _within(callee, call, arg, steps - 1)
         return fate(model, call, steps) if found is Fate.GIVEN_BACK else found
-    if _is_own_operation(model, call):
-        return Fate.MEETS_INPUT if any(is_input(model, other) for other in others) else Fate.NOTHING
+    if (operation := _own_operation(model, call)) is not None:
+        is_combined = any(is_input(model, other) for other in others) and _computes_with(operation, call, arg)
+        return Fate.MEETS_INPUT if is_combined else Fate.NOTHING
     if isinstance(call.func, cst.Attribute) and is_input(model, call.func.value):
         method = call.func.attr.value
         if method in ("to", "type_as"):
@@ -360,23 +362,52 @@ def _of_argument(model: "Model", arg: cst.Arg, steps: int) -> Fate:
     return Fate.NOTHING
 
 
-def _is_own_operation(model: "Model", call: cst.Call) -> bool:
-    """Whether a call runs an operation of the project: ``apply`` of an ``autograd.Function``."""
+def _own_operation(model: "Model", call: cst.Call) -> "FunctionInfo | None":
+    """The ``forward`` of an operation of the project that a call runs: ``apply`` of an ``autograd.Function``."""
     if not isinstance(call.func, cst.Attribute) or call.func.attr.value != "apply":
-        return False
+        return None
     owner = model.value(call.func.value)
-    return isinstance(owner, ClassObject) and "torch.autograd.Function" in owner.definition.library_bases
+    is_operation = isinstance(owner, ClassObject) and "torch.autograd.Function" in owner.definition.library_bases
+    return owner.definition.method("forward") if isinstance(owner, ClassObject) and is_operation else None
+
+
+def _computes_with(operation: "FunctionInfo", call: cst.Call, arg: cst.Arg) -> bool:
+    """Whether an operation may do more with what it is given than to keep it, and to use it where it has gradients."""
+    model, used = operation.model, _uses_of(operation, call, arg, 1)
+    return used is None or not all(_is_kept(model, use) or _is_for_parameters(model, use) for use in used)
+
+
+def _is_kept(model: "Model", use: cst.BaseExpression) -> bool:
+    """Whether a tensor is only given to what keeps it for ``backward()``."""
+    arg = model.tree.parent(use)
+    call = model.tree.parent(arg) if isinstance(arg, cst.Arg) else None
+    return isinstance(call, cst.Call) and last_word(call.func) == "save_for_backward"
 
 
 def _within(callee: Function, call: cst.Call, arg: cst.Arg, steps: int) -> Fate:
     """What a function of the project does with what it is given."""
     function = callee.definition
-    skipped = 0 if function.self_name is None or callee.receiver is None else 1
-    parameter = given_to(function, call, arg, skipped)
-    if parameter is None or steps <= 0:
+    used = _uses_of(function, call, arg, 0 if function.self_name is None or callee.receiver is None else 1)
+    if used is None or steps <= 0:
         return Fate.NOTHING
+    return _strongest(fate(function.model, use, steps) for use in used if not _is_for_parameters(function.model, use))
+
+
+def _uses_of(function: "FunctionInfo", call: cst.Call, arg: cst.Arg, skipped: int) -> list[cst.BaseExpression] | None:
+    """The uses of what a function is given by an argument; ``None`` where that is not known."""
+    parameter = given_to(function, call, arg, skipped)
+    if parameter is None:
+        return None
     bound = [item for item in function.scope.bindings.get(parameter.name.value, ()) if item.node is parameter]
-    return _strongest(fate(function.model, use, steps) for binding in bound for use in uses(function.model, binding))
+    return [use for binding in bound for use in uses(function.model, binding)]
+
+
+def _is_for_parameters(model: "Model", use: cst.BaseExpression) -> bool:
+    """Whether a tensor is used only where it asks for gradients, as no plain one does: ``if bias.requires_grad:``."""
+    asked, flag = model.tree.parent(use), f"{dotted_path(use)}.requires_grad"
+    if isinstance(asked, cst.Attribute) and dotted_path(asked) == flag:
+        return True
+    return any(is_true and dotted_path(test) == flag for test, is_true in verdicts(model, use))
 
 
 def _of_element(model: "Model", element: cst.Element, steps: int) -> Fate:
