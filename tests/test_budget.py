@@ -294,6 +294,42 @@ def test_files_that_cannot_have_the_name_are_not_read(tmp_path: Path, counts: di
     assert counts["trees"] == 5
 
 
+def test_a_name_is_sought_once_in_each_file_however_many_ways_lead_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each file imports everything from all files before it: of thirty, there are as many ways as numbers of 28 bits."""
+    asked: Counter[tuple[str, str]] = Counter()
+    original = Inference._from_stars
+
+    def counted(inference: Inference, name: str) -> Any:
+        asked[Path(inference.model.source.path).name, name] += 1
+        assert asked.total() < 10_000
+        return original(inference, name)
+
+    monkeypatch.setattr(Inference, "_from_stars", counted)
+    (tmp_path / "part0.py").write_text("import torch\nmake = torch.zeros\n")
+    for number in range(1, 30):
+        imports = "".join(f"from part{before} import *\n" for before in range(number))
+        (tmp_path / f"part{number}.py").write_text(imports)
+    source = b"import torch\nfrom part29 import *\nx = make(3)\nx.cuda()\ny = x\nmissing(y).cuda()\n"
+    result = engine.lint(source, str(tmp_path / "train.py"), select(["ML"], []), project=Project(tmp_path))
+    assert [found.code for found in result.diagnostics] == ["ML101"]
+    assert max(asked.values()) <= 4 * 30
+
+
+@pytest.mark.parametrize("first", ["one", "two"])
+def test_files_that_import_everything_from_each_other_hand_on_the_same(tmp_path: Path, first: str) -> None:
+    """Whichever of them is asked first, and though one of them has a value of its own before the other's."""
+    (tmp_path / "one.py").write_text("from two import *\nfrom base import *\n")
+    (tmp_path / "two.py").write_text("from base import *\nfrom one import *\n")
+    (tmp_path / "base.py").write_text("import torch\nmake = torch.zeros\n")
+    second = {"one": "two", "two": "one"}[first]
+    source = f"import torch\nfrom {first} import make\nfrom {second} import make as again\n"
+    source += "x = make(3)\nx.cuda()\ny = again(3)\ny.cuda()\nprint(x, y)\n"
+    result = engine.lint(source.encode(), str(tmp_path / "train.py"), select(["ML1"], []), project=Project(tmp_path))
+    assert [(found.code, found.location.row) for found in result.diagnostics] == [("ML101", 5), ("ML101", 7)]
+
+
 def test_only_what_goes_into_the_file_that_a_load_reads_is_followed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -69,7 +69,7 @@ class Inference:
         self._bindings: dict[int, Value | None] = {}
         self._returned: dict[int, Value | None] = {}
         self._inner = InnerBindings(model)
-        self._exporting: set[str] = set()
+        self._starred: dict[tuple[int, str], Value | None] = {}
         self._derivation = model.derivation
 
     # -- expressions -----------------------------------------------------------------------------------------------
@@ -152,6 +152,8 @@ class Inference:
         given: list[Value | None] = []
         for binding in stars:
             found = imported(self.model, binding, name)
+            if isinstance(found, Unfinished):
+                continue  # what is being looked for, by another way
             if found is not None and not self._is_in_branch(binding.node):
                 given.clear()
             given += [] if found is None else [found]
@@ -174,14 +176,8 @@ class Inference:
         return self.joined(scope.reaching_end(name).bindings)
 
     def _from_stars(self, name: str) -> Value | None:
-        """What a file hands on that it imports with ``*``; two files may import everything from each other."""
-        if name in self._exporting:
-            return None
-        self._exporting.add(name)
-        try:
-            return self._builtin(name)
-        finally:
-            self._exporting.discard(name)
+        """What a file hands on that it imports with ``*``, itself perhaps by many ways; two may import each other."""
+        return self._derivation.once(self._starred, (id(self.model), name), name, self._builtin)
 
     # -- bindings --------------------------------------------------------------------------------------------------
 
