@@ -297,7 +297,7 @@ def test_files_that_cannot_have_the_name_are_not_read(tmp_path: Path, counts: di
 def test_a_name_is_sought_once_in_each_file_however_many_ways_lead_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each file imports everything from all files before it: of thirty, there are as many ways as numbers of 28 bits."""
+    """Each of thirty files imports everything from all before it: there are as many ways as numbers of 28 bits."""
     asked: Counter[tuple[str, str]] = Counter()
     original = Inference._from_stars
 
