@@ -258,9 +258,9 @@ def may_be_initialized_otherwise(definition: "ClassInfo", method: "FunctionInfo"
     """Whether the module may be made ready by something that names no ``__init__``, or is not meant to be made."""
     if any(len(info.bases) > 1 for info in definition.members.subclasses):
         return True  # it is one of several bases: what derives from them initializes the module
-    if any(name in definition.methods for name in ("__new__", "__setattr__", "__getattr__", "__getattribute__")):
+    if any(definition.method(name) for name in ("__new__", "__setattr__", "__getattr__", "__getattribute__")):
         return True
-    if any(_is_own_metaclass(definition, keyword) for keyword in definition.node.keywords):
+    if any(_is_own_metaclass(info, keyword) for info in definition.lineage for keyword in info.node.keywords):
         return True
     return _raises_always(method.node.body) or _hands_on(definition, method)
 
