@@ -155,9 +155,15 @@ def _ways_to(binding: Binding, seen: tuple[int, ...]) -> list[Value | None]:
             info = home.function_info(binding.scope.node)
             if info.is_transparent and not is_asked_about(home, info, binding.node):
                 passed = [(home, node) for node in passed_for(home, info, binding.node)]
-                passed = passed or _passed_elsewhere(home, info, binding)
+                passed = _once_taken_out(passed or _passed_elsewhere(home, info, binding))
                 return [item for caller, node in passed for item in _ways(caller, node, seen)] or [value]
     return [value]
+
+
+def _once_taken_out(passed: list[tuple["Model", cst.BaseExpression]]) -> list[tuple["Model", cst.BaseExpression]]:
+    """Without a thing that is passed as it is where another call passes what is in it: who does both asks first."""
+    taken_out = {dotted_path(node.value) for _, node in passed if isinstance(node, cst.Attribute) and _takes_out(node)}
+    return [(caller, node) for caller, node in passed if dotted_path(node) not in taken_out - {None}]
 
 
 def _passed_elsewhere(
