@@ -7,7 +7,6 @@ import libcst as cst
 
 from mllint.knowledge.facts import PADDLE_BUILDERS
 from mllint.semantic.events.places import children_of
-from mllint.semantic.events.steps import Kind
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.names.scopes import Binding
 from mllint.semantic.training.called_modules import module_called
@@ -62,9 +61,7 @@ def _first_use(model: "Model", making: cst.Call) -> cst.Call | None:
     whole = list(_bound(model, making))
     for word in (*whole, *_parts_of(model, whole)):
         for node in model.calls_by_word.get(word, ()):
-            occurrences = model.runs.at(node)
-            forwards = [item for item in occurrences if item.event.kind is Kind.FORWARD]
-            if forwards and all(_is_of(item, making) and is_used_as_made(item) for item in occurrences):
+            if model.runs.always(node, lambda item: _is_of(item, making) and is_used_as_made(item)):
                 return node
     return None
 
