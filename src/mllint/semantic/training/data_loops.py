@@ -8,6 +8,7 @@ import libcst as cst
 
 from mllint.semantic.events.kinds import may_name_module
 from mllint.semantic.files.testing import is_test_code
+from mllint.semantic.flow import is_about_data
 from mllint.semantic.graph.data_sources import yields_data
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.training.pieces import is_fed_piece, is_piecewise, pieces_of
@@ -87,12 +88,21 @@ def _snake(name: str) -> str:
 
 
 def _may_evaluate(model: "Model", node: cst.For) -> bool:
+    if all(_is_no_pass(model, call) for call in model.tree.calls_in(node.body)):
+        return False  # whatever is given to it: no event comes of any of them
     if any(may_be_model(model, call.func) for call in _fed(model, node)):
         return True
     # What a loader gives may also reach the model through an object that keeps it.
     return (is_spelled_as_loader(model, node.iter) or is_loader(model.value(node.iter))) and any(
         may_be_model(model, call.func) for call in model.tree.calls_in(node.body)
     )
+
+
+def _is_no_pass(model: "Model", call: cst.Call) -> bool:
+    """Whether a call is surely none of a module, nor of what calls one: of a method of data, or of a library."""
+    if is_about_data(model, call):
+        return True
+    return last_word(call.func) != "forward" and model.library_name(call.func) is not None
 
 
 def _fed(model: "Model", node: cst.For) -> Iterator[cst.Call]:

@@ -131,9 +131,12 @@ def inferences_elsewhere_loaded(model: "Model", body: cst.CSTNode) -> Iterator[c
 def _imports_what_loads(model: "Model") -> bool:
     """Whether a file that is imported has state dicts, by the look of it: one that calls is told about its call."""
     project = model.project
-    return project is not None and any(
-        project.has_checkpoints(path, model.path) for path in imported_files(model, project)
-    )
+    key = ("imports", "what loads")
+    if key not in model.remembered:
+        model.remembered[key] = project is not None and any(
+            project.has_checkpoints(path, model.path) for path in imported_files(model, project)
+        )
+    return bool(model.remembered[key])
 
 
 def _is_loaded_elsewhere(model: "Model", occurrence: Occurrence) -> bool:
