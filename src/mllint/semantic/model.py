@@ -430,11 +430,16 @@ class Model:
             self.remembered[key] = self.project is not None and self.project.defines(package, self.path)
         return bool(self.remembered[key])
 
-    def neighbour(self, path: Path) -> "Model | None":
-        """The model of a file of the same project that this file does not import; ``None`` outside a project."""
+    def neighbour(self, path: Path, calling: str | None = None) -> "Model | None":
+        """The model of a file of the same project that this file does not import; ``None`` outside a project.
+
+        ``calling`` is a name of which a call is looked for in it: a file that surely has none is not parsed.
+        """
         if self.project is None:
             return None
         self.project.reads.note_of_users(("content", str(self.project.disk.real(str(path)))))
+        if calling is not None and not self.project.may_call(path, calling):
+            return None
         return self.project.model(path)
 
     def importers(self, *words: str) -> Iterator["Model"]:

@@ -136,6 +136,15 @@ class Project:
             self._mentioned[key] = is_there or _STAR_IMPORT.search(text) is not None
         return self._mentioned[key]
 
+    def may_call(self, path: Path, name: str) -> bool:
+        """Whether a file calls something of a name, by the look of its text. Never wrongly false."""
+        key = (path, f"{name}(")
+        if key not in self._mentioned:
+            if len(self._mentioned) >= MAX_REMEMBERED:
+                self._mentioned.clear()
+            self._mentioned[key] = not name.isascii() or _has_call(self.disk.read(path) or b"", name.encode())
+        return self._mentioned[key]
+
     def model(self, path: Path) -> "Model | None":
         """The model of a sibling file; ``None`` when it cannot be read or parsed."""
         self._asked[path] += 1
@@ -241,6 +250,18 @@ class Project:
 
 
 _STAR_IMPORT = re.compile(rb"import\s*\*")
+_CALLED = re.compile(rb"(?:[\s\\)]|#[^\r\n]*)*\(")
+"""What stands behind the name of what is called, also in parentheses of its own, or over several rows."""
+
+
+def _has_call(text: bytes, name: bytes) -> bool:
+    """Whether a word that ends in a name is called in some text."""
+    place = text.find(name)
+    while place >= 0:
+        if _CALLED.match(text, place + len(name)):
+            return True
+        place = text.find(name, place + 1)
+    return False
 
 
 def _in_common(one: Path, other: Path) -> int:

@@ -69,7 +69,7 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, replace_between
 from mllint.rule import Finding, Rule
-from mllint.semantic.events.steps import Kind
+from mllint.semantic.events.steps import Event, Kind
 from mllint.semantic.files.testing import is_in_a_test, is_test_code
 from mllint.semantic.modules.stand_ins import is_handed_on
 from mllint.semantic.names.classes import PLAIN_BASES
@@ -147,15 +147,12 @@ def _is_only_run(receiver: cst.BaseExpression, value: Module, context: Context) 
 
 def _is_given_plain_module(call: cst.Call, context: Context) -> bool:
     """Whether those who call the function around a call give such a module, as far as they are in sight."""
-    found = [(item.is_open, item.event) for item in context.model.runs.at(call)]
-    callees = [event.node.func if isinstance(event.node, cst.Call) else None for _, event in found]
-    return bool(found) and all(
-        not is_open
-        and event.kind is Kind.FORWARD
-        and isinstance(callee, cst.Attribute)
-        and _is_plain_module(callee.value, event.frame.value(callee.value))
-        for (is_open, event), callee in zip(found, callees, strict=True)
-    )
+
+    def is_plain(event: Event) -> bool:
+        callee = event.node.func if event.kind is Kind.FORWARD and isinstance(event.node, cst.Call) else None
+        return isinstance(callee, cst.Attribute) and _is_plain_module(callee.value, event.frame.value(callee.value))
+
+    return context.model.runs.always(call, lambda item: not item.is_open and is_plain(item.event))
 
 
 def _is_plain_module(receiver: cst.BaseExpression, value: Value | None) -> bool:

@@ -83,6 +83,7 @@ from mllint.semantic.events.kinds import may_have_mode
 from mllint.semantic.events.steps import Event, Kind
 from mllint.semantic.flow import called_word
 from mllint.semantic.training.nearby import is_switched_back
+from mllint.semantic.training.runs import Occurrence
 from mllint.semantic.training.training_modes import is_as_loaded, is_trained_as_loaded, trained_in_evaluation_mode
 from mllint.semantic.values import Module
 from mllint.syntax.shape import constant, dotted_path
@@ -125,16 +126,17 @@ def check_loaded(call: cst.Call, context: Context) -> Iterator[Finding]:
         context.value(call.func), Module
     ):
         return
-    occurrences = context.model.runs.at(call)
-    events = [item.event for item in occurrences if item.event.kind is Kind.FORWARD]
-    if not events or len(events) != len(occurrences) or not all(is_as_loaded(event) for event in events):
-        return
-    if all(is_trained_as_loaded(item.run, item.event) for item in occurrences):
+    if context.model.runs.always(call, _is_trained_as_loaded):
         yield Finding(
             call,
             "the model is trained in evaluation mode, in which `from_pretrained` leaves it",
             "call `train()` of the model before the training loop",
         )
+
+
+def _is_trained_as_loaded(occurrence: Occurrence) -> bool:
+    run, event = occurrence.run, occurrence.event
+    return event.kind is Kind.FORWARD and is_as_loaded(event) and is_trained_as_loaded(run, event)
 
 
 def _fix(call: cst.Call, trained: Event, context: Context) -> NodeFix | None:

@@ -52,12 +52,14 @@ def batch_of_one(model: "Model", node: cst.BaseExpression, steps: int = MAX_STEP
         return None
     if isinstance(node.func, cst.Attribute) and node.func.attr.value in _SAME_SHAPE:
         return batch_of_one(model, node.func.value, steps - 1)
-    callee = model.value(node.func)
-    if isinstance(callee, Symbol) and callee.name in _FILLED:
-        return _filled(node)
-    if isinstance(callee, Symbol) and callee.name == "torch.autograd.Variable" and node.args:
-        return batch_of_one(model, node.args[0].value, steps - 1)
-    return None
+    # What is called is asked last: most calls are given nothing from which a batch of one could come.
+    filled = _filled(node)
+    wrapped = None if filled is not None or not node.args else batch_of_one(model, node.args[0].value, steps - 1)
+    callee = None if filled is None and wrapped is None else model.value(node.func)
+    name = callee.name if isinstance(callee, Symbol) else None
+    if name in _FILLED:
+        return filled
+    return batch_of_one(model, node.args[0].value, steps - 1) if name == "torch.autograd.Variable" else None
 
 
 def _filled(call: cst.Call) -> Batch | None:

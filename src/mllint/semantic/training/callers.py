@@ -200,7 +200,8 @@ def _calls_elsewhere(function: FunctionInfo, instance_of: ClassInfo | None) -> l
     others = [model] if model is not function.model else []
     for path in model.project.importers(model.path, word)[:_MAX_FILES]:
         # How a test uses it says nothing of how it is meant.
-        other = None if may_be_of_tests(path, model.project.root) else model.neighbour(path)
+        is_of_tests = may_be_of_tests(path, model.project.root)
+        other = None if is_of_tests else model.neighbour(path, calling=function.name)
         others += [] if other is None else [other]
     for other in others:
         for call in other.calls_by_word.get(function.name, ()):

@@ -8,11 +8,12 @@ import libcst as cst
 
 from mllint.semantic.events.kinds import may_name_module
 from mllint.semantic.files.testing import is_test_code
+from mllint.semantic.flow import is_about_data
 from mllint.semantic.graph.data_sources import yields_data
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.training.pieces import is_fed_piece, is_piecewise, pieces_of
 from mllint.semantic.training.relevance import is_pass, matters
-from mllint.semantic.values import Module, Object, Value, functions_of
+from mllint.semantic.values import Method, Module, Object, Value, functions_of
 from mllint.syntax.shape import dotted_path, last_word
 from mllint.syntax.walk import names_in, subtree
 
@@ -87,12 +88,21 @@ def _snake(name: str) -> str:
 
 
 def _may_evaluate(model: "Model", node: cst.For) -> bool:
+    if all(_is_no_pass(model, call) for call in model.tree.calls_in(node.body)):
+        return False  # whatever is given to it: no event comes of any of them
     if any(may_be_model(model, call.func) for call in _fed(model, node)):
         return True
     # What a loader gives may also reach the model through an object that keeps it.
     return (is_spelled_as_loader(model, node.iter) or is_loader(model.value(node.iter))) and any(
         may_be_model(model, call.func) for call in model.tree.calls_in(node.body)
     )
+
+
+def _is_no_pass(model: "Model", call: cst.Call) -> bool:
+    """Whether a call is surely none of a module, nor of what calls one: of a method of data, or of a library."""
+    if is_about_data(model, call):
+        return True
+    return last_word(call.func) != "forward" and model.library_name(call.func) is not None
 
 
 def _fed(model: "Model", node: cst.For) -> Iterator[cst.Call]:
@@ -181,11 +191,33 @@ def may_be_model(model: "Model", callee: cst.BaseExpression) -> bool:
     return isinstance(value, Module) or _may_run_model(model, last)
 
 
+def may_be_event_of_module(model: "Model", call: cst.Call) -> bool:
+    """Whether a call itself may be a forward pass in some run, and not only what it calls.
+
+    What its file knows of a callee that is no module, it is in every run: no caller knows it better.
+    """
+    callee = call.func
+    if last_word(callee) == "forward":
+        return True
+    if isinstance(callee, cst.Name) and (callee.value in model.runs.kept_methods or _is_parameter(model, callee)):
+        return True  # `step = net.forward`, also where a caller gives it
+    value = model.value(callee)
+    if isinstance(value, Method):  # `model.compute_loss(batch)`: the loss that it gives is one of a forward pass
+        return "backward" in model.calls_by_word
+    return value is None or isinstance(value, Module)
+
+
+def _is_parameter(model: "Model", name: cst.Name) -> bool:
+    function = model.enclosing_function(name)
+    parameters = () if function is None else model.function_info(function).parameters
+    return any(item.name.value == name.value for item in parameters)
+
+
 def may_be_forward_pass(model: "Model", call: cst.Call) -> bool:
     """Whether a call may be one of a model itself, and of no function that runs one, to go by its text and its file."""
     path = dotted_path(call.func)
     if path is None:
-        return may_be_model(model, call.func)
+        return may_be_model(model, call.func) and may_be_event_of_module(model, call)
     last = path.rpartition(".")[2]
     if last == "forward":
         return True

@@ -24,7 +24,7 @@ _STEPS = (Kind.STEP, Kind.MINIMIZE)
 def step_in_some_rounds(model: "Model", call: cst.Call) -> Event | None:
     """The step, taken only in some rounds, of an optimizer whose gradients a call clears in every round."""
     found: Event | None = None
-    for occurrence in () if steps_in_every_round(model, call) else model.runs.at(call):
+    for occurrence in () if steps_in_every_round(model, call) else model.runs.each(call):
         is_zero = occurrence.event.kind is Kind.ZERO
         step = (_step_in_some_rounds(occurrence) or _step_behind_rounds(occurrence)) if is_zero else None
         if step is None:

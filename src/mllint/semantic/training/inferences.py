@@ -4,6 +4,7 @@ Where nothing in the whole run computes gradients, or has an optimizer, a model 
 """
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -95,8 +96,7 @@ def _is_of_no_module(model: "Model", load: cst.Call) -> bool:
 
 
 def _always_infers(model: "Model", node: cst.CSTNode) -> bool:
-    occurrences = model.runs.at(node)
-    return bool(occurrences) and all(infers_in_training_mode(item) for item in occurrences)
+    return model.runs.always(node, infers_in_training_mode)
 
 
 def _call_towards(model: "Model", loaded: Event, forward: Event) -> cst.Call | None:
@@ -117,13 +117,13 @@ def inferences_elsewhere_loaded(model: "Model", body: cst.CSTNode) -> Iterator[c
     """The first forward pass, in some code, of each module that infers in training mode, loaded in another file."""
     if is_test_code(model) or not _imports_what_loads(model) or trains_around(model, body):
         return
+    is_loaded_elsewhere = partial(_is_loaded_elsewhere, model)
     found: set[Thing] = set()
     for call in model.tree.calls_in(body):
-        if not may_be_in_training_mode(model, call):
+        if not may_be_in_training_mode(model, call) or not model.runs.always(call, is_loaded_elsewhere):
             continue
-        occurrences = model.runs.at(call)
-        things = {item.event.thing for item in occurrences}
-        if len(things) == 1 and not things & found and all(_is_loaded_elsewhere(item, model) for item in occurrences):
+        things = {item.event.thing for item in model.runs.at(call)}
+        if len(things) == 1 and not things & found:
             found |= {thing for thing in things if thing is not None}
             yield call
 
@@ -131,12 +131,15 @@ def inferences_elsewhere_loaded(model: "Model", body: cst.CSTNode) -> Iterator[c
 def _imports_what_loads(model: "Model") -> bool:
     """Whether a file that is imported has state dicts, by the look of it: one that calls is told about its call."""
     project = model.project
-    return project is not None and any(
-        project.has_checkpoints(path, model.path) for path in imported_files(model, project)
-    )
+    key = ("imports", "what loads")
+    if key not in model.remembered:
+        model.remembered[key] = project is not None and any(
+            project.has_checkpoints(path, model.path) for path in imported_files(model, project)
+        )
+    return bool(model.remembered[key])
 
 
-def _is_loaded_elsewhere(occurrence: Occurrence, model: "Model") -> bool:
+def _is_loaded_elsewhere(model: "Model", occurrence: Occurrence) -> bool:
     load = _load_before(occurrence.run, occurrence.event)
     return load is not None and load.frame.model is not model and infers_in_training_mode(occurrence)
 
@@ -156,8 +159,7 @@ def _calls_of_kept(model: "Model", thing: Thing) -> Iterator[cst.Call]:
         return
     word = thing.path[0].removeprefix(".") if thing.path else name
     for node in model.calls_by_word.get(word, ()):
-        occurrences = model.runs.at(node)
-        if occurrences and all(_is(item.event.thing, thing) and _is_left_to_infer(item) for item in occurrences):
+        if model.runs.always(node, lambda item: _is(item.event.thing, thing) and _is_left_to_infer(item)):
             yield node
 
 

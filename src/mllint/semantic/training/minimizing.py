@@ -31,7 +31,7 @@ def minimized_loss(call: cst.Call, event: Event) -> cst.BaseExpression | None:
 def loss_without_backward(model: "Model", call: cst.Call) -> cst.BaseExpression | None:
     """The loss of a call of ``minimize`` before which nobody computes gradients, in dynamic mode."""
     found: cst.BaseExpression | None = None
-    for occurrence in model.runs.at(call):
+    for occurrence in model.runs.each(call):
         found = _loss_without_backward(occurrence, call)
         if found is None:
             return None

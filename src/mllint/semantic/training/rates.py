@@ -68,7 +68,7 @@ def stepped_too_seldom(model: "Model", call: cst.Call) -> str | None:
 
 def _of_all(model: "Model", call: cst.Call, judge: Callable[[Run, Event], str | None]) -> str | None:
     answer: str | None = None
-    for occurrence in model.runs.at(call) if _may_count(model, call) else ():
+    for occurrence in model.runs.each(call) if _may_count(model, call) else ():
         event = occurrence.event
         if (
             event.kind is not Kind.SCHEDULE

@@ -7,7 +7,6 @@ import libcst as cst
 
 from mllint.knowledge.facts import PADDLE_BUILDERS
 from mllint.semantic.events.places import children_of
-from mllint.semantic.events.steps import Kind
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.names.scopes import Binding
 from mllint.semantic.training.called_modules import module_called
@@ -43,7 +42,8 @@ def _asked_for(model: "Model", name: cst.Name) -> cst.Call | None:
     call = None if arg is None else model.tree.parent(arg)
     if not isinstance(arg, cst.Arg) or arg.keyword is not name or not isinstance(call, cst.Call):
         return None
-    if not _says_yes(model, arg.value):
+    # Most of what is made with such an argument is only given back.
+    if not _called_as(model, call) or not _says_yes(model, arg.value):
         return None
     called = model.qualified_name(call.func) or ""
     return call if called.startswith(_BUILDERS) or called in PADDLE_BUILDERS else None
@@ -59,14 +59,17 @@ def _says_yes(model: "Model", value: cst.BaseExpression) -> bool:
 
 def _first_use(model: "Model", making: cst.Call) -> cst.Call | None:
     """The first call of what a call makes, if that is only used to infer with."""
-    whole = list(_bound(model, making))
-    for word in (*whole, *_parts_of(model, whole)):
-        for node in model.calls_by_word.get(word, ()):
-            occurrences = model.runs.at(node)
-            forwards = [item for item in occurrences if item.event.kind is Kind.FORWARD]
-            if forwards and all(_is_of(item, making) and is_used_as_made(item) for item in occurrences):
-                return node
+    for node in _called_as(model, making):
+        if model.runs.always(node, lambda item: _is_of(item, making) and is_used_as_made(item)):
+            return node
     return None
+
+
+def _called_as(model: "Model", making: cst.Call) -> list[cst.Call]:
+    """The calls in a file of what has a name to which it binds what a call makes, or what is made of its children."""
+    whole = list(_bound(model, making))
+    words = (*whole, *_parts_of(model, whole)) if whole else ()
+    return [node for word in words for node in model.calls_by_word.get(word, ())]
 
 
 def _bound(model: "Model", making: cst.Call) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """The runs of a file: every way in which one of its events comes about."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
@@ -71,7 +71,9 @@ class Runs:
     def __init__(self, model: "Model") -> None:
         self.model = model
         self._runs: dict[tuple[int, int], Run] = {}
-        self._of_bodies: dict[tuple[int, bool], dict[int, tuple[Occurrence, ...]]] = {}
+        self._roots: dict[tuple[int, bool], tuple[Root, ...]] = {}
+        self._events: dict[tuple[int, int], dict[int, list[Event]]] = {}
+        self._loops: dict[int, tuple[LoopRun, ...]] = {}
 
     def at(self, node: cst.CSTNode, accelerated: bool = False) -> tuple[Occurrence, ...]:
         """Every time that the event at a node of this file comes about.
@@ -79,24 +81,48 @@ class Runs:
         Empty where nothing is known of it: it is no event, or a trainer of another framework runs the body. Of what
         runs with accelerate only the order of calls and the modes of modules are known (``accelerated``).
         """
-        function = self.model.enclosing_function(node)
-        key = (0 if function is None else id(function), accelerated)
-        if key not in self._of_bodies:
-            info = None if function is None else self.model.function_info(function)
-            self._of_bodies[key] = self._of_body(info, accelerated)
-        return self._of_bodies[key].get(id(node), ())
+        return tuple(self.each(node, accelerated))
 
-    def _of_body(self, function: FunctionInfo | None, accelerated: bool) -> dict[int, tuple[Occurrence, ...]]:
-        found: dict[int, list[Occurrence]] = {}
-        for root in roots_of(self.model, function):
+    def each(self, node: cst.CSTNode, accelerated: bool = False) -> Iterator[Occurrence]:
+        """As ``at``, but whoever has had enough of the first ones leaves the runs of the others alone."""
+        function = self._function_around(node)
+        for root in self._followed_roots(function, accelerated):
             run = self._run_of(root)
-            if is_managed(run.frame, accelerated):
-                return {}
-            for event in run.events:
-                node = self._own_node(event, function)
-                if node is not None:
-                    found.setdefault(id(node), []).append(Occurrence(run, event, root.is_open))
-        return {key: tuple(occurrences) for key, occurrences in found.items()}
+            key = (0 if function is None else id(function.node), id(run))
+            if key not in self._events:
+                self._events[key] = self._events_in(run, function)
+            for event in self._events[key].get(id(node), ()):
+                yield Occurrence(run, event, root.is_open)
+
+    def always(self, node: cst.CSTNode, holds: Callable[[Occurrence], bool], accelerated: bool = False) -> bool:
+        """Whether the event at a node of this file comes about, and something holds every time."""
+        occurrence = None
+        for occurrence in self.each(node, accelerated):
+            if not holds(occurrence):
+                return False
+        return occurrence is not None
+
+    def _function_around(self, node: cst.CSTNode) -> FunctionInfo | None:
+        function = self.model.enclosing_function(node)
+        return None if function is None else self.model.function_info(function)
+
+    def _followed_roots(self, function: FunctionInfo | None, accelerated: bool) -> tuple[Root, ...]:
+        """The bodies from which a function is reached; none where a trainer of another framework runs one of them."""
+        key = (0 if function is None else id(function.node), accelerated)
+        if key not in self._roots:
+            roots = roots_of(self.model, function)
+            is_left = any(is_managed(_frame_of(root), accelerated) for root in roots)
+            self._roots[key] = () if is_left else roots
+        return self._roots[key]
+
+    def _events_in(self, run: Run, function: FunctionInfo | None) -> dict[int, list[Event]]:
+        """The events of a run in a body of this file, by the ``id`` of the node."""
+        found: dict[int, list[Event]] = {}
+        for event in run.events:
+            node = self._own_node(event, function)
+            if node is not None:
+                found.setdefault(id(node), []).append(event)
+        return found
 
     def _own_node(self, event: Event, function: FunctionInfo | None) -> cst.CSTNode | None:
         """The node of this file at which an event in a body of it comes about; ``None`` for an event elsewhere.
@@ -112,13 +138,15 @@ class Runs:
 
     def loops_at(self, node: cst.For | cst.While) -> tuple[LoopRun, ...]:
         """Every time that a loop of this file comes about in which something happens, also with accelerate."""
-        function = self.model.enclosing_function(node)
-        info = None if function is None else self.model.function_info(function)
+        if id(node) not in self._loops:
+            self._loops[id(node)] = self._loops_at(node)
+        return self._loops[id(node)]
+
+    def _loops_at(self, node: cst.For | cst.While) -> tuple[LoopRun, ...]:
+        info = self._function_around(node)
         found: list[LoopRun] = []
-        for root in roots_of(self.model, info):
+        for root in self._followed_roots(info, accelerated=True):
             run = self._run_of(root)
-            if is_managed(run.frame, accelerated=True):
-                return ()
             is_root = info is not None and root.function is not None and is_same(root.function, info)
             for loop in run.loops:
                 frame = loop.frame
@@ -162,17 +190,16 @@ class Runs:
         """
         key = (0 if function is None else id(function.node), id(instance_of))
         if key not in self._runs:
-            frame = Frame(self.model, function)
-            if instance_of is not None and function is not None:
-                receiver = Thing(frozenset({instance_of}))
-                frame = Frame(function.model, function, receiver=receiver, instance_of=instance_of)
+            frame = _frame_of(Root(self.model, function, instance_of=instance_of))
             steps, is_cut = unfold(frame)
             self._runs[key] = Run(frame, steps, is_cut, tuple(events(steps)))
         return self._runs[key]
 
     def forget_callers(self) -> None:
         """Drop what rests on who calls the functions of the file. What happens in a run that begins here does not."""
-        self._of_bodies.clear()
+        self._roots.clear()
+        self._events.clear()
+        self._loops.clear()
         for run in self._runs.values():
             run.forget()
 
@@ -245,6 +272,14 @@ class Runs:
     def may_evaluate(self) -> dict[int, bool]:
         """For loops of this file (by their id): whether they may call a model. Filled as asked."""
         return {}
+
+
+def _frame_of(root: Root) -> Frame:
+    """The run of a body that nobody calls, before anything is unfolded."""
+    if root.instance_of is None or root.function is None:
+        return Frame(root.model, root.function)
+    receiver = Thing(frozenset({root.instance_of}))
+    return Frame(root.function.model, root.function, receiver=receiver, instance_of=root.instance_of)
 
 
 _ALL_WORDS = WORDS | MODE_WORDS

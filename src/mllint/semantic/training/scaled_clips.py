@@ -29,7 +29,7 @@ def step_after_scaled_clip(model: "Model", clip: cst.CSTNode) -> Event | None:
     The step comes from the same body as the clip if there is such a one.
     """
     found: Event | None = None
-    for occurrence in model.runs.at(clip):
+    for occurrence in model.runs.each(clip):
         step = None if occurrence.event.kind is not Kind.CLIP else _step_of_scaled_clip(occurrence)
         if step is None and not _clips_plain(occurrence):
             return None
@@ -48,7 +48,7 @@ def _clips_plain(occurrence: Occurrence) -> bool:
 
 def can_be_unscaled_at(model: "Model", clip: cst.CSTNode, step: Event) -> bool:
     """Whether ``unscale_`` can be put before a clip: the loss is always scaled there, and nobody unscales it later."""
-    for item in model.runs.at(clip):
+    for item in model.runs.each(clip):
         if not all(isinstance(state, Event) and is_scaled(state) for state in states_of(item.run, item.event)):
             return False
         inside = events(item.event.loops[-1].body) if item.event.loops else item.run.events

@@ -36,7 +36,7 @@ def has_scaler(model: "Model", step: cst.CSTNode) -> bool:
     """Whether a scaler takes part in a run of a step."""
     if isinstance(step, cst.Call) and (steps_no_optimizer(model, step) or _uses_plain_gradients(model, step)):
         return False
-    return any(item.run.derived("has scaler", partial(_has_scaler, item.run)) for item in model.runs.at(step))
+    return any(item.run.derived("has scaler", partial(_has_scaler, item.run)) for item in model.runs.each(step))
 
 
 def _uses_plain_gradients(model: "Model", step: cst.Call) -> bool:
@@ -59,8 +59,7 @@ def _has_scaler(run: Run) -> bool:
 
 def steps_past_scaler(model: "Model", step: cst.CSTNode) -> bool:
     """Whether an optimizer uses scaled gradients as they are: its own ``step`` is called, not the scaler's."""
-    occurrences = model.runs.at(step)
-    return bool(occurrences) and all(_steps_past_scaler(item) for item in occurrences)
+    return model.runs.always(step, _steps_past_scaler)
 
 
 def _steps_past_scaler(occurrence: Occurrence) -> bool:
@@ -100,7 +99,7 @@ def _has_own_step(step: Event) -> bool:
 def backward_of(model: "Model", step: cst.CSTNode) -> cst.Call | None:
     """The one ``backward()`` of the same body whose gradients a step uses; ``None``: several, or elsewhere."""
     found: dict[int, cst.CSTNode] = {}
-    for item in model.runs.at(step):
+    for item in model.runs.each(step):
         for state in states_of(item.run, item.event):
             if not isinstance(state, Event) or state.frame is not item.event.frame:
                 return None
@@ -114,7 +113,7 @@ def backward_of(model: "Model", step: cst.CSTNode) -> cst.Call | None:
 
 def is_updated(model: "Model", step: cst.CSTNode) -> bool:
     """Whether a scaler's ``update()`` is called in the run of a step."""
-    return any(event.kind is Kind.UPDATE_SCALE for item in model.runs.at(step) for event in item.run.events)
+    return any(event.kind is Kind.UPDATE_SCALE for item in model.runs.each(step) for event in item.run.events)
 
 
 Missing = Literal["never", "in some rounds"]
@@ -227,8 +226,7 @@ def _is_made_in(thing: Thing, loop: Loop) -> bool:
 
 def steps_unscaled_loss(model: "Model", step: cst.CSTNode) -> bool:
     """Whether a scaler steps with gradients of a loss that it was never given to scale."""
-    occurrences = model.runs.at(step)
-    return bool(occurrences) and all(_steps_unscaled_loss(item) for item in occurrences)
+    return model.runs.always(step, _steps_unscaled_loss)
 
 
 def _steps_unscaled_loss(occurrence: Occurrence) -> bool:
@@ -314,16 +312,12 @@ def is_computed(
 
 def unscales_twice(model: "Model", call: cst.CSTNode) -> bool:
     """Whether ``unscale_`` is called again, or after the step, before the scaler's ``update()``."""
-    occurrences = model.runs.at(call)
-    return bool(occurrences) and all(_unscales_twice(item) for item in occurrences)
+    return model.runs.always(call, _unscales_twice)
 
 
 def unscales_again(model: "Model", call: cst.CSTNode) -> bool:
     """Whether ``unscale_`` is called in rounds of a loop in which the scaler is not updated."""
-    occurrences = model.runs.at(call)
-    return bool(occurrences) and all(
-        _is_repeated(item.event) and item.event in _unscaled_before(item) for item in occurrences
-    )
+    return model.runs.always(call, lambda item: _is_repeated(item.event) and item.event in _unscaled_before(item))
 
 
 def _unscales_twice(occurrence: Occurrence) -> bool:

@@ -218,7 +218,7 @@ def steps_before_optimizer(model: "Model", call: cst.Call) -> cst.CSTNode | None
     if stepped is None or kind_at_sight(model, stepped) not in (None, "scheduler") or follows_optimizer(model, call):
         return None
     found: cst.CSTNode | None = None
-    for occurrence in model.runs.at(call):
+    for occurrence in model.runs.each(call):
         step = _update_behind(occurrence)
         if step is None:
             return None

@@ -1,6 +1,7 @@
 """Evaluations without a loop over the data: all of it at once, or one batch, where no graph is recorded."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -61,8 +62,7 @@ def single_evaluations(model: "Model", node: cst.With | cst.FunctionDef) -> Iter
     if not calls or is_test_code(model) or says_gradients(node.body):
         return
     for call in calls:
-        occurrences = model.runs.at(call, accelerated=True)
-        if occurrences and all(_is_in_training_mode(item, call) for item in occurrences):
+        if model.runs.always(call, partial(_is_in_training_mode, call), accelerated=True):
             yield call
 
 
@@ -74,8 +74,7 @@ def evaluations_with_graph(model: "Model", function: cst.FunctionDef) -> Iterato
     if says_gradients(function.body):
         return
     for call in _calls_in(function):
-        occurrences = model.runs.at(call, accelerated=True) if may_be_in_training_mode(model, call) else ()
-        if occurrences and all(_is_kept_from_training(item) for item in occurrences):
+        if may_be_in_training_mode(model, call) and model.runs.always(call, _is_kept_from_training, accelerated=True):
             yield call
 
 
@@ -90,8 +89,9 @@ def evaluations_of_drawn_batches(model: "Model") -> Iterator[cst.Call]:
         if not is_next(drawn) or not any(map(is_named_evaluation, _drawn_from(model, drawn))):
             continue
         for call in _fed_behind(model, drawn):
-            occurrences = model.runs.at(call, accelerated=True) if may_be_in_training_mode(model, call) else ()
-            if occurrences and all(_is_drawn_beside_training(item) for item in occurrences):
+            if not may_be_in_training_mode(model, call):
+                continue
+            if model.runs.always(call, _is_drawn_beside_training, accelerated=True):
                 yield call
 
 
@@ -162,8 +162,7 @@ def evaluations_recorded(model: "Model", function: cst.FunctionDef) -> Iterator[
     if not is_named_evaluation(name) or name.startswith("test_") or says_gradients(function.body):
         return
     for call in _calls_in(function):
-        occurrences = model.runs.at(call, accelerated=True) if may_be_forward_pass(model, call) else ()
-        if occurrences and all(_is_recorded_for_nothing(item) for item in occurrences):
+        if may_be_forward_pass(model, call) and model.runs.always(call, _is_recorded_for_nothing, accelerated=True):
             yield call
 
 
@@ -181,9 +180,8 @@ def inferences_recorded(model: "Model", switch: cst.Call) -> Iterator[cst.Call]:
         body = model.tree.module if function is None else function.body
         if not is_detached(model, call) or says_gradients(body, GRADIENT_WORDS - {"backward"}):
             continue
-        trains = says_gradients(body)
-        occurrences = model.runs.at(call, accelerated=True)
-        if occurrences and all(_is_inferred_with_graph(item, beside_training=trains) for item in occurrences):
+        inferred = partial(_is_inferred_with_graph, beside_training=says_gradients(body))
+        if model.runs.always(call, inferred, accelerated=True):
             yield call
 
 
@@ -287,7 +285,7 @@ def _calls_in(node: cst.With | cst.FunctionDef) -> Iterator[cst.Call]:
         pending += children(item)
 
 
-def _is_in_training_mode(occurrence: Occurrence, call: cst.Call) -> bool:
+def _is_in_training_mode(call: cst.Call, occurrence: Occurrence) -> bool:
     run, forward = occurrence.run, occurrence.event
     name = "" if forward.frame.function is None else forward.frame.function.name
     model = forward.frame.model

@@ -7,7 +7,7 @@ import libcst as cst
 import msgspec
 
 from mllint.semantic.events.owners import maker, updates
-from mllint.semantic.events.steps import Kind
+from mllint.semantic.events.steps import Event, Kind
 from mllint.semantic.graph.losses import WALKING
 from mllint.semantic.graph.statefulness import called
 from mllint.semantic.modules.module_keys import module_keys
@@ -101,7 +101,7 @@ def _is_before(scope: "Scope", earlier: cst.CSTNode, later: cst.CSTNode) -> bool
 def _may_change(model: "Model", step: cst.Call, call: cst.Call) -> Literal["surely", "perhaps", "no"]:
     """Whether a step is one of an optimizer that has the weights of a module, or that comes from out of sight."""
     verdicts = set[bool | None]()
-    for item in model.runs.at(step):
+    for item in model.runs.each(step):
         frame, thing = item.event.frame, item.event.thing
         if item.event.kind is not Kind.STEP or frame.model is not model:
             return "no"
@@ -149,13 +149,13 @@ def _keeps_weights(model: "Model", call: cst.Call) -> bool:
 
 def _changes(model: "Model", step: cst.Call, call: cst.Call) -> bool:
     """Whether a step is surely one of an optimizer that has the parameters of the module of a pass."""
-    occurrences = model.runs.at(step)
-    return bool(occurrences) and all(
-        item.event.kind is Kind.STEP
-        and item.event.frame.model is model
-        and updates(item.event.frame, item.event.thing, item.event.frame.thing(call.func)) is True
-        for item in occurrences
-    )
+
+    def changes(event: Event) -> bool:
+        frame = event.frame
+        is_here = event.kind is Kind.STEP and frame.model is model
+        return is_here and updates(frame, event.thing, frame.thing(call.func)) is True
+
+    return model.runs.always(step, lambda item: changes(item.event))
 
 
 def _has_gradients(model: "Model", step: cst.Call, name: str) -> bool:

@@ -63,12 +63,19 @@ def accumulates_without_end(model: "Model", step: cst.Call) -> Clearing | None:
     """
     if steps_no_optimizer(model, step) or clears_beside(model, step):
         return None
-    occurrences = model.runs.at(step)
-    inside = [item for item in occurrences if item.event.loops]
-    if inside:
-        found = [_clearing(item) for item in inside]
-        return None if None in found else "never" if "never" in found else "further out"
-    return "never" if occurrences and all(_updates_without_clearing(item) for item in occurrences) else None
+    alone: list[Occurrence] = []
+    found: set[Clearing] = set()
+    for item in model.runs.each(step):
+        clearing = _clearing(item) if item.event.loops else None
+        if item.event.loops and clearing is None:
+            return None
+        if clearing is None:
+            alone.append(item)
+        else:
+            found.add(clearing)
+    if found:
+        return "never" if "never" in found else "further out"
+    return "never" if alone and all(map(_updates_without_clearing, alone)) else None
 
 
 def _clearing(occurrence: Occurrence) -> Clearing | None:
@@ -288,7 +295,7 @@ def clears_before_step(model: "Model", call: cst.Call) -> cst.CSTNode | None:
     if behind == "backward" or (behind is None and word_before(model, call) == "step"):
         return None
     found: cst.CSTNode | None = None
-    for occurrence in model.runs.at(call, accelerated=True):
+    for occurrence in model.runs.each(call, accelerated=True):
         step = None if occurrence.event.kind is not Kind.ZERO else _starved_step(occurrence.run, occurrence.event)
         if step is None:
             return None
