@@ -336,6 +336,11 @@ def _others(first: Module, second: Module) -> tuple[Module, ...]:
     return tuple(found) if len(found) <= MAX_OTHERS else ()
 
 
+def may_be_more_exact(declared: Value) -> bool:
+    """Whether what a parameter is given may say more than what it is declared as: of an object or a module only."""
+    return isinstance(declared, (Object, Module))
+
+
 def more_exact(declared: Value, passed: Value | None) -> Value:
     """What is known of a parameter that is declared as one thing and given another: the more exact of the two."""
     match declared, passed:

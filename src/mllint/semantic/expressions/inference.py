@@ -44,6 +44,7 @@ from mllint.semantic.values import (
     Unfinished,
     Value,
     join,
+    may_be_more_exact,
     more_exact,
 )
 from mllint.syntax.shape import (
@@ -270,7 +271,8 @@ class Inference:
         if binding.node.annotation is not None and not self._is_tested_as_class(binding):
             declared = annotated(self.model, binding.node.annotation.annotation)
             if declared is not None:
-                return more_exact(declared, given(self.model, info, binding.node))
+                is_open = may_be_more_exact(declared)  # what the calls pass costs much, and would say nothing else
+                return more_exact(declared, given(self.model, info, binding.node)) if is_open else declared
         passed = given(self.model, info, binding.node)
         if passed is None and info.name == "forward" and info.owner is not None and info.owner.framework is not None:
             if declares_no_tensor(self.model, binding):
