@@ -394,3 +394,16 @@ def test_paddle_leaf_holds_nothing_of_what_was_computed_of_it(paddle: Any) -> No
 
     assert kept[0].is_leaf
     assert computed() is None
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_gradients_have_a_graph_only_where_it_is_asked_for(torch: Any, paddle: Any, create_graph: bool) -> None:
+    """The look-alike: a sum of what ``autograd.grad`` gives."""
+    weight = torch.ones(2, requires_grad=True)
+    given = torch.autograd.grad((weight**3).sum(), weight, create_graph=create_graph)[0]
+    assert (given.grad_fn is not None) is create_graph
+
+    other = paddle.ones([2])
+    other.stop_gradient = False
+    given = paddle.grad((other**3).sum(), other, create_graph=create_graph)[0]
+    assert given.stop_gradient is not create_graph

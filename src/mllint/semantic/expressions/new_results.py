@@ -6,6 +6,7 @@ import libcst as cst
 
 from mllint.knowledge import lookup
 from mllint.semantic.expressions.annotations import declares_no_tensor
+from mllint.semantic.expressions.imports import is_library
 from mllint.semantic.files.testing import is_benchmark
 from mllint.semantic.names.uses import uses
 from mllint.semantic.values import (
@@ -70,7 +71,19 @@ def gives_new(model: "Model", value: Value | None, name: str, paddle: tuple[int,
         case Output():
             return name not in lookup.shared_methods() and not is_own
         case None | Batch():
-            return name in lookup.tensor_only_methods() and not is_own and model.framework is not None
+            is_known = name in lookup.tensor_only_methods() and not is_own and model.framework is not None
+            return is_known and not _is_imported(model, name)
+    return False
+
+
+def _is_imported(model: "Model", name: str) -> bool:
+    """Whether a file of the project from which something is imported has a function or method of that name."""
+    for statement in model.tree.by_type.get(cst.ImportFrom, ()):
+        module = dotted_path(statement.module) if statement.module is not None else ""
+        if module is not None and (statement.relative or not is_library(model, module)):
+            sibling = model.sibling(module, len(statement.relative))
+            if sibling is not None and name in sibling.function_names:
+                return True
     return False
 
 

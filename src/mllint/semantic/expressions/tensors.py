@@ -27,7 +27,7 @@ from mllint.semantic.values import (
     Unfinished,
     Value,
 )
-from mllint.syntax.shape import argument, constant, integer_literal
+from mllint.syntax.shape import argument, constant, has_star_arguments, integer_literal
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -54,6 +54,7 @@ _MAKING_ANEW = frozenset({
       for name in ("zeros", "ones", "full", "empty", "eye", "arange", "linspace", "logspace", "rand", "randn",
                    "randint", "randperm", "tril_indices", "triu_indices")),
 })  # fmt: skip
+_GRADIENTS = frozenset({"torch.autograd.grad", "paddle.grad", "paddle.autograd.grad"})
 # Methods that take nothing but the type, the shape or the place of what they are given.
 _LIKE_ANOTHER = frozenset({"type_as", "expand_as", "view_as", "reshape_as", "to"})
 # Functions that give values with their indices once they are told the dimension (torch; paddle gives values alone).
@@ -224,7 +225,7 @@ def function_result(
     if requires is not None:
         on = constant(requires.value)
         attached = on if isinstance(on, bool) else None
-    elif name in _DETACHING or qualified in _MAKING_ANEW:
+    elif name in _DETACHING or qualified in _MAKING_ANEW or _is_gradient_alone(qualified, call):
         attached = False
     else:
         attached = attachment(
@@ -233,6 +234,14 @@ def function_result(
     first = arguments[0] if arguments else None
     made = result(framework, name, fact, call, attached, own_input=True, receiver=first)
     return replace(made, leaf=True) if requires is not None and attached and isinstance(made, Tensor) else made
+
+
+def _is_gradient_alone(qualified: str, call: cst.Call) -> bool:
+    """Whether a call gives gradients without a graph of their own, as it does unless it is asked for one."""
+    if qualified not in _GRADIENTS:
+        return False
+    asked = argument(call, 4, "create_graph")
+    return not has_star_arguments(call) and (asked is None or constant(asked.value) is False)
 
 
 def like_first(model: "Model", call: cst.Call) -> Value | None:

@@ -217,6 +217,11 @@ def _clears_by_itself(step: Event) -> bool:
         if any(word in frame.model.names_by_word for word in _STEP_HOOKS):
             return True
         frame = frame.caller
+    return _has_step_of_its_own(step)
+
+
+def _has_step_of_its_own(step: Event) -> bool:
+    """Whether the optimizer is of a class of the project that has a ``step`` of its own: that may do anything."""
     callee = step.node.func if isinstance(step.node, cst.Call) else None
     value = step.frame.value(callee.value) if isinstance(callee, cst.Attribute) else None
     return isinstance(value, Instance) and value.definition.method("step") is not None
@@ -308,7 +313,7 @@ def _starved_step(run: Run, zero: Event) -> Event | None:
         if step.kind is Kind.STEP and step.thing is not None and _clears(zero, step) and not _is_given_more(step):
             paths = run.derived(("zeroing", step.thing), partial(_paths, run, step))
             states = paths.before(step) - {None}
-            if states == {zero}:
+            if states == {zero} and not _has_step_of_its_own(step):
                 return step
     return None
 
