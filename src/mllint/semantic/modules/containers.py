@@ -108,10 +108,11 @@ class Container:
 
         A list of the same that is made here registers no more of them.
         """
-        bindings, value = self.model.reaching(node), self.model.value(node)
-        if len(bindings) != 1 or bindings[0].kind is not BindingKind.PARAMETER or not isinstance(value, Repeated):
+        bindings = self.model.reaching(node) if self.method.name == "__init__" else ()
+        if len(bindings) != 1 or bindings[0].kind is not BindingKind.PARAMETER:
             return False
-        if self.method.name != "__init__" or not isinstance(value.item, Module) or not have_weights(value.item):
+        value = self.model.value(node)
+        if not isinstance(value, Repeated) or not isinstance(value.item, Module) or not have_weights(value.item):
             return False
         running = self.definition.members.reachable("forward")
         return any(read.method in running for read in self.definition.members.reads(self.name))

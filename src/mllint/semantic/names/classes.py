@@ -101,6 +101,7 @@ class Members:
 
     def __init__(self, definition: "ClassInfo") -> None:
         self.definition = definition
+        self._reachable: dict[tuple[str, ...], frozenset[FunctionInfo]] = {}
 
     # -- bases and methods -------------------------------------------------------------------------------------------
 
@@ -126,16 +127,19 @@ class Members:
 
     def reachable(self, *starts: str) -> frozenset["FunctionInfo"]:
         """The methods that may run when one of these is called: whatever they name, by any receiver."""
-        found: set[FunctionInfo] = set()
-        pending = list(starts)
-        while pending:
-            name = pending.pop()
-            for info in self.definition.lineage:
-                method = info.methods.get(name)
-                if method is not None and method not in found:
-                    found.add(method)
-                    pending += self._named_in.get(id(method.node), ())
-        return frozenset(found)
+        known = self._reachable.get(starts)
+        if known is None:
+            found: set[FunctionInfo] = set()
+            pending = list(starts)
+            while pending:
+                name = pending.pop()
+                for info in self.definition.lineage:
+                    method = info.methods.get(name)
+                    if method is not None and method not in found:
+                        found.add(method)
+                        pending += self._named_in.get(id(method.node), ())
+            known = self._reachable[starts] = frozenset(found)
+        return known
 
     @cached_property
     def setting_up(self) -> frozenset["FunctionInfo"]:
@@ -148,11 +152,12 @@ class Members:
         methods = {id(method.node): set[str]() for info in self.definition.lineage for method in info.methods.values()}
         names = {name for info in self.definition.lineage for name in info.methods}
         for model in self.models:
-            for attribute in model.tree.by_type.get(cst.Attribute, ()):
-                if attribute.attr.value in names:
+            for word in (word for name in names for word in model.names_by_word.get(name, ())):
+                attribute = model.tree.parent(word)
+                if type(attribute) is cst.Attribute and attribute.attr is word:
                     for ancestor in model.tree.ancestors(attribute):
                         if id(ancestor) in methods:
-                            methods[id(ancestor)].add(attribute.attr.value)
+                            methods[id(ancestor)].add(word.value)
         return methods
 
     # -- attributes --------------------------------------------------------------------------------------------------
