@@ -30,8 +30,8 @@ _DISPLAYS = (cst.List, cst.Tuple, cst.Set, cst.Dict, cst.ListComp, cst.SetComp, 
 class Contents(msgspec.Struct):
     """What a container surely holds that ought to be registered.
 
-    ``others`` are no new modules, ``has_others``: nor is something else in it. ``is_keyed``: it is a dict; ``has_plain_keys``: whose keys are all
-    identifiers. ``is_nested``: what is held lies in a container inside it.
+    ``others`` are no new modules, ``has_others``: nor is something else in it. ``is_keyed``: it is a dict;
+    ``has_plain_keys``: whose keys are all identifiers. ``is_nested``: what is held lies in a container inside it.
     """
 
     modules: list[cst.BaseExpression] = []

@@ -11,6 +11,7 @@ from mllint.semantic.modules.fresh import takes_others
 from mllint.semantic.modules.weights import has_weights
 from mllint.semantic.names.classes import Assignment, Role
 from mllint.semantic.names.receivers import method_of_receiver
+from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Module, Output, Tensor
 from mllint.syntax.shape import argument, constant, dotted_path, last_word
 from mllint.syntax.walk import subtree
@@ -49,14 +50,16 @@ def _unused(definition: "ClassInfo") -> Iterator[tuple[str, Assignment]]:
     if constructor is None or constructor.self_name is None or definition.framework is None:
         return
     prefix = f"{constructor.self_name}."
-    for key in constructor.scope.bindings:
+    is_complete = False
+    for key, bindings in constructor.scope.bindings.items():
         name = key.removeprefix(prefix)
-        if not key.startswith(prefix) or "." in name or _is_read_here(definition, name):
+        if not key.startswith(prefix) or "." in name or not _may_be_made(bindings) or _is_read_here(definition, name):
             continue
         # Most attributes hold no module, and are read: that shows before anything has to be known of them.
         if _is_used(definition, name):
             continue
-        if not _is_complete(definition):
+        is_complete = is_complete or _is_complete(definition)
+        if not is_complete:
             return
         places = list(definition.members.assignments(name))
         made = [place.value for place in places if place.value is not None and _makes_module(place)]
@@ -68,6 +71,12 @@ def _unused(definition: "ClassInfo") -> Iterator[tuple[str, Assignment]]:
             place = places[kinds.index(True)]
             if not _is_on_demand(place) and not _is_dead(place) and not _is_left_empty(definition, name, places):
                 yield name, place
+
+
+def _may_be_made(bindings: list[Binding]) -> bool:
+    """Whether all that a constructor assigns to an attribute are calls, as those that make modules are."""
+    assigned = (item for item in bindings if item.kind is BindingKind.ASSIGN)
+    return all(type(item.value) is cst.Call and not item.path for item in assigned)
 
 
 def _is_all_it_has(definition: "ClassInfo", names: frozenset[str]) -> bool:
@@ -298,17 +307,26 @@ def _is_used(definition: "ClassInfo", name: str) -> bool:
                     continue  # `F.layer_norm` is no attribute of an object
                 if (method is None or members.is_related(method)) and _is_use(model, attribute):
                     return True
-        if re.search(rf"[\"'][\w.]*\b{name}\b", model.source.text) or _is_commented_out(model, name):
+        if name in _spoken_of(model):
             return True
     return False
 
 
-def _is_commented_out(model: "Model", name: str) -> bool:
-    """Whether a comment of the file holds the call, or a text that is a statement: who took it out knows of it."""
-    if re.search(rf"#[^\n]*\bself\.{name}\(", model.source.text) is not None:
-        return True
-    texts = (node for node in model.tree.by_type.get(cst.SimpleString, ()) if f"self.{name}(" in node.value)
-    return any(isinstance(model.tree.parent(node), cst.Expr) for node in texts)
+def _spoken_of(model: "Model") -> frozenset[str]:
+    """The words with which a text of the file begins, and what its comments call on an object, or texts that are
+    statements: who took a call out knows of it.
+    """
+    key = ("unused", "spoken of")
+    if key not in model.remembered:
+        quoted = (word for begun in re.findall(r"[\"']([\w.]+)", model.source.text) for word in begun.split("."))
+        comments = re.findall(r"#[^\n]*", model.source.text)
+        texts = (item for item in model.tree.by_type.get(cst.SimpleString, ()) if "self." in item.value)
+        taken_out = [item.value for item in texts if isinstance(model.tree.parent(item), cst.Expr)]
+        called = [word for comment in comments for word in re.findall(r"\bself\.(\w+)\(", comment)]
+        called += [word for text in taken_out for word in re.findall(r"self\.(\w+)\(", text)]
+        model.remembered[key] = frozenset(quoted).union(called)
+    words: frozenset[str] = model.remembered[key]
+    return words
 
 
 def _is_use(model: "Model", node: cst.BaseExpression) -> bool:
