@@ -56,6 +56,8 @@ def _folders(path: PurePath, root: PurePath) -> tuple[str, ...]:
 
 
 def _imports_tools_for_tests(model: "Model") -> bool:
+    if model.names_by_word.keys().isdisjoint(_MODULES | _NAMES):
+        return False
     modules = [alias.name for statement in model.tree.by_type.get(cst.Import, ()) for alias in statement.names]
     for statement in model.tree.by_type.get(cst.ImportFrom, ()):
         if statement.module is not None:

@@ -75,8 +75,10 @@ def _unused(definition: "ClassInfo") -> Iterator[tuple[str, Assignment]]:
 
 def _may_be_made(bindings: list[Binding]) -> bool:
     """Whether all that a constructor assigns to an attribute are calls, as those that make modules are."""
-    assigned = (item for item in bindings if item.kind is BindingKind.ASSIGN)
-    return all(type(item.value) is cst.Call and not item.path for item in assigned)
+    for binding in bindings:
+        if binding.kind is BindingKind.ASSIGN and (binding.path or type(binding.value) is not cst.Call):
+            return False
+    return True
 
 
 def _is_all_it_has(definition: "ClassInfo", names: frozenset[str]) -> bool:
