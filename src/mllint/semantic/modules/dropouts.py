@@ -43,7 +43,10 @@ def always_on(model: "Model", call: cst.Call, function: Dropout) -> AlwaysOn | N
     probability = None if given is None else given.value
     if probability is None and function.default == 0:
         return None
-    if any(mentions_mode(model, arg.value) for arg in call.args[1:]):
+    # The probability is asked first: most say there that they drop in training alone.
+    if given is not None and given is not call.args[0] and mentions_mode(model, given.value):
+        return None
+    if any(mentions_mode(model, arg.value) for arg in call.args[1:] if arg is not given):
         return None
     if probability is not None and not is_same_in_all_modes(model, probability):
         return None

@@ -75,7 +75,9 @@ def _attributes(definition: "ClassInfo") -> list[cst.Attribute]:
         for name in model.names_by_word.get("__init__", ()):
             attribute = model.tree.parent(name)
             if isinstance(attribute, cst.Attribute) and attribute.attr is name:
-                holder = next((item for item in model.tree.ancestors(name) if isinstance(item, cst.ClassDef)), None)
+                holder = model.tree.parent(attribute)
+                while holder is not None and type(holder) is not cst.ClassDef:
+                    holder = model.tree.parent(holder)
                 found.setdefault(id(holder), []).append(attribute)
     return found.get(id(definition.node), [])
 
@@ -86,10 +88,10 @@ def _form(definition: "ClassInfo", attribute: cst.Attribute) -> Form:
     if isinstance(parent, cst.Expr):
         return Form.UNCALLED
     if isinstance(receiver, cst.Call):
-        if model.qualified_name(receiver.func) == "builtins.super":
+        if _is_builtin_super(model, receiver.func):
             return _form_of_super(definition, receiver)
         return Form.OTHER_OBJECT if isinstance(model.value(receiver), Module) else Form.RIGHT
-    if model.qualified_name(receiver) == "builtins.super":
+    if _is_builtin_super(model, receiver):
         return Form.SUPER_UNCALLED
     match model.value(receiver):
         case ClassObject(other) if not other.has_unknown_base and not _initializes(other):
@@ -327,7 +329,7 @@ def called_late(definition: "ClassInfo", method: "FunctionInfo", right: list[Men
             needs = needs or _registered_by(definition, method, part)
         if needs is None and isinstance(line, cst.If):
             needs = _registered_in_a_branch(definition, method, line)
-        if any(line in model.tree.ancestors(mention.attribute) for mention in right):
+        if any(model.tree.is_inside(mention.attribute, line) for mention in right):
             return None  # it stands under `if`, `with` or `try`
     return None
 
@@ -393,4 +395,16 @@ def is_given_self(definition: "ClassInfo", mention: Mention) -> bool:
 def is_super(model: "Model", mention: Mention) -> bool:
     """Whether it is the ``__init__`` of ``super()``."""
     receiver = mention.attribute.value
-    return isinstance(receiver, cst.Call) and model.qualified_name(receiver.func) == "builtins.super"
+    return isinstance(receiver, cst.Call) and _is_builtin_super(model, receiver.func)
+
+
+def _is_builtin_super(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether an expression is the function ``super``. A file that only calls what has that name does not bind it."""
+    if type(node) is cst.Name and node.value == "super":
+        asked = ("only called", "super")
+        if asked not in model.remembered:
+            named = model.names_by_word.get("super", ())
+            model.remembered[asked] = all(type(model.tree.parent(name)) is cst.Call for name in named)
+        if model.remembered[asked]:
+            return True
+    return model.qualified_name(node) == "builtins.super"

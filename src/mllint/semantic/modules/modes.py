@@ -25,13 +25,13 @@ _MODE_WORDS = ("train", "eval", "infer", "test", "valid", "predict", "determin",
 
 def mentions_mode(model: "Model", node: cst.CSTNode, steps: int = MAX_STEPS) -> bool:
     """Whether an expression asks, itself or through the names in it, whether something trains."""
-    for part in subtree(node):
-        if isinstance(part, cst.Name) and _speaks_of_mode(part.value):
+    parts = [part for part in subtree(node) if type(part) is cst.Name or type(part) is cst.Attribute]
+    if any(type(part) is cst.Name and _speaks_of_mode(part.value) for part in parts):
+        return True
+    for part in parts if steps > 0 else ():
+        values = [binding.value for binding in _bindings(model, part) if binding.value is not None]
+        if any(mentions_mode(model, value, steps - 1) for value in values):
             return True
-        if steps > 0 and isinstance(part, (cst.Name, cst.Attribute)):
-            values = [binding.value for binding in _bindings(model, part) if binding.value is not None]
-            if any(mentions_mode(model, value, steps - 1) for value in values):
-                return True
     return False
 
 
