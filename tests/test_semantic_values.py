@@ -104,8 +104,9 @@ def test_maximum_with_another_tensor_is_no_pair() -> None:
         "nn.MSELoss()(x, y)",
         "nn.MSELoss()(y, x)",
         "F.cross_entropy(y, target=x)",
-        "x.masked_fill(y, 0)",
-        "x.size(0)",
+        "z = x.masked_fill(y, 0)",
+        "print(x.size(0))",
+        "x.masked_fill_(y, 0)",
     ],
 )
 def test_use_proves_a_tensor(use: str) -> None:
@@ -123,6 +124,7 @@ def test_use_proves_a_tensor(use: str) -> None:
         "F.dropout(y, x)",
         "x.size",
         "x.cuda()",
+        "x.masked_fill(y, 0)",
         "[F.relu(x) for x in y]",
         "F.relu(*x)",
     ],
