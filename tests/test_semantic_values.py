@@ -106,7 +106,6 @@ def test_maximum_with_another_tensor_is_no_pair() -> None:
         "F.cross_entropy(y, target=x)",
         "z = x.masked_fill(y, 0)",
         "print(x.size(0))",
-        "x.masked_fill_(y, 0)",
     ],
 )
 def test_use_proves_a_tensor(use: str) -> None:

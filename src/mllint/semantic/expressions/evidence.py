@@ -225,7 +225,7 @@ def _proof(model: "Model", framework: Framework, node: cst.BaseExpression, calls
 def _from_method(model: "Model", framework: Framework, call: cst.Call, method: str) -> Value | None:
     if method == "backward":
         return Tensor(framework, True, one_element=True) if _is_plain_backward(call) else None
-    if not method.endswith("_") and method not in _MODE_METHODS and type(model.tree.parent(call)) is cst.Expr:
+    if method not in _MODE_METHODS and type(model.tree.parent(call)) is cst.Expr:
         return None  # it does nothing to a tensor: what is called so may well be something else
     if method in lookup.tensor_only_methods() and method not in model.function_names:
         return Tensor(framework)
