@@ -7,6 +7,7 @@ import libcst as cst
 
 from mllint.semantic.checkpoints.tracing import LOADING_METHODS
 from mllint.semantic.expressions.arguments import passed_for
+from mllint.semantic.names.conditions import is_in_another_branch
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Module, Symbol
 from mllint.syntax.shape import argument, dotted_path, last_statement, string_literal, subscript_index
@@ -297,7 +298,7 @@ def completed_dict(load: "Load") -> str | None:
         full = call.func.value
         if call.func.attr.value != "update" or not isinstance(full, cst.Name) or dotted_path(full) == key:
             continue
-        if not isinstance(model.tree.parent(call), cst.Expr):
+        if not isinstance(model.tree.parent(call), cst.Expr) or is_in_another_branch(model, call, load.call):
             continue
         bindings = model.reaching(full)
         made = bindings[0].value if len(bindings) == 1 else None

@@ -304,7 +304,9 @@ class Tracer(PathTracer):
         if not isinstance(content, Record) or content.items or content.is_open:
             return None
         base = self.content(source)
-        return None if base is None else renamed(base, loop_rename(loop, key, self.model, in_place=False))
+        if base is None or isinstance(base, Whole):
+            return None  # what a loop takes from a module (a `ParameterDict`, say) is something else
+        return renamed(base, loop_rename(loop, key, self.model, in_place=False))
 
     def _after_use(self, content: Content | None, use: cst.BaseExpression) -> Content | None:
         """The content after one use of the name that holds it."""
