@@ -6,6 +6,7 @@ is being checked. How much is read is bounded, and what was read is kept for the
 
 import re
 from collections import Counter, OrderedDict
+from collections.abc import Callable
 from functools import cached_property
 from itertools import islice, takewhile
 from pathlib import Path
@@ -57,7 +58,7 @@ class Project:
         self._trees: OrderedDict[Path, tuple[Source, Tree]] = OrderedDict()
         self._kept_in_trees = 0
         self._written: dict[tuple[Path, bytes], bool] = {}
-        self._mentioned: dict[tuple[Path, str], bool] = {}
+        self._said: dict[tuple[Path, str, Callable[[bytes, bytes], bool]], bool] = {}
 
     @classmethod
     def containing(cls, path: Path) -> "Project":
@@ -127,23 +128,20 @@ class Project:
 
     def may_export(self, path: Path, name: str) -> bool:
         """Whether ``from path import *`` may bind a name, by the look of the file's text. Never wrongly false."""
-        key = (path, name)
-        if key not in self._mentioned:
-            if len(self._mentioned) >= MAX_REMEMBERED:
-                self._mentioned.clear()
-            text = self.disk.read(path) or b""
-            is_there = not name.isascii() or name.encode() in text
-            self._mentioned[key] = is_there or _STAR_IMPORT.search(text) is not None
-        return self._mentioned[key]
+        return not name.isascii() or self._says(path, name, _may_export)
 
     def may_call(self, path: Path, name: str) -> bool:
         """Whether a file calls something of a name, by the look of its text. Never wrongly false."""
-        key = (path, f"{name}(")
-        if key not in self._mentioned:
-            if len(self._mentioned) >= MAX_REMEMBERED:
-                self._mentioned.clear()
-            self._mentioned[key] = not name.isascii() or _has_call(self.disk.read(path) or b"", name.encode())
-        return self._mentioned[key]
+        return not name.isascii() or self._says(path, name, _has_call)
+
+    def _says(self, path: Path, name: str, question: Callable[[bytes, bytes], bool]) -> bool:
+        """What a question about a name finds in the text of a file: asked once."""
+        key = (path, name, question)
+        if key not in self._said:
+            if len(self._said) >= MAX_REMEMBERED:
+                self._said.clear()
+            self._said[key] = question(self.disk.read(path) or b"", name.encode())
+        return self._said[key]
 
     def model(self, path: Path) -> "Model | None":
         """The model of a sibling file; ``None`` when it cannot be read or parsed."""
@@ -252,6 +250,11 @@ class Project:
 _STAR_IMPORT = re.compile(rb"import\s*\*")
 _CALLED = re.compile(rb"(?:[\s\\)]|#[^\r\n]*)*\(")
 """What stands behind the name of what is called, also in parentheses of its own, or over several rows."""
+
+
+def _may_export(text: bytes, name: bytes) -> bool:
+    """Whether a name stands in some text, or may come into it from other files."""
+    return name in text or _STAR_IMPORT.search(text) is not None
 
 
 def _has_call(text: bytes, name: bytes) -> bool:

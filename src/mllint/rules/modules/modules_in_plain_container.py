@@ -125,14 +125,21 @@ def check(statement: cst.Assign | cst.AnnAssign, context: Context) -> Iterator[F
             fix=lambda: _without_comma(statement.value, context),
         )
         return
-    is_mixed = isinstance(container.display, cst.Tuple) and not contents.is_uniform
-    wrapped = f"wrap {'each inner list' if contents.is_nested else 'it'} in `nn.{wrapper}(...)`"
     yield Finding(
         statement,
         f"the {what} in this {_kind(contents, container)} are not registered with the module",
-        "assign each of them to an attribute of its own" if is_mixed else wrapped,
+        _help(container, contents, what, wrapper),
         fix=lambda: _wrapped(statement.value, container, contents, f"{owner.framework}.nn", wrapper, context),
     )
+
+
+def _help(container: Container, contents: Contents, what: str, wrapper: str) -> str:
+    if isinstance(container.display, cst.Tuple) and not contents.is_uniform:
+        return "assign each of them to an attribute of its own"
+    if contents.is_nested:
+        return f"wrap each inner list in `nn.{wrapper}(...)`"
+    # What registers takes nothing else, and for a dict no keys but text.
+    return f"wrap it in `nn.{wrapper}(...)`" if contents.is_uniform else f"put the {what} into `nn.{wrapper}(...)`"
 
 
 def _is_tuple_by_a_comma(container: Container) -> bool:

@@ -97,10 +97,9 @@ _WORDS = tuple(sorted(_ALL_WORDS))
 
 def _may_hide(statement: cst.Assign | cst.AnnAssign) -> bool:
     """Whether a name or attribute that is assigned is called like a method of modules."""
-    if type(statement) is cst.Assign and len(statement.targets) > 1:
+    if statement.__class__ is cst.Assign:
         return any((last_word(item.target) or "") in _ALL_WORDS for item in statement.targets)
-    target = statement.targets[0].target if type(statement) is cst.Assign else statement.target  # type: ignore[union-attr]
-    return (last_word(target) or "") in _ALL_WORDS
+    return (last_word(statement.target) or "") in _ALL_WORDS  # type: ignore[union-attr]
 
 
 @rule.on(cst.Assign, cst.AnnAssign, mentions=_WORDS, shape=_may_hide)

@@ -72,11 +72,11 @@ def gives_new(model: "Model", value: Value | None, name: str, paddle: tuple[int,
             return name not in lookup.shared_methods() and not is_own
         case None | Batch():
             is_known = name in lookup.tensor_only_methods() and not is_own and model.framework is not None
-            return is_known and not _is_imported(model, name)
+            return is_known and not _is_defined_beside(model, name)
     return False
 
 
-def _is_imported(model: "Model", name: str) -> bool:
+def _is_defined_beside(model: "Model", name: str) -> bool:
     """Whether a file of the project from which something is imported has a function or method of that name."""
     for statement in model.tree.by_type.get(cst.ImportFrom, ()):
         module = dotted_path(statement.module) if statement.module is not None else ""

@@ -52,14 +52,14 @@ def batch_of_one(model: "Model", node: cst.BaseExpression, steps: int = MAX_STEP
         return None
     if isinstance(node.func, cst.Attribute) and node.func.attr.value in _SAME_SHAPE:
         return batch_of_one(model, node.func.value, steps - 1)
-    # What is called is asked last: most calls are given nothing from which a batch of one could come.
     filled = _filled(node)
-    wrapped = None if filled is not None or not node.args else batch_of_one(model, node.args[0].value, steps - 1)
-    callee = None if filled is None and wrapped is None else model.value(node.func)
+    wrapped = batch_of_one(model, node.args[0].value, steps - 1) if node.args else None
+    if filled is None and wrapped is None:
+        return None
+    # Asked last: most calls are given nothing from which a batch of one could come.
+    callee = model.value(node.func)
     name = callee.name if isinstance(callee, Symbol) else None
-    if name in _FILLED:
-        return filled
-    return batch_of_one(model, node.args[0].value, steps - 1) if name == "torch.autograd.Variable" else None
+    return filled if name in _FILLED else wrapped if name == "torch.autograd.Variable" else None
 
 
 def _filled(call: cst.Call) -> Batch | None:

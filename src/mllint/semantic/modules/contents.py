@@ -30,23 +30,17 @@ _DISPLAYS = (cst.List, cst.Tuple, cst.Set, cst.Dict, cst.ListComp, cst.SetComp, 
 class Contents(msgspec.Struct):
     """What a container surely holds that ought to be registered.
 
-    ``others`` are no new modules, ``has_others``: nor is something else in it. ``is_keyed``: it is a dict;
-    ``has_plain_keys``: whose keys are all identifiers. ``is_nested``: what is held lies in a container inside it.
+    ``is_uniform``: it holds nothing else. ``is_keyed``: it is a dict; ``has_plain_keys``: whose keys are all
+    identifiers. ``is_nested``: what is held lies in a container inside it.
     """
 
     modules: list[cst.BaseExpression] = []
     parameters: list[cst.BaseExpression] = []
-    has_others: bool = False
-    others: "list[tuple[Model, cst.BaseExpression]]" = []
+    is_uniform: bool = True
     is_keyed: bool = False
     has_plain_keys: bool = True
     is_nested: bool = False
     is_grown: bool = False
-
-    @property
-    def is_uniform(self) -> bool:
-        """Whether it holds nothing but modules, or nothing but parameters: asked for a fix alone."""
-        return not self.has_others and all(isinstance(model.value(node), Module) for model, node in self.others)
 
 
 def is_display(model: "Model", node: cst.BaseExpression) -> bool:
@@ -160,7 +154,7 @@ class Filling:
                         self._note_key(item.key)
                         self._add(item.value, nested=nested)
                     else:
-                        self.contents.has_others = True
+                        self.contents.is_uniform = False
             case cst.DictComp():
                 self.contents.is_keyed = True
                 self._note_key(node.key)
@@ -170,17 +164,17 @@ class Filling:
                     if is_display(self.model, side):
                         self.take(side, nested=nested)
                     elif isinstance(node.operator, cst.Add):
-                        self.contents.has_others = True
+                        self.contents.is_uniform = False
             case cst.Call() if self.model.qualified_name(node.func) in BUILDERS:
                 self._take_arguments(node, nested)
             case _:
-                self.contents.has_others = True
+                self.contents.is_uniform = False
 
     def _take_arguments(self, call: cst.Call, nested: bool) -> None:
         if self.model.qualified_name(call.func) in ("builtins.dict", "collections.OrderedDict"):
             self.contents.is_keyed = True
-            has_more = any(arg.keyword is None for arg in call.args)
-            self.contents.has_others = self.contents.has_others or has_more
+            if any(arg.keyword is None for arg in call.args):
+                self.contents.is_uniform = False
         for arg in call.args:
             if arg.keyword is not None:
                 self._add(arg.value, nested=nested)
@@ -190,7 +184,7 @@ class Filling:
     def _note_key(self, key: cst.BaseExpression | None) -> None:
         text = string_literal(key)
         if text is None and constant(key) is not ...:
-            self.contents.has_others = True  # a dict of modules takes strings alone
+            self.contents.is_uniform = False  # a dict of modules takes strings alone
         self.contents.has_plain_keys = self.contents.has_plain_keys and text is not None and text.isidentifier()
 
     def _add(self, node: cst.BaseExpression, *, nested: bool = False) -> None:
@@ -205,19 +199,16 @@ class Filling:
             self.contents.parameters.append(node)
         elif parameter_inside(self.model, node) is not None:
             self.contents.parameters.append(node)
-            self.contents.has_others = True  # moved, say, and so no parameter by itself
-        elif not _may_be_new(self.model, node):
-            if constant(node) is not None:
-                self.contents.others.append((self.model, node))
+            self.contents.is_uniform = False  # moved, say, and so no parameter by itself
         elif isinstance(self.model.value(node), Module):
             is_new = is_fresh(self.model, node) or _brings_weights(self.model, node)
             if is_new and _matters(self.model, node):
                 self.contents.modules.append(node)
             elif self._is_overwritten(node):
                 self.contents.modules.append(node)
-                self.contents.has_others = True  # the last one is registered already
+                self.contents.is_uniform = False  # the last one is registered already
         elif constant(node) is not None:
-            self.contents.has_others = True
+            self.contents.is_uniform = False
 
     def _is_overwritten(self, node: cst.BaseExpression) -> bool:
         """Whether an attribute holds each new module of a loop in turn, so that it registers the last one alone."""
@@ -228,17 +219,6 @@ class Filling:
         loops = (item for item in model.tree.ancestors(node) if isinstance(item, (cst.For, cst.While)))
         is_in_loop = any(model.tree.is_inside(value, loop) for loop in loops)
         return is_in_loop and is_fresh(model, value) and _matters(model, value)
-
-
-def _may_be_new(model: "Model", node: cst.BaseExpression) -> bool:
-    """Whether an expression may stand for a module that is made for the container, to go by how it is written.
-
-    That is a call, or what was bound to one before.
-    """
-    if type(node) in (cst.Name, cst.Attribute):
-        bindings = model.reaching(node)
-        return len(bindings) == 1 and bindings[0].value is not None
-    return type(node) is cst.Call
 
 
 def _brings_weights(model: "Model", node: cst.BaseExpression) -> bool:

@@ -44,9 +44,8 @@ def always_on(model: "Model", call: cst.Call, function: Dropout) -> AlwaysOn | N
     if probability is None and function.default == 0:
         return None
     # The probability is asked first: most say there that they drop in training alone.
-    if given is not None and given is not call.args[0] and mentions_mode(model, given.value):
-        return None
-    if any(mentions_mode(model, arg.value) for arg in call.args[1:] if arg is not given):
+    others = sorted(call.args[1:], key=lambda arg: arg is not given)
+    if any(mentions_mode(model, arg.value) for arg in others):
         return None
     if probability is not None and not is_same_in_all_modes(model, probability):
         return None

@@ -75,9 +75,7 @@ def _attributes(definition: "ClassInfo") -> list[cst.Attribute]:
         for name in model.names_by_word.get("__init__", ()):
             attribute = model.tree.parent(name)
             if isinstance(attribute, cst.Attribute) and attribute.attr is name:
-                holder = model.tree.parent(attribute)
-                while holder is not None and type(holder) is not cst.ClassDef:
-                    holder = model.tree.parent(holder)
+                holder = next((item for item in model.tree.ancestors(name) if type(item) is cst.ClassDef), None)
                 found.setdefault(id(holder), []).append(attribute)
     return found.get(id(definition.node), [])
 

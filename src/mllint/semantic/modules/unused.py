@@ -315,7 +315,7 @@ def _is_used(definition: "ClassInfo", name: str) -> bool:
 
 
 def _spoken_of(model: "Model") -> frozenset[str]:
-    """The words with which a text of the file begins, and what its comments call on an object, or texts that are
+    """The attributes that texts of a file begin with, and those that are called in its comments, or in texts that are
     statements: who took a call out knows of it.
     """
     key = ("unused", "spoken of")

@@ -72,7 +72,8 @@ class Runs:
         self.model = model
         self._runs: dict[tuple[int, int], Run] = {}
         self._roots: dict[tuple[int, bool], tuple[Root, ...]] = {}
-        self._events: dict[tuple[int, int], dict[int, list[Event]]] = {}
+        self._events: dict[tuple[int, int], tuple[Run, dict[int, list[Event]]]] = {}
+        """By the function and the run, which is held, so that no other one gets its ``id``."""
         self._loops: dict[int, tuple[LoopRun, ...]] = {}
 
     def at(self, node: cst.CSTNode, accelerated: bool = False) -> tuple[Occurrence, ...]:
@@ -90,8 +91,8 @@ class Runs:
             run = self._run_of(root)
             key = (0 if function is None else id(function.node), id(run))
             if key not in self._events:
-                self._events[key] = self._events_in(run, function)
-            for event in self._events[key].get(id(node), ()):
+                self._events[key] = run, self._events_in(run, function)
+            for event in self._events[key][1].get(id(node), ()):
                 yield Occurrence(run, event, root.is_open)
 
     def always(self, node: cst.CSTNode, holds: Callable[[Occurrence], bool], accelerated: bool = False) -> bool:
