@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import libcst as cst
 from msgspec.structs import replace
 
+from mllint.knowledge import lookup
 from mllint.semantic.expressions import attributes, evidence, picked
 from mllint.semantic.expressions.annotations import annotated, declares_no_tensor
 from mllint.semantic.expressions.arguments import given
@@ -268,7 +269,7 @@ class Inference:
         if function.params.star_kwarg is binding.node:
             annotation = binding.node.annotation
             return Mapping(item=None if annotation is None else annotated(self.model, annotation.annotation))
-        if binding.node.annotation is not None and not self._is_tested_as_class(binding):
+        if binding.node.annotation is not None and not self._is_meant_as_class(binding, binding.node):
             declared = annotated(self.model, binding.node.annotation.annotation)
             if declared is not None:
                 is_open = may_be_more_exact(declared)  # what the calls pass costs much, and would say nothing else
@@ -283,8 +284,16 @@ class Inference:
 
     # -- functions -------------------------------------------------------------------------------------------------
 
-    def _is_tested_as_class(self, binding: Binding) -> bool:
-        """Whether ``issubclass`` is asked about a parameter: its annotation names what its instances are."""
+    def _is_meant_as_class(self, binding: Binding, parameter: cst.Param) -> bool:
+        """Whether the annotation of a parameter names what its instances are: ``norm: nn.Module = nn.LayerNorm``.
+
+        So it does where ``issubclass`` is asked about it, too.
+        """
+        default = None if parameter.default is None else self.value(parameter.default)
+        if isinstance(default, ClassObject) or (
+            isinstance(default, Symbol) and lookup.class_(default.name) is not None
+        ):
+            return True
         tests = self.model.calls_by_word.get("issubclass", ())
         tested = [call.args[0].value for call in tests if call.args]
         return any(isinstance(node, cst.Name) and binding in self.model.reaching(node) for node in tested)

@@ -12,7 +12,7 @@ from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.names.uses import uses
 from mllint.semantic.values import Array, Elements, Function, Member, Nothing, Number, Output, Repeated, Tensor
-from mllint.syntax.shape import dotted_path
+from mllint.syntax.shape import dotted_path, subscript_index
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -49,7 +49,9 @@ def is_made_on_cpu(model: "Model", node: cst.BaseExpression, steps: int = MAX_ST
         case cst.UnaryOperation():
             return is_made_on_cpu(model, node.expression, steps - 1)
         case cst.Subscript():
-            return is_made_on_cpu(model, node.value, steps - 1)
+            # One item of a vector has no dimension left: such a tensor may meet those of every device.
+            is_item = isinstance(model.value(subscript_index(node) or node), Number)
+            return not is_item and is_made_on_cpu(model, node.value, steps - 1)
         case cst.Attribute():
             method = method_of_receiver(model, node.value)
             return method is not None and _is_kept_on_cpu(method, node.attr.value, steps - 1)
