@@ -154,7 +154,7 @@ def test_every_kind_of_node_comes_out_alike() -> None:
             )
 
 
-@pytest.mark.parametrize("case", thinned(all_cases(), every=12))
+@pytest.mark.parametrize("case", thinned(all_cases(), every=24))
 def test_what_the_full_tree_shows_the_bare_one_shows_too(case: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     rules = select(["ML"], [])
 

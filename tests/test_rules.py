@@ -187,7 +187,7 @@ def test_fixes(case: Case, unsafe: bool, snapshot: Snapshot) -> None:
         snapshot.assert_match(changed_rows(case.data, result.data), f"{case.name}.{kind}.diff")
 
 
-@pytest.mark.parametrize(("case", "unsafe"), thinned(all_cases(), [False, True], every=12))
+@pytest.mark.parametrize(("case", "unsafe"), thinned(all_cases(), [False, True], every=24))
 def test_second_run_changes_nothing(case: Case, unsafe: bool) -> None:
     wanted = by_trust(case, unsafe=unsafe)[0]
     if wanted and not (unsafe and len(wanted) == len(by_trust(case, unsafe=False)[0])):
@@ -240,7 +240,7 @@ def check_edits(source: Source, offered: Fix) -> None:
 # -- suppressions ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("case", "half"), thinned(all_cases(), ["even", "odd"], every=12))
+@pytest.mark.parametrize(("case", "half"), thinned(all_cases(), ["even", "odd"], every=24))
 def test_comment_silences_exactly_its_finding(case: Case, half: str) -> None:
     before = case.lint().diagnostics
     marks = {found.noqa_row: found.code for found in before}
@@ -258,7 +258,7 @@ def test_comment_silences_exactly_its_finding(case: Case, half: str) -> None:
     assert observed(result.diagnostics) == observed(tuple(f for f in before if f not in silenced))
 
 
-@pytest.mark.parametrize("case", thinned(all_cases(), every=12))
+@pytest.mark.parametrize("case", thinned(all_cases(), every=24))
 def test_silenced_findings_are_not_fixed(case: Case) -> None:
     rows = {found.noqa_row: f"noqa: {found.code}" for found in case.lint().diagnostics}
     data = with_comment(case.data, rows)
@@ -292,7 +292,7 @@ def with_comment(data: bytes, by_row: dict[int, str]) -> bytes | None:
 # -- spelling, order, gate ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("case", "variant"), thinned(all_cases(), list(VARIANTS), every=5, in_turn=True))
+@pytest.mark.parametrize(("case", "variant"), thinned(all_cases(), list(VARIANTS), every=10, in_turn=True))
 def test_imports_may_be_spelled_otherwise(case: Case, variant: str) -> None:
     if case.markers.variants_off:
         return
@@ -303,7 +303,7 @@ def test_imports_may_be_spelled_otherwise(case: Case, variant: str) -> None:
     assert observed(result.diagnostics) == observed(case.lint().diagnostics), text
 
 
-@pytest.mark.parametrize("case", thinned(all_cases(), every=12))
+@pytest.mark.parametrize("case", thinned(all_cases(), every=24))
 def test_rules_do_not_depend_on_each_other(case: Case) -> None:
     """What a rule finds it finds alone, and the silent ones stay silent without those that find something."""
     together = case.lint().diagnostics
@@ -315,7 +315,7 @@ def test_rules_do_not_depend_on_each_other(case: Case) -> None:
     assert case.lint(rules=RuleSet(rule for rule in case.rules.rules if rule.code not in finding)).diagnostics == ()
 
 
-@pytest.mark.parametrize("case", thinned(all_cases(), every=12))
+@pytest.mark.parametrize("case", thinned(all_cases(), every=24))
 def test_gate_and_words_hide_nothing(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file that is read whatever is in it, by handlers that wait for no word, has the findings of any other run."""
     rules = [copy.copy(rule) for rule in case.rules.rules]
@@ -325,7 +325,7 @@ def test_gate_and_words_hide_nothing(case: Case, monkeypatch: pytest.MonkeyPatch
     assert case.lint(rules=RuleSet(rules)).diagnostics == case.lint().diagnostics
 
 
-@pytest.mark.parametrize("case", thinned(all_cases(), every=12))
+@pytest.mark.parametrize("case", thinned(all_cases(), every=24))
 def test_line_ends_and_byte_order_mark_change_nothing(case: Case) -> None:
     if b"\r" in case.data:
         return
