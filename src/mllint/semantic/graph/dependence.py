@@ -11,7 +11,7 @@ from mllint.semantic.graph.data_sources import hangs_on_nothing
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Batch, Function, Method, Module, Object, Output, Symbol, Tensor, Value
 from mllint.syntax.shape import dotted_path
-from mllint.syntax.walk import children
+from mllint.syntax.walk import children, subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -114,6 +114,25 @@ class Dependence:
         framework = self.model.framework
         is_method = framework is not None and lookup.tensor_method(framework, name) is not None
         return is_method and any(self.of(node) for node in (call.func.value, *given))
+
+
+def may_be_computed_from(model: "Model", node: cst.BaseExpression) -> frozenset[int]:
+    """The nodes, by identity, of all bindings to which any walk back from an expression can come.
+
+    Who looks for one of many goals asks this once, and walks for those that are left.
+    """
+    found, waiting = set[int](), [node]
+    while waiting:
+        for part in subtree(waiting.pop()):
+            if not isinstance(part, (cst.Name, cst.Attribute)):
+                continue
+            for binding in model.reaching(part):
+                if id(binding.node) not in found:
+                    found.add(id(binding.node))
+                    waiting += [binding.value] if binding.value is not None else []
+                    if isinstance(binding.node, cst.AugAssign):
+                        waiting += [binding.node.value, binding.node.target]
+    return frozenset(found)
 
 
 def hands_on(info: "FunctionInfo", parameter: cst.Param, part: tuple[int | None, ...]) -> bool:

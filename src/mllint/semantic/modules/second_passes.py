@@ -10,7 +10,7 @@ from mllint.knowledge import lookup
 from mllint.semantic.expressions.hints import is_called_loss
 from mllint.semantic.expressions.passed_graph import may_cut
 from mllint.semantic.graph.data_sources import hangs_on_nothing
-from mllint.semantic.graph.dependence import Dependence, hands_on
+from mllint.semantic.graph.dependence import Dependence, hands_on, may_be_computed_from
 from mllint.semantic.graph.losses import loss_of
 from mllint.semantic.modules.weights import has_weights
 from mllint.semantic.names.scopes import Binding, BindingKind
@@ -58,28 +58,33 @@ def _second_pass(model: "Model", backward: cst.Call) -> SecondPass | None:
     loss = plain_loss(model, backward)
     if loss is None:
         return None
-    scope, loop = model.scope_of(backward), _loop_of_every_round(model, backward)
-    above = [call for call in _passes_written_above(model, backward) if _is_plain(call, freeing=True)]
-    if not above and (loop is None or not _is_plain(backward, freeing=True)):
+    above = [(call, loss_of(call)) for call in _passes_written_above(model, backward) if _is_plain(call, freeing=True)]
+    passes = [(call, spent, may_be_computed_from(model, spent)) for call, spent in above if spent is not None]
+    loop = _loop_of_every_round(model, backward) if _is_plain(backward, freeing=True) else None
+    if not passes and loop is None:
         return None
-    for statement, first in _freed_where_made(model, backward, above):
-        spent = loss_of(first)
-        if spent is not None and _carries_pass(model, loss, statement) and _carries(model, spent, statement):
-            return SecondPass(dotted_path(statement.targets[0].target) or "", first)
-    firsts = [call for call in above if runs_before(scope, call, backward)]
+    scope, sources = model.scope_of(backward), may_be_computed_from(model, loss)
+    for first, spent, its_sources in passes:
+        for statement in _freed_where_made(model, backward, first):
+            if id(statement) not in sources or id(statement) not in its_sources:
+                continue
+            if _carries_pass(model, loss, statement) and _carries(model, spent, statement):
+                return SecondPass(dotted_path(statement.targets[0].target) or "", first)
+    passes = [item for item in passes if runs_before(scope, item[0], backward)]
     for statement in filter(_binds_call, assignments_above(model, backward)):
-        name = dotted_path(statement.targets[0].target) or ""
-        if not _carries_pass(model, loss, statement):
+        if id(statement) not in sources:
             continue
-        for first in firsts:
-            spent = loss_of(first)
-            if runs_before(scope, statement, first) and spent is not None and _carries(model, spent, statement):
+        name = dotted_path(statement.targets[0].target) or ""
+        its_passes = [item for item in passes if id(statement) in item[2] and runs_before(scope, statement, item[0])]
+        in_every_round = loop is not None and not model.tree.is_inside(statement, loop)
+        if not (its_passes or in_every_round) or not _carries_pass(model, loss, statement):
+            continue
+        for first, spent, _ in its_passes:
+            if _carries(model, spent, statement):
                 return SecondPass(name, first)
-        if loop is not None and _is_plain(backward, freeing=True) and not model.tree.is_inside(statement, loop):
+        if in_every_round:
             return SecondPass(name, None)
-    if loop is None or not _is_plain(backward, freeing=True):
-        return None
-    carried = _total(model, loss, loop)
+    carried = None if loop is None else _total(model, loss, loop)
     return None if carried is None else SecondPass(carried, None)
 
 
@@ -122,28 +127,24 @@ def _passes_written_above(model: "Model", node: cst.Call) -> list[cst.Call]:
     return found
 
 
-def _freed_where_made(
-    model: "Model", backward: cst.Call, passes: list[cst.Call]
-) -> Iterator[tuple[cst.Assign, cst.Call]]:
-    """What a loop or branch above has made, each with the pass of the same block that always follows it there.
+def _freed_where_made(model: "Model", backward: cst.Call, first: cst.Call) -> Iterator[cst.Assign]:
+    """What a loop or branch above has made before a pass of the same block that always follows it there.
 
     Nobody knows whether the block has run; but who reads what it has made comes behind that pass.
     """
     scope = model.scope_of(backward)
-    for first in passes:
-        if runs_before(scope, first, backward) or any(isinstance(a, cst.Try) for a in model.tree.ancestors(first)):
-            continue
-        line = model.tree.parent(model.tree.parent(first) or first)
-        block = None if line is None else model.tree.parent(line)
-        if not isinstance(block, cst.IndentedBlock):
-            continue
-        above = block.body[: block.body.index(line)]
-        for statement in reversed(above):
-            if any(isinstance(part, (cst.Break, cst.Continue)) for part in subtree(statement)):
-                break
-            small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else statement
-            if isinstance(small, cst.Assign) and _binds_call(small):
-                yield small, first
+    if runs_before(scope, first, backward) or any(isinstance(a, cst.Try) for a in model.tree.ancestors(first)):
+        return
+    line = model.tree.parent(model.tree.parent(first) or first)
+    block = None if line is None else model.tree.parent(line)
+    if not isinstance(block, cst.IndentedBlock):
+        return
+    for statement in reversed(block.body[: block.body.index(line)]):
+        if any(isinstance(part, (cst.Break, cst.Continue)) for part in subtree(statement)):
+            return
+        small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else statement
+        if isinstance(small, cst.Assign) and _binds_call(small):
+            yield small
 
 
 def assignments_above(model: "Model", node: cst.Call) -> list[cst.Assign]:
@@ -232,7 +233,7 @@ def _runs_once(loop: _Loop) -> bool:
 def _carries_pass(model: "Model", loss: cst.BaseExpression, statement: cst.Assign) -> bool:
     """Whether a loss surely hangs on what a statement has made, and a module with weights has computed that."""
     call = statement.value
-    return _carries(model, loss, statement) and isinstance(call, cst.Call) and keeps_for_backward(model, call)
+    return isinstance(call, cst.Call) and keeps_for_backward(model, call) and _carries(model, loss, statement)
 
 
 def _carries(model: "Model", loss: cst.BaseExpression, statement: cst.Assign) -> bool:

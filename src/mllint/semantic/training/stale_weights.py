@@ -8,6 +8,7 @@ import msgspec
 
 from mllint.semantic.events.owners import maker, updates
 from mllint.semantic.events.steps import Event, Kind
+from mllint.semantic.graph.dependence import may_be_computed_from
 from mllint.semantic.graph.losses import WALKING
 from mllint.semantic.graph.statefulness import called
 from mllint.semantic.modules.module_keys import module_keys
@@ -46,8 +47,9 @@ def stale_weights(model: "Model", backward: cst.Call) -> Stale | None:
     loss = plain_loss(model, backward) if steps else None
     if loss is None:
         return None
+    sources = may_be_computed_from(model, loss)
     for step in reversed(steps):
-        for name, calls in _passes_before(model, step).items():
+        for name, calls in _passes_before(model, step, sources).items():
             walk = Uncut(model, lambda _: False, lambda call, calls=calls: call in calls)  # type: ignore[misc]
             if walk.of(loss) and _changes(model, step, calls[0]) and _has_gradients(model, step, name):
                 return None if may_change_graphs(model, backward) else Stale(name, step)
@@ -123,11 +125,16 @@ def _steps_above(model: "Model", backward: cst.Call) -> list[cst.Call]:
     return [call for call in found if runs_before(scope, call, backward)][-MAX_STEPS:]
 
 
-def _passes_before(model: "Model", step: cst.Call) -> dict[str, list[cst.Call]]:
-    """The calls of modules that have surely run before a step, and that keep the module's weights, by the module."""
+def _passes_before(model: "Model", step: cst.Call, sources: frozenset[int]) -> dict[str, list[cst.Call]]:
+    """The calls of modules that have surely run before a step, and that keep the module's weights, by the module.
+
+    Only what ``sources``, of a loss, may come from is looked at.
+    """
     found: dict[str, list[cst.Call]] = {}
     scope = model.scope_of(step)
     for statement in assignments_above(model, step):
+        if id(statement) not in sources:
+            continue
         for call in subtree(statement.value):
             name = dotted_path(call.func) if isinstance(call, cst.Call) else None
             if name is None or not isinstance(call, cst.Call) or not runs_before(scope, call, step):
