@@ -9,6 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from mllint.semantic.expressions.hints import is_called_loss
+from mllint.semantic.graph.dependence import may_be_computed_from
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by, reads, uses
 from mllint.semantic.values import Framework, Function, Output, Tensor, Value
@@ -44,6 +45,14 @@ class Backward:
 
     def __init__(self, model: "Model") -> None:
         self.model = model
+        self._sources: dict[int, frozenset[int]] = {}
+
+    def sources(self, loss: cst.BaseExpression) -> frozenset[int]:
+        """What a loss may be computed from, as ``may_be_computed_from`` says it."""
+        found = self._sources.get(id(loss))
+        if found is None:
+            found = self._sources[id(loss)] = may_be_computed_from(self.model, loss)
+        return found
 
     def proof(self, binding: Binding) -> Spent | None:
         """The call that proves what a binding binds to be an attached tensor."""

@@ -10,7 +10,7 @@ from mllint.knowledge import lookup
 from mllint.semantic.expressions.hints import is_called_loss
 from mllint.semantic.expressions.passed_graph import may_cut
 from mllint.semantic.graph.data_sources import hangs_on_nothing
-from mllint.semantic.graph.dependence import Dependence, hands_on, may_be_computed_from
+from mllint.semantic.graph.dependence import Dependence, hands_on
 from mllint.semantic.graph.losses import loss_of
 from mllint.semantic.modules.weights import has_weights
 from mllint.semantic.names.scopes import Binding, BindingKind
@@ -59,11 +59,11 @@ def _second_pass(model: "Model", backward: cst.Call) -> SecondPass | None:
     if loss is None:
         return None
     above = [(call, loss_of(call)) for call in _passes_written_above(model, backward) if _is_plain(call, freeing=True)]
-    passes = [(call, spent, may_be_computed_from(model, spent)) for call, spent in above if spent is not None]
+    passes = [(call, spent, model.backward.sources(spent)) for call, spent in above if spent is not None]
     loop = _loop_of_every_round(model, backward) if _is_plain(backward, freeing=True) else None
     if not passes and loop is None:
         return None
-    scope, sources = model.scope_of(backward), may_be_computed_from(model, loss)
+    scope, sources = model.scope_of(backward), model.backward.sources(loss)
     for first, spent, its_sources in passes:
         for statement in _freed_where_made(model, backward, first):
             if id(statement) not in sources or id(statement) not in its_sources:

@@ -8,7 +8,6 @@ import msgspec
 
 from mllint.semantic.events.owners import maker, updates
 from mllint.semantic.events.steps import Event, Kind
-from mllint.semantic.graph.dependence import may_be_computed_from
 from mllint.semantic.graph.losses import WALKING
 from mllint.semantic.graph.statefulness import called
 from mllint.semantic.modules.module_keys import module_keys
@@ -47,7 +46,7 @@ def stale_weights(model: "Model", backward: cst.Call) -> Stale | None:
     loss = plain_loss(model, backward) if steps else None
     if loss is None:
         return None
-    sources = may_be_computed_from(model, loss)
+    sources = model.backward.sources(loss)
     for step in reversed(steps):
         for name, calls in _passes_before(model, step, sources).items():
             walk = Uncut(model, lambda _: False, lambda call, calls=calls: call in calls)  # type: ignore[misc]
