@@ -312,6 +312,9 @@ class ClassInfo:
         for binding in self.assignments(name):
             if binding.kind is BindingKind.NARROWED:
                 continue
+            if len(binding.scope.bindings[binding.key]) == 1:
+                yield binding  # nothing binds it anew
+                continue
             is_first = self._is_quiet_constructor(binding.scope)
             left = binding.scope.reaching_end(binding.key).bindings if is_first else ()
             if not left or binding in left or any(item.kind is BindingKind.NARROWED for item in left):
