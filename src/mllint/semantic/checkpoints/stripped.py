@@ -22,18 +22,18 @@ _IS_THERE = "is_available"
 
 def stripped_beside(load: Load) -> str | None:
     """The prefix that another branch takes off the keys of the same file before it loads them into the same module."""
-    content = Tracer(load.model).content(load.given)
-    if not isinstance(content, FromFile) or content.renames or not load.is_strict:
+    others = list(_loads_beside(load)) if load.is_strict else []
+    content = Tracer(load.model).content(load.given) if others else None
+    if not isinstance(content, FromFile) or content.renames:
         return None
     path = read_path(content)
-    if path is None or not is_surely_bare(load.model, load.receiver):
-        return None
-    for other in _loads_beside(load):
+    for other in others if path is not None else ():
         given = Tracer(load.model).content(other.given)
         if not isinstance(given, FromFile) or given.trail != content.trail or read_path(given) != path:
             continue
         for prefix in WRAPPER_PREFIXES:
-            if _takes_off(given, prefix) and is_surely_bare(load.model, other.receiver):
+            receivers = (load.receiver, other.receiver)
+            if _takes_off(given, prefix) and all(is_surely_bare(load.model, node) for node in receivers):
                 return prefix
     return None
 
