@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 
 # The flags that say whether a tensor needs a gradient, and the value with which it does.
 FLAGS = {"requires_grad": True, "stop_gradient": False, "trainable": True}
+_COMPUTED = (
+    cst.BinaryOperation, cst.UnaryOperation, cst.Comparison, cst.List, cst.ListComp, cst.Tuple, cst.Dict, cst.DictComp,
+    cst.BaseNumber, cst.BaseString,
+)  # fmt: skip
 _WALKS = frozenset({"self.modules", "self.children", "self.sublayers"})
 
 
@@ -27,6 +31,8 @@ def is_leaf(model: "Model", node: cst.BaseExpression) -> bool:
     Made as one (``requires_grad=True``, ``Parameter``), or a tensor without a graph whose flag is set on every way
     here. An attribute that anything in the file may freeze is not known.
     """
+    if any(map(_is_surely_computed, model.reaching(node))) and not is_flagged(model, node):
+        return False  # before it is asked what was computed
     value = model.value(node)
     if not isinstance(value, Tensor) or value.or_number:
         return False
@@ -37,6 +43,12 @@ def is_leaf(model: "Model", node: cst.BaseExpression) -> bool:
     if path is None or value.attached is not False or _may_be_frozen(model, node):
         return False
     return is_flagged(model, node) and not any(_is_computed_of_flagged(model, item) for item in model.reaching(node))
+
+
+def _is_surely_computed(binding: Binding) -> bool:
+    """Whether a name stands for the result of an operator, or for a literal: no leaf that was made as one."""
+    is_whole = binding.kind is BindingKind.ASSIGN and not binding.path
+    return is_whole and isinstance(binding.value, _COMPUTED)
 
 
 def _is_computed_of_flagged(model: "Model", binding: Binding) -> bool:

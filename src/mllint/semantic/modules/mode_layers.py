@@ -253,9 +253,9 @@ def _parts(
     ``made`` is the class whose instances it is made for, ``making`` how the whole module is made.
     """
     model, found = holder.model, _Parts()
-    for node in subtree(body):
+    for node in _telling(holder, body):
         kind = type(node)
-        if kind is cst.Attribute and node.attr.value == "training":  # type: ignore[attr-defined]
+        if kind is cst.Attribute:
             is_own = getattr(node.value, "value", None) == "self"  # type: ignore[attr-defined]
             told = _told_the_mode(model, node)
             found.is_asked = found.is_asked or (is_own and _is_whole_test(model, node))
@@ -264,8 +264,8 @@ def _parts(
             found.is_closed = found.is_closed and is_on  # of another, which may be none of its parts
         elif kind is cst.Name:
             mentioned = model.value(node)
-            if isinstance(mentioned, ClassObject) and mentioned.definition is not holder:
-                found.classes.append(mentioned.definition)
+            assert isinstance(mentioned, ClassObject)
+            found.classes.append(mentioned.definition)
         elif isinstance(node, cst.Call):
             called = model.value(node.func)
             if isinstance(called, Symbol) and (called.name.startswith(_LIBRARIES) or called.name in PADDLE_BUILDERS):
@@ -287,6 +287,25 @@ def _parts(
                 found.is_closed = found.is_closed and (called is not None or _is_arithmetic(node))
                 found.functions += [] if called is None or _is_own(called, holder) else [called.definition]
     return found
+
+
+def _telling(holder: ClassInfo | FunctionInfo, body: cst.CSTNode) -> list[cst.CSTNode]:
+    """What in a body tells of the mode: where it is asked for, calls, and the names of other classes of the project."""
+    model = holder.model
+    known = model.runs.telling_of_modes
+    if id(body) not in known:
+        known[id(body)] = [node for node in subtree(body) if _tells(model, node, holder)]
+    return known[id(body)]
+
+
+def _tells(model: "Model", node: cst.CSTNode, holder: ClassInfo | FunctionInfo) -> bool:
+    kind = type(node)
+    if kind is cst.Name:
+        mentioned = model.value(node)
+        return isinstance(mentioned, ClassObject) and mentioned.definition is not holder
+    if kind is cst.Attribute:
+        return node.attr.value == "training"  # type: ignore[attr-defined, no-any-return]
+    return kind is cst.Call
 
 
 def _is_only_read(model: "Model", node: cst.Call) -> bool:

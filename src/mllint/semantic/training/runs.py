@@ -260,6 +260,11 @@ class Runs:
         return {}
 
     @cached_property
+    def telling_of_modes(self) -> dict[int, list[cst.CSTNode]]:
+        """For bodies of this file (by their id): what in them may tell whether a module has a mode. Filled as asked."""
+        return {}
+
+    @cached_property
     def fed_names(self) -> dict[int, set[str]]:
         """For loops of this file (by their id): the names that hold the data. Filled as asked."""
         return {}
