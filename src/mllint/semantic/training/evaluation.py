@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.semantic.events.steps import Event, Kind, events
-from mllint.semantic.events.things import Frame
+from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.modules.weights import is_trainable
 from mllint.semantic.training.adversaries import is_held_by_another, may_be_attacked
@@ -55,7 +55,7 @@ from mllint.semantic.training.wanted_gradients import (
     says_gradients,
 )
 from mllint.semantic.training.written import written_module
-from mllint.semantic.values import Elements, Mapping, Module
+from mllint.semantic.values import Elements, Mapping, Module, Value
 from mllint.syntax.shape import string_literal
 from mllint.syntax.walk import subtree
 
@@ -87,7 +87,7 @@ def may_need_the_graph(model: "Model", node: cst.For | cst.While) -> bool:
 
 def _records_where_others_do_not(model: "Model", node: cst.For | cst.While) -> bool:
     """Whether a loop that evaluates records a graph in some runs, and all others are kept from it by who calls it."""
-    recording = _some_rounds(model, node, _is_recording)
+    recording = _some_rounds(model, node, _is_recording, _may_record)
     return bool(recording) and all(
         _may_record(item)
         and _records_for_nothing(item)
@@ -96,9 +96,19 @@ def _records_where_others_do_not(model: "Model", node: cst.For | cst.While) -> b
     )
 
 
-def _some_rounds(model: "Model", node: cst.For | cst.While, is_meant: Callable[[DataRound], bool]) -> list[DataRound]:
-    """The runs of a loop that evaluates of which something holds, where it does not hold of all."""
+def _some_rounds(
+    model: "Model",
+    node: cst.For | cst.While,
+    is_meant: Callable[[DataRound], bool],
+    may_be: Callable[[DataRound], bool],
+) -> list[DataRound]:
+    """The runs of a loop that evaluates of which something holds, where it does not hold of all.
+
+    None where none of all may be wrong.
+    """
     rounds = [] if trains_in_every_round(model, node) else in_sight(list(rounds_of(model, model.runs.loops_at(node))))
+    if not any(map(may_be, rounds)):
+        return []
     meant = [item for item in rounds if is_meant(item)]
     return meant if len(meant) < len(rounds) else []
 
@@ -207,10 +217,12 @@ def evaluates_in_training_mode(model: "Model", node: cst.For) -> bool:
         return False
     if all_rounds(model, node, _is_in_training_mode, _may_train, any):
         return True
-    left = _some_rounds(model, node, lambda item: not _is_switched(item))
-    return bool(left) and all(
-        _may_train(item) and not _is_recording(item) and _is_in_training_mode(item) for item in left
-    )
+    left = _some_rounds(model, node, lambda item: not _is_switched(item), _may_be_left)
+    return bool(left) and all(_may_be_left(item) and _is_in_training_mode(item) for item in left)
+
+
+def _may_be_left(found: DataRound) -> bool:
+    return _may_train(found) and not _is_recording(found)
 
 
 def _is_switched(found: DataRound) -> bool:
@@ -294,12 +306,16 @@ def _trains_while_it_evaluates(found: DataRound, forward: Event) -> bool:
         or (has_mode_from_file(forward) and not is_switched_to_training(run, module, forward))
     ):
         return False
-    value = module_called(forward)
     modes = modes_before(run, module, forward)
-    if not modes or not is_put_to_training(modes) or is_made_of_evaluated(run, forward):
+    if not modes or not is_put_to_training(modes):
         return False
-    if TRAINED in modes:
-        return is_trained(run, module)
+    if not (is_trained(run, module) if TRAINED in modes else _is_left_as_made(run, module, module_called(forward))):
+        return False
+    return not is_made_of_evaluated(run, forward)
+
+
+def _is_left_as_made(run: Run, module: Thing, value: Value | None) -> bool:
+    """Whether a module is made in a run, and neither who makes it nor it itself switches its mode."""
     if not isinstance(value, Module) or value.call is None or not is_made_within(run, module):
         return False
     return not is_switched_by_maker(module) and (value.definition is None or not switches_itself(value.definition))
