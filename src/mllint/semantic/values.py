@@ -66,7 +66,8 @@ class Module(Value, frozen=True):
 
     ``name`` is the canonical class name of a library module, ``definition`` the class of a project module. ``call`` is
     the constructor call where it is known to be the only one. ``wrappers`` are the canonical names of what it is
-    wrapped in, outermost first. ``others``: where it is one of several modules, each of them, without the wrappers.
+    wrapped in, outermost first; ``?`` for what is not known. ``others``: where it is one of several modules, each of
+    them, without the wrappers. ``inside``: where it is in one more wrapper on some ways, what its inside is wrapped in.
     """
 
     framework: Framework
@@ -75,6 +76,7 @@ class Module(Value, frozen=True):
     call: "cst.Call | None" = None
     wrappers: tuple[str, ...] = ()
     others: "tuple[Module, ...]" = ()
+    inside: tuple[str, ...] | None = None
 
     @property
     def is_only_some(self) -> bool:
@@ -319,7 +321,24 @@ def _join_modules(first: Module, second: Module) -> Value | None:
         first.call if first.call is second.call else None,
         first.wrappers if first.wrappers == second.wrappers else ("?",),
         _others(first, second),
+        _inside(first, second),
     )
+
+
+def _inside(first: Module, second: Module) -> tuple[str, ...] | None:
+    """What both are wrapped in but for one wrapper in front, which one of them has, or each another one."""
+    if first.wrappers == second.wrappers and first.inside == second.inside:
+        return first.inside
+    return next((inside for inside in _insides(first) if inside in _insides(second)), None)
+
+
+def _insides(module: Module) -> tuple[tuple[str, ...], ...]:
+    """What a module may be wrapped in but for one wrapper: what comes behind its first one, or all it is in."""
+    if module.inside is not None:
+        return (module.inside,)
+    if "?" in module.wrappers:
+        return ()
+    return (module.wrappers[1:], module.wrappers) if module.wrappers else ((),)
 
 
 def _others(first: Module, second: Module) -> tuple[Module, ...]:
@@ -330,7 +349,7 @@ def _others(first: Module, second: Module) -> tuple[Module, ...]:
     for module in (first, second):
         if not module.others and module.name is None and module.definition is None:
             return ()
-        for other in module.others or (replace(module, wrappers=()),):
+        for other in module.others or (replace(module, wrappers=(), inside=None),):
             if other not in found:
                 found.append(other)
     return tuple(found) if len(found) <= MAX_OTHERS else ()

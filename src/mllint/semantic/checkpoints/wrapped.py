@@ -151,6 +151,8 @@ def _ways_to(binding: Binding, seen: tuple[int, ...]) -> list[Value | None]:
     if _wrappers(value) is None and len(seen) <= MAX_STEPS:
         if isinstance(bound, (cst.Name, cst.Attribute)) and not binding.path:
             return _ways(home, bound, seen)
+        if isinstance(bound, cst.Call) and not binding.path:
+            return _ways_out(home.value(bound.func), seen) or [value]
         if isinstance(binding.node, cst.Param) and isinstance(binding.scope.node, cst.FunctionDef):
             info = home.function_info(binding.scope.node)
             if info.is_transparent and not is_asked_about(home, info, binding.node):
@@ -158,6 +160,15 @@ def _ways_to(binding: Binding, seen: tuple[int, ...]) -> list[Value | None]:
                 passed = _once_taken_out(passed or _passed_elsewhere(home, info, binding))
                 return [item for caller, node in passed for item in _ways(caller, node, seen)] or [value]
     return [value]
+
+
+def _ways_out(callee: Value | None, seen: tuple[int, ...]) -> list[Value | None]:
+    """The same for what a function of the project returns; nothing where it is not known what that is."""
+    if not isinstance(callee, Function) or not callee.definition.is_transparent:
+        return []
+    info = callee.definition
+    returned = [statement.value for statement in info.scope.returns]
+    return [item for node in returned if node is not None for item in _ways(info.model, node, seen)]
 
 
 def _once_taken_out(passed: list[tuple["Model", cst.BaseExpression]]) -> list[tuple["Model", cst.BaseExpression]]:

@@ -128,7 +128,7 @@ def _of_tensor(value: Tensor, name: str) -> Value | None:
 def _of_module(value: Module, name: str) -> Value | None:
     if value.wrappers:
         if name in ("module", "_orig_mod", "_layers"):
-            return replace(value, wrappers=value.wrappers[1:]) if "?" not in value.wrappers else None
+            return _inside_of(value, name)
         return Method(value, name)
     if value.definition is not None:
         found = value.definition.attribute(name)
@@ -147,6 +147,16 @@ def _of_module(value: Module, name: str) -> Value | None:
         )
         return Tensor(value.framework, True, parameter=True, leaf=leaf)
     return Method(value, name)
+
+
+def _inside_of(value: Module, name: str) -> Module | None:
+    """The module that a wrapper has inside. What has none on some ways raises there, unless it has its own."""
+    if "?" not in value.wrappers:
+        return replace(value, wrappers=value.wrappers[1:])
+    known = (value, *value.others)
+    if value.inside is None or any(item.definition and any(item.definition.assignments(name)) for item in known):
+        return None
+    return replace(value, wrappers=value.inside, inside=None)
 
 
 def _of_class(value: ClassObject, name: str) -> Value | None:

@@ -230,7 +230,7 @@ def _wrapped(model: "Model", call: cst.Call, name: str) -> Value | None:
     if isinstance(inner, Unfinished):
         return inner
     if isinstance(inner, Module):
-        return replace(inner, wrappers=(name, *inner.wrappers))
+        return replace(inner, wrappers=(name, *inner.wrappers), inside=None)
     framework = lookup.framework_of(name)
     return Module("paddle" if framework == "paddle" else "torch", wrappers=(name, "?"))
 
