@@ -77,7 +77,8 @@ _MAKERS_OF_TENSORS = ("from_numpy", "as_tensor", "tensor", "asarray", "array")
 def is_moved_to_itself(model: "Model", node: cst.BaseExpression) -> bool:
     """Whether a function says ``x = x.to(...)`` or ``x = x.cuda()`` of a thing: a tensor or a module of torch then.
 
-    Not of what the function also makes a tensor of: that may be an array.
+    Not of what the function also makes a tensor of: that may be an array. Nor of what it has bound the name to anew
+    where the expression stands: ``x = x.numpy()``.
     """
     key = dotted_path(node)
     if key is None or model.framework != "torch":
@@ -93,7 +94,8 @@ def is_moved_to_itself(model: "Model", node: cst.BaseExpression) -> bool:
             if isinstance(call.func, cst.Attribute) and dotted_path(call.func.value) == key:
                 is_own = isinstance(statement, cst.Assign) and dotted_path(statement.targets[0].target) == key
                 if is_own and model.enclosing_function(call) is function:
-                    return True
+                    moved = model.reaching(call.func.value)
+                    return all(item in moved or item.node is statement for item in model.reaching(node))
     return False
 
 

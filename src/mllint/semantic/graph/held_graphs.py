@@ -9,6 +9,7 @@ from mllint.semantic.expressions.hints import is_called_loss
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.graph.accumulation import MAX_STEPS, Accumulator
 from mllint.semantic.graph.additions import appended, augmented
+from mllint.semantic.graph.data_sources import hangs_on_nothing
 from mllint.semantic.graph.leaves import is_leaf
 from mllint.semantic.graph.losses import loss_of
 from mllint.semantic.graph.short_lived import begins_with_each_step, has_few_additions
@@ -174,10 +175,22 @@ def _is_spent_loss(value: Value | None, accumulator: Accumulator) -> bool:
     is_unknown = value is None or (isinstance(value, (Tensor, Output)) and value.attached is None)
     return (
         is_unknown
+        and not _is_scaled_number(accumulator.model, accumulator.core)
         and (accumulator.is_spent_part or is_called_loss(accumulator.core) or is_spent_term(accumulator))
         and accumulator.adds_with_gradients
         and accumulator.is_done_with
         and not accumulator.may_be_cut
+    )
+
+
+def _is_scaled_number(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether a name stands for a number that was multiplied or divided in place by something unknown."""
+    changes = [binding.node for binding in model.reaching(node)]
+    return bool(changes) and all(
+        isinstance(change, cst.AugAssign)
+        and isinstance(change.operator, (cst.DivideAssign, cst.MultiplyAssign))
+        and hangs_on_nothing(model.value(change.target))
+        for change in changes
     )
 
 

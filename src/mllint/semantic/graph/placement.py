@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import libcst as cst
 
 from mllint.knowledge import lookup
+from mllint.semantic.expressions.new_results import NEW
 from mllint.semantic.files.testing import context_name, is_in_a_test
 from mllint.semantic.graph.additions import augmented
 from mllint.semantic.graph.devices import computes_where_it_is, moves_of
@@ -79,17 +80,29 @@ def is_computed_again(model: "Model", call: cst.Call) -> bool:
 
 
 def _is_timed(model: "Model", line: cst.CSTNode | None) -> bool:
-    """Whether the clock is read before and behind a line, with nothing but expressions between."""
+    """Whether the clock is read before and behind a line, or the ``if`` it is in, with only expressions between."""
+    line = None if line is None else _whole_branching(model, line)
     block = None if line is None else model.tree.parent(line)
     lines = list(block.body) if isinstance(block, (cst.IndentedBlock, cst.Module)) else []
     position = next((index for index, item in enumerate(lines) if item is line), None)
     if position is None:
         return False
     ends = (
-        next((item for item in way if not _is_only_expressions(item)), None)
+        next((item for item in way if item is not line and not _is_only_expressions(item)), None)
         for way in (lines[position::-1], lines[position:])
     )
     return all(isinstance(item, cst.SimpleStatementLine) and reads_clock(model, item) for item in ends)
+
+
+def _whole_branching(model: "Model", line: cst.CSTNode) -> cst.CSTNode:
+    """The outermost ``if`` around a line with nothing else between; the line itself where it is in none."""
+    whole = line
+    for ancestor in model.tree.ancestors(line):
+        if isinstance(ancestor, cst.If):
+            whole = ancestor
+        elif not isinstance(ancestor, (cst.IndentedBlock, cst.Else)):
+            break
+    return whole
 
 
 def _is_only_expressions(line: cst.CSTNode) -> bool:
@@ -145,7 +158,9 @@ def _is_tried_out(model: "Model", statement: cst.BaseSmallStatement, body: cst.B
         return False
     about = {name.value for name in _names_in(statement) if not isinstance(model.value(name), Symbol)}
     # `thing.eval` and below it `thing.train`: both are tried.
-    return not any(name.value in about for item in rest if not _is_only_named(item) for name in _names_in(item))
+    # So are two functions that give something new, one below the other.
+    reading = (item for item in rest if not _is_only_named(item) and not _is_only_computed(model, item))
+    return not any(name.value in about for item in reading for name in _names_in(item))
 
 
 def _behind(model: "Model", statement: cst.BaseSmallStatement, body: cst.BaseSuite) -> list[cst.CSTNode] | None:
@@ -170,6 +185,14 @@ def _is_only_named(line: cst.CSTNode) -> bool:
     """Whether a line is nothing but the name of an attribute."""
     only = line.body[0] if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 else None
     return isinstance(only, cst.Expr) and isinstance(only.value, cst.Attribute)
+
+
+def _is_only_computed(model: "Model", line: cst.CSTNode) -> bool:
+    """Whether a line calls a function of a framework that gives something new, and drops that."""
+    only = line.body[0] if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 else None
+    call = only.value if isinstance(only, cst.Expr) else None
+    fact = lookup.function(model.library_name(call.func) or "") if isinstance(call, cst.Call) else None
+    return fact is not None and fact.returns in NEW
 
 
 def _names_in(node: cst.CSTNode) -> list[cst.Name]:
