@@ -258,12 +258,15 @@ class Made(msgspec.Struct, frozen=True):
 
 def made_by(frame: Frame, binding: Binding) -> Made | None:
     """Where the library object was made that a binding binds, also by a function of the project that returns it."""
-    model = binding.scope.model
+    model, home = binding.scope.model, run_of(frame, binding)
+    passed = home.given(binding) if binding.kind is BindingKind.PARAMETER else None
+    if passed is not None and isinstance(passed[1], cst.Call):  # `train(net, Adam(net.parameters()))`
+        made = passed[0].value(passed[1])
+        return Made(passed[0], passed[1]) if isinstance(made, Object) and made.call is passed[1] else None
     value = model.binding_value(binding)
     call = value.call if isinstance(value, Object) else None
     if call is None:
         return None
-    home = run_of(frame, binding)
     if model.tree.parent(call) is not None and model.scope_of(call) is binding.scope:
         return Made(home, call)
     if isinstance(binding.value, cst.Call):

@@ -16,7 +16,8 @@ from mllint.semantic.events.places import is_nothing
 from mllint.semantic.events.steps import Event, Helper, Kind
 from mllint.semantic.events.things import Thing
 from mllint.semantic.files.testing import is_test_code
-from mllint.semantic.names.definitions import ClassInfo
+from mllint.semantic.graph.data_sources import hangs_on_nothing
+from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.names.scopes import Binding
 from mllint.semantic.training.called_modules import module_called
 from mllint.semantic.training.data_rounds import loop_over_data
@@ -264,11 +265,25 @@ def _wants_gradients(run: Run, forward: Event) -> bool:
     function = forward.frame.function
     if records_graph(forward) is False:
         return function is not None and says_gradients(function.node.body, GRADIENT_WORDS - {"set_grad_enabled"})
-    if run.frame.function is not None:
+    if run.frame.function is not None and not _keeps_to_itself(run, run.frame.function, forward):
         return True  # who calls it may train
     running = {item for event in run.events for item in event.frame.running()}
-    own = (item for item in run.frame.model.tree.module.body if not isinstance(item, (cst.FunctionDef, cst.ClassDef)))
+    whole = run.frame.model.tree.module.body if run.frame.function is None else ()
+    own = (item for item in whole if not isinstance(item, (cst.FunctionDef, cst.ClassDef)))
     return any(says_gradients(item) for item in (*own, *(item.node.body for item in running)))
+
+
+def _keeps_to_itself(run: Run, function: FunctionInfo, forward: Event) -> bool:
+    """Whether neither the module of a forward pass nor a graph leaves the function that makes it."""
+    module, model = forward.thing, function.model
+    if module is None or not function.is_plain or not function.is_transparent:
+        return False
+    if any(not isinstance(root, Binding) or root.scope is not function.scope for root in module.roots):
+        return False
+    if any(event.kind is Kind.UNKNOWN and event.concerns(module) for event in run.events):
+        return False
+    given_back = [statement.value for statement in function.scope.returns if statement.value is not None]
+    return all(hangs_on_nothing(model.value(value)) for value in given_back)
 
 
 def _made_of(model: "Model", part: cst.BaseExpression) -> list[cst.BaseExpression]:
