@@ -79,3 +79,24 @@ def test_paddle_this_build_shows_the_difference(paddle: Any) -> None:
 def test_paddle_look_alike_that_is_an_attribute(paddle: Any) -> None:
     assert isinstance(paddle.ones([1]).is_leaf, bool)
     assert isinstance(paddle.nn.Linear(1, 1).training, bool)
+
+
+def test_torch_methods_that_switch_the_mode_are_true_in_both(torch: Any) -> None:
+    net = torch.nn.Linear(2, 2).eval()
+    assert net.train
+    assert net.eval
+    assert net.training is False
+    x = torch.ones(1000)
+    assert (torch.nn.functional.dropout(x, training=net.train) == 0).any()
+    assert torch.equal(torch.nn.functional.dropout(x, training=net.training), x)
+
+
+def test_paddle_methods_that_switch_the_mode_are_true_in_both(paddle: Any) -> None:
+    net = paddle.nn.Linear(2, 2)
+    net.eval()
+    assert net.train
+    assert net.eval
+    assert net.training is False
+    x = paddle.ones([1000])
+    assert bool((paddle.nn.functional.dropout(x, training=net.train) == 0).any())
+    assert bool((paddle.nn.functional.dropout(x, training=net.training) == x).all())

@@ -1,12 +1,13 @@
 """## What it does
 
 Finds predicates such as `torch.cuda.is_available` or `torch.distributed.is_initialized` whose truth is asked for
-without a call.
+without a call. Also `self.train` and `self.eval` of a module where `self.training` is meant.
 
 ## Why is this bad?
 
 A function is true, whatever it would say if it were called. Code behind `if torch.cuda.is_available:` runs on machines
-without a GPU as well and fails there later; `if not dist.is_initialized:` never initialises anything.
+without a GPU as well and fails there later; `if not dist.is_initialized:` never initialises anything. `if self.train:` in a module
+is true after `eval()`, too, and so is what is given on: `F.dropout(x, training=self.train)` never ends.
 
 ## Example
 
@@ -34,12 +35,14 @@ A variable that holds a predicate is reported only where its truth is asked for 
 ## Fix safety
 
 Safe: the parentheses are added. The code that never ran before runs from then on, or the other way round, as was meant.
-Unsafe where an object keeps the predicate and its class does not test it: another file may call it.
+Unsafe where an object keeps the predicate and its class does not test it: another file may call it. Unsafe for
+`train`, which becomes `training`: what was done in both modes is done in one from then on.
 
 ## References
 
 - [torch.cuda.is_available](https://docs.pytorch.org/docs/stable/generated/torch.cuda.is_available.html)
 - [torch.distributed.is_initialized](https://docs.pytorch.org/docs/stable/distributed.html#torch.distributed.is_initialized)
+- [torch.nn.Module.train](https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.train)
 - [paddle.device.is_compiled_with_cuda](https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/device/is_compiled_with_cuda_en.html)
 """
 
@@ -49,11 +52,11 @@ import libcst as cst
 
 from mllint.context import Context
 from mllint.diagnostics import Applicability
-from mllint.edits import NodeFix, add_call_parentheses
+from mllint.edits import NodeFix, add_call_parentheses, rename_attribute
 from mllint.rule import Finding, Rule
 from mllint.semantic.expressions.asked_functions import is_asked, may_be_called_elsewhere
 from mllint.semantic.expressions.truth import compared_to_bool
-from mllint.semantic.values import Batch, Method, Symbol, Tensor
+from mllint.semantic.values import Batch, Function, Method, Module, Symbol, Tensor
 from mllint.syntax.shape import dotted_path
 
 rule = Rule(
@@ -83,6 +86,7 @@ _METHODS = frozenset({
     "is_signed", "is_coalesced", "is_sparse_coo", "is_sparse_csr", "is_dense",
 })  # fmt: skip
 _WORDS = _FUNCTIONS | _METHODS
+_SWITCHES = ("train", "eval")
 _LONGEST_NAME = 42
 
 
@@ -96,6 +100,45 @@ def check(module: cst.Module, context: Context) -> Iterator[Finding]:
             mention = parent if is_path and isinstance(parent, cst.Attribute) else name
             if _may_be_asked(mention, context) and _is_predicate(mention, context):
                 yield from _finding(mention, context)
+
+
+@rule.on(cst.Module, mentions=_SWITCHES)
+def check_mode(module: cst.Module, context: Context) -> Iterator[Finding]:
+    """Report every method that switches the mode of a module where the mode itself is asked for, or given on."""
+    for word in _SWITCHES:
+        for name in context.model.names_by_word.get(word, ()):
+            mention = context.parent(name)
+            if not isinstance(mention, cst.Attribute) or mention.attr is not name or not _may_be_asked(mention, context):
+                continue
+            if (is_asked(context.model, mention) or _is_given_as_mode(mention, context)) and _switches(mention, context):
+                yield _mode_finding(mention, context)
+
+
+def _is_given_as_mode(mention: cst.Attribute, context: Context) -> bool:
+    """Whether a function is told the mode: ``dropout(x, training=self.train)``."""
+    arg = context.parent(mention)
+    return isinstance(arg, cst.Arg) and arg.keyword is not None and arg.keyword.value == "training"
+
+
+def _switches(mention: cst.Attribute, context: Context) -> bool:
+    """Whether it is surely the method of a module: a class that is not known may keep a flag of that name."""
+    match context.value(mention):
+        case Method(receiver=Module(definition=None)):
+            return True
+        case Method(receiver=Module(definition=definition)) if definition is not None:
+            return not definition.has_unknown_base
+        case Function(receiver=Module()):
+            return True
+    return False
+
+
+def _mode_finding(mention: cst.Attribute, context: Context) -> Finding:
+    written, holder = context.text(mention), context.text(mention.value)
+    message = f"`{written}` is a method, and always true"
+    if mention.attr.value == "eval":
+        return Finding(mention, message, f"write `not {holder}.training`")
+    fix = NodeFix("ask for the mode", (rename_attribute(mention, "training"),), Applicability.UNSAFE)
+    return Finding(mention, message, f"write `{holder}.training`", fix=lambda: fix)
 
 
 def _aliases(context: Context) -> set[str]:
