@@ -7,7 +7,7 @@ without a call. Also `self.train` and `self.eval` of a module where `self.traini
 
 A function is true, whatever it would say if it were called. Code behind `if torch.cuda.is_available:` runs on machines
 without a GPU as well and fails there later; `if not dist.is_initialized:` never initialises anything. `if self.train:` in a module
-is true after `eval()`, too, and so is what is given on: `F.dropout(x, training=self.train)` never ends.
+is true after `eval()`, too; so is what is given on in Paddle, `F.dropout(x, training=self.train)`: PyTorch raises there.
 
 ## Example
 
@@ -115,9 +115,10 @@ def check_mode(module: cst.Module, context: Context) -> Iterator[Finding]:
 
 
 def _is_given_as_mode(mention: cst.Attribute, context: Context) -> bool:
-    """Whether a function is told the mode: ``dropout(x, training=self.train)``."""
+    """Whether a function is told the mode: ``dropout(x, training=self.train)``. In PyTorch that raises."""
     arg = context.parent(mention)
-    return isinstance(arg, cst.Arg) and arg.keyword is not None and arg.keyword.value == "training"
+    is_given = isinstance(arg, cst.Arg) and arg.keyword is not None and arg.keyword.value == "training"
+    return is_given and context.model.framework == "paddle"
 
 
 def _switches(mention: cst.Attribute, context: Context) -> bool:
