@@ -108,9 +108,15 @@ def check_mode(module: cst.Module, context: Context) -> Iterator[Finding]:
     for word in _SWITCHES:
         for name in context.model.names_by_word.get(word, ()):
             mention = context.parent(name)
-            if not isinstance(mention, cst.Attribute) or mention.attr is not name or not _may_be_asked(mention, context):
+            if (
+                not isinstance(mention, cst.Attribute)
+                or mention.attr is not name
+                or not _may_be_asked(mention, context)
+            ):
                 continue
-            if (is_asked(context.model, mention) or _is_given_as_mode(mention, context)) and _switches(mention, context):
+            if (is_asked(context.model, mention) or _is_given_as_mode(mention, context)) and _switches(
+                mention, context
+            ):
                 yield _mode_finding(mention, context)
 
 

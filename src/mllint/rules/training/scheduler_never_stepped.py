@@ -46,12 +46,13 @@ for epoch in range(30):
 Schedulers that are kept in something but a list, or given to anybody who may step them: a function, a trainer, another
 scheduler; attributes that other code may read; schedulers whose step somebody has commented out, whose name another
 one takes, or that are bound to `_`; in Paddle optimizers that leave the file, `Model.fit`, which steps the scheduler
-itself, and files that speak of `_learning_rate`. A file in which no optimizer takes a step, an optimizer that is only
-there to be given to schedulers, as lessons show them, and tests. What a function of the project only makes and
-returns, by itself or beside others, one or another, or none, as it is asked, is followed to where that function is
-called, and what an object of the project is given to where it keeps it. Classes that derive from those of the
-framework count, too, those of Transformers, Diffusers, timm and PaddleNLP, and those of the project whose `step()`
-sets the rate of an optimizer, if none of their other methods does.
+itself, and files that speak of `_learning_rate`. A file in which no optimizer takes a step, but for a scheduler that
+`configure_optimizers` makes and does not return; an optimizer that is only there to be given to schedulers, as
+lessons show them, and tests. What a function of the project only makes and returns, by itself or beside others, one
+or another, or none, as it is asked, is followed to where that function is called, and what an object of the project
+is given to where it keeps it. Classes that derive from those of the framework count, too, those of Transformers,
+Diffusers, timm and PaddleNLP, and those of the project whose `step()` sets the rate of an optimizer, if none of their
+other methods does.
 
 ## Fix safety
 
@@ -101,7 +102,9 @@ def check(module: cst.Module, context: Context) -> Iterator[Finding]:
             yield Finding(
                 found.call,
                 f"`{found.key}` is never stepped: it changes no learning rate",
-                f"call `{found.key}.step(metric)` after every evaluation"
+                f"return `{found.key}` beside the optimizer: the trainer steps what it is given"
+                if found.is_to_return
+                else f"call `{found.key}.step(metric)` after every evaluation"
                 if last_word(found.call.func) in _OF_METRICS
                 else f"call `{found.key}.step()`, after the optimizer's",
             )

@@ -49,18 +49,25 @@ _SHOWING = frozenset({"builtins.print", "builtins.type", "builtins.id", "builtin
 _STEPPED_THROUGH = ("_learning_rate", "_lr_scheduler", "LRScheduler", "prepare", "fleet", "distributed_optimizer")
 _HELD = "lr_scheduler"
 _MAKES_STEPS = ("step", "minimize")
+# https://lightning.ai/docs/pytorch/stable/common/lightning_module.html#configure-optimizers
+_CONFIGURING = "configure_optimizers"
 
 
 class NeverStepped(NamedTuple):
-    """A scheduler that nobody steps: the call that makes it, and what it is bound to, if it is bound."""
+    """A scheduler that nobody steps: the call that makes it, and what it is bound to, if it is bound.
+
+    ``is_to_return``: who steps it is given what the function returns.
+    """
 
     call: cst.Call
     key: str | None
+    is_to_return: bool = False
 
 
 def never_stepped(model: "Model") -> Iterator[NeverStepped]:
     """The schedulers of a file that trains which nothing ever steps."""
-    if not any(model.calls_by_word.get(word) for word in _MAKES_STEPS) or "locals" in model.calls_by_word:
+    is_stepping = any(model.calls_by_word.get(word) for word in _MAKES_STEPS)
+    if not (is_stepping or _CONFIGURING in model.function_names) or "locals" in model.calls_by_word:
         return
     for word in filter(_may_make_scheduler, model.calls_by_word):
         for call in model.calls_by_word[word]:
@@ -68,9 +75,21 @@ def never_stepped(model: "Model") -> Iterator[NeverStepped]:
             if framework is None or is_in_a_test(model, call) or _is_only_shown(model, call):
                 continue
             found = _judge(model, call, framework)
-            if found is not None:
+            if found is None:
+                continue
+            if _is_configured(model, call):
+                yield found._replace(is_to_return=True)
+            elif is_stepping:
                 yield found
-    yield from _unpacked(model)
+    yield from _unpacked(model) if is_stepping else ()
+
+
+def _is_configured(model: "Model", call: cst.Call) -> bool:
+    """Whether a call stands in a method that gives a trainer its optimizers, which steps what it is given."""
+    function = model.enclosing_function(call)
+    return (
+        function is not None and function.name.value == _CONFIGURING and model.function_info(function).owner is not None
+    )
 
 
 def _unpacked(model: "Model") -> Iterator[NeverStepped]:
