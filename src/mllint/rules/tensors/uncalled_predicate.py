@@ -5,9 +5,10 @@ without a call. Also `self.train` and `self.eval` of a module where `self.traini
 
 ## Why is this bad?
 
-A function is true, whatever it would say if it were called. Code behind `if torch.cuda.is_available:` runs on machines
-without a GPU as well and fails there later; `if not dist.is_initialized:` never initialises anything. `if self.train:` in a module
-is true after `eval()`, too; so is what is given on in Paddle, `F.dropout(x, training=self.train)`: PyTorch raises there.
+A function is true, whatever it would say if it were called. Code behind `if torch.cuda.is_available:` runs on
+machines without a GPU as well and fails there later; `if not dist.is_initialized:` never initialises anything. `if
+self.train:` in a module is true after `eval()`, too; so is what is given on in Paddle, `F.dropout(x,
+training=self.train)`: PyTorch raises there.
 
 ## Example
 
