@@ -1,8 +1,11 @@
 """ML404: a tensor in a plain attribute is not the module's."""
 
+import operator
 from typing import Any
 
 import pytest
+
+from mllint.knowledge import facts
 
 pytestmark = pytest.mark.evidence
 
@@ -236,3 +239,41 @@ def test_an_item_with_dimensions_is_not_zero_dimensional_any_more(torch: Any) ->
     assert (x * weights[0]).device.type == "meta"
     with pytest.raises(RuntimeError, match="device"):
         x * weights[0].view(1, 1)
+
+
+def test_torch_what_is_assigned_to_a_buffer_of_the_base_is_one(torch: Any) -> None:
+    nn = torch.nn
+    for base, name in (
+        (nn.modules.loss._WeightedLoss, "weight"),
+        (nn.CrossEntropyLoss, "weight"),
+        (nn.BCEWithLogitsLoss, "pos_weight"),
+    ):
+        loss = base()
+        assert not loss.state_dict()
+        setattr(loss, name, torch.ones(2))
+        loss.table = torch.ones(2)
+        assert list(loss.state_dict()) == [name]
+        loss.to("meta")
+        assert (getattr(loss, name).device.type, loss.table.device.type) == ("meta", "cpu")
+
+
+def test_torch_private_bases_register_what_their_public_subclasses_do(torch: Any) -> None:
+    given: dict[str, tuple[Any, ...]] = {
+        "_ConvNd": (3, 3, (3,), (1,), (0,), (1,), False, (0,), 1, True, "zeros"),
+        "_ConvTransposeNd": (3, 3, (3,), (1,), (0,), (1,), True, (0,), 1, True, "zeros"),
+        "Conv2d": (3, 3, 3),
+        "ConvTranspose2d": (3, 3, 3),
+        **dict.fromkeys(("_NormBase", "_BatchNorm", "_InstanceNorm", "BatchNorm2d", "InstanceNorm2d"), (3,)),
+    }
+    for pair in facts.PUBLIC_SUBCLASSES.items():
+        base, subclass = (operator.attrgetter(name.removeprefix("torch."))(torch) for name in pair)
+        made = [kind(*given.get(kind.__name__, ())) for kind in (base, subclass)]
+        names = [{*it._parameters, *it._buffers} for it in made]
+        assert issubclass(subclass, base)
+        assert names[0] == names[1]
+
+
+def test_paddle_losses_register_nothing(paddle: Any) -> None:
+    loss = paddle.nn.CrossEntropyLoss()
+    loss.weight = paddle.ones([2])
+    assert not loss.state_dict()

@@ -94,6 +94,18 @@ GRAD_OFF = frozenset({
     "paddle.fluid.dygraph.no_grad_",
 })  # fmt: skip
 
+PUBLIC_SUBCLASSES: Mapping[str, str] = {
+    "torch.nn.modules.batchnorm._BatchNorm": "torch.nn.BatchNorm2d",
+    "torch.nn.modules.batchnorm._NormBase": "torch.nn.BatchNorm2d",
+    "torch.nn.modules.conv._ConvNd": "torch.nn.Conv2d",
+    "torch.nn.modules.conv._ConvTransposeNd": "torch.nn.ConvTranspose2d",
+    "torch.nn.modules.dropout._DropoutNd": "torch.nn.Dropout",
+    "torch.nn.modules.instancenorm._InstanceNorm": "torch.nn.InstanceNorm2d",
+    "torch.nn.modules.loss._Loss": "torch.nn.MSELoss",
+    "torch.nn.modules.loss._WeightedLoss": "torch.nn.CrossEntropyLoss",
+}
+"""Private bases, each with a class that registers what its base does and nothing else (run)."""
+
 GRAD_SWITCHES = frozenset({"torch.set_grad_enabled", "paddle.set_grad_enabled"})
 """Their first argument says whether gradients are recorded (run)."""
 

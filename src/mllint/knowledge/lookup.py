@@ -127,6 +127,21 @@ def layer_state(name: str) -> LayerState | None:
     return None if row is None else read_layer_state(row)
 
 
+@cache
+def may_register(base: str, name: str) -> bool:
+    """Whether a module of torch may register a tensor under a name, be it only ``None`` until one is assigned.
+
+    What is ``None`` is in no state: it is what the constructor may be given, as the class weights of a loss. The bases
+    of other packages, which are there to be derived from, register nothing.
+    """
+    base = facts.PUBLIC_SUBCLASSES.get(canonical(base), base)
+    known, state = class_(base), layer_state(base)
+    if known is None or state is None:
+        return known is not None and known.kind != "container"
+    keys = {*state.keys, *(key for _, _, changed in state.switches for key in changed)}
+    return name in keys or name in known.parameters.split()
+
+
 def is_never_trained(name: str) -> bool:
     """Whether a library layer has parameters that no optimizer changes."""
     return canonical(name) in facts.UNTRAINED

@@ -47,11 +47,11 @@ class Net(nn.Module):
 ## What it leaves alone
 
 Containers that are registered later (`self.layers = nn.ModuleList(self.layers)`, `nn.Sequential(*self.layers)`,
-`add_module`, `setattr`), or whose elements are attributes of their own. Layers without weights. Modules that were
-made elsewhere and handed over. A list of one module that is read as `self._teacher[0]`: that hides it on purpose.
-Containers whose elements somebody looks after by hand: gives their `parameters()` to an optimizer, calls their
-`train()`. What the method that makes it deletes again, once the weights are in a parameter. Sequences of layers that
-are registered one by one.
+`add_module`, `setattr`), or whose elements are attributes of their own, or are put into something else that is
+registered, or may be. Layers without weights. Modules that were made elsewhere and handed over. A list of one module
+that is read as `self._teacher[0]`: that hides it on purpose. Containers whose elements somebody looks after by hand:
+gives their `parameters()` to an optimizer, calls their `train()`. What the method that makes it deletes again, once the
+weights are in a parameter. Sequences of layers that are registered one by one.
 Files that build static graphs with `paddle.static`, where the program holds the parameters.
 
 ## Fix safety

@@ -64,7 +64,8 @@ Tensors that somebody looks after: moved by hand (`self.mask.to(x.device)`, or w
 made on a device, given to an optimizer or to `torch.autograd.grad`, set to something else later (to new numbers by a
 method that `forward` does not call is nothing else). Tables that are read for their shape, as an index, or one number
 at a time; lists of tensors without elements (`torch.empty(0)`), which are filled later; those of tests. 0-d tensors,
-which work with tensors on any device. Random numbers that somebody else reads, who may save them, that change later,
+which work with tensors on any device. What a base class of PyTorch has registered, as losses do their `weight`:
+what is assigned to it is a buffer. Random numbers that somebody else reads, who may save them, that change later,
 matter in training alone, or come of a generator or seed that the constructor sets.
 `nn.Parameter(x).requires_grad_(False)` and `nn.Parameter(x).type(torch.FloatTensor)`, which are the parameter itself.
 

@@ -1,7 +1,7 @@
 """The graph that autograd records, as far as the source shows it.
 
 - where none is recorded: ``gradients``; what is no part of one: ``data_sources``, ``flags``, leaves (``leaves``,
-  ``lost_leaves``, ``rebinding``, ``frozen_updates``)
+  ``lost_leaves``, ``kept_functions``, ``rebinding``, ``frozen_updates``)
 - a loss and what it hangs on: ``losses``, ``backward``, ``graph_slice``, ``filled``, ``settings``,
   ``looked_at``, ``dependence``, ``cuts``, ``constant_terms``, ``differentiability``
 - graphs that are kept: ``accumulation``, ``additions``, ``meters``, ``held_graphs``, ``terms``, ``short_lived``,

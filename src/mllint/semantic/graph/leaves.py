@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge import lookup
+from mllint.semantic.graph.kept_functions import has_callers_out_of_sight
 from mllint.semantic.names.classes import makes_parameter
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import Binding, BindingKind
@@ -172,6 +173,8 @@ def _may_run_otherwise(model: "Model", node: cst.CSTNode) -> bool:
             info = model.function_info(ancestor)
             made = info.owner if info.name == "__init__" else None
             if not info.is_transparent or (made is not None and _is_handed_on(model, made.name)):
+                return True
+            if has_callers_out_of_sight(info):
                 return True
     return False
 

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.semantic.expressions.only_read import is_only_read
-from mllint.semantic.modules.contents import PUTTING, Contents, Filling, display_of, maker_of, mentions_of
+from mllint.semantic.modules.contents import PUTTING, Contents, Filling, display_of, is_display, maker_of, mentions_of
 from mllint.semantic.modules.fresh import is_set_up_by
 from mllint.semantic.modules.other_objects import from_outside
 from mllint.semantic.modules.weights import builds_a_program, have_weights
 from mllint.semantic.names.classes import Assignment, Role
 from mllint.semantic.names.conditions import is_in_another_branch
+from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Module, Repeated
 from mllint.syntax.iteration import handed_on
@@ -182,10 +183,10 @@ class Container:
 class _Trail:
     """Follows a thing from where it is read."""
 
-    def __init__(self, definition: "ClassInfo | None", model: "Model") -> None:
+    def __init__(self, definition: "ClassInfo | None", model: "Model", seen: set[int] | None = None) -> None:
         self.model = model
         self.running = frozenset["FunctionInfo"]() if definition is None else definition.members.reachable("forward")
-        self._seen: set[int] = set()
+        self._seen = set[int]() if seen is None else seen
 
     def leads_on(self, node: cst.BaseExpression, steps: int, path: tuple[int, ...] = ()) -> bool:
         """Whether the thing may come to be registered, or somebody looks after it by hand.
@@ -212,8 +213,10 @@ class _Trail:
             case cst.Element() | cst.StarredElement():
                 display = self.model.tree.parent(parent)
                 return isinstance(display, cst.BaseExpression) and self.leads_on(display, steps - 1)
-            case cst.BinaryOperation() | cst.BooleanOperation() | cst.IfExp() | cst.ListComp() | cst.GeneratorExp():
+            case cst.BinaryOperation() | cst.BooleanOperation() | cst.IfExp() | cst.BaseComp():
                 return self.leads_on(parent, steps - 1)
+            case cst.AugAssign() if parent.value is node:
+                return self._by_holder(parent.target, steps)
             case cst.Assign():
                 target = parent.targets[0].target
                 holder = self.model.enclosing_function(parent) or self.model.tree.module
@@ -248,8 +251,40 @@ class _Trail:
         if place is not None:
             return self.leads_on(call, steps - 1, place + path)
         if word in PUTTING and isinstance(call.func, cst.Attribute):
-            return self.leads_on(call.func.value, steps - 1)
+            return self._by_holder(call.func.value, steps)
         return not (word in _LOOKING or is_set_up_by(self.model, arg) or self._is_running(call))
+
+    def _by_holder(self, holder: cst.BaseExpression, steps: int) -> bool:
+        """Follow what the thing is put into: ``steps.append(layer)``, ``self.blocks += layers``.
+
+        A plain list that is made here registers nothing by itself; whatever else is not known may.
+        """
+        if isinstance(holder, cst.Name):
+            if self._is_made_here(holder):
+                around = self.model.enclosing_function(holder) or self.model.tree.module
+                return self._by_names(holder, around, steps)
+        elif isinstance(holder, cst.Attribute):
+            method = method_of_receiver(self.model, holder.value)
+            owner = None if method is None else method.owner
+            if owner is not None and self._is_plain(owner, holder.attr.value):
+                reads = owner.members.reads(holder.attr.value)
+                return any(
+                    _Trail(owner, read.method.model, self._seen).leads_on(read.node, steps - 1) for read in reads
+                )
+        return not self._is_running(holder)
+
+    def _is_made_here(self, name: cst.Name) -> bool:
+        """Whether a name surely stands for a list or dict that is made where it is bound."""
+        bindings = self.model.reaching(name)
+        made = [item.value for item in bindings if item.kind is BindingKind.ASSIGN and not item.path]
+        is_known = all(item.kind in (BindingKind.ASSIGN, BindingKind.AUGMENTED) for item in bindings)
+        return bool(made) and is_known and all(value is not None and is_display(self.model, value) for value in made)
+
+    @staticmethod
+    def _is_plain(owner: "ClassInfo", name: str) -> bool:
+        """Whether an attribute of a module holds a plain container and nothing else."""
+        roles = [item.role for item in owner.members.assignments(name) if not isinstance(item.node, cst.AugAssign)]
+        return bool(roles) and all(role is Role.CONTAINER for role in roles)
 
     def _by_names(self, target: cst.CSTNode, holder: cst.CSTNode, steps: int) -> bool:
         """Follow the names that a target binds through the statement or function around them."""

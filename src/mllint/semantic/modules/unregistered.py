@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 import msgspec
 
+from mllint.knowledge import lookup
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.modules import plain_tensors, unsaved_draws
 from mllint.semantic.modules.lost_parameters import becomes_parameter, parameter_inside
@@ -68,6 +69,8 @@ def lost(
         return None if plain_tensors.is_handed_over(members, name) else Lost(Loss.UNTRAINED)
     if not _is_plain(model, value) or is_test_code(model):
         return None
+    if is_torch and any(lookup.may_register(base, name) for base in owner.library_bases):
+        return None  # what is assigned to a buffer is one, also where it was ``None`` before
     if is_torch and plain_tensors.stays_behind(members, name):
         function = model.enclosing_function(statement)
         is_set_up = function is not None and model.function_info(function) in members.setting_up
