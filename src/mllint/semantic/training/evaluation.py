@@ -10,7 +10,7 @@ from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.modules.weights import is_trainable
 from mllint.semantic.training.adversaries import is_held_by_another, may_be_attacked
-from mllint.semantic.training.called_modules import module_called
+from mllint.semantic.training.called_modules import is_loss, module_called
 from mllint.semantic.training.data_loops import as_bound, is_named_evaluation, is_next
 from mllint.semantic.training.data_rounds import (
     TRAINING,
@@ -131,8 +131,10 @@ def _records_for_nothing(found: DataRound) -> bool:
     is_in_sight = run.frame.function is None or any(event.kind is Kind.BACKWARD for event in run.events)
     if not is_in_sight and (trains_too(found.found.loop.frame.model, node) or has_unseen_callers(run.frame.function)):
         return False  # those who call it to evaluate are not in sight, nor is under what they do
+    evaluated = [forward for forward in found.forwards if not is_loss(forward)]
     return (
-        (any(_is_evaluation(found, forward) for forward in found.forwards) or _is_detached(found))
+        bool(evaluated)
+        and (any(_is_evaluation(found, forward) for forward in evaluated) or _is_detached(found))
         and all(records_graph(forward) for forward in found.forwards)
         and not is_frozen(run, found.forwards)
         and not _wants_gradients(found)
