@@ -35,7 +35,7 @@ def is_loss(forward: Event) -> bool:
     Not where it is seen to have weights.
     """
     node = forward.node
-    if not isinstance(node, cst.Call) or len(node.args) < 2 or not is_called_loss(node):  # noqa: PLR2004
+    if not isinstance(node, cst.Call) or len(node.args) < 2 or not is_called_loss(node):
         return False
     value = module_called(forward)
     return not isinstance(value, Module) or not have_weights(value)

@@ -95,6 +95,16 @@ class Runs:
             for event in self._events[key][1].get(id(node), ()):
                 yield Occurrence(run, event, root.is_open)
 
+    def within(self, call: cst.Call, accelerated: bool = False) -> Iterator[Occurrence]:
+        """What happens right in the function of the project that a call of this file runs, each time that it does."""
+        function = self._function_around(call)
+        for root in self._followed_roots(function, accelerated):
+            run = self._run_of(root)
+            for event in run.events:
+                caller, entry = event.frame.caller, event.frame.call
+                if caller is not None and entry is not None and self._own_place(entry, caller, function) is call:
+                    yield Occurrence(run, event, root.is_open)
+
     def always(self, node: cst.CSTNode, holds: Callable[[Occurrence], bool], accelerated: bool = False) -> bool:
         """Whether the event at a node of this file comes about, and something holds every time."""
         occurrence = None
@@ -120,22 +130,21 @@ class Runs:
         """The events of a run in a body of this file, by the ``id`` of the node."""
         found: dict[int, list[Event]] = {}
         for event in run.events:
-            node = self._own_node(event, function)
+            node = self._own_place(event.node, event.frame, function)
             if node is not None:
                 found.setdefault(id(node), []).append(event)
         return found
 
-    def _own_node(self, event: Event, function: FunctionInfo | None) -> cst.CSTNode | None:
-        """The node of this file at which an event in a body of it comes about; ``None`` for an event elsewhere.
+    def _own_place(self, node: cst.CSTNode, frame: Frame, function: FunctionInfo | None) -> cst.CSTNode | None:
+        """The node of this file at which something in a body of it comes about; ``None`` for what does elsewhere.
 
         A run that comes from another file goes through the model that the project keeps of this one.
         """
-        if event.frame.model is self.model:
-            return event.node if event.frame.function is function else None
-        inner = event.frame.function
-        if inner is None or function is None or not is_same(inner, function):
+        if frame.model is self.model:
+            return node if frame.function is function else None
+        if frame.function is None or function is None or not is_same(frame.function, function):
             return None
-        return self._own(event.node, event.frame)
+        return self._own(node, frame)
 
     def loops_at(self, node: cst.For | cst.While) -> tuple[LoopRun, ...]:
         """Every time that a loop of this file comes about in which something happens, also with accelerate."""
