@@ -11,9 +11,10 @@ from mllint.semantic.events.steps import Event, Loop, Step, events
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.flow import EVENT_WORDS, MODE_WORDS, WORDS, is_managed
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
-from mllint.semantic.training.callers import Root, is_same, roots_of
+from mllint.semantic.training.callers import Root, is_same, roots_elsewhere, roots_of
 from mllint.semantic.training.unfolding import unfold
 from mllint.syntax.shape import dotted_path
+from mllint.syntax.walk import names_in
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -154,8 +155,18 @@ class Runs:
 
     def _loops_at(self, node: cst.For | cst.While) -> tuple[LoopRun, ...]:
         info = self._function_around(node)
+        found = self._loops_from(self._followed_roots(info, accelerated=True), node, info)
+        if found or info is None or not _is_chosen_by_caller(self.model, node, info):
+            return found
+        # Those who call the function in its own file choose another branch.
+        roots = roots_elsewhere(self.model, info)
+        return () if any(is_managed(_frame_of(root), True) for root in roots) else self._loops_from(roots, node, info)
+
+    def _loops_from(
+        self, roots: tuple[Root, ...], node: cst.For | cst.While, info: FunctionInfo | None
+    ) -> tuple[LoopRun, ...]:
         found: list[LoopRun] = []
-        for root in self._followed_roots(info, accelerated=True):
+        for root in roots:
             run = self._run_of(root)
             is_root = info is not None and root.function is not None and is_same(root.function, info)
             for loop in run.loops:
@@ -287,6 +298,17 @@ class Runs:
     def may_evaluate(self) -> dict[int, bool]:
         """For loops of this file (by their id): whether they may call a model. Filled as asked."""
         return {}
+
+
+def _is_chosen_by_caller(model: "Model", node: cst.CSTNode, function: FunctionInfo) -> bool:
+    """Whether a branch around a node hangs on a parameter of its function."""
+    given = {parameter.name.value for parameter in function.parameters}
+    for parent in model.tree.ancestors(node):
+        if parent is function.node:
+            return False
+        if isinstance(parent, cst.If) and given & names_in(parent.test):
+            return True
+    return False
 
 
 def _frame_of(root: Root) -> Frame:
