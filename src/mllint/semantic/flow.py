@@ -24,7 +24,7 @@ import msgspec
 from mllint.knowledge import lookup
 from mllint.semantic.events.by_hand import GRADIENT, holder_of_gradient, owner_updated
 from mllint.semantic.events.given import truth
-from mllint.semantic.events.kinds import kind_of, may_have_mode, may_switch
+from mllint.semantic.events.kinds import is_output, kind_of, may_have_mode, may_switch
 from mllint.semantic.events.owners import makers_of, owner_of_parameters
 from mllint.semantic.events.steps import Kind
 from mllint.semantic.events.things import Frame, Thing
@@ -163,20 +163,12 @@ def read_statement(frame: Frame, statement: cst.CSTNode) -> Seen | None:
         value = frame.value(target.value)
         thaws = constant(statement.value) is (name != "stop_gradient")  # type: ignore[attr-defined]
         is_data = hangs_on_nothing(value) and not (isinstance(value, Tensor) and value.parameter)
-        if isinstance(value, Module) or (not thaws and (is_data or _is_output(frame, target.value))):
+        if isinstance(value, Module) or (not thaws and (is_data or is_output(frame, target.value))):
             return None  # an attribute that no parameter of the module asks for; data, or what is taken off its graph
         return Seen(Kind.THAW if thaws else Kind.FREEZE, owner_of_parameters(frame, target.value))
     if kind is cst.Assign and name == "training":
         return Seen(Kind.SET_MODE, frame.thing(target.value))
     return None
-
-
-def _is_output(frame: Frame, node: cst.BaseExpression) -> bool:
-    """Whether a name stands for what a call of a module gave, which is no parameter."""
-    bindings = frame.model.reaching(node) if isinstance(node, cst.Name) else ()
-    made = [item.value for item in bindings if item.kind is BindingKind.ASSIGN and isinstance(item.value, cst.Call)]
-    called = [kind_of(frame, call.func) for call in made if isinstance(call, cst.Call)]
-    return 0 < len(called) == len(bindings) and all(item is not None and item.kind == "module" for item in called)
 
 
 def _receiver(call: cst.Call) -> cst.BaseExpression | None:

@@ -254,7 +254,7 @@ def _is_recorded_for_nothing(occurrence: Occurrence) -> bool:
         return False
     if _is_statement(forward.frame.model, forward.node) or _is_of_round(forward):
         return False
-    if is_frozen(run, (forward,)):
+    if is_frozen(run, (forward,)) or _switches_gradients_off_itself(forward):
         return False
     if modes_before(run, module, forward) != {EVAL} or not is_trained(run, module):
         return False
