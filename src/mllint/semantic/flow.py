@@ -24,7 +24,7 @@ import msgspec
 from mllint.knowledge import lookup
 from mllint.semantic.events.by_hand import GRADIENT, holder_of_gradient, owner_updated
 from mllint.semantic.events.given import truth
-from mllint.semantic.events.kinds import kind_of, may_have_mode, may_switch
+from mllint.semantic.events.kinds import is_output, kind_of, may_have_mode, may_switch
 from mllint.semantic.events.owners import makers_of, owner_of_parameters
 from mllint.semantic.events.steps import Kind
 from mllint.semantic.events.things import Frame, Thing
@@ -163,8 +163,8 @@ def read_statement(frame: Frame, statement: cst.CSTNode) -> Seen | None:
         value = frame.value(target.value)
         thaws = constant(statement.value) is (name != "stop_gradient")  # type: ignore[attr-defined]
         is_data = hangs_on_nothing(value) and not (isinstance(value, Tensor) and value.parameter)
-        if isinstance(value, Module) or (is_data and not thaws):
-            return None  # an attribute that no parameter of the module asks for; data that has no gradients anyway
+        if isinstance(value, Module) or (not thaws and (is_data or is_output(frame, target.value))):
+            return None  # an attribute that no parameter of the module asks for; data, or what is taken off its graph
         return Seen(Kind.THAW if thaws else Kind.FREEZE, owner_of_parameters(frame, target.value))
     if kind is cst.Assign and name == "training":
         return Seen(Kind.SET_MODE, frame.thing(target.value))

@@ -5,15 +5,16 @@ Finds loops that evaluate a model which is in training mode on every way there.
 A loop evaluates when nothing in it, or in the functions of the project that it calls, computes, clears or clips
 gradients or steps an optimizer, and when one of these holds: it runs under `no_grad()`; the dataset of its loader was
 made for evaluation (`train=False`, `split="test"`); the loader is called test or validation data, or the function
-around the loop an evaluation, and nothing unknown in the loop is given the model, or what has a graph. The model
-counts as one in training mode when its own training goes on before, or when its class is seen to have dropout or batch
+around the loop an evaluation, and nothing unknown in the loop is given the model, or what has a graph. The model counts
+as one in training mode when its own training goes on before, or when its class is seen to have dropout or batch
 normalization and nothing has switched it since it was made; of the classes of which a function makes one or another,
 one is enough. Of one whose class is out of sight, because a setting picks it, it is enough that the training calls its
 `train()`: who does that takes the mode to matter. Of several calls of the function around the loop one is enough, if
-none comes in evaluation mode; where one does, all others have to be without gradients and in training mode. A method
-of the model that calls layers, `model.encode(x)`, is a forward pass of these layers. Of several modules that are
-trained together and called in the loop, one is enough that is not switched while the others are. Under `no_grad()`,
-and when all training of the run is over, what it runs over may be anything but a list of its own.
+none comes in evaluation mode; where one does, all others have to be without gradients and in training mode. A method of
+the model that calls layers, `model.encode(x)`, is a forward pass of these layers. Of several modules that are trained
+together and called in the loop, one is enough that is not switched while the others are. Under `no_grad()`, and when
+all training of the run is over, what it runs over may be anything but a list of its own. Where each sample of test data
+is compared with all of other data, the loop over these counts.
 
 A forward pass under `no_grad()` that is in no loop over data evaluates, too, where what it is given is called test or
 validation data or is a batch of it, or where the function around it is called after evaluation or all training of the
@@ -87,11 +88,11 @@ as nothing puts them to training mode, or it is not known to which family they b
 switched to training mode, or its switch to evaluation mode was taken out and left as a comment: to recompute the
 statistics of batch normalization, or to sample with dropout, is done like that. Tests. Loops that drop the output, or
 never read it, as where a hook is what is wanted; and loaded models that are given the same input in every round, or one
-that is made up for its shape. Beside what is trained, models that nothing updates decide nothing: the network of a
-perceptual loss, a teacher. Containers of models that have names of their own, where one of these is switched, and
-modules without such a layer of their own that are made of one that is in evaluation mode. Parts that an object keeps of
-a model which its base class switches. Where several optimizers step, as for adversaries, what is made of a drawn batch,
-or when the training is over: it is only looked at.
+that is made up for its shape, which a buffer of zeros is not that data is put into. Beside what is trained, models that
+nothing updates decide nothing: the network of a perceptual loss, a teacher. Containers of models that have names of
+their own, where one of these is switched, and modules without such a layer of their own that are made of one that is in
+evaluation mode. Parts that an object keeps of a model which its base class switches. Where several optimizers step, as
+for adversaries, what is made of a drawn batch, or when the training is over: it is only looked at.
 
 ## Fix safety
 

@@ -8,18 +8,18 @@ gradients or steps an optimizer, and when one of these holds: the model is in ev
 dataset of the loader was made for evaluation (`train=False`, `split="test"`); the loader is called test or validation
 data, or the function around the loop an evaluation, and the same model is trained in another loop; every output of
 the model is detached, or made a number, wherever the code reads it. A name alone is never enough. Of a function for
-both, `run(loader, train=False)`, the branches count that its caller chooses, and a loop over a few literals, `for
-phase in ("train", "val")`, counts round by round. Data may also be taken in slices, `network(inputs[start:end])`, or
-one by one, `network(inputs[i])` in a loop over `range(len(inputs))`. A `while` counts where the model is in
-evaluation mode. A method of the model that calls layers, `network.encode(x)` or `network.decode(**batch)`, is a
-forward pass as well, also where the model is one of several. Where some of those who call the function switch
-gradients off and one forgets to, the loop is reported, too.
+both, `run(loader, train=False)`, the branches count that its caller chooses, also one in another file, and a loop over
+a few literals, `for phase in ("train", "val")`, counts round by round. Data may also be taken in slices,
+`network(inputs[start:end])`, or one by one, `network(inputs[i])` in a loop over `range(len(inputs))`. A `while` counts
+where the model is in evaluation mode. A method of the model that calls layers, `network.encode(x)` or
+`network.decode(**batch)`, is a forward pass as well, also where the model is one of several. Where some of those who
+call the function switch gradients off and one forgets to, the loop is reported, too.
 
 A forward pass of all the data at once is in no loop over it: in a graph network, say. It counts where the function
 around it is called an evaluation, the model is in evaluation mode on every way there, and the run trains it, too. So
 does one of any model in evaluation mode whose output the code detaches, or makes a number, wherever it reads it:
 `network.eval()`, then `network(image).softmax(1).detach().numpy()`; in a function that trains, of the model that it
-trains.
+trains. In a loop that counts, or generates one token after the other, it may also read nothing but the `argmax()`.
 
 ## Why is this bad?
 
@@ -67,18 +67,19 @@ or under something that cannot be looked into, and branches that `torch.is_grad_
 Methods of a name that no other class has, and that another file calls without gradients on an object of which nothing
 is known. Functions that are handed on, or picked by a part of their names, where the loop is not part of a training in
 sight. Loops with a word of gradients in them (`grad`, `autograd`, `requires_grad`, hooks): attacks, saliency maps,
-Fisher information. (Who says that the inputs want none, `to_tensor(inputs, stop_gradient=True)` or `Variable(inputs,
-volatile=True)`, still gets a graph, for the parameters; `volatile` has done nothing since PyTorch 0.4.) Loops in which
-a library may attack the model: it is given the model, or makes the input out of the target, or the model is put into a
-collection, or something out of sight in the loop was made with the model, or with what holds it. Loops whose results go
-into a `backward()` later. Models without parameters, and those of which all may be frozen (not before they were trained
-last), or are made without gradients, or whose class computes gradients itself, such as forces; what Paddle's `jit.load`
-gives, which keeps no graph in evaluation mode; those of which nothing is known and whose output PyTorch's `numpy()`
-reads as it is, which raises where there is a graph. Networks of which nothing is known in a file that imports another
-framework, such as MXNet, Jittor or DyNet. Single forward passes of inputs that are made up for their shape, and those
-of a test, `def test_forward(): ...` in a file with the word in its name. What a method of a module does for each item
-of a dict. Loops that are left after one batch. Functions that are defined anew right below. Trainings that a trainer of
-another framework runs. Projects for a PyTorch before 0.4.
+Fisher information. (Who says that inputs or outputs want none, `to_tensor(inputs, stop_gradient=True)` or
+`Variable(inputs, volatile=True)`, still gets a graph, for the parameters; `volatile` has done nothing since PyTorch
+0.4.) Loops in which nothing but a loss is called, with an output and a target. Loops in which a library may attack the
+model: it is given the model, or makes the input out of the target, or the model is put into a collection, or something
+out of sight in the loop was made with the model, or with what holds it. Loops whose results go into a `backward()`
+later. Models without parameters, and those of which all may be frozen (not before they were trained last), or are made
+without gradients, or whose class computes gradients itself, such as forces; what Paddle's `jit.load` gives, which keeps
+no graph in evaluation mode; those of which nothing is known and whose output PyTorch's `numpy()` reads as it is, which
+raises where there is a graph. Networks of which nothing is known in a file that imports another framework, such as
+MXNet, Jittor or DyNet. Single forward passes of inputs that are made up for their shape, and those of a test, `def
+test_forward(): ...` in a file with the word in its name. What a method of a module does for each item of a dict. Loops
+that are left after one batch. Functions that are defined anew right below. Trainings that a trainer of another
+framework runs. Projects for a PyTorch before 0.4.
 
 ## Fix safety
 

@@ -69,6 +69,14 @@ def kind_of(frame: Frame, node: cst.BaseExpression) -> Called | None:
     return Called(kinds[0], is_proven=False)
 
 
+def is_output(frame: Frame, node: cst.BaseExpression) -> bool:
+    """Whether a name stands for what a call of a module gave, which is no parameter."""
+    bindings = frame.model.reaching(node) if isinstance(node, cst.Name) else ()
+    made = [item.value for item in bindings if item.kind is BindingKind.ASSIGN and isinstance(item.value, cst.Call)]
+    called = [kind_of(frame, call.func) for call in made if isinstance(call, cst.Call)]
+    return 0 < len(called) == len(bindings) and all(item is not None and item.kind == "module" for item in called)
+
+
 def kind_at_sight(model: "Model", node: cst.BaseExpression) -> str | None:
     """What kind of thing an expression is in every run, to go by its file alone; ``None`` when that does not say.
 

@@ -8,6 +8,8 @@ from mllint.semantic.events.owners import makers_of
 from mllint.semantic.events.places import as_itself
 from mllint.semantic.events.steps import Event
 from mllint.semantic.events.things import Frame
+from mllint.semantic.expressions.hints import is_called_loss
+from mllint.semantic.modules.weights import have_weights
 from mllint.semantic.names.definitions import FunctionInfo
 from mllint.semantic.names.scopes import Binding
 from mllint.semantic.values import Function, Module, Value
@@ -25,6 +27,18 @@ def module_called(forward: Event) -> Value | None:
     value = (None if holder is None else forward.frame.value(holder)) or forward.frame.value(called)
     ways = made(forward) if value is None else []
     return ways[0] if len(ways) == 1 and isinstance(ways[0], Module) else value
+
+
+def is_loss(forward: Event) -> bool:
+    """Whether what is called is a loss, as it is spelled, and is given an output and a target: no model at all.
+
+    Not where it is seen to have weights.
+    """
+    node = forward.node
+    if not isinstance(node, cst.Call) or len(node.args) < 2 or not is_called_loss(node):
+        return False
+    value = module_called(forward)
+    return not isinstance(value, Module) or not have_weights(value)
 
 
 def is_out_of_sight(forward: Event) -> bool:

@@ -43,6 +43,20 @@ def roots_of(model: "Model", function: FunctionInfo | None) -> tuple[Root, ...]:
     return tuple(found.values())
 
 
+def roots_elsewhere(model: "Model", function: FunctionInfo) -> tuple[Root, ...]:
+    """The bodies from which a function is reached by way of other files, though its own calls it, too.
+
+    That need not be asked but for what no call in its own file comes by.
+    """
+    found: dict[tuple[int, int], Root] = {}
+    for call in _calls_elsewhere(function, None) if _calls(function, None) else ():
+        caller = call.model.enclosing_function(call.node)
+        info = None if caller is None else call.model.function_info(caller)
+        if not _climb(info, call.model, found, (function,), False, None) or len(found) > _MAX_ROOTS:
+            return ()
+    return tuple(found.values())
+
+
 def runs_without_gradients_elsewhere(model: "Model", node: cst.CSTNode) -> bool:
     """Whether other files call the function around a place, and all of them with gradients switched off.
 

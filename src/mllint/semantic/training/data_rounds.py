@@ -126,7 +126,7 @@ def loop_over_data(forward: Event) -> Loop | None:
     """The innermost loop around a forward pass that gives it its data."""
     for loop in reversed(forward.loops):
         if isinstance(loop.node, cst.For) and (
-            is_over_loader(loop.frame, loop.node.iter) or _feeds(loop.frame, loop.node, forward)
+            is_over_loader(loop.frame, loop.node.iter) or feeds(loop.frame, loop.node, forward)
         ):
             return loop
     return None
@@ -137,7 +137,7 @@ def is_over_loader(frame: Frame, iterable: cst.BaseExpression) -> bool:
     return is_spelled_as_loader(frame.model, iterable) or is_loader(frame.value(iterable))
 
 
-def _feeds(frame: Frame, node: cst.For, forward: Event) -> bool:
+def feeds(frame: Frame, node: cst.For, forward: Event) -> bool:
     """Whether what a loop binds, or takes from an iterator, is what a forward pass is given."""
     if not isinstance(forward.node, cst.Call):
         return False

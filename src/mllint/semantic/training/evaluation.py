@@ -5,17 +5,18 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.semantic.events.steps import Event, Kind, events
+from mllint.semantic.events.steps import Event, Kind, Loop, events
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.modules.weights import is_trainable
 from mllint.semantic.training.adversaries import is_held_by_another, may_be_attacked
-from mllint.semantic.training.called_modules import module_called
+from mllint.semantic.training.called_modules import is_loss, module_called
 from mllint.semantic.training.data_loops import as_bound, is_named_evaluation, is_next
 from mllint.semantic.training.data_rounds import (
     TRAINING,
     DataRound,
     all_rounds,
+    feeds,
     hands_on,
     in_sight,
     is_over_loader,
@@ -131,8 +132,10 @@ def _records_for_nothing(found: DataRound) -> bool:
     is_in_sight = run.frame.function is None or any(event.kind is Kind.BACKWARD for event in run.events)
     if not is_in_sight and (trains_too(found.found.loop.frame.model, node) or has_unseen_callers(run.frame.function)):
         return False  # those who call it to evaluate are not in sight, nor is under what they do
+    evaluated = [forward for forward in found.forwards if not is_loss(forward)]
     return (
-        (any(_is_evaluation(found, forward) for forward in found.forwards) or _is_detached(found))
+        bool(evaluated)
+        and (any(_is_evaluation(found, forward) for forward in evaluated) or _is_detached(found))
         and all(records_graph(forward) for forward in found.forwards)
         and not is_frozen(run, found.forwards)
         and not _wants_gradients(found)
@@ -170,22 +173,41 @@ def _is_evaluation(found: DataRound, forward: Event) -> bool:
         return False
     if role_of(loop.frame, loop.node.iter) == EVALUATION or is_without_training(found.found):
         return True
-    return _is_called_evaluation(found.found) and not hands_on(found) and is_trained(run, module)
+    return _is_called_evaluation(found) and not hands_on(found) and is_trained(run, module)
 
 
-def _is_called_evaluation(found: LoopRun) -> bool:
+def _is_called_evaluation(found: DataRound) -> bool:
     """Whether the data of a loop, or what it runs in, is called test or validation. Only a hint: who asks must know
     more.
+
+    Each sample of one loop may be compared with all of another: the data of both go into the model.
     """
-    node, frame = found.loop.node, found.loop.frame
+    run = found.found.run
+    loops = (found.found.loop, *_loops_around_that_feed(found))
+    return any(_is_over_called_evaluation(run, loop) for loop in loops) or _is_in_called_evaluation(found.found)
+
+
+def _loops_around_that_feed(found: DataRound) -> Iterator[Loop]:
+    """The loops around one in its function whose data go into all the forward passes in it, too."""
+    inner, frame = found.found.loop, found.found.loop.frame
+    for loop in found.forwards[0].loops:
+        if loop is inner:
+            return
+        node = loop.node if loop.frame is frame else None
+        if isinstance(node, cst.For) and all(feeds(frame, node, forward) for forward in found.forwards):
+            yield loop
+
+
+def _is_over_called_evaluation(run: Run, loop: Loop) -> bool:
+    node, frame = loop.node, loop.frame
     assert isinstance(node, cst.For)
     iterable = as_bound(frame.model, node.iter)
     # A batch is no data set.
-    given = (part for part in as_given(frame, iterable, found.run.frame) if not is_next(part))
+    given = (part for part in as_given(frame, iterable, run.frame) if not is_next(part))
     parts = (node.iter, iterable, *given)
     names = [item for part in parts for item in subtree(part) if isinstance(item, cst.Name)]
     words = (*(name.value for name in names), *(word for name in names for word in _literal_words(frame, name)))
-    return any(is_named_evaluation(word) for word in words) or _is_in_called_evaluation(found)
+    return any(map(is_named_evaluation, words))
 
 
 def _literal_words(frame: Frame, name: cst.Name) -> Iterator[str]:
@@ -296,11 +318,11 @@ def _trains_while_it_evaluates(found: DataRound, forward: Event) -> bool:
         role_of(loop.frame, loop.node.iter) == EVALUATION
         or is_without_training(found.found)
         or records_graph(forward) is False
-        or (_is_called_evaluation(found.found) and not hands_on(found))
+        or (_is_called_evaluation(found) and not hands_on(found))
     )
     if (
         not is_evaluation
-        or not (is_over_evaluation_data(found.found) or _is_over_data_behind_training(found, forward))
+        or not (_is_over_evaluation_data(found) or _is_over_data_behind_training(found, forward))
         or is_dropped(forward)
         or is_told_its_mode(forward)
         or (has_mode_from_file(forward) and not is_switched_to_training(run, module, forward))
@@ -321,9 +343,9 @@ def _is_left_as_made(run: Run, module: Thing, value: Value | None) -> bool:
     return not is_switched_by_maker(module) and (value.definition is None or not switches_itself(value.definition))
 
 
-def is_over_evaluation_data(found: LoopRun) -> bool:
+def _is_over_evaluation_data(found: DataRound) -> bool:
     """Whether a loop runs over a loader, or what is called test data: no list of samples, none of cases of a test."""
-    loop = found.loop
+    loop = found.found.loop
     assert isinstance(loop.node, cst.For)
     if isinstance(loop.frame.value(loop.node.iter), (Elements, Mapping)):
         return False

@@ -17,6 +17,7 @@ from mllint.semantic.events.steps import Event, Helper, Kind
 from mllint.semantic.events.things import Thing
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.graph.data_sources import hangs_on_nothing
+from mllint.semantic.names.changes import changes_of_bound
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.names.scopes import Binding
 from mllint.semantic.training.called_modules import module_called
@@ -286,17 +287,49 @@ def _keeps_to_itself(run: Run, function: FunctionInfo, forward: Event) -> bool:
     return all(hangs_on_nothing(model.value(value)) for value in given_back)
 
 
-def _made_of(model: "Model", part: cst.BaseExpression) -> list[cst.BaseExpression]:
-    """What the names in an expression are bound to."""
-    names = [item for item in subtree(part) if isinstance(item, cst.Name)]
-    return [item.value for name in names for item in model.reaching(name) if item.value is not None]
-
-
 def is_made_up(forward: Event) -> bool:
     """Whether the input is noise, or stands for any: only the shape of the output is asked for."""
     assert isinstance(forward.node, cst.Call)
     model, pending = forward.frame.model, [arg.value for arg in forward.node.args]
     for part in pending:  # which grows
         pending += _made_of(model, part) if len(pending) < _MAX_STEPS else []
-    called = [dotted_path(item.func) or "" for part in pending for item in subtree(part) if isinstance(item, cst.Call)]
+    return any(map(_makes_up, pending))
+
+
+def _makes_up(part: cst.BaseExpression) -> bool:
+    """Whether something is drawn, or is the same number all over, in an expression."""
+    called = (dotted_path(item.func) or "" for item in subtree(part) if isinstance(item, cst.Call))
     return any(path.rpartition(".")[2].startswith(_MADE_UP) for path in called)
+
+
+def _made_of(model: "Model", part: cst.BaseExpression) -> list[cst.BaseExpression]:
+    """What the names in an expression are bound to, but for what is only made to put data into."""
+    bound = [item for item in _bound(model, part) if not _is_filled_with_data(model, item)]
+    return [item.value for item in bound if item.value is not None]
+
+
+def _bound(model: "Model", part: cst.BaseExpression) -> list[Binding]:
+    return [item for name in subtree(part) if isinstance(name, cst.Name) for item in model.reaching(name)]
+
+
+def _is_filled_with_data(model: "Model", binding: Binding) -> bool:
+    """Whether places in what a name is bound to are set to what some function gives: ``batch[i] = read(path)``.
+
+    Not to numbers, to what is drawn, or to what a module puts out.
+    """
+    if binding.value is None or not _makes_up(binding.value):
+        return False
+    for change in changes_of_bound(model, binding):
+        target = model.tree.parent(change)
+        statement = None if target is None else model.tree.parent(target)
+        if isinstance(change, cst.Subscript) and isinstance(statement, cst.Assign):
+            given = [statement.value, *(item.value for item in _bound(model, statement.value) if item.value)]
+            calls = [call for part in given for call in subtree(part) if isinstance(call, cst.Call)]
+            read = [call for call in calls if not (model.qualified_name(call.func) or "").startswith("builtins.")]
+            if read and not any(map(_makes_up, given)) and not any(_is_drawn_or_put_out(model, call) for call in read):
+                return True
+    return False
+
+
+def _is_drawn_or_put_out(model: "Model", call: cst.Call) -> bool:
+    return "random" in (dotted_path(call.func) or "").split(".") or isinstance(model.value(call.func), Module)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _CUTTING = frozenset({"detach", "item", "tolist"})
 _WITHOUT_GRAPH = frozenset({"data", "argmax", "argmin", "argsort", "shape", "size", "ndim", "dtype", "device"})
+_PLACES = frozenset({"argmax", "argmin", "argsort"})
 _MAX_STEPS = 3
 _KEEPING = frozenset({
     "abs", "clamp", "clone", "contiguous", "cpu", "double", "exp", "flatten", "float", "half", "log", "mean", "permute",
@@ -88,9 +89,14 @@ def _is_binding_cut(
     return True if True in found else None
 
 
-def is_detached(model: "Model", call: cst.Call) -> bool:
-    """Whether the code takes what a call gives off its graph, wherever it reads it: also as ``.data``."""
-    return _is_cut(model, call, {id(call)}, _MAX_STEPS, _CUTTING | {"data"}) is True
+def is_detached(model: "Model", call: cst.Call, *, also_places: bool = False) -> bool:
+    """Whether the code takes what a call gives off its graph, wherever it reads it: also as ``.data``.
+
+    ``also_places``: or reads nothing of it but where it is largest, which has no graph.
+    """
+    return (
+        _is_cut(model, call, {id(call)}, _MAX_STEPS, _CUTTING | {"data"} | (_PLACES if also_places else set())) is True
+    )
 
 
 def are_read_as_arrays(forwards: tuple[Event, ...]) -> bool:

@@ -11,9 +11,10 @@ from mllint.semantic.events.steps import Event, Loop, Step, events
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.flow import EVENT_WORDS, MODE_WORDS, WORDS, is_managed
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
-from mllint.semantic.training.callers import Root, is_same, roots_of
+from mllint.semantic.training.callers import Root, is_same, roots_elsewhere, roots_of
 from mllint.semantic.training.unfolding import unfold
 from mllint.syntax.shape import dotted_path
+from mllint.syntax.walk import names_in
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -95,6 +96,16 @@ class Runs:
             for event in self._events[key][1].get(id(node), ()):
                 yield Occurrence(run, event, root.is_open)
 
+    def within(self, call: cst.Call, accelerated: bool = False) -> Iterator[Occurrence]:
+        """What happens right in the function of the project that a call of this file runs, each time that it does."""
+        function = self._function_around(call)
+        for root in self._followed_roots(function, accelerated):
+            run = self._run_of(root)
+            for event in run.events:
+                caller, entry = event.frame.caller, event.frame.call
+                if caller is not None and entry is not None and self._own_place(entry, caller, function) is call:
+                    yield Occurrence(run, event, root.is_open)
+
     def always(self, node: cst.CSTNode, holds: Callable[[Occurrence], bool], accelerated: bool = False) -> bool:
         """Whether the event at a node of this file comes about, and something holds every time."""
         occurrence = None
@@ -120,22 +131,21 @@ class Runs:
         """The events of a run in a body of this file, by the ``id`` of the node."""
         found: dict[int, list[Event]] = {}
         for event in run.events:
-            node = self._own_node(event, function)
+            node = self._own_place(event.node, event.frame, function)
             if node is not None:
                 found.setdefault(id(node), []).append(event)
         return found
 
-    def _own_node(self, event: Event, function: FunctionInfo | None) -> cst.CSTNode | None:
-        """The node of this file at which an event in a body of it comes about; ``None`` for an event elsewhere.
+    def _own_place(self, node: cst.CSTNode, frame: Frame, function: FunctionInfo | None) -> cst.CSTNode | None:
+        """The node of this file at which something in a body of it comes about; ``None`` for what does elsewhere.
 
         A run that comes from another file goes through the model that the project keeps of this one.
         """
-        if event.frame.model is self.model:
-            return event.node if event.frame.function is function else None
-        inner = event.frame.function
-        if inner is None or function is None or not is_same(inner, function):
+        if frame.model is self.model:
+            return node if frame.function is function else None
+        if frame.function is None or function is None or not is_same(frame.function, function):
             return None
-        return self._own(event.node, event.frame)
+        return self._own(node, frame)
 
     def loops_at(self, node: cst.For | cst.While) -> tuple[LoopRun, ...]:
         """Every time that a loop of this file comes about in which something happens, also with accelerate."""
@@ -145,8 +155,18 @@ class Runs:
 
     def _loops_at(self, node: cst.For | cst.While) -> tuple[LoopRun, ...]:
         info = self._function_around(node)
+        found = self._loops_from(self._followed_roots(info, accelerated=True), node, info)
+        if found or info is None or not _is_chosen_by_caller(self.model, node, info):
+            return found
+        # Those who call the function in its own file choose another branch.
+        roots = roots_elsewhere(self.model, info)
+        return () if any(is_managed(_frame_of(root), True) for root in roots) else self._loops_from(roots, node, info)
+
+    def _loops_from(
+        self, roots: tuple[Root, ...], node: cst.For | cst.While, info: FunctionInfo | None
+    ) -> tuple[LoopRun, ...]:
         found: list[LoopRun] = []
-        for root in self._followed_roots(info, accelerated=True):
+        for root in roots:
             run = self._run_of(root)
             is_root = info is not None and root.function is not None and is_same(root.function, info)
             for loop in run.loops:
@@ -278,6 +298,17 @@ class Runs:
     def may_evaluate(self) -> dict[int, bool]:
         """For loops of this file (by their id): whether they may call a model. Filled as asked."""
         return {}
+
+
+def _is_chosen_by_caller(model: "Model", node: cst.CSTNode, function: FunctionInfo) -> bool:
+    """Whether a branch around a node hangs on a parameter of its function."""
+    given = {parameter.name.value for parameter in function.parameters}
+    for parent in model.tree.ancestors(node):
+        if parent is function.node:
+            return False
+        if isinstance(parent, cst.If) and given & names_in(parent.test):
+            return True
+    return False
 
 
 def _frame_of(root: Root) -> Frame:

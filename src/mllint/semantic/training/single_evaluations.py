@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.semantic.events.steps import Event, Kind
+from mllint.semantic.events.steps import Event, Kind, Loop, events
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.graph.data_sources import hangs_on_nothing
 from mllint.semantic.modules.weights import is_trainable
 from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.training.adversaries import is_held_by_another, may_be_attacked
 from mllint.semantic.training.called_modules import module_called
 from mllint.semantic.training.data_loops import (
     data_names,
@@ -20,12 +21,13 @@ from mllint.semantic.training.data_loops import (
     may_be_forward_pass,
 )
 from mllint.semantic.training.data_rounds import loop_over_data
-from mllint.semantic.training.evaluation import is_put_to_training
+from mllint.semantic.training.evaluation import evaluates_with_graph, is_put_to_training
 from mllint.semantic.training.frozen import is_frozen
 from mllint.semantic.training.handed_on import as_given
 from mllint.semantic.training.inferences import is_made_up
 from mllint.semantic.training.nearby import may_be_in_training_mode
 from mllint.semantic.training.outputs import is_detached, is_dropped, is_used_for_backward, may_reach
+from mllint.semantic.training.relevance import is_pass
 from mllint.semantic.training.runs import Occurrence, Run
 from mllint.semantic.training.training_modes import (
     EVAL,
@@ -41,7 +43,7 @@ from mllint.semantic.training.training_modes import (
 )
 from mllint.semantic.training.turns import is_behind_training, steps_several
 from mllint.semantic.training.wanted_gradients import GRADIENT_WORDS, computes_gradients, says_gradients
-from mllint.semantic.values import Module
+from mllint.semantic.values import Function, Module
 from mllint.syntax.shape import dotted_path
 from mllint.syntax.walk import children, names_in, subtree
 
@@ -157,18 +159,32 @@ def evaluations_recorded(model: "Model", function: cst.FunctionDef) -> Iterator[
     """The forward passes right in a function that surely evaluate a model in evaluation mode, and record a graph.
 
     All of the data goes through the model at once, such as a graph in a graph network, in a run that trains it too.
+    So it does by a method of the model that only calls the model itself.
     """
     name = function.name.value
     if not is_named_evaluation(name) or name.startswith("test_") or says_gradients(function.body):
         return
     for call in _calls_in(function):
-        if may_be_forward_pass(model, call) and model.runs.always(call, _is_recorded_for_nothing, accelerated=True):
+        if _calls_by_method(model, call):
+            inside = list(model.runs.within(call, accelerated=True))
+            if inside and all(map(_is_recorded_for_nothing, inside)) and not _is_statement(model, call):
+                yield call
+        elif may_be_forward_pass(model, call) and model.runs.always(call, _is_recorded_for_nothing, accelerated=True):
             yield call
+
+
+def _calls_by_method(model: "Model", call: cst.Call) -> bool:
+    """Whether a method of a module of the project is called from outside that may be one of its forward passes."""
+    called = model.value(call.func)
+    if not isinstance(called, Function) or not isinstance(called.receiver, Module):
+        return False
+    method = called.definition
+    return method.name != "forward" and is_pass(called) and not says_gradients(method.node.body)
 
 
 def inferences_recorded(model: "Model", switch: cst.Call) -> Iterator[cst.Call]:
     """The forward passes that record a graph, but are detached from it wherever they are read, of a model that a call
-    in the same body puts to evaluation mode. Those in loops are left to others.
+    in the same body puts to evaluation mode. Where a loop is reported, those in it are left to that.
     """
     path = dotted_path(switch.func.value) if isinstance(switch.func, cst.Attribute) and not switch.args else None
     if path is None:
@@ -178,11 +194,26 @@ def inferences_recorded(model: "Model", switch: cst.Call) -> Iterator[cst.Call]:
         if dotted_path(call.func) != path or model.enclosing_function(call) is not function:
             continue
         body = model.tree.module if function is None else function.body
-        if not is_detached(model, call) or says_gradients(body, GRADIENT_WORDS - {"backward"}):
+        loops = _loops_around(model, call)
+        # A single graph of what is only looked at is gone at once; those of all the rounds take their time.
+        is_read = is_detached(model, call, also_places=bool(loops))
+        if not is_read or says_gradients(body, GRADIENT_WORDS - {"backward"}):
             continue
         inferred = partial(_is_inferred_with_graph, beside_training=says_gradients(body))
-        if model.runs.always(call, inferred, accelerated=True):
+        is_inferred = model.runs.always(call, inferred, accelerated=True)
+        if is_inferred and not any(evaluates_with_graph(model, loop) for loop in loops):
             yield call
+
+
+def _loops_around(model: "Model", node: cst.CSTNode) -> list[cst.For | cst.While]:
+    """The loops around a node in its function."""
+    found: list[cst.For | cst.While] = []
+    for parent in model.tree.ancestors(node):
+        if isinstance(parent, (cst.FunctionDef, cst.Lambda, cst.ClassDef)):
+            break
+        if isinstance(parent, (cst.For, cst.While)):
+            found.append(parent)
+    return found
 
 
 def _is_inferred_with_graph(occurrence: Occurrence, *, beside_training: bool) -> bool:
@@ -191,7 +222,7 @@ def _is_inferred_with_graph(occurrence: Occurrence, *, beside_training: bool) ->
         return False
     if beside_training and not is_trained(run, forward.thing):
         return False  # what the body computes gradients of by `backward()` is something else: an input, say
-    if any(loop.frame is forward.frame for loop in forward.loops) or _is_of_round(forward):
+    if _is_of_round(forward) or any(_is_left(loop, forward) for loop in forward.loops if loop.frame is forward.frame):
         return False
     if is_dropped(forward) or is_made_up(forward):
         return False
@@ -200,6 +231,13 @@ def _is_inferred_with_graph(occurrence: Occurrence, *, beside_training: bool) ->
     if not isinstance(forward.node, cst.Call) or not is_trainable(forward.frame.model, forward.node.func):
         return False
     return modes_before(run, forward.thing, forward) == {EVAL}
+
+
+def _is_left(loop: Loop, forward: Event) -> bool:
+    """Whether a loop is over modules or the like, or something out of sight in it may attack the model."""
+    if isinstance(loop.node, cst.CompFor) or may_be_attacked(loop, forward):
+        return True
+    return is_held_by_another(events(loop.body), (forward,))
 
 
 def _switches_gradients_off_itself(forward: Event) -> bool:
@@ -214,13 +252,17 @@ def _is_recorded_for_nothing(occurrence: Occurrence) -> bool:
     module = forward.thing
     if forward.kind is not Kind.FORWARD or module is None or run.is_cut or not records_graph(forward):
         return False
-    if isinstance(forward.frame.model.tree.parent(forward.node), cst.Expr) or _is_of_round(forward):
+    if _is_statement(forward.frame.model, forward.node) or _is_of_round(forward):
         return False
-    if is_frozen(run, (forward,)):
+    if is_frozen(run, (forward,)) or _switches_gradients_off_itself(forward):
         return False
     if modes_before(run, module, forward) != {EVAL} or not is_trained(run, module):
         return False
     return not computes_gradients(forward) and not is_used_for_backward(run, forward.frame, forward.node)
+
+
+def _is_statement(model: "Model", call: cst.CSTNode) -> bool:
+    return isinstance(model.tree.parent(call), cst.Expr)
 
 
 def _is_of_round(forward: Event) -> bool:
