@@ -40,7 +40,7 @@ from mllint.semantic.training.turns import is_sampled
 from mllint.semantic.training.wanted_gradients import GRADIENT_WORDS, says_gradients
 from mllint.semantic.values import Instance, Module
 from mllint.syntax.shape import dotted_path
-from mllint.syntax.walk import subtree
+from mllint.syntax.walk import children, subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -298,7 +298,7 @@ def is_made_up(forward: Event) -> bool:
 
 def _makes_up(part: cst.BaseExpression) -> bool:
     """Whether something is drawn, or is the same number all over, in an expression."""
-    called = (dotted_path(item.func) or "" for item in subtree(part) if isinstance(item, cst.Call))
+    called = (dotted_path(item.func) or "" for item in _values_in(part) if isinstance(item, cst.Call))
     return any(path.rpartition(".")[2].startswith(_MADE_UP) for path in called)
 
 
@@ -309,7 +309,16 @@ def _made_of(model: "Model", part: cst.BaseExpression) -> list[cst.BaseExpressio
 
 
 def _bound(model: "Model", part: cst.BaseExpression) -> list[Binding]:
-    return [item for name in subtree(part) if isinstance(name, cst.Name) for item in model.reaching(name)]
+    return [item for name in _values_in(part) if isinstance(name, cst.Name) for item in model.reaching(name)]
+
+
+def _values_in(part: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """The nodes of an expression but for its indices: which of some samples is taken makes none of them up."""
+    pending = [part]
+    while pending:
+        item = pending.pop()
+        yield item
+        pending += [item.value] if isinstance(item, cst.Subscript) else children(item)
 
 
 def _is_filled_with_data(model: "Model", binding: Binding) -> bool:

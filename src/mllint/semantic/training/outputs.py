@@ -7,9 +7,10 @@ import libcst as cst
 
 from mllint.semantic.events.steps import Event, Kind
 from mllint.semantic.events.things import Frame
+from mllint.semantic.modules.weights import has_weights
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by, uses
-from mllint.semantic.values import Tensor
+from mllint.semantic.values import Module, Tensor
 from mllint.syntax.shape import integer_literal, subscript_index
 from mllint.syntax.walk import children, subtree
 
@@ -176,7 +177,10 @@ def _is_applied(parent: cst.CSTNode, node: cst.CSTNode) -> bool:
 
 
 def _gives_tensor(model: "Model", call: cst.Call) -> bool:
-    """Whether a function of the framework is called that makes a tensor of tensors."""
+    """Whether a function of the framework is called that makes a tensor of tensors, or a layer without weights."""
+    called = model.value(call.func)
+    if isinstance(called, Module):
+        return called.name is not None and has_weights(model, call.func) is False
     is_of_framework = (model.qualified_name(call.func) or "").startswith(("torch.", "paddle."))
     return is_of_framework and isinstance(model.value(call), Tensor)
 

@@ -190,8 +190,8 @@ def inferences_recorded(model: "Model", switch: cst.Call) -> Iterator[cst.Call]:
     if path is None:
         return
     function = model.enclosing_function(switch)
-    for call in model.calls_by_word.get(path.rpartition(".")[2], ()):
-        if dotted_path(call.func) != path or model.enclosing_function(call) is not function:
+    for call in (call for word in (path.rpartition(".")[2], "forward") for call in model.calls_by_word.get(word, ())):
+        if dotted_path(call.func) not in (path, f"{path}.forward") or model.enclosing_function(call) is not function:
             continue
         body = model.tree.module if function is None else function.body
         loops = _loops_around(model, call)
