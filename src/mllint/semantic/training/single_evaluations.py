@@ -193,6 +193,8 @@ def inferences_recorded(model: "Model", switch: cst.Call) -> Iterator[cst.Call]:
     for call in (call for word in (path.rpartition(".")[2], "forward") for call in model.calls_by_word.get(word, ())):
         if dotted_path(call.func) not in (path, f"{path}.forward") or model.enclosing_function(call) is not function:
             continue
+        if model.gradients.off(call) is True:
+            continue  # as its body says: no run need be followed
         body = model.tree.module if function is None else function.body
         loops = _loops_around(model, call)
         # A single graph of what is only looked at is gone at once; those of all the rounds take their time.
