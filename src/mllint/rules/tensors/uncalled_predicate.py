@@ -5,10 +5,10 @@ without a call. Also `self.train` and `self.eval` of a module where `self.traini
 
 ## Why is this bad?
 
-A function is true, whatever it would say if it were called. Code behind `if torch.cuda.is_available:` runs on
-machines without a GPU as well and fails there later; `if not dist.is_initialized:` never initialises anything. `if
-self.train:` in a module is true after `eval()`, too; so is what is given on in Paddle, `F.dropout(x,
-training=self.train)`: PyTorch raises there.
+A function is true, whatever it would say if it were called. Code behind `if torch.cuda.is_available:` runs on machines
+without a GPU as well and fails there later; `if not dist.is_initialized:` never initialises anything. In a module
+`if self.train:` is true after `eval()`, too. So is what is given on, `F.dropout(x, training=self.train)`, in Paddle;
+PyTorch raises there.
 
 ## Example
 
@@ -47,7 +47,7 @@ Unsafe where an object keeps the predicate and its class does not test it: anoth
 - [paddle.device.is_compiled_with_cuda](https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/device/is_compiled_with_cuda_en.html)
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import libcst as cst
 
@@ -94,31 +94,30 @@ _LONGEST_NAME = 42
 @rule.on(cst.Module, mentions=tuple(sorted(_WORDS)))
 def check(module: cst.Module, context: Context) -> Iterator[Finding]:
     """Report every mention of a predicate that is asked for its truth, itself or through a variable."""
-    for word in sorted(_WORDS | _aliases(context)):
-        for name in context.model.names_by_word.get(word, ()):
-            parent = context.parent(name)
-            is_path = isinstance(parent, cst.Attribute) and parent.attr is name
-            mention = parent if is_path and isinstance(parent, cst.Attribute) else name
-            if _may_be_asked(mention, context) and _is_predicate(mention, context):
-                yield from _finding(mention, context)
+    for mention in _mentions(_WORDS | _aliases(context), context):
+        if _is_predicate(mention, context):
+            yield from _finding(mention, context)
 
 
 @rule.on(cst.Module, mentions=_SWITCHES)
 def check_mode(module: cst.Module, context: Context) -> Iterator[Finding]:
     """Report every method that switches the mode of a module where the mode itself is asked for, or given on."""
-    for word in _SWITCHES:
+    for mention in _mentions(_SWITCHES, context):
+        if not isinstance(mention, cst.Attribute):
+            continue
+        is_meant = is_asked(context.model, mention) or _is_given_as_mode(mention, context)
+        if is_meant and _switches(mention, context):
+            yield _mode_finding(mention, context)
+
+
+def _mentions(words: Iterable[str], context: Context) -> Iterator[cst.BaseExpression]:
+    """Where the file mentions one of several names, alone or as an attribute, without calling it at once."""
+    for word in sorted(words):
         for name in context.model.names_by_word.get(word, ()):
-            mention = context.parent(name)
-            if (
-                not isinstance(mention, cst.Attribute)
-                or mention.attr is not name
-                or not _may_be_asked(mention, context)
-            ):
-                continue
-            if (is_asked(context.model, mention) or _is_given_as_mode(mention, context)) and _switches(
-                mention, context
-            ):
-                yield _mode_finding(mention, context)
+            parent = context.parent(name)
+            mention = parent if isinstance(parent, cst.Attribute) and parent.attr is name else name
+            if _may_be_asked(mention, context):
+                yield mention
 
 
 def _is_given_as_mode(mention: cst.Attribute, context: Context) -> bool:

@@ -58,29 +58,30 @@ def _second_pass(model: "Model", backward: cst.Call) -> SecondPass | None:
     loss = plain_loss(model, backward)
     if loss is None:
         return None
-    above = [(call, loss_of(call)) for call in _passes_written_above(model, backward) if _is_plain(call, freeing=True)]
-    passes = [(call, spent, model.backward.sources(spent)) for call, spent in above if spent is not None]
+    above = [call for call in _passes_written_above(model, backward) if _is_plain(call, freeing=True)]
+    spent = {call: other for call in above if (other := loss_of(call)) is not None}
     loop = _loop_of_every_round(model, backward) if _is_plain(backward, freeing=True) else None
-    if not passes and loop is None:
+    if not spent and loop is None:
         return None
-    scope, sources = model.scope_of(backward), model.backward.sources(loss)
-    for first, spent, its_sources in passes:
+    for first in spent:
         for statement in _freed_where_made(model, backward, first):
-            if id(statement) not in sources or id(statement) not in its_sources:
-                continue
-            if _carries_pass(model, loss, statement) and _carries(model, spent, statement):
+            is_shared = _may_share(model, statement, loss, spent[first]) and _carries_pass(model, loss, statement)
+            if is_shared and _carries(model, spent[first], statement):
                 return SecondPass(dotted_path(statement.targets[0].target) or "", first)
-    passes = [item for item in passes if runs_before(scope, item[0], backward)]
+    scope = model.scope_of(backward)
+    firsts = [call for call in spent if runs_before(scope, call, backward)]
     for statement in filter(_binds_call, assignments_above(model, backward)):
-        if id(statement) not in sources:
-            continue
         name = dotted_path(statement.targets[0].target) or ""
-        its_passes = [item for item in passes if id(statement) in item[2] and runs_before(scope, statement, item[0])]
+        behind = [
+            call
+            for call in firsts
+            if _may_share(model, statement, loss, spent[call]) and runs_before(scope, statement, call)
+        ]
         in_every_round = loop is not None and not model.tree.is_inside(statement, loop)
-        if not (its_passes or in_every_round) or not _carries_pass(model, loss, statement):
+        if not (behind or in_every_round) or not _carries_pass(model, loss, statement):
             continue
-        for first, spent, _ in its_passes:
-            if _carries(model, spent, statement):
+        for first in behind:
+            if _carries(model, spent[first], statement):
                 return SecondPass(name, first)
         if in_every_round:
             return SecondPass(name, None)
@@ -230,10 +231,17 @@ def _runs_once(loop: _Loop) -> bool:
     return isinstance(loop.iter, cst.Call) and len(loop.iter.args) == 1 and constant(loop.iter.args[0].value) == 1
 
 
+def _may_share(model: "Model", statement: cst.Assign, *losses: cst.BaseExpression) -> bool:
+    """Whether a walk back from each of several losses may come to a statement: whether one does costs more."""
+    return all(id(statement) in model.backward.sources(loss) for loss in losses)
+
+
 def _carries_pass(model: "Model", loss: cst.BaseExpression, statement: cst.Assign) -> bool:
     """Whether a loss surely hangs on what a statement has made, and a module with weights has computed that."""
     call = statement.value
-    return isinstance(call, cst.Call) and keeps_for_backward(model, call) and _carries(model, loss, statement)
+    if not isinstance(call, cst.Call) or not _may_share(model, statement, loss):
+        return False
+    return keeps_for_backward(model, call) and _carries(model, loss, statement)
 
 
 def _carries(model: "Model", loss: cst.BaseExpression, statement: cst.Assign) -> bool:

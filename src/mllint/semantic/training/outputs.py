@@ -95,9 +95,8 @@ def is_detached(model: "Model", call: cst.Call, *, also_places: bool = False) ->
 
     ``also_places``: or reads nothing of it but where it is largest, which has no graph.
     """
-    return (
-        _is_cut(model, call, {id(call)}, _MAX_STEPS, _CUTTING | {"data"} | (_PLACES if also_places else set())) is True
-    )
+    ends = _CUTTING | {"data"} | (_PLACES if also_places else frozenset())
+    return _is_cut(model, call, {id(call)}, _MAX_STEPS, ends) is True
 
 
 def are_read_as_arrays(forwards: tuple[Event, ...]) -> bool:
