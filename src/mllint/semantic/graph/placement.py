@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import dropwhile, islice
 from typing import TYPE_CHECKING, Any
 
 import libcst as cst
@@ -44,7 +45,9 @@ _CELL = re.compile(r"^#\s*(%%|In\s?\[|<codecell>|\+\s*$|#{18,}\s*$)", re.MULTILI
 def wants_no_result(model: "Model", statement: cst.BaseSmallStatement) -> bool:
     """Whether an expression stands there for its error, for the time it takes, or to be shown in a notebook."""
     line = model.tree.parent(statement)
-    if _is_timed(model, line) or _is_tried(model, statement) or _is_tried_beside(model, statement):
+    if _is_timed(model, line) or _is_waited_for(model, line):
+        return True
+    if _is_tried(model, statement) or _is_tried_beside(model, statement):
         return True
     for ancestor in model.tree.ancestors(statement):
         if isinstance(ancestor, cst.With):
@@ -92,6 +95,19 @@ def _is_timed(model: "Model", line: cst.CSTNode | None) -> bool:
         for way in (lines[position::-1], lines[position:])
     )
     return all(isinstance(item, cst.SimpleStatementLine) and reads_clock(model, item) for item in ends)
+
+
+def _is_waited_for(model: "Model", line: cst.CSTNode | None) -> bool:
+    """Whether the next line waits for a device: what runs before it warms that up, or shows whether it works."""
+    block = None if line is None else model.tree.parent(line)
+    lines = block.body if isinstance(block, (cst.IndentedBlock, cst.Module)) else ()
+    behind = dropwhile(lambda item: item is not line, lines)
+    following = next(islice(behind, 1, None), None)
+    only = following.body[0] if isinstance(following, cst.SimpleStatementLine) else None
+    call = only.value if isinstance(only, cst.Expr) else None
+    if not isinstance(call, cst.Call) or last_word(call.func) != "synchronize":
+        return False
+    return (model.qualified_name(call.func) or "").startswith(("torch.", "paddle."))
 
 
 def _whole_branching(model: "Model", line: cst.CSTNode) -> cst.CSTNode:
