@@ -18,7 +18,7 @@ _FOLDERS = frozenset({"test", "tests"})
 
 
 def is_test_code(model: "Model") -> bool:
-    """Whether a file is made of tests, by what it imports, or as pytest finds them: ``tests/test_layers.py``."""
+    """Whether a file is made of tests or for them, by what it imports, or by where it is: ``tests/networks.py``."""
     asked = ("is test code", "")
     if asked not in model.remembered:
         model.remembered[asked] = _is_named_as_a_test(model) or _imports_tools_for_tests(model)
@@ -29,12 +29,12 @@ def is_test_code(model: "Model") -> bool:
 def _is_named_as_a_test(model: "Model") -> bool:
     # `test_model.py` of a research project runs the model on the test data: the name alone does not tell.
     path = PurePath(model.source.path)
-    if path.stem == "tests":
+    folders = (path.parent.name, *(() if model.project is None else _folders(model.path, model.project.root)))
+    # Beside the tests stands what they are made with. In a folder called `test` a project may run its model.
+    if "tests" in (path.stem, *folders):
         return True
-    if not (path.stem.startswith("test_") or path.stem.endswith("_test")):
-        return False
-    folders = () if model.project is None else _folders(model.path, model.project.root)
-    return not _FOLDERS.isdisjoint((path.parent.name, *folders))
+    is_named = path.stem.startswith("test_") or path.stem.endswith("_test")
+    return is_named and not _FOLDERS.isdisjoint(folders)
 
 
 def is_benchmark(model: "Model") -> bool:
