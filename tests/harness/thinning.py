@@ -13,7 +13,7 @@ def thinned(cases: Iterable[Case], *others: Sequence[Any], every: int, in_turn: 
     """Parameters for a test: each case with each combination of the others, or with one of them, ``in_turn``.
 
     One in ``every`` runs by default, in turn, so that each of the others has its share; the rest has the mark ``slow``,
-    two of three of them ``thorough``, too: those are for who has changed what they are about.
+    four of five of them ``thorough``, too: those are for who has changed what they are about.
     All tests of a case run in one process: what is found in it is remembered.
     """
     found = []
@@ -24,7 +24,7 @@ def thinned(cases: Iterable[Case], *others: Sequence[Any], every: int, in_turn: 
             marks = [pytest.mark.xdist_group(case.id)]
             if (index + turn) % every:
                 marks.append(pytest.mark.slow)
-            if (index + turn) % every % 3:
+            if (index + turn) % every % 5:
                 marks.append(pytest.mark.thorough)
             names = "-".join([case.id, *map(str, combination)])
             found.append(pytest.param(case, *combination, id=names, marks=marks))
