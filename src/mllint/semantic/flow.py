@@ -472,7 +472,7 @@ def is_data(value: Value) -> bool:
     return not isinstance(value, (Object, Module, Instance, Elements, Repeated, Mapping, Unfinished, Function, Symbol))
 
 
-def is_managed(frame: Frame, accelerated: bool = False) -> bool:
+def is_managed(frame: Frame, accelerated: bool) -> bool:
     """Whether a trainer of another framework runs a body; accelerate does not where it is ``accelerated`` anyway."""
     owner = frame.instance_of or (None if frame.function is None else frame.function.owner)
     if owner is not None and any(name.partition(".")[0] in TRAINERS for name in owner.library_bases):

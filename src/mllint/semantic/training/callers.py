@@ -43,7 +43,7 @@ def roots_of(model: "Model", function: FunctionInfo | None) -> tuple[Root, ...]:
     return tuple(found.values())
 
 
-def roots_elsewhere(model: "Model", function: FunctionInfo) -> tuple[Root, ...]:
+def roots_elsewhere(function: FunctionInfo) -> tuple[Root, ...]:
     """The bodies from which a function is reached by way of other files, though its own calls it, too.
 
     That need not be asked but for what no call in its own file comes by.

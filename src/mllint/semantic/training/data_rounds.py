@@ -49,7 +49,7 @@ def all_rounds(
     """Whether every run of a loop that evaluates something may be wrong, and all (or any) of them surely are."""
     if trains_in_every_round(model, node):
         return False
-    rounds = in_sight(list(rounds_of(model, model.runs.loops_at(node))))
+    rounds = in_sight(list(rounds_of(model.runs.loops_at(node))))
     if not rounds or not all(may_be(item) for item in rounds):
         return False
     return enough(judge(item) for item in rounds)
@@ -68,7 +68,7 @@ def _happens(run: Run, kinds: frozenset[Kind]) -> bool:
     return any(event.kind in kinds for event in run.events)
 
 
-def rounds_of(model: "Model", found: tuple[LoopRun, ...]) -> Iterator[DataRound]:
+def rounds_of(found: tuple[LoopRun, ...]) -> Iterator[DataRound]:
     """The runs of a loop in which modules are called with its data and nothing trains them, as far as can be seen."""
     trains = any(event.kind in TRAINING for item in found for event in events(item.loop.body))
     for item in found:

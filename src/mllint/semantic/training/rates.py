@@ -126,7 +126,7 @@ def _epochs_counted(run: Run, made: Construction, batches: cst.For, epochs: Loop
                 return text
         elif _is_bound_of(epochs, made[0], given, run) or (
             # A warm-up of three steps is none of three epochs because there are as many of them.
-            name != "warmup_steps" and _is_within(epochs, made[0], given, run)
+            name != "warmup_steps" and _is_within(epochs, made[0], given)
         ):
             return text
         if name == "step_size" and _falls_too_fast(made, given) and _gives_batches(batches):
@@ -358,7 +358,7 @@ def _is_share_of(node: cst.BaseExpression, is_number: Callable[[cst.BaseExpressi
     return False
 
 
-def _is_within(loop: Loop, binding: Binding, node: cst.BaseExpression, run: Run) -> bool:
+def _is_within(loop: Loop, binding: Binding, node: cst.BaseExpression) -> bool:
     """Whether literal numbers lie within the literal number of rounds of the loop over the epochs."""
     rounds = rounds_of(loop, or_default=True)
     if rounds is None or not 2 <= rounds <= _MOST_EPOCHS:

@@ -59,11 +59,10 @@ class Occurrence(msgspec.Struct, frozen=True):
 
 
 class LoopRun(msgspec.Struct, frozen=True):
-    """One time that a loop of a file comes about. ``is_root``: nobody in sight calls its function."""
+    """One time that a loop of a file comes about."""
 
     run: Run
     loop: Loop
-    is_root: bool
 
 
 class Runs:
@@ -159,7 +158,7 @@ class Runs:
         if found or info is None or not _is_chosen_by_caller(self.model, node, info):
             return found
         # Those who call the function in its own file choose another branch.
-        roots = roots_elsewhere(self.model, info)
+        roots = roots_elsewhere(info)
         return () if any(is_managed(_frame_of(root), True) for root in roots) else self._loops_from(roots, node, info)
 
     def _loops_from(
@@ -168,14 +167,13 @@ class Runs:
         found: list[LoopRun] = []
         for root in roots:
             run = self._run_of(root)
-            is_root = info is not None and root.function is not None and is_same(root.function, info)
             for loop in run.loops:
                 frame = loop.frame
                 is_here = frame.model is self.model or (
                     info is not None and frame.function is not None and is_same(frame.function, info)
                 )
                 if is_here and self._own(loop.node, frame) is node:
-                    found.append(LoopRun(run, loop, is_root))
+                    found.append(LoopRun(run, loop))
         return tuple(found)
 
     def _own(self, node: cst.CSTNode, frame: Frame) -> cst.CSTNode:
