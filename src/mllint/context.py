@@ -82,7 +82,7 @@ class Context:
         Raises:
             FullTreeNeededError: whitespace is not read, and Python does not say where the line ends.
         """
-        line = next((item for item in self._tree.ancestors(node) if isinstance(item, cst.SimpleStatementLine)), None)
+        line = self._tree.nearest(node, cst.SimpleStatementLine)
         if line is not None and self._places is not None:
             return self._places.comments(line)
         if line is None or not hasattr(line, "leading_lines"):
@@ -96,7 +96,7 @@ class Context:
         Raises:
             FullTreeNeededError: whitespace is not read, and Python does not say where the line ends.
         """
-        line = next((item for item in self._tree.ancestors(node) if isinstance(item, cst.SimpleStatementLine)), None)
+        line = self._tree.nearest(node, cst.SimpleStatementLine)
         if line is None or self._places is not None:
             return [] if line is None or self._places is None else self._places.comments_below(line)
         block = self._tree.parent(line)

@@ -134,7 +134,7 @@ def _is_left_open(asked: cst.Comparison, key: str | None, load: "Load") -> bool:
         part, above = above, tree.parent(above)
     if not is_joined or not isinstance(above, cst.If) or above.orelse is None:
         return False
-    return any(ancestor is above.orelse for ancestor in tree.ancestors(load.call))
+    return tree.is_below(load.call, above.orelse)
 
 
 def _asks_for_member(node: cst.Comparison, key: str | None) -> bool:

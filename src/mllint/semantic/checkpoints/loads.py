@@ -164,7 +164,7 @@ def is_read_back(model: "Model", node: cst.BaseExpression) -> bool:
             "paddle.load",
         ):
             continue
-        assigned = next((item for item in model.tree.ancestors(call) if isinstance(item, cst.Assign)), None)
+        assigned = model.tree.nearest(call, cst.Assign)
         targets = [target.target for target in assigned.targets] if assigned is not None else []
         several = [item.value for target in targets if isinstance(target, cst.Tuple) for item in target.elements]
         if any(last_word(target) == name for target in (*targets, *several)):

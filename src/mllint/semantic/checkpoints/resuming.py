@@ -258,9 +258,7 @@ def _has_no_state_yet(model: "Model", made: cst.Call, call: cst.Call) -> bool:
 
     Or the optimizer is only made below: those are the weights to begin with.
     """
-    around = (item for item in model.tree.ancestors(call) if isinstance(item, (cst.For, cst.While)))
-    loop = next(around, None)
-    if loop is not None and any(item is loop for item in model.tree.ancestors(made)):
+    if model.tree.is_below(made, next(model.tree.loops_around(call), None)):
         return True
     scope = model.scope_of(call)
     saved_at, made_at = scope.place_of(call), scope.place_of(made)

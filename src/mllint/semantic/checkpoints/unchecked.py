@@ -86,11 +86,7 @@ def _is_saved_in_part(load: Load) -> bool:
 
 def _is_beside(one: cst.CSTNode, other: cst.CSTNode, model: "Model") -> bool:
     """Whether two places stand in the same class, or both in none."""
-    places = []
-    for node in (one, other):
-        classes = (ancestor for ancestor in model.tree.ancestors(node) if isinstance(ancestor, cst.ClassDef))
-        places.append(next(classes, None))
-    return places[0] is places[1]
+    return model.tree.nearest(one, cst.ClassDef) is model.tree.nearest(other, cst.ClassDef)
 
 
 def _parts_of_saved(call: cst.Call) -> list[cst.BaseExpression]:
@@ -190,14 +186,10 @@ def _compares_keys(load: Load) -> bool:
             asked = f"{dotted_path(call.func.value)}."
             if not asked.startswith(receiver) or _is_kept(call, model):
                 continue
-            is_before = order[id(call)] < order[id(load.call)] or _is_within(call, load.call, model)
+            is_before = order[id(call)] < order[id(load.call)] or model.tree.is_below(call, load.call)
             if is_before or isinstance(model.tree.parent(call), cst.CompFor):
                 return True
     return False
-
-
-def _is_within(node: cst.CSTNode, holder: cst.CSTNode, model: "Model") -> bool:
-    return any(ancestor is holder for ancestor in model.tree.ancestors(node))
 
 
 def _is_kept(call: cst.Call, model: "Model") -> bool:

@@ -25,6 +25,6 @@ def makes_anew(loop: Loop, thing: Thing) -> bool:
         isinstance(root, Binding)
         and root.kind is BindingKind.ASSIGN
         and root.scope.model is loop.frame.model
-        and any(item is loop.node for item in root.scope.model.tree.ancestors(root.node))
+        and root.scope.model.tree.is_below(root.node, loop.node)
         for root in thing.roots
     )

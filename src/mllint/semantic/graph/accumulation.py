@@ -97,13 +97,10 @@ class Accumulator:
                 continue
             if isinstance(parent, (cst.AssignTarget, cst.Param, cst.Arg)) and getattr(parent, "keyword", None) is name:
                 continue
-            if isinstance(parent, cst.AssignTarget) or self._is_inside_own_statement(node):
+            if isinstance(parent, cst.AssignTarget) or self.model.tree.is_below(node, self.node):
                 continue
             found.append(_Use(node, parent))
         return tuple(found)
-
-    def _is_inside_own_statement(self, node: cst.CSTNode) -> bool:
-        return any(ancestor is self.node for ancestor in self.model.tree.ancestors(node))
 
     @cached_property
     def needs_graph(self) -> bool:
@@ -122,7 +119,7 @@ class Accumulator:
             return self._feed_backward(bindings, seen)
         # Bound in another method or outside the function: every place that names it may read it.
         seen.add(path)
-        named = (node for node in reads(self.model, path) if not self._is_inside_own_statement(node))
+        named = (node for node in reads(self.model, path) if not self.model.tree.is_below(node, self.node))
         return any(self._feeds_backward(node, seen) for node in named)
 
     def _feed_backward(self, bindings: Iterable[Binding], seen: set[int | str]) -> bool:
@@ -133,7 +130,7 @@ class Accumulator:
                 return True
             seen.add(id(binding))
             for node in uses(self.model, binding):
-                if not self._is_inside_own_statement(node) and self._feeds_backward(node, seen):
+                if not self.model.tree.is_below(node, self.node) and self._feeds_backward(node, seen):
                     return True
         return False
 
@@ -246,7 +243,7 @@ class Accumulator:
         seen: set[int] = set()
         while pending and len(seen) < MAX_STEPS:
             for binding in self.model.reaching(pending.pop()):
-                is_inner = binding.kind is BindingKind.ASSIGN and self._is_in_loop(binding.node)
+                is_inner = binding.kind is BindingKind.ASSIGN and self.model.tree.is_below(binding.node, self.loop)
                 if is_inner and id(binding) not in seen:
                     seen.add(id(binding))
                     pending += [] if binding.value is None else parts(binding.value)
@@ -266,7 +263,11 @@ class Accumulator:
     def _parts(self) -> list[cst.BaseExpression]:
         """The losses in ``real + fake``, or in what the name that is added was bound to in the loop."""
         bindings = self.model.reaching(self.core)
-        if len(bindings) == 1 and bindings[0].value is not None and self._is_in_loop(bindings[0].node):
+        if (
+            len(bindings) == 1
+            and bindings[0].value is not None
+            and self.model.tree.is_below(bindings[0].node, self.loop)
+        ):
             return operands(bindings[0].value)
         return operands(self.core) if isinstance(self.core, cst.BinaryOperation) else []
 
@@ -288,9 +289,6 @@ class Accumulator:
     def _backward_calls(self) -> list[cst.Call]:
         return self.model.backward.calls_in(self.loop)
 
-    def _is_in_loop(self, node: cst.CSTNode) -> bool:
-        return any(ancestor is self.loop for ancestor in self.model.tree.ancestors(node))
-
     def _is_computed_from(self, sources: Sources, call: cst.Call) -> bool:
         """Whether what a backward call spends is one of the sources, or bound in the loop to something made of one."""
         pending = paths_in(call)
@@ -301,7 +299,7 @@ class Accumulator:
             if sources.include(node, bindings):
                 return True
             for binding in bindings:
-                if id(binding) not in seen and self._is_in_loop(binding.node):
+                if id(binding) not in seen and self.model.tree.is_below(binding.node, self.loop):
                     seen.add(id(binding))
                     value = binding.node if binding.kind is BindingKind.AUGMENTED else binding.value
                     pending += [] if value is None else paths_in(value)

@@ -232,10 +232,10 @@ def _takes_inputs_as_they_come(definition: ClassInfo) -> bool:
             return False
         for info in current.lineage:
             for word in _PLACING:
-                if any(info.node in info.model.tree.ancestors(name) for name in info.model.names_by_word.get(word, ())):
+                if any(info.model.tree.is_below(name, info.node) for name in info.model.names_by_word.get(word, ())):
                     return False
             for call in info.model.tree.by_type.get(cst.Call, ()):
-                if info.node not in info.model.tree.ancestors(call):
+                if not info.model.tree.is_below(call, info.node):
                     continue
                 callee = info.model.value(call.func)
                 if isinstance(callee, ClassObject):

@@ -54,7 +54,7 @@ def _is_called(model: "Model", node: cst.BaseExpression) -> bool:
     """Whether the class or function around calls a thing, as nobody can call a tensor."""
     path, holder = dotted_path(node), _around(model, node)
     return holder is not None and any(
-        dotted_path(call.func) == path and holder in model.tree.ancestors(call)
+        dotted_path(call.func) == path and model.tree.is_below(call, holder)
         for call in model.calls_by_word.get((path or "").rpartition(".")[2], ())
     )
 
@@ -68,7 +68,7 @@ def _does_what_modules_do(model: "Model", node: cst.BaseExpression) -> bool:
     return any(
         isinstance(call.func, cst.Attribute)
         and dotted_path(call.func.value) == path
-        and holder in model.tree.ancestors(call)
+        and model.tree.is_below(call, holder)
         and ("." in path or model.reaching(call.func.value) == model.reaching(node))
         for call in calls
     )
@@ -85,9 +85,7 @@ def _has_parts(model: "Model", node: cst.BaseExpression) -> bool:
         path is not None
         and holder is not None
         and any(
-            dotted_path(part.value) == path
-            and part.attr.value not in _OF_TENSORS
-            and holder in model.tree.ancestors(part)
+            dotted_path(part.value) == path and part.attr.value not in _OF_TENSORS and model.tree.is_below(part, holder)
             for part in parts
         )
     )
@@ -96,7 +94,7 @@ def _has_parts(model: "Model", node: cst.BaseExpression) -> bool:
 def _around(model: "Model", node: cst.BaseExpression) -> cst.CSTNode | None:
     """What holds all that may be the same thing by its name: the class of an attribute, the function of a name."""
     holders = (cst.ClassDef,) if "." in (dotted_path(node) or "") else (cst.FunctionDef, cst.Module)
-    return next((item for item in model.tree.ancestors(node) if isinstance(item, holders)), None)
+    return model.tree.nearest(node, *holders)
 
 
 def _is_child(model: "Model", node: cst.BaseExpression, steps: int = 4) -> bool:
@@ -191,7 +189,7 @@ def _declares_or_reads(info: "ClassInfo", name: str) -> bool:
         return True
     own_names = {method.self_name for method in info.methods.values()}
     places = (node for own in own_names if own is not None for node in reads(info.model, f"{own}.{name}"))
-    return any(info.node in info.model.tree.ancestors(node) for node in places)
+    return any(info.model.tree.is_below(node, info.node) for node in places)
 
 
 def is_paddle_tensor(model: "Model", node: cst.BaseExpression, flag: cst.BaseExpression) -> bool:

@@ -104,7 +104,7 @@ def _calls_of(model: "Model", path: str) -> Iterator[cst.Call]:
 
 
 def _is_trained(model: "Model", call: cst.Call, branch: cst.CSTNode) -> bool:
-    return _holds(model, branch, call) and model.gradients.off(call) is False
+    return model.tree.is_inside(call, branch) and model.gradients.off(call) is False
 
 
 def _looped_module(model: "Model", statement: cst.CSTNode, parameter: cst.BaseExpression) -> str | None:
@@ -172,12 +172,14 @@ def _overlaps(method: str, path: str) -> bool:
 
 def _optimizers(model: "Model", path: str, node: cst.CSTNode) -> Iterator[Object]:
     """The optimizers of the file that are given the parameters of a module, or of one that holds it."""
-    owner = _class_around(model, node)
+    owner = model.tree.nearest(node, cst.ClassDef)
     for call in model.tree.by_type.get(cst.Call, ()):
         if not any(_is_within(path, held) for held in _held(call)):
             continue
         is_near = model.scope_of(call) is model.scope_of(node)
-        is_near = is_near or (path.startswith("self.") and owner is not None and _class_around(model, call) is owner)
+        is_near = is_near or (
+            path.startswith("self.") and owner is not None and model.tree.nearest(call, cst.ClassDef) is owner
+        )
         value = model.value(call) if is_near else None
         if isinstance(value, Object) and value.kind == "optimizer" and not has_star_arguments(call):
             yield value
@@ -201,10 +203,6 @@ def _held(call: cst.Call) -> Iterator[str]:
 
 def _is_within(path: str, held: str) -> bool:
     return f"{path}.".startswith(f"{held}.")
-
-
-def _class_around(model: "Model", node: cst.CSTNode) -> cst.CSTNode | None:
-    return next((item for item in model.tree.ancestors(node) if isinstance(item, cst.ClassDef)), None)
 
 
 def _calls(model: "Model", optimizer: Object, words: tuple[str, ...]) -> Iterator[cst.Call]:
@@ -281,14 +279,16 @@ def _is_between(model: "Model", node: cst.CSTNode, sites: list[cst.CSTNode]) -> 
         elif isinstance(ancestor, cst.If):
             is_conditional = is_conditional or _ends_later(ancestor.test)
         is_loop = isinstance(ancestor, (cst.For, cst.While))
-        if is_loop and is_conditional and any(_holds(model, ancestor, site) for site in sites):
+        if is_loop and is_conditional and any(model.tree.is_inside(site, ancestor) for site in sites):
             return True
         if isinstance(ancestor, (cst.FunctionDef, cst.ClassDef)):
             return False
         if isinstance(ancestor, (cst.IndentedBlock, cst.Module)):
             position = next(index for index, item in enumerate(ancestor.body) if item is child)
             before, behind = ancestor.body[:position], ancestor.body[position + 1 :]
-            if all(any(_holds(model, item, site) for item in part for site in sites) for part in (before, behind)):
+            if all(
+                any(model.tree.is_inside(site, item) for item in part for site in sites) for part in (before, behind)
+            ):
                 return True
     return False
 
@@ -313,7 +313,3 @@ def _limit(test: cst.BaseExpression, operators: tuple[type[cst.BaseCompOp], ...]
     limit = constant(comparison.comparator)
     is_number = isinstance(limit, (int, float)) or (limit is ... and dotted_path(comparison.comparator) is not None)
     return limit if is_number and isinstance(comparison.operator, operators) else None
-
-
-def _holds(model: "Model", holder: cst.CSTNode, node: cst.CSTNode) -> bool:
-    return node is holder or any(ancestor is holder for ancestor in model.tree.ancestors(node))

@@ -75,8 +75,9 @@ class GraphSlice:
         self.call = call
         self._begins_anew = begins_anew
         self.scope: Scope = model.scope_of(call)
-        self.loop = _loop_around(model, call)
-        self._is_in_lambda = _is_in_lambda(model, call)  # which may be called again and again
+        self.loop = next(model.tree.loops_around(call), None)
+        around = model.tree.nearest(call, cst.Lambda, cst.FunctionDef)
+        self._is_in_lambda = isinstance(around, cst.Lambda)  # which may be called again and again
         self.bindings: dict[int, Binding] = {}
         self._beside: list[Binding] = []  # what is unpacked of the same results
         self._calls: set[int] = set()  # whose results the loss is computed from
@@ -466,18 +467,3 @@ def _expressions(node: cst.CSTNode) -> list[cst.CSTNode]:
         elif isinstance(child, cst.BaseExpression) and string_literal(child) is None:
             found.append(child)
     return found
-
-
-def _is_in_lambda(model: "Model", node: cst.CSTNode) -> bool:
-    around = (item for item in model.tree.ancestors(node) if isinstance(item, (cst.Lambda, cst.FunctionDef)))
-    return isinstance(next(around, None), cst.Lambda)
-
-
-def _loop_around(model: "Model", node: cst.CSTNode) -> _Loop | None:
-    """The innermost loop around a node, within its function."""
-    for ancestor in model.tree.ancestors(node):
-        if isinstance(ancestor, (cst.For, cst.While)):
-            return ancestor
-        if isinstance(ancestor, (cst.FunctionDef, cst.ClassDef)):
-            return None
-    return None

@@ -131,13 +131,9 @@ def _adds_up_parameters(accumulator: Accumulator) -> bool:
     if call.func.attr.value not in _PARAMETERS:
         return False
     begun = [binding for binding in model.reaching(accumulator.target) if binding.node is not accumulator.node]
-    return bool(begun) and all(_round_of(model, binding.node) is _round_of(model, loop) for binding in begun)
-
-
-def _round_of(model: "Model", node: cst.CSTNode) -> cst.CSTNode | None:
-    """The innermost loop or function around a node."""
-    kinds = (cst.For, cst.While, cst.FunctionDef)
-    return next((item for item in model.tree.ancestors(node) if isinstance(item, kinds)), None)
+    rounds = (cst.For, cst.While, cst.FunctionDef)
+    home = model.tree.nearest(loop, *rounds)
+    return bool(begun) and all(model.tree.nearest(binding.node, *rounds) is home for binding in begun)
 
 
 def _is_made(model: "Model", node: cst.BaseExpression) -> bool:
@@ -217,7 +213,7 @@ def _is_altered(accumulator: Accumulator) -> bool:
     assert isinstance(added, cst.Name)
     for name in model.names_in(added.value, model.scope_of(added)):
         read = model.tree.parent(name)
-        if isinstance(read, (cst.Subscript, cst.Attribute)) and accumulator.loop in model.tree.ancestors(name):
+        if isinstance(read, (cst.Subscript, cst.Attribute)) and model.tree.is_below(name, accumulator.loop):
             around = model.tree.parent(read)
             is_called = isinstance(read, cst.Attribute) and isinstance(around, cst.Call) and around.func is read
             if is_called or isinstance(around, (cst.AssignTarget, cst.AugAssign, cst.Del)):

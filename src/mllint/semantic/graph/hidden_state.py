@@ -95,7 +95,7 @@ def _assignments(model: "Model", loop: _Loop) -> Iterator[cst.Assign]:
     for statement in model.assignments_by_scope.get(id(model.scope_of(loop)), ()):
         if not isinstance(statement.value, cst.Call):
             continue
-        if not any(ancestor is loop for ancestor in model.tree.ancestors(statement)):
+        if not model.tree.is_below(statement, loop):
             continue
         if isinstance(model.value(statement.value.func), Module) and model.gradients.off(statement) is False:
             yield statement
@@ -144,7 +144,7 @@ def _round_trip(model: "Model", node: cst.Name, own: dict[str, Binding], loop: _
 def _inside(model: "Model", node: cst.Name, loop: _Loop) -> tuple[list[Binding], list[Binding]]:
     """The bindings that reach a name: those in the loop, and those before it."""
     bindings = model.reaching(node)
-    inside = [item for item in bindings if any(ancestor is loop for ancestor in model.tree.ancestors(item.node))]
+    inside = [item for item in bindings if model.tree.is_below(item.node, loop)]
     return inside, [item for item in bindings if item not in inside and item.node is not loop]
 
 
@@ -185,7 +185,7 @@ def _is_handed_on(module: Module, call: cst.Call, position: int, binding: Bindin
 def _may_be_cut(model: "Model", key: str, loop: _Loop) -> bool:
     """Whether the loop may detach a state in place: ``h.detach_()``, ``for t in h: ...``, ``repackage(h)``."""
     for place in reads(model, key):
-        if not any(item is loop for item in model.tree.ancestors(place)):
+        if not model.tree.is_below(place, loop):
             continue
         if is_changed_in_place(model, place):
             return True

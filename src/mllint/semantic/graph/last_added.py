@@ -18,7 +18,9 @@ def spent_last(model: "Model", append: cst.CSTNode, key: str, loop: cst.CSTNode)
     if not isinstance(append, cst.Call):
         return None
     found = [
-        call for call in model.backward.calls_in(loop) if _is_of_last(call, key) and _loop_around(model, call) is loop
+        call
+        for call in model.backward.calls_in(loop)
+        if _is_of_last(call, key) and model.tree.nearest(call, *_LOOPS) is loop
     ]
     if len(found) != 1 or _is_changed_besides(model, append, key, loop):
         return None
@@ -36,13 +38,9 @@ def _is_of_last(call: cst.Call, key: str) -> bool:
     return index is not None and constant(index) == -1
 
 
-def _loop_around(model: "Model", node: cst.CSTNode) -> cst.CSTNode | None:
-    return next((item for item in model.tree.ancestors(node) if isinstance(item, _LOOPS)), None)
-
-
 def _is_changed_besides(model: "Model", append: cst.Call, key: str, loop: cst.CSTNode) -> bool:
     """Whether the loop does anything else to the list, or appends only under a condition."""
-    if _loop_around(model, append) is not loop or any(
+    if model.tree.nearest(append, *_LOOPS) is not loop or any(
         isinstance(item, (cst.If, cst.Try, cst.With))
         for item in model.tree.ancestors(append)
         if model.tree.is_inside(item, loop)

@@ -72,7 +72,7 @@ def lost_later(model: "Model", statement: cst.Assign) -> "Iterator[tuple[cst.Ass
     """The assignments that bind the name of a leaf, which a statement makes, to something else: ``x = x.cuda()``."""
     for binding in bound_by(model, statement):
         for use in uses(model, binding) if "." not in binding.key else ():
-            later = next((item for item in model.tree.ancestors(use) if isinstance(item, cst.Assign)), None)
+            later = model.tree.nearest(use, cst.Assign)
             if later is not None and dotted_path(later.targets[0].target) == binding.key:
                 found = lost_leaf(model, later)
                 if found is not None and found.leaf is statement.value:

@@ -390,16 +390,12 @@ def _is_read_nowhere_else(model: "Model", target: cst.Name, bindings: list[Bindi
     function = model.scope_of(statement).node
     if not isinstance(function, cst.FunctionDef) or is_read_below(model, target, statement):
         return False
-    loops = [item for item in model.tree.ancestors(statement) if isinstance(item, (cst.For, cst.While))]
-    if any(not _is_within(model, binding.node, loop) for loop in loops for binding in bindings):
+    loops = model.tree.loops_around(statement)
+    if any(not model.tree.is_inside(binding.node, loop) for loop in loops for binding in bindings):
         return False
     # A function further in may read it, and be called below.
     scopes = (model.scope_of(name).node for name in model.names_by_word.get(target.value, ()))
-    return not any(holder is not function and _is_within(model, holder, function) for holder in scopes)
-
-
-def _is_within(model: "Model", node: cst.CSTNode, holder: cst.CSTNode) -> bool:
-    return node is holder or any(ancestor is holder for ancestor in model.tree.ancestors(node))
+    return not any(holder is not function and model.tree.is_inside(holder, function) for holder in scopes)
 
 
 def is_made_there(model: "Model", call: cst.Call) -> bool:

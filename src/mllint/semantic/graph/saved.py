@@ -480,7 +480,7 @@ def _first_of(body: Sequence[cst.CSTNode], *several: cst.CSTNode) -> cst.CSTNode
 
 def in_next_round(model: "Model", target: cst.Name, change: cst.CSTNode) -> Keeper | None:
     """The operation that keeps a tensor, or a part of it, in one round of a loop before the next one changes it."""
-    loop = next((item for item in model.tree.ancestors(change) if isinstance(item, (cst.For, cst.While))), None)
+    loop = next(model.tree.loops_around(change), None)
     bindings = model.reaching(target)
     if loop is None or not bindings or any(model.tree.is_inside(item.node, loop) for item in bindings):
         return None

@@ -47,7 +47,7 @@ def _clearing_tests(accumulator: "Accumulator") -> Iterator[list[cst.BaseExpress
     """For each call in the loop that clears gradients the conditions on which the loop reaches it."""
     model = accumulator.model
     for call in itertools.chain.from_iterable(model.calls_by_word.get(word, ()) for word in _CLEARING):
-        if accumulator.loop in model.tree.ancestors(call):
+        if model.tree.is_below(call, accumulator.loop):
             yield list(_tests(accumulator, call))
 
 
@@ -79,7 +79,7 @@ def has_few_additions(accumulator: "Accumulator") -> bool:
         if not isinstance(ancestor, (cst.For, cst.While)):
             continue
         is_outer = ancestor is not accumulator.loop
-        if is_outer and any(ancestor in model.tree.ancestors(binding.node) for binding in begun):
+        if is_outer and any(model.tree.is_below(binding.node, ancestor) for binding in begun):
             break
         if not isinstance(ancestor, cst.For):
             return False

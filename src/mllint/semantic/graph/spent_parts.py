@@ -38,14 +38,14 @@ def gone_through(model: "Model", loop: cst.For, added: cst.BaseExpression) -> cs
 
 def is_spent_part(model: "Model", node: cst.CSTNode, added: cst.BaseExpression, loop: cst.CSTNode) -> bool:
     """Whether a statement adds the items of what the loop around calls ``backward()`` on, as they are."""
-    inner = next((item for item in model.tree.ancestors(node) if isinstance(item, cst.For)), None)
+    inner = model.tree.nearest(node, cst.For)
     if inner is None or inner is loop or not isinstance(loop, (cst.For, cst.While)):
         return False
     losses = gone_through(model, inner, added)
     if losses is None or dotted_path(losses) is None or detaches(added) or _is_changed(model, losses, loop):
         return False
     made = model.reaching(losses)
-    is_of_round = bool(made) and all(any(item is loop for item in model.tree.ancestors(one.node)) for one in made)
+    is_of_round = bool(made) and all(model.tree.is_below(one.node, loop) for one in made)
     return is_of_round and any(_spends(model, call, losses, loop) for call in model.backward.calls_in(loop))
 
 
@@ -59,7 +59,7 @@ def _spends(model: "Model", call: cst.Call, losses: cst.BaseExpression, loop: cs
             if dotted_path(part) == path and model.reaching(part) == made:
                 return not _is_cut(model, part, whole)
             for binding in model.reaching(part):
-                is_inside = any(item is loop for item in model.tree.ancestors(binding.node))
+                is_inside = model.tree.is_below(binding.node, loop)
                 if id(binding) not in seen and is_inside and binding.value is not None:
                     seen.add(id(binding))
                     pending += [] if detaches(binding.value) else [binding.value]

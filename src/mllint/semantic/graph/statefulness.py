@@ -240,7 +240,5 @@ def walks_backwards(info: FunctionInfo) -> bool:
     if info.scope.outer_names:
         return True
     return any(
-        any(ancestor is info.node for ancestor in info.model.tree.ancestors(call))
-        for word in WALKING
-        for call in info.model.calls_by_word.get(word, ())
+        info.model.tree.is_below(call, info.node) for word in WALKING for call in info.model.calls_by_word.get(word, ())
     )

@@ -295,7 +295,7 @@ class _Trail:
             self.leads_on(name, steps - 1)
             for word in sorted(names)
             for name in self.model.names_by_word.get(word, ())
-            if any(ancestor is holder for ancestor in self.model.tree.ancestors(name))
+            if self.model.tree.is_below(name, holder)
         )
 
     def _comprehension(self, clause: cst.CompFor) -> cst.CSTNode:

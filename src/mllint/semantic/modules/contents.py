@@ -216,8 +216,7 @@ class Filling:
         if len(bindings) != 1 or bindings[0].value is None or bindings[0].path:
             return False
         value, model = bindings[0].value, self.model
-        loops = (item for item in model.tree.ancestors(node) if isinstance(item, (cst.For, cst.While)))
-        is_in_loop = any(model.tree.is_inside(value, loop) for loop in loops)
+        is_in_loop = any(model.tree.is_inside(value, loop) for loop in model.tree.loops_around(node))
         return is_in_loop and is_fresh(model, value) and _matters(model, value)
 
 

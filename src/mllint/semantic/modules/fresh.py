@@ -184,7 +184,5 @@ def is_set_up_by(model: "Model", arg: cst.CSTNode | None) -> bool:
 def _registers_inside(function: "FunctionInfo") -> bool:
     model = function.model
     return any(
-        function.node in model.tree.ancestors(call)
-        for word in _REGISTERING
-        for call in model.calls_by_word.get(word, ())
+        model.tree.is_below(call, function.node) for word in _REGISTERING for call in model.calls_by_word.get(word, ())
     )

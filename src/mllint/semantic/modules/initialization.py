@@ -75,7 +75,7 @@ def _attributes(definition: "ClassInfo") -> list[cst.Attribute]:
         for name in model.names_by_word.get("__init__", ()):
             attribute = model.tree.parent(name)
             if isinstance(attribute, cst.Attribute) and attribute.attr is name:
-                holder = next((item for item in model.tree.ancestors(name) if type(item) is cst.ClassDef), None)
+                holder = model.tree.nearest(name, cst.ClassDef)
                 found.setdefault(id(holder), []).append(attribute)
     return found.get(id(definition.node), [])
 
@@ -163,7 +163,7 @@ def ends_in_mixin(definition: "ClassInfo") -> "FunctionInfo | None":
         return None
     owner = target.owner
     calls_on = any(True for _ in _attributes(owner)) or any(
-        owner.node in owner.model.tree.ancestors(name) for name in owner.model.names_by_word.get("super", ())
+        owner.model.tree.is_below(name, owner.node) for name in owner.model.names_by_word.get("super", ())
     )
     return None if owner.has_unknown_base or calls_on else target
 
@@ -293,7 +293,7 @@ def _hands_on(definition: "ClassInfo", method: "FunctionInfo") -> bool:
 
 def _mentions_init(method: "FunctionInfo") -> bool:
     names = method.model.names_by_word.get("__init__", ())
-    return any(method.node in method.model.tree.ancestors(name) for name in names if name is not method.node.name)
+    return any(method.model.tree.is_below(name, method.node) for name in names if name is not method.node.name)
 
 
 def _looks_only(model: "Model", arg: cst.Arg) -> bool:

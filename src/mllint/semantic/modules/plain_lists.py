@@ -122,5 +122,5 @@ def _of_elements(model: "Model", loop: cst.For | cst.CompFor, path: tuple[int, .
     else:
         whole = next(item for item in model.tree.ancestors(loop) if isinstance(item, cst.BaseComp))
         named = model.names_by_word.get(target.value, ())
-        places = [name for name in named if name is not target and whole in model.tree.ancestors(name)]
+        places = [name for name in named if name is not target and model.tree.is_below(name, whole)]
     return {fate(model, place, steps - 1) for place in places}

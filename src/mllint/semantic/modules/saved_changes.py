@@ -235,11 +235,11 @@ def _is_special(test: cst.BaseExpression, holds: bool) -> bool:
 def _is_walked_before(model: "Model", function: cst.FunctionDef, node: cst.CSTNode) -> bool:
     """Whether a function walks its graph only above a place, and in no loop with it: ``loss.backward(); x += step``."""
     here = model.scope_of(node).place_of(node)
-    around = {id(item) for item in model.tree.ancestors(node) if isinstance(item, (cst.For, cst.While))}
+    around = list(model.tree.loops_around(node))
     for call in model.backward.calls_in(function):
         there = model.scope_of(call).place_of(call) if model.scope_of(call) is model.scope_of(node) else None
         if here is None or there is None or there[1] > here[1]:
             return False
-        if any(id(item) in around for item in model.tree.ancestors(call)):
+        if any(model.tree.is_below(call, loop) for loop in around):
             return False
     return True

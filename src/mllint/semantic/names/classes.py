@@ -303,7 +303,7 @@ def _statement_that_sets(model: "Model", node: cst.BaseExpression) -> cst.CSTNod
     if type(parent) in _SETTING and parent.target is child:  # type: ignore[union-attr]
         return parent
     if type(parent) is cst.AsName:
-        return next((item for item in model.tree.ancestors(parent) if isinstance(item, cst.With)), None)
+        return model.tree.nearest(parent, cst.With)
     return None
 
 

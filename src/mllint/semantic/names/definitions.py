@@ -145,7 +145,7 @@ class FunctionInfo:
         """Whether an attribute of one of these names stands in its body."""
         tree = self.model.tree
         named = (tree.parent(name) for word in words for name in self.model.names_by_word.get(word, ()))
-        return any(isinstance(node, cst.Attribute) and self.node in tree.ancestors(node) for node in named)
+        return any(isinstance(node, cst.Attribute) and tree.is_below(node, self.node) for node in named)
 
     @cached_property
     def parameters(self) -> tuple[cst.Param, ...]:

@@ -106,7 +106,7 @@ def _only_visits(model: "Model", walk: cst.Attribute) -> bool:
         _only_sets_up(model, name)
         for word in sorted(names)
         for name in model.names_by_word.get(word, ())
-        if any(ancestor is loop.body for ancestor in model.tree.ancestors(name))
+        if model.tree.is_below(name, loop.body)
     )
 
 

@@ -218,7 +218,7 @@ def _has(loop: Loop, kind: Kind) -> bool:
 
 def _is_made_in(thing: Thing, loop: Loop) -> bool:
     return any(
-        loop.node in root.scope.model.tree.ancestors(root.node)
+        root.scope.model.tree.is_below(root.node, loop.node)
         for root in thing.roots
         if hasattr(root, "scope") and root.kind is not BindingKind.PARAMETER
     )

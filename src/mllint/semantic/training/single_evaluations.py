@@ -196,7 +196,7 @@ def inferences_recorded(model: "Model", switch: cst.Call) -> Iterator[cst.Call]:
         if model.gradients.off(call) is True:
             continue  # as its body says: no run need be followed
         body = model.tree.module if function is None else function.body
-        loops = _loops_around(model, call)
+        loops = list(model.tree.loops_around(call))
         # A single graph of what is only looked at is gone at once; those of all the rounds take their time.
         is_read = is_detached(model, call, also_places=bool(loops))
         if not is_read or says_gradients(body, GRADIENT_WORDS - {"backward"}):
@@ -205,17 +205,6 @@ def inferences_recorded(model: "Model", switch: cst.Call) -> Iterator[cst.Call]:
         is_inferred = model.runs.always(call, inferred, accelerated=True)
         if is_inferred and not any(evaluates_with_graph(model, loop) for loop in loops):
             yield call
-
-
-def _loops_around(model: "Model", node: cst.CSTNode) -> list[cst.For | cst.While]:
-    """The loops around a node in its function."""
-    found: list[cst.For | cst.While] = []
-    for parent in model.tree.ancestors(node):
-        if isinstance(parent, (cst.FunctionDef, cst.Lambda, cst.ClassDef)):
-            break
-        if isinstance(parent, (cst.For, cst.While)):
-            found.append(parent)
-    return found
 
 
 def _is_inferred_with_graph(occurrence: Occurrence, *, beside_training: bool) -> bool:

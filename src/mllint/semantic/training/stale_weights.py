@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from mllint.semantic.model import Model
     from mllint.semantic.names.scopes import Scope
 
-_LOOPS = (cst.For, cst.While)
 MAX_STEPS = 6
 """How many steps above a backward pass are looked at."""
 
@@ -77,8 +76,7 @@ def weights_change_every_round(model: "Model", backward: cst.Call) -> Callable[[
 def _steps_below(model: "Model", backward: cst.Call) -> list[cst.Call]:
     """The calls of a ``step`` that come behind a backward pass in its round, and before the next backward pass."""
     scope = model.scope_of(backward)
-    loop = next((item for item in model.tree.ancestors(backward) if isinstance(item, _LOOPS)), None)
-    around = loop if loop is not None and model.tree.is_inside(loop, scope.node) else scope.node
+    around = next(model.tree.loops_around(backward), scope.node)
     below = (
         call
         for call in model.calls_by_word.get("step", ())
