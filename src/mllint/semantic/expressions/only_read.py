@@ -40,7 +40,12 @@ def _names_of(model: "Model", clause: cst.CompFor) -> list[cst.BaseExpression]:
     target = clause.target
     parts = [element.value for element in target.elements] if isinstance(target, cst.Tuple) else [target]
     words = [part.value for part in parts if isinstance(part, cst.Name)]
-    return [place for word in words for place in reads(model, word) if model.tree.is_below(place, whole)]
+    return [
+        place
+        for word in words
+        for place in reads(model, word)
+        if any(ancestor is whole for ancestor in model.tree.ancestors(place))
+    ]
 
 
 def _is_looked_at(model: "Model", attribute: cst.Attribute) -> bool:
