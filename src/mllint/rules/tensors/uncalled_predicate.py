@@ -57,6 +57,7 @@ from mllint.edits import NodeFix, add_call_parentheses, rename_attribute
 from mllint.rule import Finding, Rule
 from mllint.semantic.expressions.asked_functions import is_asked, may_be_called_elsewhere
 from mllint.semantic.expressions.truth import compared_to_bool
+from mllint.semantic.names.mentions import whole
 from mllint.semantic.values import Batch, Function, Method, Module, Symbol, Tensor
 from mllint.syntax.shape import dotted_path
 
@@ -114,8 +115,7 @@ def _mentions(words: Iterable[str], context: Context) -> Iterator[cst.BaseExpres
     """Where the file mentions one of several names, alone or as an attribute, without calling it at once."""
     for word in sorted(words):
         for name in context.model.names_by_word.get(word, ()):
-            parent = context.parent(name)
-            mention = parent if isinstance(parent, cst.Attribute) and parent.attr is name else name
+            mention = whole(context.model, name)
             if _may_be_asked(mention, context):
                 yield mention
 

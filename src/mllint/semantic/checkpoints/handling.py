@@ -8,6 +8,7 @@ import libcst as cst
 from mllint.semantic.checkpoints.tracing import LOADING_METHODS
 from mllint.semantic.expressions.arguments import passed_for
 from mllint.semantic.names.conditions import is_in_another_branch
+from mllint.semantic.names.mentions import mentions
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Module, Symbol
 from mllint.syntax.shape import argument, dotted_path, last_statement, string_literal, subscript_index
@@ -73,12 +74,7 @@ def uses(node: cst.BaseExpression, model: "Model") -> Iterator[cst.BaseExpressio
     if key is None:
         return
     function = model.enclosing_function(node)
-    for name in model.names_by_word.get(key.rpartition(".")[2], ()):
-        holder: cst.CSTNode | None = model.tree.parent(name) if "." in key else name
-        known = isinstance(holder, cst.BaseExpression) and dotted_path(holder) == key
-        if known and model.enclosing_function(name) is function:
-            assert isinstance(holder, cst.BaseExpression)
-            yield holder
+    yield from (holder for holder in mentions(model, key) if model.enclosing_function(holder) is function)
 
 
 def _is_examined(node: cst.BaseExpression, load: "Load") -> bool:

@@ -7,6 +7,7 @@ import libcst as cst
 
 from mllint.semantic.checkpoints.saving import Part, Saved, may_save, parts, saved
 from mllint.semantic.expressions.arguments import calls_of
+from mllint.semantic.names.mentions import mentions, method_calls
 from mllint.semantic.names.uses import bound_by, uses
 from mllint.semantic.values import Loaded, Module, Object, StateDict
 from mllint.syntax.shape import argument, constant, dotted_path, has_star_arguments, last_word
@@ -161,13 +162,10 @@ def _given_parameters(made: cst.Call) -> list[cst.Attribute]:
 
 def _is_loaded(model: "Model", path: str, call: cst.Call) -> bool:
     """Whether the function or class around a call loads the state of an optimizer from a file."""
-    for word in ("load_state_dict", "set_state_dict"):
-        for load in model.calls_by_word.get(word, ()):
-            is_own = isinstance(load.func, cst.Attribute) and dotted_path(load.func.value) == path
-            is_read = is_own and load.args and isinstance(model.value(load.args[0].value), Loaded)
-            if is_read and _is_near(model, load, call):
-                return True
-    return False
+    return any(
+        load.args and isinstance(model.value(load.args[0].value), Loaded) and _is_near(model, load, call)
+        for load in method_calls(model, path, ("load_state_dict", "set_state_dict"))
+    )
 
 
 def _is_mentioned_in_saving(model: "Model", path: str, call: cst.Call, kind: str = "opt") -> bool:
@@ -326,8 +324,7 @@ def _goes_on_from(model: "Model", item: cst.BaseExpression) -> bool:
 
 def _kept_by_object(model: "Model", key: str) -> list[cst.Attribute]:
     """Where the file reads or sets an attribute: in every method."""
-    holders = (model.tree.parent(name) for name in model.names_by_word.get(key.rpartition(".")[2], ()) if "." in key)
-    return [holder for holder in holders if isinstance(holder, cst.Attribute) and dotted_path(holder) == key]
+    return [holder for holder in mentions(model, key) if isinstance(holder, cst.Attribute)]
 
 
 def _counts(model: "Model", node: cst.BaseExpression) -> bool:

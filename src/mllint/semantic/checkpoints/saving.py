@@ -11,6 +11,7 @@ import msgspec
 from mllint.semantic.checkpoints.saves import calls_of_function
 from mllint.semantic.names.conditions import is_in_another_branch
 from mllint.semantic.names.definitions import FunctionInfo
+from mllint.semantic.names.mentions import calls_of
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import uses
@@ -226,11 +227,10 @@ def saves_state_beside(model: "Model", node: cst.BaseExpression) -> bool:
     if path is None:
         return False
     blocks = {id(item) for item in model.tree.ancestors(node) if isinstance(item, (cst.IndentedBlock, cst.Module))}
-    for call in model.calls_by_word.get("state_dict", ()):
-        is_own = isinstance(call.func, cst.Attribute) and dotted_path(call.func.value) == path
-        if is_own and model.enclosing_function(call) is function and _is_written(model, call, blocks):
-            return True
-    return False
+    return any(
+        model.enclosing_function(call) is function and _is_written(model, call, blocks)
+        for call in calls_of(model, f"{path}.state_dict")
+    )
 
 
 def is_saved_below(model: "Model", statement: cst.CSTNode, path: str) -> bool:

@@ -15,7 +15,7 @@ from mllint.semantic.checkpoints.aliases import Alias, alias_of
 from mllint.semantic.checkpoints.better import is_asked_from_outside, is_kept_for_better
 from mllint.semantic.checkpoints.overwriting import WRITING, writes_into
 from mllint.semantic.checkpoints.saving import is_saved_below
-from mllint.semantic.graph.tensor_uses import read_as_attribute
+from mllint.semantic.names.mentions import attributes
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by, kept_as, reads, uses, uses_of_bound
 from mllint.syntax.shape import argument, constant, dotted_path, last_statement, string_literal, subscript_index
@@ -277,7 +277,7 @@ class Snapshot:
             return False
         if loop is not None and not any(self.model.tree.is_inside(change, loop) for change in self._changes):
             return False
-        return any(any(read_as_attribute(other, name)) for other in self.model.importers(name))
+        return any(any(attributes(other, name)) for other in self.model.importers(name))
 
     def _is_read(self, holder: cst.CSTNode | None) -> bool:
         """Whether an attribute is neither assigned nor only looked at (``self.best is None``)."""

@@ -17,6 +17,7 @@ from mllint.semantic.checkpoints.loads import Load
 from mllint.semantic.checkpoints.one_sided import OneSided, names_in
 from mllint.semantic.checkpoints.tracing import LOADING_METHODS, Tracer
 from mllint.semantic.names.conditions import conditions, is_in_another_branch
+from mllint.semantic.names.mentions import mentions
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import without_narrowing
 from mllint.semantic.values import Module
@@ -83,10 +84,8 @@ def _outer(model: "Model", node: cst.BaseExpression, *, follow: bool = True) -> 
 
 def _given_to_saving(model: "Model", path: str) -> Iterator[cst.BaseExpression]:
     """Where a thing, or the module inside, is given to what saves: ``save_checkpoint(net.module, epoch)``."""
-    for name in model.names_by_word.get(path.rpartition(".")[2], ()):
-        thing = model.tree.parent(name) if "." in path else name
-        if not isinstance(thing, cst.BaseExpression) or dotted_path(thing) != path:
-            continue
+    for mention in mentions(model, path):
+        thing: cst.BaseExpression = mention
         above = model.tree.parent(thing)
         if isinstance(above, cst.Attribute) and above.value is thing and above.attr.value == _INSIDE:
             thing, above = above, model.tree.parent(above)

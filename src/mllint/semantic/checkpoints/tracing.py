@@ -27,6 +27,7 @@ from mllint.semantic.checkpoints.routes import MAX_DEPTH, Route
 from mllint.semantic.construction.builder import Construction
 from mllint.semantic.expressions.options import declaration
 from mllint.semantic.modules.module_keys import ANYTHING, module_keys
+from mllint.semantic.names.mentions import mentions
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import (
     ClassObject,
@@ -263,17 +264,8 @@ class Tracer(PathTracer):
         """The other uses of a name, or dotted path, in the statements between its binding and a place."""
         scope = binding.scope
         place = scope.place_of(node)
-        word = binding.key.rpartition(".")[2]
-        for name in self.model.names_by_word.get(word, ()):
-            holder: cst.BaseExpression = name
-            if "." in binding.key:
-                parent = self.model.tree.parent(name)
-                if not isinstance(parent, cst.Attribute) or parent.attr is not name:
-                    continue
-                holder = parent
-            if dotted_path(holder) != binding.key or self.model.scope_of(holder) is not scope:
-                continue
-            at = scope.place_of(holder)
+        for holder in mentions(self.model, binding.key):
+            at = scope.place_of(holder) if self.model.scope_of(holder) is scope else None
             if at is not None and place is not None and binding.order < at[1] < place[1]:
                 yield holder
 

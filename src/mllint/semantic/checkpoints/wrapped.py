@@ -18,6 +18,7 @@ from mllint.semantic.checkpoints.tracing import LOADING_METHODS, Tracer, read_pa
 from mllint.semantic.construction.state_keys import WRAPPER_PREFIXES
 from mllint.semantic.events.places import as_itself
 from mllint.semantic.expressions.arguments import MAX_CALLS, is_asked_about, passed_for
+from mllint.semantic.names.mentions import attributes
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import ClassObject, Function, Module, Value
 from mllint.syntax.shape import dotted_path, fingerprint
@@ -217,9 +218,8 @@ def _is_taken_out_beside(model: "Model", node: cst.BaseExpression) -> bool:
     tests = {_opposite(item.test) for item in branches} - {""}
     path = dotted_path(node)
     for prefix in WRAPPER_PREFIXES if branches else ():
-        for name in model.names_by_word.get(prefix.removesuffix("."), ()):
-            taken = model.tree.parent(name)
-            if isinstance(taken, cst.Attribute) and taken.attr is name and dotted_path(taken.value) == path:
+        for taken in attributes(model, prefix.removesuffix(".")):
+            if dotted_path(taken.value) == path:
                 around = [item for item in model.tree.ancestors(taken) if isinstance(item, (cst.If, cst.IfExp))]
                 asked = {fingerprint(part) for item in around for part in _all_of(item.test)}
                 if asked & tests or any(branch is item for branch in branches for item in around):

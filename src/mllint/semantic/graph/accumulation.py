@@ -14,8 +14,9 @@ from mllint.semantic.expressions.sources import Sources
 from mllint.semantic.graph.last_added import spent_last
 from mllint.semantic.graph.losses import WALKING, loss_of, retaining
 from mllint.semantic.graph.spent_parts import is_spent_part
-from mllint.semantic.graph.tensor_uses import TensorUses, read_as_attribute
+from mllint.semantic.graph.tensor_uses import TensorUses
 from mllint.semantic.graph.terms import is_returned_term
+from mllint.semantic.names.mentions import attributes, mentions
 from mllint.semantic.names.operands import operands, paths_in
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by, reads, uses
@@ -85,17 +86,9 @@ class Accumulator:
         word = self.key.rpartition(".")[2]
         scope = self.model.scope_of(self.node)
         found = []
-        is_path = "." in self.key
-        for name in self.model.names_by_word.get(word, ()) if is_path else self.model.names_in(word, scope):
-            node: cst.BaseExpression = name
-            parent = self.model.tree.parent(name)
-            if is_path:
-                if not isinstance(parent, cst.Attribute) or parent.attr is not name or dotted_path(parent) != self.key:
-                    continue
-                node, parent = parent, self.model.tree.parent(parent)
-            elif isinstance(parent, cst.Attribute) and parent.attr is name:
-                continue
-            if isinstance(parent, (cst.AssignTarget, cst.Param, cst.Arg)) and getattr(parent, "keyword", None) is name:
+        for node in mentions(self.model, self.key, None if "." in self.key else self.model.names_in(word, scope)):
+            parent = self.model.tree.parent(node)
+            if isinstance(parent, cst.Arg) and parent.keyword is node:
                 continue
             if isinstance(parent, cst.AssignTarget) or self.model.tree.is_below(node, self.node):
                 continue
@@ -416,7 +409,7 @@ class Accumulator:
     def _read_everywhere(self) -> list[cst.BaseExpression]:
         """The places that read the collection; those of an attribute in the whole file, of whatever object."""
         _, is_path, attribute = self.key.partition(".")
-        return list(read_as_attribute(self.model, attribute)) if is_path else [use.node for use in self._uses]
+        return list(attributes(self.model, attribute)) if is_path else [use.node for use in self._uses]
 
     def _takes_number(self, argument: cst.Arg) -> bool:
         call = self.model.tree.parent(argument)

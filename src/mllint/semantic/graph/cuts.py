@@ -15,6 +15,7 @@ from mllint.knowledge import lookup
 from mllint.semantic.expressions.hints import is_called_loss
 from mllint.semantic.graph.data_sources import comes_from_data, hangs_on_nothing
 from mllint.semantic.graph.lost_leaves import is_given_to_optimizer
+from mllint.semantic.names.mentions import calls_of
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import reads
 from mllint.semantic.values import Function, Module, Number, Output, Symbol, Tensor
@@ -281,11 +282,10 @@ class Cuts:
         """Whether ``loss.requires_grad_()`` or ``loss.requires_grad = True`` stands before the place."""
         scope = self.model.scope_of(node)
         place = scope.place_of(node)
-        for call in self.model.calls_by_word.get("requires_grad_", ()):
-            if isinstance(call.func, cst.Attribute) and dotted_path(call.func.value) == path:
-                there = scope.place_of(call) if self.model.scope_of(call) is scope else None
-                if there is not None and place is not None and there[1] < place[1]:
-                    return True
+        for call in calls_of(self.model, f"{path}.requires_grad_"):
+            there = scope.place_of(call) if self.model.scope_of(call) is scope else None
+            if there is not None and place is not None and there[1] < place[1]:
+                return True
         return bool(scope.reaching(f"{path}.requires_grad", node).bindings)
 
     # -- what is a loss --------------------------------------------------------------------------------------------

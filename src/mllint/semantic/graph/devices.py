@@ -10,6 +10,7 @@ from mllint.knowledge import lookup
 from mllint.semantic.graph.dependence import Dependence
 from mllint.semantic.names.changes import is_changed_in_place
 from mllint.semantic.names.definitions import ClassInfo
+from mllint.semantic.names.mentions import calls_of
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Batch, ClassObject, Module, Number, Object, Other, Symbol, Tensor, Text
 from mllint.syntax.iteration import run_over
@@ -52,10 +53,8 @@ def left_behind(model: "Model", move: cst.Call) -> Iterator[LeftBehind]:
     if moved is None or not _DEFAULTS.isdisjoint(model.names_by_word):
         return
     path, statement = moved
-    for call in model.calls_by_word.get(path.rpartition(".")[2], ()):
-        if dotted_path(call.func) != path or has_star_arguments(call):
-            continue
-        if not _surely_runs_before(model, statement, call):
+    for call in calls_of(model, path):
+        if has_star_arguments(call) or not _surely_runs_before(model, statement, call):
             continue
         module = model.value(call.func)
         if not isinstance(module, Module) or not _minds_where_inputs_are(model, module):

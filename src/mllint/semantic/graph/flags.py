@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.semantic.names.mentions import calls_of
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.names.uses import reads
@@ -53,10 +54,7 @@ def flagged_module(model: "Model", node: cst.BaseExpression) -> Module | None:
 def _is_called(model: "Model", node: cst.BaseExpression) -> bool:
     """Whether the class or function around calls a thing, as nobody can call a tensor."""
     path, holder = dotted_path(node), _around(model, node)
-    return holder is not None and any(
-        dotted_path(call.func) == path and model.tree.is_below(call, holder)
-        for call in model.calls_by_word.get((path or "").rpartition(".")[2], ())
-    )
+    return holder is not None and any(model.tree.is_below(call, holder) for call in calls_of(model, path or ""))
 
 
 def _does_what_modules_do(model: "Model", node: cst.BaseExpression) -> bool:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 import msgspec
 
+from mllint.semantic.names.mentions import calls_of
 from mllint.semantic.values import Function, Object, Tensor
 from mllint.syntax.shape import argument, constant, dotted_path, fingerprint, has_star_arguments, subscript_index
 from mllint.syntax.walk import children
@@ -90,17 +91,11 @@ def cut_path(model: "Model", call: cst.Call) -> str | None:
             is_body = child is ancestor.body
             other = ancestor.orelse if is_body else ancestor.body
             if _begins_later(ancestor.test) if is_body else _ends_later(ancestor.test):
-                return path if any(_is_trained(model, item, other) for item in _calls_of(model, path)) else None
+                return path if any(_is_trained(model, item, other) for item in calls_of(model, path)) else None
         if isinstance(ancestor, (cst.FunctionDef, cst.For, cst.While)):
             return None
         child = ancestor
     return None
-
-
-def _calls_of(model: "Model", path: str) -> Iterator[cst.Call]:
-    for call in model.calls_by_word.get(path.rpartition(".")[2], ()):
-        if dotted_path(call.func) == path:
-            yield call
 
 
 def _is_trained(model: "Model", call: cst.Call, branch: cst.CSTNode) -> bool:

@@ -33,6 +33,7 @@ from mllint.semantic.graph.statefulness import (
 )
 from mllint.semantic.names.changes import is_flagged
 from mllint.semantic.names.conditions import is_in_another_branch
+from mllint.semantic.names.mentions import attributes
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by, uses
 from mllint.semantic.values import ClassObject, Elements, Function, Instance, Method, Module, Object, Symbol, Tensor
@@ -333,13 +334,11 @@ class GraphSlice:
         walks = (call for word in WALKING for call in self.model.calls_by_word.get(word, ()))
         if not any(call is not self.call and self.model.scope_of(call) is self.scope for call in walks):
             return False
-        for word in self.model.names_by_word.get("grad", ()):
-            attribute = self.model.tree.parent(word)
-            if isinstance(attribute, cst.Attribute) and attribute.attr is word:
-                around = self.model.tree.parent(attribute)
-                if isinstance(around, cst.BinaryOperation) and self.model.scope_of(attribute) is self.scope:
-                    return True
-        return False
+        return any(
+            isinstance(self.model.tree.parent(attribute), cst.BinaryOperation)
+            and self.model.scope_of(attribute) is self.scope
+            for attribute in attributes(self.model, "grad")
+        )
 
     def _use(self, node: cst.BaseExpression) -> list[Binding] | None:
         """What a use of a part of the slice is bound to further on; ``None`` when it may reach another backward."""

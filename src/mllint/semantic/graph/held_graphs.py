@@ -15,6 +15,7 @@ from mllint.semantic.graph.losses import loss_of
 from mllint.semantic.graph.short_lived import begins_with_each_step, has_few_additions
 from mllint.semantic.graph.terms import is_spent_term
 from mllint.semantic.names.conditions import is_in_another_branch
+from mllint.semantic.names.mentions import mentions
 from mllint.semantic.names.operands import operands, paths_in
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Function, Instance, Output, Tensor, Value
@@ -269,11 +270,8 @@ def _additions(model: "Model", collection: cst.BaseExpression) -> Iterator[Accum
     info = None if function is None or not root else model.function_info(function)
     if info is not None and info.owner is not None and info.self_name == root:
         scope = info.scope.parent or scope
-    for name in model.names_within(attribute, scope) if root else model.names_in(path, scope):
-        node = model.tree.parent(name) if root else name
-        found = _addition(model, node) if node is not None and dotted_path(node) == path else None
-        if found is not None:
-            yield found
+    names = model.names_within(attribute, scope) if root else model.names_in(path, scope)
+    yield from (found for node in mentions(model, path, names) if (found := _addition(model, node)) is not None)
 
 
 def _addition(model: "Model", collection: cst.CSTNode) -> Accumulator | None:

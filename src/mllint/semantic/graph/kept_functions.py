@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge import lookup
+from mllint.semantic.names.mentions import whole
 from mllint.semantic.values import Function
 from mllint.syntax.shape import last_word
 
@@ -38,9 +39,8 @@ def _mentions(function: "FunctionInfo") -> Iterator[cst.BaseExpression]:
     """Where its file reads a function, by its name or as an attribute."""
     model = function.model
     for name in model.names_by_word.get(function.name, ()):
-        parent = model.tree.parent(name)
-        node = parent if isinstance(parent, cst.Attribute) and parent.attr is name else name
-        if not isinstance(parent, cst.FunctionDef):
+        if not isinstance(model.tree.parent(name), cst.FunctionDef):
+            node = whole(model, name)
             value = model.value(node)
             if isinstance(value, Function) and value.definition is function:
                 yield node

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.semantic.names.mentions import method_calls
 from mllint.syntax.shape import constant, dotted_path, subscript_index
 
 if TYPE_CHECKING:
@@ -46,11 +47,9 @@ def _is_changed_besides(model: "Model", append: cst.Call, key: str, loop: cst.CS
         if model.tree.is_inside(item, loop)
     ):
         return True
-    for word in _CHANGES:
-        for call in model.calls_by_word.get(word, ()):
-            of = dotted_path(call.func.value) if isinstance(call.func, cst.Attribute) else None
-            if call is not append and of == key and model.tree.is_inside(call, loop):
-                return True
+    changes = method_calls(model, key, _CHANGES)
+    if any(call is not append and model.tree.is_inside(call, loop) for call in changes):
+        return True
     for assign in (*model.tree.by_type.get(cst.Assign, ()), *model.tree.by_type.get(cst.AugAssign, ())):
         targets = [item.target for item in assign.targets] if isinstance(assign, cst.Assign) else [assign.target]
         held = [target.value if isinstance(target, cst.Subscript) else target for target in targets]

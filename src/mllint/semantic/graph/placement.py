@@ -13,6 +13,7 @@ from mllint.semantic.files.testing import context_name, is_in_a_test
 from mllint.semantic.graph.additions import augmented
 from mllint.semantic.graph.devices import computes_where_it_is, moves_of
 from mllint.semantic.graph.leaves import is_leaf
+from mllint.semantic.names.mentions import mentions
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import without_narrowing
 from mllint.semantic.values import (
@@ -331,15 +332,11 @@ def is_read_below(model: "Model", target: cst.BaseExpression, statement: cst.CST
     if key is None or place is None:
         return False
     bindings = set(model.reaching(target))
-    for name in model.names_by_word.get(key.rpartition(".")[2], ()):
-        parent = model.tree.parent(name)
-        whole = parent if isinstance(parent, cst.Attribute) and parent.attr is name else name
-        if dotted_path(whole) != key or model.scope_of(whole) is not scope:
+    for node in mentions(model, key):
+        there = scope.place_of(node) if model.scope_of(node) is scope else None
+        if there is None or there[1] <= place[1] or _is_target(model, node):
             continue
-        there = scope.place_of(whole)
-        if there is None or there[1] <= place[1] or _is_target(model, whole):
-            continue
-        if not bindings or bindings & set(model.reaching(whole)):
+        if not bindings or bindings & set(model.reaching(node)):
             return True
     return False
 

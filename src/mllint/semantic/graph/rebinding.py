@@ -8,6 +8,7 @@ import msgspec
 
 from mllint.knowledge import lookup
 from mllint.semantic.graph.leaves import FLAGS, is_parameter_of_module
+from mllint.semantic.names.mentions import mentions
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import reads, uses, uses_of_bound
 from mllint.semantic.values import Framework, Module, Tensor
@@ -253,14 +254,9 @@ def _is_revived(model: "Model", path: str, made: Binding) -> bool:
     What is done to a name where the new tensor does not get says nothing: ``w.stop_gradient = False`` in front of the
     loop made the leaf.
     """
-    last = path.rpartition(".")[2]
-    for name in model.names_by_word.get(last, ()):
-        parent = model.tree.parent(name)
-        whole = parent if isinstance(parent, cst.Attribute) and parent.attr is name else name
-        holder = model.tree.parent(whole)
-        if dotted_path(whole) != path or not isinstance(holder, cst.Attribute):
-            continue
-        if whole is name and not _may_be(model, name, made):
+    for node in mentions(model, path):
+        holder = model.tree.parent(node)
+        if not isinstance(holder, cst.Attribute) or (isinstance(node, cst.Name) and not _may_be(model, node, made)):
             continue
         if holder.attr.value in _REVIVING:
             return True

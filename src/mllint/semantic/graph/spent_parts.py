@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.semantic.graph.losses import loss_of
+from mllint.semantic.names.mentions import mentions
 from mllint.semantic.names.operands import paths_in
 from mllint.semantic.names.scopes import BindingKind
 from mllint.syntax.iteration import run_over
@@ -78,10 +79,8 @@ def _is_cut(model: "Model", part: cst.BaseExpression, whole: cst.BaseExpression)
 
 def _is_changed(model: "Model", losses: cst.BaseExpression, loop: cst.CSTNode) -> bool:
     """Whether the loop takes something out of the collection, or puts something else in its place."""
-    path = dotted_path(losses) or ""
-    for name in model.names_by_word.get(path.rpartition(".")[2], ()):
-        holder = model.tree.parent(name) if "." in path else name
-        if holder is None or dotted_path(holder) != path or not model.tree.is_inside(holder, loop):
+    for holder in mentions(model, dotted_path(losses) or ""):
+        if not model.tree.is_inside(holder, loop):
             continue
         above = model.tree.parent(holder)
         if isinstance(above, cst.Attribute) and above.value is holder and above.attr.value not in _READING:

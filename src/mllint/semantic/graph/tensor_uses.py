@@ -94,11 +94,3 @@ def _readers(model: "Model", word: str) -> Iterator["Model"]:
     """The file, and those that import the name from it."""
     yield model
     yield from model.importers(word)
-
-
-def read_as_attribute(model: "Model", word: str) -> Iterator[cst.Attribute]:
-    """The attributes of this name that are read in the file, of whatever object."""
-    for name in model.names_by_word.get(word, ()):
-        path = model.tree.parent(name)
-        if isinstance(path, cst.Attribute) and path.attr is name:
-            yield path

@@ -8,6 +8,7 @@ import libcst as cst
 
 from mllint.knowledge import lookup
 from mllint.semantic.names.classes import makes_parameter
+from mllint.semantic.names.mentions import attributes
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.values import ClassObject, Module, Symbol, Tensor
 from mllint.syntax.shape import dotted_path, last_statement
@@ -72,11 +73,8 @@ def _attributes(definition: "ClassInfo") -> list[cst.Attribute]:
     found: dict[int, list[cst.Attribute]] | None = model.remembered.get(asked)
     if found is None:
         found = model.remembered[asked] = {}
-        for name in model.names_by_word.get("__init__", ()):
-            attribute = model.tree.parent(name)
-            if isinstance(attribute, cst.Attribute) and attribute.attr is name:
-                holder = model.tree.nearest(name, cst.ClassDef)
-                found.setdefault(id(holder), []).append(attribute)
+        for attribute in attributes(model, "__init__"):
+            found.setdefault(id(model.tree.nearest(attribute, cst.ClassDef)), []).append(attribute)
     return found.get(id(definition.node), [])
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.semantic.names.conditions import conditions
+from mllint.semantic.names.mentions import attributes
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.syntax.shape import constant, dotted_path
@@ -126,13 +127,11 @@ def _is_of_constructor(method: "FunctionInfo | None") -> bool:
 
 def _is_set_from_outside(model: "Model", name: str) -> bool:
     """Whether the file assigns an attribute of this name of something else than the instance."""
-    for word in model.names_by_word.get(name, ()):
-        attribute = model.tree.parent(word)
-        above = None if attribute is None else model.tree.parent(attribute)
-        if isinstance(attribute, cst.Attribute) and isinstance(above, (cst.AssignTarget, cst.AugAssign)):
-            is_target = above.target is attribute
-            if is_target and method_of_receiver(model, attribute.value) is None:
-                return True
+    for attribute in attributes(model, name):
+        above = model.tree.parent(attribute)
+        is_target = isinstance(above, (cst.AssignTarget, cst.AugAssign)) and above.target is attribute
+        if is_target and method_of_receiver(model, attribute.value) is None:
+            return True
     return False
 
 

@@ -10,6 +10,7 @@ from mllint.semantic.events.places import SAME
 from mllint.semantic.modules.fresh import takes_others
 from mllint.semantic.modules.weights import has_weights
 from mllint.semantic.names.classes import Assignment, Role
+from mllint.semantic.names.mentions import attributes
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Module, Output, Tensor
@@ -301,14 +302,12 @@ def _is_used(definition: "ClassInfo", name: str) -> bool:
     """Whether the files of a class do anything with an attribute, or have its name in a text or a comment."""
     members = definition.members
     for model in members.models:
-        for word in model.names_by_word.get(name, ()):
-            attribute = model.tree.parent(word)
-            if isinstance(attribute, cst.Attribute) and attribute.attr is word:
-                method = method_of_receiver(model, attribute.value)
-                if method is None and model.library_name(attribute) is not None:
-                    continue  # `F.layer_norm` is no attribute of an object
-                if (method is None or members.is_related(method)) and _is_use(model, attribute):
-                    return True
+        for attribute in attributes(model, name):
+            method = method_of_receiver(model, attribute.value)
+            if method is None and model.library_name(attribute) is not None:
+                continue  # `F.layer_norm` is no attribute of an object
+            if (method is None or members.is_related(method)) and _is_use(model, attribute):
+                return True
         if name in _spoken_of(model):
             return True
     return False

@@ -8,6 +8,7 @@ import libcst as cst
 from mllint.knowledge import lookup
 from mllint.semantic.modules.module_keys import module_keys
 from mllint.semantic.names.classes import makes_parameter
+from mllint.semantic.names.mentions import attributes
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Module, Value
 from mllint.syntax.shape import constant, last_word
@@ -243,10 +244,8 @@ def builds_a_program(model: "Model") -> bool:
     """Whether a file writes static graphs of Paddle: there every parameter belongs to the program, whoever holds it."""
     if "enable_static" in model.names_by_word:
         return True
-    attributes = (model.tree.parent(name) for name in model.names_by_word.get("static", ()))
-    return model.imports("paddle.static") or any(
-        isinstance(node, cst.Attribute) and model.qualified_name(node) == "paddle.static" for node in attributes
-    )
+    named = (model.qualified_name(node) for node in attributes(model, "static"))
+    return model.imports("paddle.static") or "paddle.static" in named
 
 
 def drops_values(model: "Model", node: cst.BaseExpression) -> bool:

@@ -11,6 +11,7 @@ import libcst as cst
 from mllint.semantic.events.kinds import kind_at_sight
 from mllint.semantic.expressions.hints import is_called_loss
 from mllint.semantic.modules.mode_layers import depends_on_mode
+from mllint.semantic.names.mentions import mentions, whole
 from mllint.semantic.training.data_loops import is_within_step, may_be_event_of_module, may_be_model
 from mllint.semantic.values import Module
 from mllint.syntax.shape import dotted_path, fingerprint, last_word
@@ -48,8 +49,7 @@ def clears_beside(model: "Model", step: cst.Call) -> bool:
 def _calls_beside(model: "Model", node: cst.CSTNode, word: str) -> Iterator[cst.Call]:
     """The calls of what has this name in the function around a node: of a large file a small part."""
     for name in model.names_within(word, model.scope_of(node)):
-        parent = model.tree.parent(name)
-        callee = parent if isinstance(parent, cst.Attribute) and parent.attr is name else name
+        callee = whole(model, name)
         call = model.tree.parent(callee)
         if isinstance(call, cst.Call) and call.func is callee:
             yield call
@@ -294,15 +294,9 @@ def _may_switch_back(model: "Model", statement: cst.CSTNode, path: str) -> bool:
     ):
         return True
     is_round = isinstance(statement, _LOOPS)
-    for name in model.names_within(path.rpartition(".")[2], model.scope_of(statement)):
-        held = model.tree.parent(name)
-        held = held if isinstance(held, cst.Attribute) and held.attr is name else name
-        if dotted_path(held) != path or not model.tree.is_below(name, statement):
-            continue
-        holder = model.tree.parent(held)
-        if isinstance(holder, cst.AssignTarget) or (isinstance(holder, cst.Arg) and not is_round):
-            return True
-    return False
+    names = model.names_within(path.rpartition(".")[2], model.scope_of(statement))
+    held = (model.tree.parent(node) for node in mentions(model, path, names) if model.tree.is_below(node, statement))
+    return any(isinstance(item, cst.AssignTarget) or (isinstance(item, cst.Arg) and not is_round) for item in held)
 
 
 def _and_who_calls(model: "Model", *words: str) -> frozenset[str]:

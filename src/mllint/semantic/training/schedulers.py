@@ -12,6 +12,7 @@ from mllint.knowledge import lookup
 from mllint.semantic.events.places import is_nothing
 from mllint.semantic.files.testing import is_in_a_test
 from mllint.semantic.names.classes import PLAIN_BASES
+from mllint.semantic.names.mentions import attributes
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by, uses, without_narrowing
@@ -286,14 +287,11 @@ def _reads(model: "Model", binding: Binding) -> "list[tuple[Model, cst.BaseExpre
 
 def _is_read_of_others(model: "Model", name: str) -> bool:
     """Whether the file reads an attribute of this name of something that is not the instance: it may be the same."""
-    for word in model.names_by_word.get(name, ()):
-        attribute = model.tree.parent(word)
-        if not isinstance(attribute, cst.Attribute) or attribute.attr is not word:
-            continue
-        # `paddle.optimizer` is no attribute of an object.
-        if method_of_receiver(model, attribute.value) is None and model.library_name(attribute) is None:
-            return True
-    return False
+    # `paddle.optimizer` is no attribute of an object.
+    return any(
+        method_of_receiver(model, attribute.value) is None and model.library_name(attribute) is None
+        for attribute in attributes(model, name)
+    )
 
 
 def _is_harmless(model: "Model", node: cst.BaseExpression, framework: str, steps: int = MAX_STEPS) -> bool:
