@@ -101,6 +101,18 @@ class Frame(msgspec.Struct, eq=False):
         if self.caller is not None:
             yield from self.caller.running()
 
+    @property
+    def scope(self) -> Scope:
+        """The scope of the body that runs."""
+        return self.model.scope(self.model.tree.module) if self.function is None else self.function.scope
+
+    def run_of(self, scope: Scope) -> "Frame | None":
+        """The run of the body with a scope: this one, one around it, or one of those that called it."""
+        frame: Frame | None = self
+        while frame is not None and frame.scope is not scope:
+            frame = frame.captured or frame.caller
+        return frame
+
     def in_round(self, literals: Known, elements: Named) -> "Frame":
         """The same run of the body, in one round of a loop over literals, or over things with names."""
         known, named = {**self.literals, **literals}, {**self.elements, **elements}
@@ -441,9 +453,7 @@ class Frame(msgspec.Struct, eq=False):
         if not isinstance(value, (Instance, Module)) or not isinstance(binding.value, cst.Call):
             return None
         model, receiver = binding.scope.model, None
-        home: Frame | None = self
-        while home is not None and (home.function is None or home.function.scope is not binding.scope):
-            home = home.captured or home.caller
+        home = self.run_of(binding.scope)
         if home is None:
             function = model.enclosing_function(binding.node)
             if isinstance(owner, ClassInfo):
@@ -453,9 +463,7 @@ class Frame(msgspec.Struct, eq=False):
 
     def _made_in_call(self, parameter: Binding) -> "tuple[Frame, Instance | Module, cst.Call] | None":
         """What is made in the very call that hands it on as an argument: ``run(net, Compute(criterion, None))``."""
-        frame: Frame | None = self
-        while frame is not None and (frame.function is None or frame.function.scope is not parameter.scope):
-            frame = frame.captured or frame.caller
+        frame = self.run_of(parameter.scope)
         given = None if frame is None else frame.given(parameter)
         if given is None or not isinstance(given[1], cst.Call):
             return None

@@ -73,7 +73,7 @@ def _holds(frame: Frame, node: cst.BaseExpression, forward: Event, steps: int = 
     """Whether an object was made with the module of a forward pass: given it, a list with it, or what holds it."""
     thing = frame.thing(node)
     bindings = [] if thing is None or steps == 0 else [root for root in thing.roots if isinstance(root, Binding)]
-    for home, made in ((run_of(frame, binding), call) for binding in bindings for call in _calls_bound(binding)):
+    for home, made in ((run_of(frame, binding.scope), call) for binding in bindings for call in _calls_bound(binding)):
         # What a function of the project gives back is not what holds all that it is given.
         if isinstance(home.value(made.func), Function):
             continue

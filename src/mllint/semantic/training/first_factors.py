@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import libcst as cst
 import msgspec
 
-from mllint.semantic.events.owners import Made
+from mllint.semantic.events.owners import Made, run_of
 from mllint.semantic.events.things import Frame
 from mllint.semantic.expressions.options import default_of_option
 from mllint.semantic.expressions.quantities import (
@@ -119,23 +119,12 @@ def _defined(frame: Frame, value: Value | None) -> list[_Given] | None:
 
 def _bindings(frame: Frame, name: str) -> tuple[Frame | None, list[Binding]]:
     """What binds a name in the body of a run or around it, at any time, and the run in which it does."""
-    scope: Scope | None = frame.model.scope(frame.model.tree.module) if frame.function is None else frame.function.scope
+    scope: Scope | None = frame.scope
     while scope is not None:
         if not scope.is_class and name in scope.bindings:
-            return _of_scope(frame, scope), scope.bindings[name]
+            return run_of(frame, scope), scope.bindings[name]
         scope = scope.parent
     return None, []
-
-
-def _of_scope(frame: Frame, scope: Scope) -> Frame:
-    """The run of a body that is this run's own, or around it."""
-    current: Frame | None = frame
-    while current is not None:
-        if current.function is not None and current.function.scope is scope:
-            return current
-        current = current.captured or current.caller
-    model = scope.model
-    return Frame(model, model.function_info(scope.node) if isinstance(scope.node, cst.FunctionDef) else None)
 
 
 def _home(frame: Frame, info: FunctionInfo) -> Frame:
@@ -143,7 +132,7 @@ def _home(frame: Frame, info: FunctionInfo) -> Frame:
     scope = info.scope.parent
     while scope is not None and scope.is_class:
         scope = scope.parent
-    return Frame(info.model) if scope is None else _of_scope(frame, scope)
+    return Frame(info.model) if scope is None else run_of(frame, scope)
 
 
 # -- what it is worth --------------------------------------------------------------------------------------------------

@@ -82,7 +82,7 @@ def _makings_of_elements(frame: Frame, scheduler: Thing | None) -> list[Made | N
             listed = binding.value if binding is not None and binding.kind is BindingKind.ASSIGN else None
             if binding is None or binding.path or not isinstance(listed, (cst.List, cst.Tuple, cst.Dict)):
                 return [None]
-            home = run_of(frame, binding)
+            home = run_of(frame, binding.scope)
             if isinstance(listed, cst.Dict):
                 found += _makings_under_key(home, binding, listed, scheduler.path[-1])
             elif scheduler.path == (EVERY,):
@@ -177,15 +177,11 @@ def seen_from_maker(run: Run, binding: Binding, node: cst.BaseExpression) -> Thi
     for event in run.events:
         frame: Frame | None = event.frame
         while frame is not None:
-            if frame.model is model and _scope_of(frame) is binding.scope:
+            if frame.model is model and frame.scope is binding.scope:
                 return frame.thing(node)
             frame = frame.caller
     function = model.enclosing_function(node)
     return Frame(model, None if function is None else model.function_info(function)).thing(node)
-
-
-def _scope_of(frame: Frame) -> object:
-    return frame.model.scope(frame.model.tree.module) if frame.function is None else frame.function.scope
 
 
 def _learns_by(update: Event, scheduler: Thing) -> bool:

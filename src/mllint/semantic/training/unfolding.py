@@ -284,7 +284,8 @@ class _Unfolding:
         if frame.depth >= _MAX_DEPTH or self._events > _MAX_EVENTS or not _can_be_followed(function):
             self.is_cut = self.is_cut or self._events > _MAX_EVENTS
             return self._unknown(call, frame, around)
-        receiver, around_it = receiver_of(frame, call, called), _captured(function, frame)
+        receiver, outer = receiver_of(frame, call, called), function.scope.parent
+        around_it = frame.run_of(outer) if outer is not None and outer.is_function else None
         inner = Frame(function.model, function, frame, call, receiver, around_it, instance_of)
         helper = Helper(call, inner)
         helper.body = self.body(function.node, inner, (*around, Around(helper)))
@@ -373,16 +374,6 @@ def _gives_loss(call: cst.Call, value: Value | None, frame: Frame) -> bool:
     if called is None or called.kind != "module":
         return False
     return any(any(part is call for part in subtree(item)) or comes_from(frame, item, call) for item in losses)
-
-
-def _captured(function: FunctionInfo, frame: Frame) -> Frame | None:
-    """The run whose variables a nested function sees."""
-    outer: Frame | None = frame
-    while outer is not None:
-        if outer.function is not None and outer.function.scope is function.scope.parent:
-            return outer
-        outer = outer.captured or outer.caller
-    return None
 
 
 def _touched(call: cst.Call, frame: Frame) -> tuple[Thing | None, ...]:
