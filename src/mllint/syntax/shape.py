@@ -99,6 +99,26 @@ def adds(statement: cst.AugAssign | cst.Assign) -> bool:
     return value.__class__ is cst.BinaryOperation and value.operator.__class__ is cst.Add
 
 
+def followed(
+    node: cst.BaseExpression, path: tuple[int | None, ...]
+) -> tuple[cst.BaseExpression, tuple[int | None, ...]]:
+    """What stands at a path of indexes in a tuple or list, as far as that is written out, and the rest of the path."""
+    for depth, index in enumerate(path):
+        elements = node.elements if isinstance(node, (cst.Tuple, cst.List)) else ()
+        if index is None or index >= len(elements):
+            return node, path[depth:]
+        if any(isinstance(element, cst.StarredElement) for element in elements[: index + 1]):
+            return node, path[depth:]
+        node = elements[index].value
+    return node, ()
+
+
+def part_at(node: cst.BaseExpression | None, path: tuple[int | None, ...]) -> cst.BaseExpression | None:
+    """What stands at a path of indexes in a tuple or list; ``None`` where that is not written out."""
+    part, rest = (None, ()) if node is None else followed(node, path)
+    return None if rest else part
+
+
 def last_word(node: cst.CSTNode) -> str | None:
     """The name itself, or the last one of ``a.b.c``; ``None`` for anything else."""
     if node.__class__ is cst.Attribute:

@@ -238,6 +238,13 @@ class Tree:
         """The innermost holder of a node that is of one of some types."""
         return next((holder for holder in self.ancestors(node) if isinstance(holder, kinds)), None)
 
+    def beyond_choices(self, node: cst.BaseExpression) -> cst.BaseExpression:
+        """The outermost ``a if test else b`` of which an expression is one side; itself where it is none."""
+        above = self.parents.get(id(node))
+        while isinstance(above, cst.IfExp) and above.test is not node:
+            node, above = above, self.parents.get(id(above))
+        return node
+
     def loops_around(self, node: cst.CSTNode) -> Iterator[cst.For | cst.While]:
         """The loops around a node in its function, from the innermost."""
         above = self.parents.get(id(node))

@@ -56,7 +56,7 @@ def _used_as_module(model: "Model", read: cst.Call) -> tuple[str | None, tuple[c
     chained = _use(model, read)
     if chained is not None:
         return None, (chained, read)
-    statement = _holder(model, read)
+    statement = model.tree.parent(model.tree.beyond_choices(read))
     if not isinstance(statement, cst.Assign) or len(statement.targets) != 1:
         return None, None
     name = dotted_path(statement.targets[0].target)
@@ -66,14 +66,6 @@ def _used_as_module(model: "Model", read: cst.Call) -> tuple[str | None, tuple[c
             if use is not None:
                 return name, (use, node)
     return name, None
-
-
-def _holder(model: "Model", read: cst.BaseExpression) -> cst.CSTNode | None:
-    """What an expression stands in, or the choice whose one side it is: ``torch.load(path) if resume else Net()``."""
-    above = model.tree.parent(read)
-    while isinstance(above, cst.IfExp) and above.test is not read:
-        read, above = above, model.tree.parent(above)
-    return above
 
 
 def _use(model: "Model", node: cst.BaseExpression) -> cst.Call | None:

@@ -89,8 +89,8 @@ def _given_to_saving(model: "Model", path: str) -> Iterator[cst.BaseExpression]:
         above = model.tree.parent(thing)
         if isinstance(above, cst.Attribute) and above.value is thing and above.attr.value == _INSIDE:
             thing, above = above, model.tree.parent(above)
-        while isinstance(above, cst.IfExp) and above.test is not thing:
-            thing, above = above, model.tree.parent(above)
+        thing = model.tree.beyond_choices(thing)
+        above = model.tree.parent(thing)
         if isinstance(above, cst.Arg) and _goes_on_to_save(model, above):
             yield thing
 
@@ -107,10 +107,7 @@ def _goes_on_to_save(model: "Model", arg: cst.Arg) -> bool:
 
 def _is_saved_as(model: "Model", call: cst.Call, key: str) -> bool:
     """Whether the state that a call gives is an entry with this key of a dict that goes to a function that saves."""
-    node: cst.BaseExpression = call
-    parent = model.tree.parent(node)
-    while isinstance(parent, cst.IfExp) and parent.test is not node:
-        node, parent = parent, model.tree.parent(parent)
+    parent = model.tree.parent(model.tree.beyond_choices(call))
     holders = [parent]
     if isinstance(parent, cst.Assign) and len(parent.targets) == 1 and isinstance(parent.targets[0].target, cst.Name):
         holders = [model.tree.parent(use) for use in uses(parent.targets[0].target, model)]

@@ -9,7 +9,7 @@ from mllint.semantic.names.definitions import FunctionInfo
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by
 from mllint.semantic.values import Function, Module
-from mllint.syntax.shape import dotted_path
+from mllint.syntax.shape import dotted_path, part_at
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -171,12 +171,7 @@ def target_of(binding: Binding) -> cst.Attribute | None:
 
 def unpacked(binding: Binding) -> cst.BaseExpression | None:
     """The expression that a binding binds, also of ``self.net, self.rate = net, rate``."""
-    value, path = binding.value, binding.path
-    if not path:
-        return value
-    if len(path) != 1 or path[0] is None or not isinstance(value, (cst.Tuple, cst.List)):
-        return None
-    return value.elements[path[0]].value if path[0] < len(value.elements) else None
+    return part_at(binding.value, binding.path)
 
 
 def is_nothing(binding: Binding) -> bool:

@@ -6,7 +6,7 @@ import libcst as cst
 
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Array, Function, Instance, Module, Number, Tensor
-from mllint.syntax.shape import argument, dotted_path, last_word, string_literal
+from mllint.syntax.shape import argument, dotted_path, last_word, part_at, string_literal
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -175,10 +175,7 @@ def _may_return(model: "Model", call: cst.Call, path: tuple[int | None, ...], st
         return False
     definition = callee.definition
     for statement in definition.scope.returns:
-        part: cst.BaseExpression | None = statement.value
-        for index in path:
-            items = part.elements if isinstance(part, (cst.Tuple, cst.List)) else ()
-            part = items[index].value if index is not None and index < len(items) else None
+        part = part_at(statement.value, path)
         if part is not None and _may_be(definition.model, part, steps + 1):
             return True
     return False

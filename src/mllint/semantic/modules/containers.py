@@ -19,7 +19,7 @@ from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Module, Repeated
 from mllint.syntax.iteration import handed_on
-from mllint.syntax.shape import dotted_path
+from mllint.syntax.shape import dotted_path, followed
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -207,9 +207,9 @@ class _Trail:
             case cst.Arg():
                 return self._by_argument(parent, steps, path)
             case cst.For() if parent.iter is node:
-                return self._by_names(_at(parent.target, path), parent, steps)
+                return self._by_names(followed(parent.target, path)[0], parent, steps)
             case cst.CompFor() if parent.iter is node:
-                return self._by_names(_at(parent.target, path), self._comprehension(parent), steps)
+                return self._by_names(followed(parent.target, path)[0], self._comprehension(parent), steps)
             case cst.Element() | cst.StarredElement():
                 display = self.model.tree.parent(parent)
                 return isinstance(display, cst.BaseExpression) and self.leads_on(display, steps - 1)
@@ -305,14 +305,3 @@ class _Trail:
         """Whether a place is run by ``forward``, where nothing is registered any more."""
         function = self.model.enclosing_function(node)
         return function is not None and self.model.function_info(function) in self.running
-
-
-def _at(target: cst.BaseExpression, path: tuple[int, ...]) -> cst.BaseExpression:
-    """The part of what a loop binds that is found there: ``layer`` at ``(1,)`` of ``index, layer``."""
-    for index in path:
-        if not isinstance(target, (cst.Tuple, cst.List)) or index >= len(target.elements):
-            break
-        if any(isinstance(element, cst.StarredElement) for element in target.elements[: index + 1]):
-            break
-        target = target.elements[index].value
-    return target

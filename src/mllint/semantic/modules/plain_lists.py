@@ -12,7 +12,7 @@ from mllint.semantic.names.classes import Members
 from mllint.semantic.names.uses import bound_by, uses
 from mllint.semantic.values import Tensor
 from mllint.syntax.iteration import handed_on
-from mllint.syntax.shape import dotted_path, integer_literal, subscript_index
+from mllint.syntax.shape import dotted_path, integer_literal, part_at, subscript_index
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -109,11 +109,7 @@ def _fates(model: "Model", node: cst.BaseExpression, steps: int) -> set[Fate]:
 
 def _of_elements(model: "Model", loop: cst.For | cst.CompFor, path: tuple[int, ...], steps: int) -> set[Fate]:
     """What becomes of what a loop binds at a place of its target."""
-    target: cst.BaseExpression = loop.target
-    for index in path:
-        if not isinstance(target, (cst.Tuple, cst.List)) or index >= len(target.elements):
-            return {Fate.MOVED}
-        target = target.elements[index].value
+    target = part_at(loop.target, path)
     if not isinstance(target, cst.Name):
         return {Fate.MOVED}
     if isinstance(loop, cst.For):

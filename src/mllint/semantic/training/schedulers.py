@@ -18,7 +18,7 @@ from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by, uses, without_narrowing
 from mllint.semantic.training.own_schedulers import framework_of_own
 from mllint.semantic.values import ClassObject, Function, Method, Symbol, Text
-from mllint.syntax.shape import argument, has_star_arguments
+from mllint.syntax.shape import argument, constant, followed, has_star_arguments
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -153,14 +153,8 @@ def _gives_scheduler(callee: Function, path: tuple[int | None, ...], steps: int)
 
 def _part_of(value: cst.BaseExpression, path: tuple[int | None, ...]) -> cst.BaseExpression | None:
     """What stands at a place in what is returned; of nothing there is nothing at every place."""
-    for index in path:
-        if isinstance(value, cst.Name) and value.value == "None":
-            break
-        elements = value.elements if isinstance(value, cst.Tuple) else ()
-        if index is None or index >= len(elements):
-            return None
-        value = elements[index].value
-    return value
+    part, rest = followed(value, path)
+    return None if rest and constant(part) is not None else part
 
 
 def _gives(home: "Model", given: cst.BaseExpression, steps: int) -> set[str | None]:
