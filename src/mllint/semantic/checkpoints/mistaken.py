@@ -16,6 +16,7 @@ from mllint.semantic.checkpoints.loads import Load
 from mllint.semantic.checkpoints.places import Place
 from mllint.semantic.checkpoints.saves import Saved, resolved
 from mllint.semantic.checkpoints.tracing import default_path, read_path
+from mllint.semantic.names.definitions import class_around
 from mllint.semantic.names.uses import bound_by, uses
 from mllint.syntax.shape import dotted_path
 
@@ -107,5 +108,5 @@ def _is_saved_state_of(content: Content | None, name: str, read: Place) -> bool:
     if not isinstance(call, cst.Call) or dotted_path(call.func) != f"{name}.state_dict":
         return False
     functions = [read.model.enclosing_function(node) for node in (call, read.node)]
-    owners = [None if item is None else read.model.function_info(item).owner for item in functions]
+    owners = [class_around(read.model, node) for node in (call, read.node)]
     return functions[0] is functions[1] or ("." in name and owners[0] is not None and owners[0] is owners[1])

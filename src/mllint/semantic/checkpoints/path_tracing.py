@@ -7,6 +7,7 @@ import libcst as cst
 from mllint.semantic.checkpoints.paths import Path, joined
 from mllint.semantic.checkpoints.routes import MAX_DEPTH, Follower
 from mllint.semantic.construction.builder import Construction
+from mllint.semantic.names.definitions import function_around
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Text
 from mllint.syntax.shape import dotted_path, fingerprint, string_literal
@@ -92,8 +93,7 @@ class PathTracer(Follower):
         """The path that a class assigns once to an attribute of ``self``."""
         if not isinstance(node, cst.Attribute) or not isinstance(node.value, cst.Name):
             return None
-        function = self.model.enclosing_function(node)
-        info = None if function is None else self.model.function_info(function)
+        info = function_around(self.model, node)
         if info is None or info.owner is None or info.self_name != node.value.value:
             return None
         bindings = list(info.owner.assignments(node.attr.value))

@@ -14,6 +14,7 @@ from mllint.semantic.checkpoints.places import Place
 from mllint.semantic.checkpoints.routes import Follower, Route
 from mllint.semantic.checkpoints.tracing import Tracer
 from mllint.semantic.expressions.imports import is_library
+from mllint.semantic.names.definitions import function_around
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Function, Symbol
 from mllint.syntax.shape import argument, dotted_path
@@ -171,8 +172,7 @@ class Surroundings:
         while outermost.route is not None:
             node, outermost = outermost.route.call, outermost.route.caller
             parts = [arg.value for arg in node.args]
-        function = outermost.model.enclosing_function(node)
-        definition = None if function is None else outermost.model.function_info(function)
+        definition = function_around(outermost.model, node)
         if definition is None or not _needs_call(parts, definition):
             return [tracer]
         calls = self.calls_of(definition)[:MAX_ROUTES]

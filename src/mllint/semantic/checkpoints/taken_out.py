@@ -17,6 +17,7 @@ from mllint.semantic.checkpoints.loads import Load
 from mllint.semantic.checkpoints.one_sided import OneSided, names_in
 from mllint.semantic.checkpoints.tracing import LOADING_METHODS, Tracer
 from mllint.semantic.names.conditions import conditions, is_in_another_branch
+from mllint.semantic.names.definitions import function_around
 from mllint.semantic.names.mentions import mentions
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import without_narrowing
@@ -146,13 +147,11 @@ def _is_bare(value: object) -> bool:
 def _is_same(load: Load, outer: cst.BaseExpression) -> bool:
     """Whether what is loaded into is, at that time, the very thing out of which the module is taken."""
     model = load.model
-    functions = [model.enclosing_function(node) for node in (load.receiver, outer)]
+    loader, taker = (function_around(model, node) for node in (load.receiver, outer))
     if isinstance(load.receiver, cst.Name):
         bindings = [set(without_narrowing(model.reaching(node))) for node in (load.receiver, outer)]
-        is_here = functions[0] is functions[1] and bindings[0] == bindings[1]
+        is_here = loader is taker and bindings[0] == bindings[1]
         return is_here and bool(bindings[0]) and not _are_bare(bindings[0])
-    infos = [None if function is None else model.function_info(function) for function in functions]
-    loader, taker = infos
     if loader is None or taker is None or loader.owner is None or loader.owner is not taker.owner:
         return False
     root, _, name = (dotted_path(load.receiver) or "").partition(".")

@@ -18,6 +18,7 @@ from mllint.semantic.checkpoints.tracing import LOADING_METHODS, Tracer, read_pa
 from mllint.semantic.construction.state_keys import WRAPPER_PREFIXES
 from mllint.semantic.events.places import as_itself
 from mllint.semantic.expressions.arguments import MAX_CALLS, is_asked_about, passed_for
+from mllint.semantic.names.definitions import class_around, function_around
 from mllint.semantic.names.mentions import attributes
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import ClassObject, Function, Module, Value
@@ -130,8 +131,7 @@ def _ways(model: "Model", node: cst.BaseExpression, seen: tuple[int, ...] = ()) 
         if outer and all(len(wrappers) == 1 for wrappers in outer):
             return [_INSIDE]
     if not bindings and isinstance(node, cst.Attribute) and dotted_path(node) is not None:
-        function = model.enclosing_function(node)
-        owner = None if function is None else model.function_info(function).owner
+        owner = class_around(model, node)
         if owner is not None and isinstance(node.value, cst.Name):
             bindings = tuple(owner.lasting(node.attr.value))
     if len(bindings) > 1 and any(binding.value is not None and _takes_out(binding.value) for binding in bindings):
@@ -325,11 +325,11 @@ def may_read(load: Load, save: WrappedSave) -> bool:
 
 def _given_by_callers(load: Load) -> list[cst.BaseExpression]:
     """What the calls in the file pass, where the parameter of a function is loaded as it comes."""
-    function = load.model.enclosing_function(load.given)
+    function = function_around(load.model, load.given)
     bindings = load.model.reaching(load.given)
     if function is None or len(bindings) != 1 or not isinstance(bindings[0].node, cst.Param):
         return []
-    return passed_for(load.model, load.model.function_info(function), bindings[0].node)
+    return passed_for(load.model, function, bindings[0].node)
 
 
 def _may_be_of(content: Content | None, save: WrappedSave) -> bool:
@@ -362,7 +362,7 @@ def _begins_with(load: Load, save: WrappedSave) -> bool:
     if load.model is not save.call_model or dotted_path(load.receiver) != dotted_path(save.receiver):
         return False
     functions = [load.model.enclosing_function(node) for node in (load.receiver, save.receiver)]
-    owners = [None if item is None else load.model.function_info(item).owner for item in functions]
+    owners = [class_around(load.model, node) for node in (load.receiver, save.receiver)]
     is_same = functions[0] is functions[1] or (owners[0] is not None and owners[0] is owners[1])
     return is_same and _is_wrapped_later(load)
 

@@ -29,7 +29,7 @@ from mllint.semantic.events.places import (
 )
 from mllint.semantic.expressions.attributes import attribute
 from mllint.semantic.expressions.imports import origins
-from mllint.semantic.names.definitions import ClassInfo, FunctionInfo, is_receiver
+from mllint.semantic.names.definitions import ClassInfo, FunctionInfo, function_around, is_receiver
 from mllint.semantic.names.scopes import Binding, BindingKind, Scope
 from mllint.semantic.values import ClassObject, Function, Instance, Module, Value, says_more
 from mllint.syntax.iteration import sources
@@ -455,10 +455,9 @@ class Frame(msgspec.Struct, eq=False):
         model, receiver = binding.scope.model, None
         home = self.run_of(binding.scope)
         if home is None:
-            function = model.enclosing_function(binding.node)
             if isinstance(owner, ClassInfo):
                 receiver = Thing(frozenset({owner}))
-            home = Frame(model, None if function is None else model.function_info(function), receiver=receiver)
+            home = Frame(model, function_around(model, binding.node), receiver=receiver)
         return home, value, binding.value
 
     def _made_in_call(self, parameter: Binding) -> "tuple[Frame, Instance | Module, cst.Call] | None":

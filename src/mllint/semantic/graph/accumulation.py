@@ -16,6 +16,7 @@ from mllint.semantic.graph.losses import WALKING, loss_of, retaining
 from mllint.semantic.graph.spent_parts import is_spent_part
 from mllint.semantic.graph.tensor_uses import TensorUses
 from mllint.semantic.graph.terms import is_returned_term
+from mllint.semantic.names.definitions import class_around, function_around
 from mllint.semantic.names.mentions import attributes, mentions
 from mllint.semantic.names.operands import operands, paths_in
 from mllint.semantic.names.scopes import Binding, BindingKind
@@ -156,8 +157,7 @@ class Accumulator:
     @property
     def _is_of_module(self) -> bool:
         """Whether a method of a module adds it up: what that gives back is a part of the forward pass."""
-        function = self.model.enclosing_function(self.node)
-        owner = None if function is None else self.model.function_info(function).owner
+        owner = class_around(self.model, self.node)
         return owner is not None and isinstance(owner.instance(), Module)
 
     def _hands_on(self, call: cst.Call) -> bool:
@@ -430,8 +430,7 @@ class Accumulator:
     def beginnings(self) -> tuple[Binding, ...]:
         bindings = self.model.scope_of(self.node).bindings.get(self.key, [])
         receiver, _, attribute = self.key.partition(".")
-        function = self.model.enclosing_function(self.node)
-        info = None if function is None else self.model.function_info(function)
+        info = function_around(self.model, self.node)
         if info is not None and info.owner is not None and receiver == info.self_name:
             bindings = list(info.owner.assignments(attribute))
         return tuple(binding for binding in bindings if binding.node is not self.node)

@@ -14,6 +14,7 @@ from mllint.semantic.expressions.arguments import calls_of, given_to
 from mllint.semantic.files.testing import may_be_of_tests
 from mllint.semantic.graph.runs_of_class import runs_of
 from mllint.semantic.graph.spent_sources import hangs_on_all_sources
+from mllint.semantic.names.definitions import function_around
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Module, Output, Symbol, Tensor
 
@@ -134,8 +135,7 @@ def _is_trained_through(model: "Model", call: cst.Call) -> bool:
     """Whether a place belongs to a module, or to a function that runs a backward pass: others may only evaluate."""
     if model.gradients.off(call) is not False:
         return False
-    function = model.enclosing_function(call)
-    info = None if function is None else model.function_info(function)
+    info = function_around(model, call)
     if info is not None and info.owner is not None and info.owner.framework is not None:
         return True
     return any(True for _ in model.names_within("backward", model.scope_of(call)))

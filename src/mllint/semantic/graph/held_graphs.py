@@ -15,6 +15,7 @@ from mllint.semantic.graph.losses import loss_of
 from mllint.semantic.graph.short_lived import begins_with_each_step, has_few_additions
 from mllint.semantic.graph.terms import is_spent_term
 from mllint.semantic.names.conditions import is_in_another_branch
+from mllint.semantic.names.definitions import function_around
 from mllint.semantic.names.mentions import mentions
 from mllint.semantic.names.operands import operands, paths_in
 from mllint.semantic.names.scopes import BindingKind
@@ -247,8 +248,8 @@ def is_second_hand(accumulator: Accumulator) -> bool:
 
 def _is_of_meter(model: "Model", path: cst.Attribute) -> bool:
     """Whether what is read is what another object of the project adds up: it is judged where it is given something."""
-    function = model.enclosing_function(path)
-    receiver = None if function is None else model.function_info(function).self_name
+    function = function_around(model, path)
+    receiver = None if function is None else function.self_name
     holder = model.value(path.value)
     if not isinstance(holder, Instance) or dotted_path(path.value) == receiver:
         return False

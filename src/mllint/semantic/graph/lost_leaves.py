@@ -6,6 +6,7 @@ import libcst as cst
 import msgspec
 
 from mllint.knowledge import lookup
+from mllint.semantic.names.definitions import function_around
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by, reads, uses
@@ -220,8 +221,7 @@ def _is_made_of_numbers(model: "Model", made: cst.CSTNode | None) -> bool:
 
 def _is_wanted(model: "Model", binding: Binding, statement: cst.Assign, found: LostLeaf) -> bool:
     """Whether somebody asks for the gradient of what is kept, gives it to an optimizer, or takes it for a parameter."""
-    owner = model.enclosing_function(statement)
-    info = None if owner is None else model.function_info(owner)
+    info = function_around(model, statement)
     if "." in binding.key:
         is_own = info is not None and binding.key.partition(".")[0] == info.self_name
         if not is_own or info is None or info.owner is None or binding.key.count(".") > 1:

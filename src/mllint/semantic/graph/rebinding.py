@@ -8,6 +8,7 @@ import msgspec
 
 from mllint.knowledge import lookup
 from mllint.semantic.graph.leaves import FLAGS, is_parameter_of_module
+from mllint.semantic.names.definitions import function_around
 from mllint.semantic.names.mentions import mentions
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import reads, uses, uses_of_bound
@@ -97,8 +98,7 @@ def rebound(model: "Model", statement: cst.Assign | cst.AugAssign) -> Rebound | 
 
 def _beginnings(model: "Model", target: cst.BaseExpression) -> list[Tensor]:
     """What an attribute of the receiver of a method was before anything computed with it; empty where not known."""
-    function = model.enclosing_function(target)
-    info = None if function is None else model.function_info(function)
+    info = function_around(model, target)
     if info is None or info.owner is None or not isinstance(target, cst.Attribute):
         return []
     if not isinstance(target.value, cst.Name) or target.value.value != info.self_name:

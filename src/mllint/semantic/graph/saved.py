@@ -21,6 +21,7 @@ from mllint.semantic.graph.in_place import (
     last_layer,
     works_in_place,
 )
+from mllint.semantic.names.definitions import function_around
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import uses
@@ -173,8 +174,7 @@ def _of_bindings(model: "Model", bindings: tuple[Binding, ...], steps: int, bloc
 
 def _of_parameter(model: "Model", parameter: cst.Param, steps: int) -> str | None:
     """What made and keeps the tensor that a caller in the same file gives: a change that spoils one call is wrong."""
-    function = model.enclosing_function(parameter)
-    info = None if function is None else model.function_info(function)
+    info = function_around(model, parameter)
     if info is None or steps <= 0:
         return None
     for home, call, given in given_by_callers(info, parameter, 0):
@@ -198,8 +198,7 @@ def _built(model: "Model", callee: cst.BaseExpression, value: Module, block: Mod
     """The layers, one of which a name stands for: of an attribute all that the class sets it to."""
     if value.call is not None:
         return [value]
-    function = model.enclosing_function(callee)
-    info = None if function is None else model.function_info(function)
+    info = function_around(model, callee)
     receiver, _, attribute = (dotted_path(callee) or "").partition(".")
     if info is None or info.owner is None or receiver != info.self_name:
         return []

@@ -7,7 +7,7 @@ import libcst as cst
 
 from mllint.semantic.graph.data_sources import hangs_on_nothing
 from mllint.semantic.graph.losses import WALKING
-from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
+from mllint.semantic.names.definitions import ClassInfo, FunctionInfo, function_around
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import ClassObject, Function, Instance, Module, Object, Repeated, Symbol, Tensor, Value
@@ -208,8 +208,7 @@ def _grows(info: ClassInfo) -> bool:
 
 
 def _method_around(model: "Model", node: cst.CSTNode, info: ClassInfo) -> FunctionInfo | None:
-    function = model.enclosing_function(node)
-    method = None if function is None else model.function_info(function)
+    method = function_around(model, node)
     return method if method is not None and method.owner is info else None
 
 

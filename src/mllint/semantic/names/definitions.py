@@ -394,6 +394,18 @@ def _definitions(body: cst.BaseSuite) -> Iterator[cst.FunctionDef]:
                 pending.extend(node.orelse.body.body)
 
 
+def function_around(model: "Model", node: cst.CSTNode) -> FunctionInfo | None:
+    """The function in whose body (or parameter list) a node stands."""
+    function = model.enclosing_function(node)
+    return None if function is None else model.function_info(function)
+
+
+def class_around(model: "Model", node: cst.CSTNode) -> ClassInfo | None:
+    """The class in a method of which a node stands."""
+    function = function_around(model, node)
+    return None if function is None else function.owner
+
+
 def is_receiver(info: FunctionInfo, binding: Binding) -> bool:
     """Whether a parameter binding is the receiver of a method."""
     return info.self_name == binding.key and binding.node is info.parameters[0]

@@ -10,6 +10,7 @@ from mllint.semantic.events.kinds import may_name_module
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.flow import is_about_data
 from mllint.semantic.graph.data_sources import yields_data
+from mllint.semantic.names.definitions import function_around
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.training.pieces import is_fed_piece, is_piecewise, pieces_of
 from mllint.semantic.training.relevance import is_pass, matters
@@ -208,9 +209,8 @@ def may_be_event_of_module(model: "Model", call: cst.Call) -> bool:
 
 
 def _is_parameter(model: "Model", name: cst.Name) -> bool:
-    function = model.enclosing_function(name)
-    parameters = () if function is None else model.function_info(function).parameters
-    return any(item.name.value == name.value for item in parameters)
+    function = function_around(model, name)
+    return function is not None and any(item.name.value == name.value for item in function.parameters)
 
 
 def may_be_forward_pass(model: "Model", call: cst.Call) -> bool:

@@ -25,7 +25,7 @@ from mllint.semantic.expressions.quantities import (
     rounded,
     smallest,
 )
-from mllint.semantic.names.definitions import FunctionInfo
+from mllint.semantic.names.definitions import FunctionInfo, function_around
 from mllint.semantic.names.scopes import Binding, BindingKind, Scope
 from mllint.semantic.values import Function, Options, Symbol, Value
 from mllint.syntax.shape import constant, has_star_arguments, subscript_index
@@ -335,8 +335,7 @@ class _Body:
         if isinstance(holder, Options):
             default = default_of_option(holder.model, self._model, node.attr.value)
             return UNKNOWN if default is None else _by_default(_Body(Frame(holder.model), None, 4).quantity(default))
-        function = self._model.enclosing_function(node)
-        info = None if function is None else self._model.function_info(function)
+        info = function_around(self._model, node)
         own = None if info is None or info.owner is None else info.owner
         if own is None or info is None or getattr(node.value, "value", None) != info.self_name or self.steps <= 0:
             return UNKNOWN

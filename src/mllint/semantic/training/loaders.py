@@ -5,6 +5,7 @@ import libcst as cst
 from mllint.knowledge import lookup
 from mllint.semantic.events.owners import makers_of
 from mllint.semantic.events.things import Frame
+from mllint.semantic.names.definitions import function_around
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Object
 from mllint.syntax.iteration import sources
@@ -49,9 +50,7 @@ def _of_binding(binding: Binding, steps: int) -> str | None:
     if binding.value is None or binding.path or binding.kind not in (BindingKind.ASSIGN, BindingKind.ANNOTATED):
         return None
     model = binding.scope.model
-    function = model.enclosing_function(binding.value)
-    frame = Frame(model, None if function is None else model.function_info(function))
-    return _role(frame, binding.value, steps - 1)
+    return _role(Frame(model, function_around(model, binding.value)), binding.value, steps - 1)
 
 
 def _of_call(frame: Frame, call: cst.Call, steps: int) -> str | None:

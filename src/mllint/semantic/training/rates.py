@@ -13,6 +13,7 @@ from mllint.semantic.events.steps import Attempt, Branches, Event, Kind, Loop
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.expressions.options import default_of_option
 from mllint.semantic.graph.data_sources import yields_data
+from mllint.semantic.names.definitions import function_around
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.training.data_loops import is_next
 from mllint.semantic.training.runs import Run
@@ -374,8 +375,7 @@ def _display_of(binding: Binding, node: cst.BaseExpression) -> cst.BaseExpressio
     if not isinstance(node, (cst.Name, cst.Attribute)):
         return node
     model = binding.scope.model
-    function = model.enclosing_function(node)
-    return _bound_once(Frame(model, None if function is None else model.function_info(function)), node) or node
+    return _bound_once(Frame(model, function_around(model, node)), node) or node
 
 
 def _bound_once(frame: Frame, node: cst.BaseExpression) -> cst.BaseExpression | None:

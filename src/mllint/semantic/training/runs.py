@@ -10,7 +10,7 @@ import msgspec
 from mllint.semantic.events.steps import Event, Loop, Step, events
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.flow import EVENT_WORDS, MODE_WORDS, WORDS, is_managed
-from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
+from mllint.semantic.names.definitions import ClassInfo, FunctionInfo, function_around
 from mllint.semantic.training.callers import Root, is_same, roots_elsewhere, roots_of
 from mllint.semantic.training.unfolding import unfold
 from mllint.syntax.shape import dotted_path
@@ -86,7 +86,7 @@ class Runs:
 
     def each(self, node: cst.CSTNode, accelerated: bool = False) -> Iterator[Occurrence]:
         """As ``at``, but whoever has had enough of the first ones leaves the runs of the others alone."""
-        function = self._function_around(node)
+        function = function_around(self.model, node)
         for root in self._followed_roots(function, accelerated):
             run = self._run_of(root)
             key = (0 if function is None else id(function.node), id(run))
@@ -97,7 +97,7 @@ class Runs:
 
     def within(self, call: cst.Call, accelerated: bool = False) -> Iterator[Occurrence]:
         """What happens right in the function of the project that a call of this file runs, each time that it does."""
-        function = self._function_around(call)
+        function = function_around(self.model, call)
         for root in self._followed_roots(function, accelerated):
             run = self._run_of(root)
             for event in run.events:
@@ -112,10 +112,6 @@ class Runs:
             if not holds(occurrence):
                 return False
         return occurrence is not None
-
-    def _function_around(self, node: cst.CSTNode) -> FunctionInfo | None:
-        function = self.model.enclosing_function(node)
-        return None if function is None else self.model.function_info(function)
 
     def _followed_roots(self, function: FunctionInfo | None, accelerated: bool) -> tuple[Root, ...]:
         """The bodies from which a function is reached; none where a trainer of another framework runs one of them."""
@@ -153,7 +149,7 @@ class Runs:
         return self._loops[id(node)]
 
     def _loops_at(self, node: cst.For | cst.While) -> tuple[LoopRun, ...]:
-        info = self._function_around(node)
+        info = function_around(self.model, node)
         found = self._loops_from(self._followed_roots(info, accelerated=True), node, info)
         if found or info is None or not _is_chosen_by_caller(self.model, node, info):
             return found

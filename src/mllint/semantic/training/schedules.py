@@ -12,6 +12,7 @@ from mllint.semantic.events.made_anew import is_made_in
 from mllint.semantic.events.owners import Made, makers_of, makings, makings_of, run_of, seen_from
 from mllint.semantic.events.steps import Attempt, Branches, Event, Kind, Loop, events
 from mllint.semantic.events.things import EVERY, Frame, Thing
+from mllint.semantic.names.definitions import function_around
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import uses
 from mllint.semantic.training.first_factors import begins_above_zero, is_above_zero
@@ -180,8 +181,7 @@ def seen_from_maker(run: Run, binding: Binding, node: cst.BaseExpression) -> Thi
             if frame.model is model and frame.scope is binding.scope:
                 return frame.thing(node)
             frame = frame.caller
-    function = model.enclosing_function(node)
-    return Frame(model, None if function is None else model.function_info(function)).thing(node)
+    return Frame(model, function_around(model, node)).thing(node)
 
 
 def _learns_by(update: Event, scheduler: Thing) -> bool:
