@@ -227,10 +227,12 @@ def leaves_loop(body: cst.BaseSuite) -> bool:
 
 
 def runs_once(loop: cst.For | cst.While) -> bool:
-    """Whether a loop is written for one round: ``range(1)``, or a body that leaves it."""
-    call = loop.iter if isinstance(loop, cst.For) else None
-    if isinstance(call, cst.Call) and getattr(call.func, "value", None) == "range" and len(call.args) == 1:
-        return integer_literal(call.args[0].value) == 1
+    """Whether a loop is written for one round: ``range(1)``, ``[data]``, or a body that leaves it."""
+    over = loop.iter if isinstance(loop, cst.For) else None
+    if isinstance(over, (cst.List, cst.Tuple)) and len(over.elements) < 2:
+        return True
+    if isinstance(over, cst.Call) and getattr(over.func, "value", None) == "range" and len(over.args) == 1:
+        return integer_literal(over.args[0].value) == 1
     return leaves_loop(loop.body)
 
 

@@ -7,11 +7,11 @@ import libcst as cst
 
 from mllint.semantic.checkpoints.tracing import LOADING_METHODS
 from mllint.semantic.expressions.arguments import passed_for
-from mllint.semantic.names.conditions import is_in_another_branch
+from mllint.semantic.names.conditions import is_in_another_branch, leaves, parts_of_test
 from mllint.semantic.names.mentions import mentions
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Module, Symbol
-from mllint.syntax.shape import argument, dotted_path, last_statement, string_literal, subscript_index
+from mllint.syntax.shape import argument, dotted_path, string_literal, subscript_index
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -179,15 +179,6 @@ def _changes(use: cst.BaseExpression, model: "Model") -> bool:
     return isinstance(holder, cst.Subscript) and isinstance(model.tree.parent(holder), (cst.Del, cst.AssignTarget))
 
 
-def parts_of_test(test: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
-    """The parts of a test that all hold where it does."""
-    if isinstance(test, cst.BooleanOperation) and isinstance(test.operator, cst.And):
-        yield from parts_of_test(test.left)
-        yield from parts_of_test(test.right)
-    else:
-        yield test
-
-
 def entries_read(load: "Load") -> dict[str, list[cst.Subscript]]:
     """Where the same function reads the dict that is loaded, by string key; nothing when it deletes some."""
     model = load.model
@@ -237,7 +228,7 @@ def _runs_with(use: cst.BaseExpression, load: "Load") -> bool:
     """Whether a place surely is reached whenever the load is: it is in no branch that the load is not in."""
     model = load.model
     left = (branch for branch in _branches_without(load.call, use, model) if isinstance(branch, cst.BaseSuite))
-    return not _branches_without(use, load.call, model) and not any(map(_leaves, left))
+    return not _branches_without(use, load.call, model) and not any(map(leaves, left))
 
 
 def _runs_behind(use: cst.BaseExpression, load: "Load") -> bool:
@@ -272,11 +263,6 @@ def _branches(node: cst.CSTNode, model: "Model") -> Iterator[cst.CSTNode]:
         ):
             yield child
         child = ancestor
-
-
-def _leaves(suite: cst.BaseSuite) -> bool:
-    """Whether a suite ends by leaving the function or the round of the loop."""
-    return isinstance(last_statement(suite), _LEAVING)
 
 
 def completed_dict(load: "Load") -> str | None:

@@ -18,6 +18,7 @@ from mllint.semantic.checkpoints.tracing import LOADING_METHODS, Tracer, read_pa
 from mllint.semantic.construction.state_keys import WRAPPER_PREFIXES
 from mllint.semantic.events.places import as_itself
 from mllint.semantic.expressions.arguments import MAX_CALLS, is_asked_about, passed_for
+from mllint.semantic.names.conditions import parts_of_test
 from mllint.semantic.names.definitions import class_around, function_around
 from mllint.semantic.names.mentions import attributes
 from mllint.semantic.names.scopes import Binding, BindingKind
@@ -221,17 +222,10 @@ def _is_taken_out_beside(model: "Model", node: cst.BaseExpression) -> bool:
         for taken in attributes(model, prefix.removesuffix(".")):
             if dotted_path(taken.value) == path:
                 around = [item for item in model.tree.ancestors(taken) if isinstance(item, (cst.If, cst.IfExp))]
-                asked = {fingerprint(part) for item in around for part in _all_of(item.test)}
+                asked = {fingerprint(part) for item in around for part in parts_of_test(item.test)}
                 if asked & tests or any(branch is item for branch in branches for item in around):
                     return True
     return False
-
-
-def _all_of(test: cst.BaseExpression) -> list[cst.BaseExpression]:
-    """The parts of a test that all have to hold."""
-    if isinstance(test, cst.BooleanOperation) and isinstance(test.operator, cst.And):
-        return [*_all_of(test.left), *_all_of(test.right)]
-    return [test]
 
 
 def _opposite(test: cst.BaseExpression) -> str:

@@ -98,9 +98,14 @@ class Event(msgspec.Struct, eq=False):
 
     def happens_in_every_round(self, loop: "Loop") -> bool:
         """Whether no branch stands between the loop and the event."""
+        return loop in self.loops and not any(
+            isinstance(around.step, (Branches, Attempt)) for around in self.within(loop)
+        )
+
+    def within(self, loop: "Loop") -> "tuple[Around, ...]":
+        """What stands between a loop around it and the event itself, from the outside in."""
         steps = [around.step for around in self.around]
-        inner = steps[steps.index(loop) + 1 :] if loop in steps else steps
-        return loop in steps and not any(isinstance(step, (Branches, Attempt)) for step in inner)
+        return self.around[steps.index(loop) + 1 :] if loop in steps else ()
 
 
 class Branches(msgspec.Struct, eq=False):

@@ -10,6 +10,7 @@ from mllint.knowledge import lookup
 from mllint.semantic.graph.dependence import Dependence, hands_on
 from mllint.semantic.graph.losses import loss_of, retaining
 from mllint.semantic.names.changes import is_changed_in_place
+from mllint.semantic.names.conditions import loop_of_every_round
 from mllint.semantic.names.scopes import Binding
 from mllint.semantic.names.uses import bound_by, reads
 from mllint.semantic.values import Elements, Framework, Module, Object, Repeated, Tensor, Value
@@ -39,7 +40,7 @@ class Carried(msgspec.Struct, frozen=True):
 
 def carried_over(model: "Model", backward: cst.Call) -> Carried | None:
     """The hidden state that surely brings the graph of earlier iterations to a ``backward()`` call."""
-    loop, loss = _loop_of_every_round(model, backward), loss_of(backward)
+    loop, loss = loop_of_every_round(model, backward), loss_of(backward)
     if loop is None or loss is None or model.framework is None or model.gradients.off(backward) is not False:
         return None
     is_kept = retaining(backward) is not None
@@ -59,33 +60,13 @@ def carried_over(model: "Model", backward: cst.Call) -> Carried | None:
     return None
 
 
-def _loop_of_every_round(model: "Model", node: cst.CSTNode) -> _Loop | None:
-    """The loop of which every round runs a node, and that goes on behind it."""
-    for ancestor in model.tree.ancestors(node):
-        if isinstance(ancestor, (cst.For, cst.While)):
-            return None if _ends_early(ancestor) else ancestor
-        if isinstance(ancestor, cst.BaseCompoundStatement) and not isinstance(ancestor, cst.With):
-            return None
-    return None
-
-
-def _ends_early(loop: _Loop) -> bool:
-    """Whether the loop's own body leaves it in the first round."""
-    return any(
-        isinstance(part, (cst.Break, cst.Return, cst.Raise))
-        for line in loop.body.body
-        if isinstance(line, cst.SimpleStatementLine)
-        for part in line.body
-    )
-
-
 def _steps(model: "Model", loop: _Loop) -> bool:
     """Whether every round of a loop changes the weights."""
     return any(
         isinstance(call.func, cst.Attribute)
         and isinstance(value := model.value(call.func.value), Object)
         and value.kind == "optimizer"
-        and _loop_of_every_round(model, call) is loop
+        and loop_of_every_round(model, call) is loop
         for call in model.calls_by_word.get("step", ())
     )
 

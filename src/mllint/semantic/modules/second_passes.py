@@ -13,9 +13,10 @@ from mllint.semantic.graph.data_sources import hangs_on_nothing
 from mllint.semantic.graph.dependence import Dependence, hands_on
 from mllint.semantic.graph.losses import loss_of
 from mllint.semantic.modules.weights import has_weights
+from mllint.semantic.names.conditions import loop_of_every_round
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Function, Module, Output, Symbol, Tensor
-from mllint.syntax.shape import argument, constant, dotted_path, has_star_arguments, leaves_loop
+from mllint.syntax.shape import argument, constant, dotted_path, has_star_arguments
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def _second_pass(model: "Model", backward: cst.Call) -> SecondPass | None:
         return None
     above = [call for call in _passes_written_above(model, backward) if _is_plain(call, freeing=True)]
     spent = {call: other for call in above if (other := loss_of(call)) is not None}
-    loop = _loop_of_every_round(model, backward) if _is_plain(backward, freeing=True) else None
+    loop = loop_of_every_round(model, backward) if _is_plain(backward, freeing=True) else None
     if not spent and loop is None:
         return None
     for first in spent:
@@ -212,25 +213,6 @@ def _is_plain(call: cst.Call, *, freeing: bool) -> bool:
     return not freeing or len(positional) < 2
 
 
-def _loop_of_every_round(model: "Model", node: cst.CSTNode) -> _Loop | None:
-    """The loop of which every round runs a node, and that may go on behind it."""
-    for ancestor in model.tree.ancestors(node):
-        if isinstance(ancestor, (cst.For, cst.While)):
-            return None if leaves_loop(ancestor.body) or _runs_once(ancestor) else ancestor
-        if isinstance(ancestor, cst.BaseCompoundStatement) and not isinstance(ancestor, cst.With):
-            return None
-    return None
-
-
-def _runs_once(loop: _Loop) -> bool:
-    """Whether a loop has but one round: ``for _ in range(1)``, ``for x in [data]``."""
-    if not isinstance(loop, cst.For):
-        return False
-    if isinstance(loop.iter, (cst.List, cst.Tuple)):
-        return len(loop.iter.elements) < 2
-    return isinstance(loop.iter, cst.Call) and len(loop.iter.args) == 1 and constant(loop.iter.args[0].value) == 1
-
-
 def _may_share(model: "Model", statement: cst.Assign, *losses: cst.BaseExpression) -> bool:
     """Whether a walk back from each of several losses may come to a statement: whether one does costs more."""
     return all(id(statement) in model.backward.sources(loss) for loss in losses)
@@ -327,7 +309,7 @@ def _total(model: "Model", loss: cst.BaseExpression, loop: _Loop) -> str | None:
         for item in binding.scope.bindings.get(binding.key, ())
         if model.tree.is_inside(item.node, loop) and item.kind is not BindingKind.NARROWED
     ]
-    if inside != [binding] or _loop_of_every_round(model, binding.node) is not loop:
+    if inside != [binding] or loop_of_every_round(model, binding.node) is not loop:
         return None
     before, added = _summands(binding)
     if before is None or added is None or binding not in model.reaching(before):

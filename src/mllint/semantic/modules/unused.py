@@ -10,6 +10,7 @@ from mllint.semantic.events.places import SAME
 from mllint.semantic.modules.fresh import takes_others
 from mllint.semantic.modules.weights import has_weights
 from mllint.semantic.names.classes import Assignment, Role
+from mllint.semantic.names.conditions import parts_of_test
 from mllint.semantic.names.mentions import attributes
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import Binding, BindingKind
@@ -107,8 +108,8 @@ def _is_on_demand(place: Assignment) -> bool:
     for ancestor in place.model.tree.ancestors(place.node):
         if isinstance(ancestor, cst.FunctionDef):
             break
-        demanded = _demanded(ancestor.test) if isinstance(ancestor, cst.If) and child is ancestor.body else ()
-        if any(_is_off_by_default(place.model, item) for item in demanded):
+        demanded = parts_of_test(ancestor.test) if isinstance(ancestor, cst.If) and child is ancestor.body else ()
+        if any(isinstance(item, cst.Name) and _is_off_by_default(place.model, item) for item in demanded):
             return True
         child = ancestor
     return False
@@ -131,15 +132,6 @@ def _is_empty(made: cst.Call) -> bool:
     """Whether a container is made of nothing: ``ModuleList([])``."""
     given = [arg.value for arg in made.args]
     return all(isinstance(node, (cst.List, cst.Tuple, cst.Dict)) and not node.elements for node in given)
-
-
-def _demanded(test: cst.BaseExpression) -> Iterator[cst.Name]:
-    """The names that all have to be true: ``size`` and ``heads`` of ``if size and heads``."""
-    if isinstance(test, cst.BooleanOperation) and isinstance(test.operator, cst.And):
-        yield from _demanded(test.left)
-        yield from _demanded(test.right)
-    elif isinstance(test, cst.Name):
-        yield test
 
 
 def _is_off_by_default(model: "Model", name: cst.Name) -> bool:

@@ -60,8 +60,7 @@ def _happens_in_all_rounds(zero: Event, loop: Loop) -> bool:
     """Whether an event happens in every round, or in every one in which a setting is as it is: ``if self.amp``."""
     if zero.happens_in_every_round(loop):
         return True
-    steps = [around.step for around in zero.around]
-    inner = steps[steps.index(loop) + 1 :]
+    inner = (around.step for around in zero.within(loop))
     return all(
         isinstance(step, (Helper, Within)) or (isinstance(step, Branches) and is_setting(step)) for step in inner
     )
@@ -141,8 +140,7 @@ def happens_in_some_rounds(event: Event, loop: Loop) -> bool:
     It stands under a test that counts, of which another way has no such event, or behind one that begins the next
     round.
     """
-    steps = event.around
-    inner = steps[next(index for index, around in enumerate(steps) if around.step is loop) + 1 :]
+    inner = event.within(loop)
     if any(_is_skipped_elsewhere(around, event.kind, loop) for around in inner):
         return True
     return _is_behind_next_round(event, inner, loop)

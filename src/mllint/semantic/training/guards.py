@@ -74,11 +74,9 @@ def is_left_out(event: Event, other: Event, loop: Loop) -> bool:
 
 def _varying(event: Event, loop: Loop) -> list[tuple[Branches, int]]:
     """The branches between a loop and an event that are not taken alike in every round, and the arms of them."""
-    steps = [around.step for around in event.around]
-    inner = event.around[steps.index(loop) + 1 :] if loop in steps else ()
     return [
         (around.step, around.arm)
-        for around in inner
+        for around in event.within(loop)
         if isinstance(around.step, Branches) and (not is_setting(around.step) or _asks_for_own(around.step, loop))
     ]
 

@@ -144,7 +144,7 @@ def _gives_batches(node: cst.For) -> bool:
 
 def _arms(event: Event, loop: Loop) -> list[tuple[Branches | Attempt, int]]:
     """The branches between a loop and an event."""
-    inner = event.around[[around.step for around in event.around].index(loop) + 1 :]
+    inner = event.within(loop)
     return [(around.step, around.arm) for around in inner if isinstance(around.step, (Branches, Attempt))]
 
 

@@ -283,10 +283,9 @@ def _loop_around(schedule: Event) -> Loop | None:
 def _is_settled(schedule: Event, step: Event, loop: Loop) -> bool:
     """Whether a scheduler steps in every round, in those in which its optimizer does, or in all or none of them."""
     theirs = [(around.step, around.arm) for around in step.around]
-    inner = schedule.around[[around.step for around in schedule.around].index(loop) + 1 :]
     return all(
         (around.step, around.arm) in theirs or stays(around.step)
-        for around in inner
+        for around in schedule.within(loop)
         if isinstance(around.step, (Branches, Attempt))
     )
 
