@@ -29,7 +29,7 @@ from mllint.semantic.events.owners import makers_of, owner_of_parameters
 from mllint.semantic.events.steps import Kind
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.graph.data_sources import hangs_on_nothing
-from mllint.semantic.names.scopes import BindingKind
+from mllint.semantic.names.assigned import only_assigned
 from mllint.semantic.values import (
     Elements,
     Function,
@@ -199,10 +199,10 @@ def scaler_of(frame: Frame, loss: cst.BaseExpression) -> Thing | None:
         given = frame.given(bindings[0]) if len(bindings) == 1 else None
         if given is not None:
             return scaler_of(*given)
-        values = [binding.value for binding in bindings if binding.kind is BindingKind.ASSIGN and not binding.path]
-        if len(values) != 1 or len(bindings) != 1 or values[0] is None:
+        made = only_assigned(frame.model, loss)
+        if made is None:
             return None
-        loss = values[0]
+        loss = made
     match loss:
         case cst.Call(func=cst.Attribute(value=receiver, attr=cst.Name(value="scale")), args=[_]):
             called = kind_of(frame, receiver)

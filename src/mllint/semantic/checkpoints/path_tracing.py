@@ -7,6 +7,7 @@ import libcst as cst
 from mllint.semantic.checkpoints.paths import Path, joined
 from mllint.semantic.checkpoints.routes import MAX_DEPTH, Follower
 from mllint.semantic.construction.builder import Construction
+from mllint.semantic.names.assigned import assigned
 from mllint.semantic.names.definitions import function_around
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Text
@@ -62,8 +63,8 @@ class PathTracer(Follower):
             if given is not None:
                 caller, argument = given
                 return PathTracer(caller.model, caller.route, self.depth + 1).path(argument)
-            if binding.kind is BindingKind.ASSIGN and binding.value is not None and not binding.path:
-                return self.path(binding.value)
+            if (made := assigned(binding)) is not None:
+                return self.path(made)
             if binding.kind is BindingKind.WITH and isinstance(binding.value, cst.Call):
                 opened = binding.value
                 if opened.args and self.model.qualified_name(opened.func) == "builtins.open":
@@ -97,9 +98,8 @@ class PathTracer(Follower):
         if info is None or info.owner is None or info.self_name != node.value.value:
             return None
         bindings = list(info.owner.assignments(node.attr.value))
-        if len(bindings) != 1 or bindings[0].kind is not BindingKind.ASSIGN or bindings[0].value is None:
-            return None
-        return PathTracer(bindings[0].scope.model, None, self.depth + 1).path(bindings[0].value)
+        made = assigned(bindings[0]) if len(bindings) == 1 else None
+        return None if made is None else PathTracer(bindings[0].scope.model, None, self.depth + 1).path(made)
 
     def _formatted(self, node: cst.FormattedString) -> Path | None:
         pieces: list[str] = []

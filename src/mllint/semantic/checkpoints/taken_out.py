@@ -16,6 +16,7 @@ from mllint.semantic.checkpoints.handling import uses
 from mllint.semantic.checkpoints.loads import Load
 from mllint.semantic.checkpoints.one_sided import OneSided, names_in
 from mllint.semantic.checkpoints.tracing import LOADING_METHODS, Tracer
+from mllint.semantic.names.assigned import assigned
 from mllint.semantic.names.conditions import conditions, is_in_another_branch
 from mllint.semantic.names.definitions import function_around
 from mllint.semantic.names.mentions import mentions
@@ -79,8 +80,8 @@ def _outer(model: "Model", node: cst.BaseExpression, *, follow: bool = True) -> 
                 yield first.value
         case cst.Name() if follow:
             for binding in model.reaching(node):
-                if binding.kind is BindingKind.ASSIGN and binding.value is not None and not binding.path:
-                    yield from _outer(model, binding.value, follow=False)
+                if (made := assigned(binding)) is not None:
+                    yield from _outer(model, made, follow=False)
 
 
 def _given_to_saving(model: "Model", path: str) -> Iterator[cst.BaseExpression]:

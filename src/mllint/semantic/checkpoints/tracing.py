@@ -27,6 +27,7 @@ from mllint.semantic.checkpoints.routes import MAX_DEPTH, Route
 from mllint.semantic.construction.builder import Construction
 from mllint.semantic.expressions.options import declaration
 from mllint.semantic.modules.module_keys import ANYTHING, module_keys
+from mllint.semantic.names.assigned import only_assigned
 from mllint.semantic.names.mentions import mentions
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import (
@@ -107,11 +108,7 @@ class Tracer(PathTracer):
     def _returned_item(self, node: cst.BaseExpression, index: int) -> Content | None:
         """One of several things that a project function returns, of the call or of the name that was given to all."""
         if isinstance(node, cst.Name):
-            bindings = self.model.reaching(node)
-            binding = bindings[0] if len(bindings) == 1 else None
-            if binding is None or binding.kind is not BindingKind.ASSIGN or binding.path or binding.value is None:
-                return None
-            node = binding.value
+            node = only_assigned(self.model, node) or node
         callee = self.model.value(node.func) if isinstance(node, cst.Call) else None
         if not isinstance(node, cst.Call) or not isinstance(callee, Function):
             return None

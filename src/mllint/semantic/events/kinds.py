@@ -12,6 +12,7 @@ import msgspec
 
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.expressions.used_as import has_cleared, used_as
+from mllint.semantic.names.assigned import only_assigned
 from mllint.semantic.names.definitions import ClassInfo
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Instance, Loaded, Method, Module, Object, Symbol, Value
@@ -179,9 +180,8 @@ def _gives_parameters(model: "Model", node: cst.BaseExpression, steps: int) -> b
         case cst.List(elements=[*elements]):
             return bool(elements) and all(_is_group(element.value) for element in elements)
         case cst.Name() if steps > 0:
-            bindings = model.reaching(node)
-            value = bindings[0].value if len(bindings) == 1 and bindings[0].kind is BindingKind.ASSIGN else None
-            is_given = value is not None and not bindings[0].path and not isinstance(value, cst.Call)
+            value = only_assigned(model, node)
+            is_given = value is not None and not isinstance(value, cst.Call)
             return is_given and value is not None and _gives_parameters(model, value, steps - 1)
     return False
 

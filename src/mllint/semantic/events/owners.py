@@ -6,6 +6,7 @@ import msgspec
 from mllint.semantic.events.entered import entered
 from mllint.semantic.events.places import is_nothing
 from mllint.semantic.events.things import Frame, Thing
+from mllint.semantic.names.assigned import only_assigned
 from mllint.semantic.names.definitions import ClassInfo
 from mllint.semantic.names.scopes import Binding, BindingKind, Scope
 from mllint.semantic.names.uses import without_narrowing
@@ -160,8 +161,7 @@ def _picks_by_name(frame: Frame, optimizer: Thing) -> bool:
 def _is_picked(frame: Frame, node: cst.BaseExpression) -> bool:
     """Whether an expression is one comprehension over named parameters that tests their names."""
     if isinstance(node, cst.Name):
-        bindings = frame.model.reaching(node)
-        value = bindings[0].value if len(bindings) == 1 and bindings[0].kind is BindingKind.ASSIGN else None
+        value = only_assigned(frame.model, node)
         return value is not None and not isinstance(value, cst.Name) and _is_picked(frame, value)
     if not isinstance(node, (cst.ListComp, cst.GeneratorExp)):
         return False

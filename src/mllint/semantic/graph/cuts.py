@@ -15,6 +15,7 @@ from mllint.knowledge import lookup
 from mllint.semantic.expressions.hints import is_called_loss
 from mllint.semantic.graph.data_sources import comes_from_data, hangs_on_nothing
 from mllint.semantic.graph.lost_leaves import is_given_to_optimizer
+from mllint.semantic.names.assigned import assigned
 from mllint.semantic.names.mentions import calls_of
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import reads
@@ -203,7 +204,7 @@ class Cuts:
         return bool(bindings) and all(self._is_computed_without(binding) for binding in bindings)
 
     def _is_computed_without(self, binding: Binding) -> bool:
-        value = binding.value if binding.kind is BindingKind.ASSIGN and not binding.path else None
+        value = assigned(binding)
         if not isinstance(value, cst.Call) or self.model.gradients.off(binding.node) is not True:
             return False
         made = self.model.value(value)

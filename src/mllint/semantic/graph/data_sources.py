@@ -9,6 +9,7 @@ import libcst as cst
 from mllint.knowledge import lookup
 from mllint.semantic.expressions.arguments import passed_for
 from mllint.semantic.expressions.tensors import may_be_filled
+from mllint.semantic.names.assigned import all_assigned
 from mllint.semantic.names.changes import is_flagged_bound
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import (
@@ -179,10 +180,9 @@ def is_iterator_of_data(model: "Model", node: cst.BaseExpression) -> bool:
     """Whether ``next()`` of something gives data: it is ``iter()`` of a loader, or of what is gone through again."""
     if yields_data(node):
         return True
-    bindings = model.reaching(node)
-    made = [binding.value for binding in bindings if binding.kind is BindingKind.ASSIGN and not binding.path]
+    made = all_assigned(model, node)
     calls = [value for value in made if isinstance(value, cst.Call) and value.args]
-    if len(calls) != len(bindings) or any(model.qualified_name(call.func) != "builtins.iter" for call in calls):
+    if len(calls) != len(made) or any(model.qualified_name(call.func) != "builtins.iter" for call in calls):
         return False
     gone_through = [(call.args[0].value, model.value(call.args[0].value)) for call in calls]
     if any(isinstance(value, (Tensor, Output)) and not hangs_on_nothing(value) for _, value in gone_through):

@@ -8,6 +8,7 @@ import msgspec
 
 from mllint.knowledge import lookup
 from mllint.semantic.graph.dependence import Dependence
+from mllint.semantic.names.assigned import assigned
 from mllint.semantic.names.changes import is_changed_in_place
 from mllint.semantic.names.definitions import ClassInfo
 from mllint.semantic.names.mentions import calls_of
@@ -106,10 +107,9 @@ def _names_gpu(model: "Model", node: cst.BaseExpression, depth: int) -> bool:
         case cst.IfExp():
             return any(_names_gpu(model, side, depth + 1) for side in (node.body, node.orelse))
         case cst.Name():
-            bindings = model.reaching(node) or _outer(model, node)
-            values = [binding.value for binding in bindings if binding.kind is BindingKind.ASSIGN and not binding.path]
+            values = [assigned(binding) for binding in model.reaching(node) or _outer(model, node)]
             known = [value for value in values if value is not None]
-            return len(known) == len(bindings) > 0 and any(_names_gpu(model, value, depth + 1) for value in known)
+            return len(known) == len(values) and any(_names_gpu(model, value, depth + 1) for value in known)
     return False
 
 
@@ -273,8 +273,8 @@ def _only_fills(model: "Model", node: cst.BaseExpression) -> bool:
 
 
 def _binding_is_on_cpu(model: "Model", binding: Binding, depth: int) -> bool:
-    if binding.kind is BindingKind.ASSIGN and binding.value is not None and not binding.path:
-        return _is_on_cpu(model, binding.value, depth + 1)
+    if (made := assigned(binding)) is not None:
+        return _is_on_cpu(model, made, depth + 1)
     if binding.kind is not BindingKind.LOOP or binding.value is None:
         return False
     return _is_of_cpu_loader(model, binding.value) or (

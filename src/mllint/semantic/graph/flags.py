@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.semantic.names.assigned import only_assigned
 from mllint.semantic.names.mentions import calls_of
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import BindingKind
@@ -109,8 +110,7 @@ def _is_child(model: "Model", node: cst.BaseExpression, steps: int = 4) -> bool:
             case cst.Subscript(value=inner):
                 over = inner
             case cst.Name():
-                bound = model.reaching(over)
-                over = bound[0].value if len(bound) == 1 and bound[0].kind is BindingKind.ASSIGN else None
+                over = only_assigned(model, over)
             case _:
                 return False
     return False

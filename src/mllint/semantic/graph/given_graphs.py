@@ -14,6 +14,7 @@ from mllint.semantic.expressions.arguments import calls_of, given_to
 from mllint.semantic.files.testing import may_be_of_tests
 from mllint.semantic.graph.runs_of_class import runs_of
 from mllint.semantic.graph.spent_sources import hangs_on_all_sources
+from mllint.semantic.names.assigned import assigned
 from mllint.semantic.names.definitions import function_around
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Module, Output, Symbol, Tensor
@@ -71,8 +72,8 @@ def _operands(model: "Model", call: cst.Call) -> list[cst.BaseExpression]:
 def _is_bound_to_attached(model: "Model", binding: Binding, steps: int) -> bool:
     if binding.scope.model is not model:
         return False
-    if binding.kind is BindingKind.ASSIGN and binding.value is not None and not binding.path:
-        return _is_attached(model, binding.value, steps)
+    if (made := assigned(binding)) is not None:
+        return _is_attached(model, made, steps)
     if binding.kind is BindingKind.AUGMENTED and isinstance(binding.node, cst.AugAssign):
         return _is_attached(model, binding.node.target, steps) or _is_attached(model, binding.node.value, steps)
     function = binding.scope.node

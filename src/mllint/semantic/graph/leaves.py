@@ -6,6 +6,7 @@ import libcst as cst
 
 from mllint.knowledge import lookup
 from mllint.semantic.graph.kept_functions import has_callers_out_of_sight
+from mllint.semantic.names.assigned import assigned
 from mllint.semantic.names.classes import makes_parameter
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import Binding, BindingKind
@@ -131,8 +132,8 @@ def is_changeable_leaf(model: "Model", node: cst.BaseExpression, statement: cst.
 def viewed(model: "Model", name: cst.Name) -> cst.Attribute | None:
     """The attribute of which a name surely is a view: of ``b`` after ``b = layer.bias.view(3, -1)``."""
     bindings = _beginnings(model, name)
-    call = bindings[0].value if len(bindings) == 1 and bindings[0].kind is BindingKind.ASSIGN else None
-    if not isinstance(call, cst.Call) or bindings[0].path or not isinstance(call.func, cst.Attribute):
+    call = assigned(bindings[0]) if len(bindings) == 1 else None
+    if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute):
         return None
     return call.func.value if call.func.attr.value == "view" and isinstance(call.func.value, cst.Attribute) else None
 

@@ -6,6 +6,7 @@ import libcst as cst
 import msgspec
 
 from mllint.knowledge import lookup
+from mllint.semantic.names.assigned import only_assigned
 from mllint.semantic.names.definitions import function_around
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import Binding, BindingKind
@@ -122,9 +123,8 @@ def _inside(model: "Model", node: cst.BaseExpression, name_bound: str | None) ->
 
 def _made_before(model: "Model", name: cst.Name) -> cst.Call | None:
     """The call that makes the leaf for which a name stands, and for nothing else."""
-    bindings = model.reaching(name)
-    made = bindings[0].value if len(bindings) == 1 and bindings[0].kind is BindingKind.ASSIGN else None
-    return made if isinstance(made, cst.Call) and not bindings[0].path and says_leaf(made) else None
+    made = only_assigned(model, name)
+    return made if isinstance(made, cst.Call) and says_leaf(made) else None
 
 
 def _computed_from(model: "Model", call: cst.Call) -> cst.BaseExpression | None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.semantic.names.assigned import only_assigned
 from mllint.semantic.names.scopes import BindingKind
 from mllint.syntax.shape import dotted_path, fingerprint, integer_literal, last_word
 from mllint.syntax.walk import subtree
@@ -119,7 +120,4 @@ def _rounds(model: "Model", iterated: cst.BaseExpression) -> int | None:
     if iterated.func.value != "range" or len(iterated.args) != 1:
         return None
     number = integer_literal(iterated.args[0].value)
-    bindings = () if number is not None else model.reaching(iterated.args[0].value)
-    if len(bindings) == 1 and bindings[0].kind is BindingKind.ASSIGN and not bindings[0].path:
-        number = integer_literal(bindings[0].value)
-    return number
+    return integer_literal(only_assigned(model, iterated.args[0].value)) if number is None else number

@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.semantic.names.assigned import assigned
 from mllint.semantic.names.conditions import conditions
 from mllint.semantic.names.mentions import attributes
 from mllint.semantic.names.receivers import method_of_receiver
-from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.names.scopes import Binding
 from mllint.syntax.shape import constant, dotted_path
 from mllint.syntax.walk import subtree
 
@@ -89,9 +90,8 @@ def _outer(model: "Model", node: cst.Name) -> tuple[Binding, ...]:
 
 
 def _is_fixed(model: "Model", binding: Binding, steps: int) -> bool:
-    if binding.kind is not BindingKind.ASSIGN or binding.value is None or binding.path:
-        return False
-    return is_same_in_all_modes(model, binding.value, steps)
+    made = assigned(binding)
+    return made is not None and is_same_in_all_modes(model, made, steps)
 
 
 def _is_fixed_attribute(model: "Model", node: cst.Attribute) -> bool:

@@ -23,8 +23,8 @@ from mllint.semantic.graph.saved import (
     views,
 )
 from mllint.semantic.modules.modes import MAX_STEPS, runs_in_one_mode
+from mllint.semantic.names.assigned import assigned
 from mllint.semantic.names.conditions import verdicts
-from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.names.uses import uses_of_bound
 from mllint.semantic.names.writes import write
 from mllint.semantic.values import Module, Output, Tensor
@@ -116,7 +116,7 @@ def _kept_item(model: "Model", target: cst.Name, statement: cst.BaseSmallStateme
     if not isinstance(item, cst.Subscript) or item.value is not target:
         return None
     for binding in model.reaching(target):
-        made = binding.value if binding.kind is BindingKind.ASSIGN and not binding.path else None
+        made = assigned(binding)
         name = keeper_of_result(model, made.elt) if isinstance(made, cst.ListComp) else None
         if name is not None and is_attached(model, made.elt):  # type: ignore[union-attr]
             return Kept(name, f"{target.value}[...]")

@@ -13,6 +13,7 @@ from mllint.semantic.graph.data_sources import hangs_on_nothing
 from mllint.semantic.graph.dependence import Dependence, hands_on
 from mllint.semantic.graph.losses import loss_of
 from mllint.semantic.modules.weights import has_weights
+from mllint.semantic.names.assigned import only_assigned
 from mllint.semantic.names.conditions import loop_of_every_round
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Function, Module, Output, Symbol, Tensor
@@ -332,11 +333,10 @@ def _begins_as_number(model: "Model", total: cst.BaseExpression, loop: _Loop) ->
 def _is_computed_loss(model: "Model", node: cst.BaseExpression, loop: _Loop) -> bool:
     """Whether an expression is a loss that the round computes from something that may hang on a graph."""
     if isinstance(node, cst.Name):
-        bindings = model.reaching(node)
-        made = bindings[0] if len(bindings) == 1 and bindings[0].kind is BindingKind.ASSIGN else None
-        if made is None or made.value is None or made.path or not model.tree.is_inside(made.node, loop):
+        made = only_assigned(model, node)
+        if made is None or not model.tree.is_inside(made, loop):
             return False
-        node = made.value
+        node = made
     if not isinstance(node, cst.Call) or not is_called_loss(node) or hangs_on_nothing(model.value(node)):
         return False
     return not all(hangs_on_nothing(model.value(arg.value)) for arg in node.args)

@@ -13,6 +13,7 @@ from mllint.semantic.events.steps import Attempt, Branches, Event, Kind, Loop
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.expressions.options import default_of_option
 from mllint.semantic.graph.data_sources import yields_data
+from mllint.semantic.names.assigned import assigned
 from mllint.semantic.names.definitions import function_around
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.training.data_loops import is_next
@@ -265,7 +266,7 @@ def _mentions_length(binding: Binding, node: cst.BaseExpression, steps: int = 4,
                 return True
         if steps > 0 and isinstance(item, (cst.Name, cst.Attribute)):
             for inner in model.reaching(item):
-                made = inner.value if inner.kind is BindingKind.ASSIGN and not inner.path else None
+                made = assigned(inner)
                 if made is not None and inner is not binding and _mentions_length(inner, made, steps - 1, of_data):
                     return True
     return False
@@ -386,7 +387,7 @@ def _bound_once(frame: Frame, node: cst.BaseExpression) -> cst.BaseExpression | 
     else:
         thing = frame.thing(node)
         roots = [] if thing is None or thing.path else [root for root in thing.roots if isinstance(root, Binding)]
-    return roots[0].value if len(roots) == 1 and roots[0].kind is BindingKind.ASSIGN and not roots[0].path else None
+    return assigned(roots[0]) if len(roots) == 1 else None
 
 
 _MOST_EPOCHS = 2_000
