@@ -3,7 +3,7 @@
 import re
 from typing import TYPE_CHECKING
 
-from mllint.semantic.checkpoints.contents import Content, FromFile, Record, State, Whole, entry
+from mllint.semantic.checkpoints.contents import Content, FromFile, Record, State, Whole, entry_at
 from mllint.semantic.checkpoints.converted import is_converted
 from mllint.semantic.checkpoints.loads import Load, load_of
 from mllint.semantic.checkpoints.paths import Path
@@ -35,9 +35,7 @@ def written_of_class(load: Load, content: FromFile) -> list[tuple[Saved, Content
         if held is None:
             return []
         if held and not is_converted(saved):
-            inner = saved.content
-            for key in content.trail:
-                inner = entry(inner, key)
+            inner = entry_at(saved.content, content.trail)
             if isinstance(inner, State):
                 return []
             found.append((saved.of_some_run(), inner))
@@ -85,9 +83,5 @@ def _holds(content: Content | None, wanted: "ClassInfo", name: str | None) -> bo
         case State() | Whole():
             owner = content.owner
             definition = owner.definition if isinstance(owner, Module) and not owner.others else None
-            return None if definition is None else _is_same(definition, wanted)
+            return None if definition is None else definition.is_same_as(wanted)
     return None
-
-
-def _is_same(one: "ClassInfo", other: "ClassInfo") -> bool:
-    return one is other or (one.name == other.name and one.model.path == other.model.path)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 import msgspec
 
-from mllint.semantic.checkpoints.contents import Content, FromFile, entry, renamed
+from mllint.semantic.checkpoints.contents import Content, FromFile, entry_at, renamed
 from mllint.semantic.checkpoints.paths import Path
 from mllint.semantic.checkpoints.places import Place
 from mllint.semantic.checkpoints.routes import Follower, Route
@@ -349,9 +349,7 @@ def resolved(content: FromFile, saved: Iterable[Saved], path: Path) -> Iterator[
     if found and not any(item.place.model is content.place.model for item in found):
         found += [item for item, where in known if item.place.model is content.place.model and where.is_blank]
     for item in found:
-        inner = item.content
-        for key in content.trail:
-            inner = entry(inner, key)
+        inner = entry_at(item.content, content.trail)
         for rename in content.renames:
             inner = renamed(inner, rename)
         yield item, inner

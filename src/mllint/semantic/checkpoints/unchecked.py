@@ -32,7 +32,6 @@ from mllint.syntax.walk import children, subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
-    from mllint.semantic.names.definitions import ClassInfo
 
 MAX_PARTS = 60
 """How many parts of a path are read for words."""
@@ -162,14 +161,9 @@ def _is_of_another_class(load: Load, content: State) -> bool:
     if not isinstance(owner, Module) or not isinstance(value, Module):
         return False
     if owner.definition is not None and value.definition is not None:
-        return not _is_same(owner.definition, value.definition)
+        return not owner.definition.is_same_as(value.definition)
     are_known = all(module.definition is not None or module.name is not None for module in (owner, value))
     return are_known and (owner.definition is not value.definition or owner.name != value.name)
-
-
-def _is_same(one: "ClassInfo", other: "ClassInfo") -> bool:
-    """Whether two definitions are one, though they may come from two readings of their file."""
-    return one is other or (one.name == other.name and one.model.source.path == other.model.source.path)
 
 
 def _compares_keys(load: Load) -> bool:

@@ -229,7 +229,7 @@ def _subclasses(definition: "ClassInfo") -> "Iterator[ClassInfo]":
     for model in definition.model.importers(definition.name):
         for node in model.tree.by_type.get(cst.ClassDef, ()):
             info = model.class_info(node)
-            if any(item.name == definition.name and item.model.path == definition.model.path for item in info.lineage):
+            if any(map(definition.is_same_as, info.lineage)):
                 yield info
 
 

@@ -179,6 +179,10 @@ class ClassInfo:
         """Drop everything that was derived."""
         self.__dict__ = {"node": self.node, "model": self.model, "_attributes": {}, "listed": {}}
 
+    def is_same_as(self, other: "ClassInfo") -> bool:
+        """Whether two definitions are one, though they may come from two readings of their file."""
+        return self is other or (self.name == other.name and self.model.path == other.model.path)
+
     @property
     def name(self) -> str:
         """The class's own name."""
