@@ -43,7 +43,7 @@ from mllint.semantic.values import (
     Unfinished,
     Value,
 )
-from mllint.syntax.shape import argument, constant
+from mllint.syntax.shape import argument, constant, last_word
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -91,7 +91,7 @@ Reader = Callable[[Frame, cst.Call], Seen | None]
 
 def read(frame: Frame, call: cst.Call) -> Seen | None:
     """The event that a call is; ``None`` when it is none, or may be looked into."""
-    word = called_word(call)
+    word = last_word(call.func)
     reader = None if word is None else _READERS.get(word)
     if reader is None and isinstance(call.func, cst.Name):
         kept = _kept_method(frame, call.func)
@@ -127,12 +127,6 @@ def _kept_method(frame: Frame, name: cst.Name) -> tuple[Frame, cst.Attribute] | 
     if isinstance(method, cst.Name):
         return _kept_method(frame, method)
     return (frame, method) if isinstance(method, cst.Attribute) and method.attr.value in _READERS else None
-
-
-def called_word(call: cst.Call) -> str | None:
-    """The last word of what is called."""
-    callee = call.func
-    return callee.attr.value if isinstance(callee, cst.Attribute) else getattr(callee, "value", None)
 
 
 def read_statement(frame: Frame, statement: cst.CSTNode) -> Seen | None:
@@ -344,10 +338,10 @@ def _forward(frame: Frame, call: cst.Call) -> Seen | None:
 
 def _freeze(frame: Frame, call: cst.Call) -> Seen | None:
     receiver = _receiver(call)
-    is_of_tensor = isinstance(receiver, cst.Call) and called_word(receiver) in ("detach", "clone")
+    is_of_tensor = isinstance(receiver, cst.Call) and last_word(receiver.func) in ("detach", "clone")
     if receiver is None or is_of_tensor or _is_own_function(frame, call):
         return None
-    thaws = called_word(call) != "freeze" and (not call.args or constant(call.args[0].value) is True)
+    thaws = last_word(call.func) != "freeze" and (not call.args or constant(call.args[0].value) is True)
     return Seen(Kind.THAW if thaws else Kind.FREEZE, frame.thing(receiver))
 
 
@@ -451,7 +445,7 @@ def is_about_data(model: "Model", call: cst.Call) -> bool:
 
     Most calls of a training are; what they are called on need not be asked then.
     """
-    word = called_word(call)
+    word = last_word(call.func)
     if word is None or word in _READERS or word in model.function_names:
         return False
     if isinstance(call.func, cst.Attribute):

@@ -81,12 +81,11 @@ from mllint.edits import NodeFix, insert_before
 from mllint.rule import Finding, Rule
 from mllint.semantic.events.kinds import may_have_mode
 from mllint.semantic.events.steps import Event, Kind
-from mllint.semantic.flow import called_word
 from mllint.semantic.training.nearby import is_switched_back
 from mllint.semantic.training.runs import Occurrence
 from mllint.semantic.training.training_modes import is_as_loaded, is_trained_as_loaded, trained_in_evaluation_mode
 from mllint.semantic.values import Module
-from mllint.syntax.shape import constant, dotted_path
+from mllint.syntax.shape import constant, dotted_path, last_word
 
 rule = Rule(
     code="ML312",
@@ -105,7 +104,7 @@ _TRAINING_WORDS = frozenset({"backward", "step", "minimize"})
 def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     """Report the call that switches to evaluation mode."""
     given = [constant(arg.value) is False for arg in call.args]
-    if given != ([True] if called_word(call) == "train" else []):
+    if given != ([True] if last_word(call.func) == "train" else []):
         return  # only `train(False)` and `eval()` are switches to it
     assert isinstance(call.func, cst.Attribute)
     if is_switched_back(context.model, call) or not may_have_mode(context.value(call.func.value)):

@@ -161,11 +161,11 @@ def _is_updated_by_name(step: Event, known: list[Event]) -> bool:
     word = (
         step.node.func.value if isinstance(step.node, cst.Call) and isinstance(step.node.func, cst.Attribute) else None
     )
-    name = _last_name(word)
+    name = None if word is None else last_word(word)
     return any(
         isinstance(call.func, cst.Attribute)
         and id(call) not in looked_at
-        and _last_name(call.func.value) == name
+        and last_word(call.func.value) == name
         and (function is None or model.tree.is_inside(call, function))
         and not _updates_another(step, call)
         for call in model.calls_by_word.get("update", ())
@@ -206,10 +206,6 @@ def _only_home(scaler: Thing | None, model: "Model") -> cst.FunctionDef | None:
     if not isinstance(root, Binding) or root.kind is not BindingKind.ASSIGN or root.scope.model is not model:
         return None
     return root.scope.node if isinstance(root.scope.node, cst.FunctionDef) else None
-
-
-def _last_name(node: cst.CSTNode | None) -> str | None:
-    return node.attr.value if isinstance(node, cst.Attribute) else getattr(node, "value", None)
 
 
 def _has(loop: Loop, kind: Kind) -> bool:
@@ -479,4 +475,4 @@ def _is_bfloat16_only(run: Run) -> bool:
 def _is_bfloat16(given: cst.Arg | None) -> bool:
     if given is None:
         return False
-    return string_literal(given.value) == "bfloat16" or _last_name(given.value) == "bfloat16"
+    return string_literal(given.value) == "bfloat16" or last_word(given.value) == "bfloat16"
