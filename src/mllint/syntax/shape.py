@@ -146,6 +146,31 @@ def argument(call: cst.Call, position: int | None, name: str | None = None) -> c
     return found
 
 
+def given_to(call: cst.Call) -> list[cst.BaseExpression]:
+    """What a call is given; the receiver of a method, too."""
+    receiver = [call.func.value] if isinstance(call.func, cst.Attribute) else []
+    return [*receiver, *(arg.value for arg in call.args)]
+
+
+def items_of(node: cst.BaseExpression) -> list[cst.BaseExpression]:
+    """The items of a list or tuple that is written out; any other expression as it is."""
+    return [item.value for item in node.elements] if isinstance(node, (cst.List, cst.Tuple)) else [node]
+
+
+def targets_of(statement: cst.CSTNode) -> list[cst.BaseExpression]:
+    """What a statement assigns to."""
+    if isinstance(statement, cst.Assign):
+        return [item.target for item in statement.targets]
+    return [statement.target] if isinstance(statement, (cst.AugAssign, cst.AnnAssign)) else []
+
+
+def is_of_names(target: cst.BaseExpression) -> bool:
+    """Whether a target binds nothing but names."""
+    if isinstance(target, (cst.Tuple, cst.List)):
+        return all(is_of_names(element.value) for element in target.elements)
+    return isinstance(target, cst.Name)
+
+
 def detaches(call: cst.BaseExpression) -> bool:
     """Whether a chain of methods takes the graph away: ``x.detach().cpu()``."""
     while isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute):

@@ -19,7 +19,7 @@ from mllint.semantic.graph.data_sources import (
     is_of_data,
 )
 from mllint.semantic.graph.filled import put_into
-from mllint.semantic.graph.looked_at import CUTTING, is_only_looked_at, is_plain_target, only_looks, reports
+from mllint.semantic.graph.looked_at import CUTTING, is_only_looked_at, only_looks, reports
 from mllint.semantic.graph.losses import WALKING
 from mllint.semantic.graph.settings import is_set_before
 from mllint.semantic.graph.statefulness import (
@@ -37,7 +37,7 @@ from mllint.semantic.names.mentions import attributes
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by, uses
 from mllint.semantic.values import ClassObject, Elements, Function, Instance, Method, Module, Object, Symbol, Tensor
-from mllint.syntax.shape import argument, constant, dotted_path, last_word, string_literal
+from mllint.syntax.shape import argument, constant, dotted_path, is_of_names, last_word, string_literal
 from mllint.syntax.walk import children
 
 if TYPE_CHECKING:
@@ -416,7 +416,7 @@ class GraphSlice:
         targets = [item.target for item in statement.targets] if isinstance(statement, cst.Assign) else []
         if not isinstance(statement, cst.Assign):
             targets.append(statement.target)
-        if not all(is_plain_target(target) or self._is_of_slice(target) for target in targets):
+        if not all(is_of_names(target) or self._is_of_slice(target) for target in targets):
             return None
         return list(bound_by(self.model, statement))
 

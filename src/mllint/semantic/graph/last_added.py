@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.semantic.names.mentions import method_calls
-from mllint.syntax.shape import constant, dotted_path, subscript_index
+from mllint.syntax.shape import constant, dotted_path, subscript_index, targets_of
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -51,8 +51,7 @@ def _is_changed_besides(model: "Model", append: cst.Call, key: str, loop: cst.CS
     if any(call is not append and model.tree.is_inside(call, loop) for call in changes):
         return True
     for assign in (*model.tree.by_type.get(cst.Assign, ()), *model.tree.by_type.get(cst.AugAssign, ())):
-        targets = [item.target for item in assign.targets] if isinstance(assign, cst.Assign) else [assign.target]
-        held = [target.value if isinstance(target, cst.Subscript) else target for target in targets]
+        held = [target.value if isinstance(target, cst.Subscript) else target for target in targets_of(assign)]
         if any(dotted_path(node) == key for node in held) and model.tree.is_inside(assign, loop):
             return True
     return False

@@ -10,7 +10,7 @@ from mllint.semantic.graph.data_sources import hangs_on_nothing
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.names.uses import uses, uses_of_bound
 from mllint.semantic.values import Function, Symbol
-from mllint.syntax.shape import last_word
+from mllint.syntax.shape import is_of_names, last_word, targets_of
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -75,12 +75,4 @@ def only_looks(model: "Model", call: cst.Call, arg: cst.Arg, steps: int = MAX_LO
 
 def binds_names_only(statement: cst.Assign | cst.AugAssign) -> bool:
     """Whether a statement stores nothing anywhere but under names."""
-    targets = [item.target for item in statement.targets] if isinstance(statement, cst.Assign) else [statement.target]
-    return all(is_plain_target(target) for target in targets)
-
-
-def is_plain_target(target: cst.BaseExpression) -> bool:
-    """Whether a target binds nothing but names."""
-    if isinstance(target, (cst.Tuple, cst.List)):
-        return all(is_plain_target(element.value) for element in target.elements)
-    return isinstance(target, cst.Name)
+    return all(map(is_of_names, targets_of(statement)))

@@ -15,7 +15,7 @@ from mllint.semantic.names.mentions import attributes
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Module, Output, Tensor
-from mllint.syntax.shape import argument, constant, dotted_path, last_word
+from mllint.syntax.shape import argument, constant, dotted_path, given_to, last_word
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -238,9 +238,7 @@ def _is_downloaded(definition: "ClassInfo") -> bool:
             strict = argument(call, 1, "strict")
             is_partial = strict is not None and constant(strict.value) is False
             # A function of the project may load, which is given the module, too: `load_state_dict(net, state)`.
-            receiver = [call.func.value] if isinstance(call.func, cst.Attribute) else []
-            parties = [*receiver, *(arg.value for arg in call.args)]
-            is_loaded = not is_partial and any(_is_made_of(definition, model.value(part)) for part in parties)
+            is_loaded = not is_partial and any(_is_made_of(definition, model.value(part)) for part in given_to(call))
             if is_loaded and any(_downloads(model, arg.value) for arg in call.args):
                 return True
     return False

@@ -12,7 +12,7 @@ from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.training.outputs import comes_from
 from mllint.semantic.training.training_modes import is_one
 from mllint.semantic.values import Function, Symbol, Value
-from mllint.syntax.shape import fingerprint, last_word
+from mllint.syntax.shape import fingerprint, items_of, last_word
 from mllint.syntax.walk import subtree
 
 _MAX_STEPS = 4
@@ -77,7 +77,7 @@ def _holds(frame: Frame, node: cst.BaseExpression, forward: Event, steps: int = 
         # What a function of the project gives back is not what holds all that it is given.
         if isinstance(home.value(made.func), Function):
             continue
-        given = [part for arg in made.args for part in _parts(arg.value)]
+        given = [part for arg in made.args for part in items_of(arg.value)]
         if any(is_one(home.thing(part), forward.thing) or _holds(home, part, forward, steps - 1) for part in given):
             return True
     return False
@@ -88,11 +88,6 @@ def _calls_bound(binding: Binding) -> list[cst.Call]:
     value = binding.value
     ways = [value.body, value.orelse] if isinstance(value, cst.IfExp) else [value]
     return [way for way in ways if isinstance(way, cst.Call)]
-
-
-def _parts(node: cst.BaseExpression) -> list[cst.BaseExpression]:
-    """What an expression is, or the items of a list or tuple that is written out."""
-    return [item.value for item in node.elements] if isinstance(node, (cst.List, cst.Tuple)) else [node]
 
 
 def _calls_out_of_sight(frame: Frame, node: cst.CSTNode) -> Iterator[cst.Call]:

@@ -28,7 +28,7 @@ from mllint.semantic.expressions.quantities import (
 from mllint.semantic.names.definitions import FunctionInfo, function_around
 from mllint.semantic.names.scopes import Binding, BindingKind, Scope
 from mllint.semantic.values import Function, Options, Symbol, Value
-from mllint.syntax.shape import constant, has_star_arguments, subscript_index
+from mllint.syntax.shape import constant, has_star_arguments, items_of, subscript_index
 
 _MAX_STEPS = 40
 """How many functions and names are followed, one within another."""
@@ -48,8 +48,7 @@ class _Given(msgspec.Struct, frozen=True):
 
 def begins_above_zero(made: Made, node: cst.BaseExpression) -> bool:
     """Whether every function that is given to a scheduler, one or a list of them, is surely not zero at zero."""
-    nodes = [item.value for item in node.elements] if isinstance(node, (cst.List, cst.Tuple)) else [node]
-    functions = [item for given in nodes for item in _functions(made.frame, given, _MAX_STEPS) or (None,)]
+    functions = [item for given in items_of(node) for item in _functions(made.frame, given, _MAX_STEPS) or (None,)]
     count = exactly(0, is_count=True)
     return bool(functions) and all(
         item is not None and _is_plain(_called(item, (count,), {}, _MAX_STEPS)) for item in functions

@@ -33,6 +33,7 @@ from mllint.syntax.shape import (
     dotted_path,
     has_star_arguments,
     integer_literal,
+    items_of,
     last_word,
     leaves_loop,
 )
@@ -316,7 +317,7 @@ def _is_bound_of(loop: Loop, binding: Binding, node: cst.BaseExpression, run: Ru
     named = loop.frame.thing(bound)
     if named is None:
         return False
-    parts = [element.value for element in node.elements] if isinstance(node, (cst.List, cst.Tuple)) else [node]
+    parts = items_of(node)
     is_named = partial(_is_named, loop.frame, named, binding, run)
     return bool(parts) and all(_is_share_of(item, is_named) for item in parts)
 
@@ -365,9 +366,7 @@ def _is_within(loop: Loop, binding: Binding, node: cst.BaseExpression) -> bool:
     rounds = rounds_of(loop, or_default=True)
     if rounds is None or not 2 <= rounds <= _MOST_EPOCHS:
         return False
-    made = _display_of(binding, node)
-    parts = [element.value for element in made.elements] if isinstance(made, (cst.List, cst.Tuple)) else [made]
-    numbers = [integer_literal(item) for item in parts]
+    numbers = [integer_literal(item) for item in items_of(_display_of(binding, node))]
     return bool(numbers) and all(number is not None and number <= rounds for number in numbers)
 
 
