@@ -146,7 +146,7 @@ def argument(call: cst.Call, position: int | None, name: str | None = None) -> c
     return found
 
 
-def given_to(call: cst.Call) -> list[cst.BaseExpression]:
+def all_given(call: cst.Call) -> list[cst.BaseExpression]:
     """What a call is given; the receiver of a method, too."""
     receiver = [call.func.value] if isinstance(call.func, cst.Attribute) else []
     return [*receiver, *(arg.value for arg in call.args)]

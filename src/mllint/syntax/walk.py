@@ -238,6 +238,11 @@ class Tree:
         """The innermost holder of a node that is of one of some types."""
         return next((holder for holder in self.ancestors(node) if isinstance(holder, kinds)), None)
 
+    def call_of(self, callee: cst.CSTNode) -> cst.Call | None:
+        """The call of what an expression stands for: of ``x.item`` and of ``f`` the one that they are called in."""
+        above = self.parents.get(id(callee))
+        return above if above.__class__ is cst.Call and above.func is callee else None
+
     def beyond_choices(self, node: cst.BaseExpression) -> cst.BaseExpression:
         """The outermost ``a if test else b`` of which an expression is one side; itself where it is none."""
         above = self.parents.get(id(node))

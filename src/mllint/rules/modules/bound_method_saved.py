@@ -132,7 +132,10 @@ def _is_stateful(owner: cst.BaseExpression, context: Context) -> bool:
     if key.rpartition(".")[2] in _NAMES or _has_called_neighbour(owner, context):
         return True
     read = (node for method in _STATEFUL for node in reads(context.model, f"{key}.{method}"))
-    return any(_is_callee(node, context) and context.function(node) is context.function(owner) for node in read)
+    return any(
+        context.model.tree.call_of(node) is not None and context.function(node) is context.function(owner)
+        for node in read
+    )
 
 
 def _has_called_neighbour(owner: cst.BaseExpression, context: Context) -> bool:
@@ -147,15 +150,12 @@ def _has_called_neighbour(owner: cst.BaseExpression, context: Context) -> bool:
     return any(isinstance(callee, cst.Attribute) and callee.attr.value == "state_dict" for callee in callees)
 
 
-def _is_callee(node: cst.CSTNode, context: Context) -> bool:
-    parent = context.parent(node)
-    return isinstance(parent, cst.Call) and parent.func is node
-
-
 def _is_called_later(part: Part, context: Context) -> bool:
     """Whether a name that holds the method is called somewhere: then parentheses here would be one pair too many."""
     held = [binding for binding in part.bindings if binding.value is part.node]
-    return any(_is_callee(node, context) for binding in held for node in uses(context.model, binding))
+    return any(
+        context.model.tree.call_of(node) is not None for binding in held for node in uses(context.model, binding)
+    )
 
 
 def _finding(node: cst.Attribute) -> Iterator[Finding]:

@@ -185,6 +185,5 @@ def _is_replaced(module: Module, name: str, value: cst.BaseExpression, context: 
     members = module.definition.members
     if any(item.value is not None and not _is_plain(item.value, context) for item in members.assignments(name)):
         return True
-    parents = [(read.method.model.tree.parent(read.node), read.node) for read in members.reads(name)]
-    is_called = any(isinstance(parent, cst.Call) and parent.func is node for parent, node in parents)
+    is_called = any(read.method.model.tree.call_of(read.node) is not None for read in members.reads(name))
     return is_called and context.value(value) is None

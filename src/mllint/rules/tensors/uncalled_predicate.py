@@ -162,7 +162,7 @@ def _may_be_asked(mention: cst.BaseExpression, context: Context) -> bool:
     parent = context.parent(mention)
     if isinstance(parent, (cst.ImportAlias, cst.Attribute, cst.AssignTarget, cst.FunctionDef, cst.Param, cst.Expr)):
         return False
-    return not (isinstance(parent, cst.Call) and parent.func is mention)
+    return context.model.tree.call_of(mention) is None
 
 
 def _is_predicate(mention: cst.BaseExpression, context: Context) -> bool:

@@ -73,8 +73,8 @@ def _use(model: "Model", node: cst.BaseExpression) -> cst.Call | None:
     """The call of an expression, or of a method of modules on it, that it stands in."""
     above = model.tree.parent(node)
     if isinstance(above, cst.Attribute) and above.value is node and above.attr.value in _METHODS:
-        node, above = above, model.tree.parent(above)
-    return above if isinstance(above, cst.Call) and above.func is node else None
+        node = above
+    return model.tree.call_of(node)
 
 
 def _written(model: "Model", name: str | None, content: FromFile) -> Iterator[tuple[Saved, Content | None]]:

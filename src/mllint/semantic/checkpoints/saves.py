@@ -264,10 +264,8 @@ def _depends_on_call(parts: list[cst.BaseExpression], function: "FunctionInfo") 
 def _is_holder(name: cst.Name, model: "Model") -> bool:
     """Whether only an attribute of a name is read, which is the same in all calls: ``args.out``."""
     attribute = model.tree.parent(name)
-    if not isinstance(attribute, cst.Attribute) or attribute.value is not name:
-        return False
-    call = model.tree.parent(attribute)
-    return not isinstance(call, cst.Call) or call.func is not attribute
+    is_read = isinstance(attribute, cst.Attribute) and attribute.value is name
+    return is_read and attribute is not None and model.tree.call_of(attribute) is None
 
 
 def calls_of_function(model: "Model", word: str) -> Iterable[cst.Call]:

@@ -319,8 +319,7 @@ class Tracer(PathTracer):
             return self._is_target(above) or self._is_changed(above)
         if not isinstance(above, cst.Attribute):
             return False
-        call = self.model.tree.parent(above)
-        return isinstance(call, cst.Call) and call.func is above and above.attr.value not in _READING_METHODS
+        return self.model.tree.call_of(above) is not None and above.attr.value not in _READING_METHODS
 
     def _after_passing(self, part: Content | None, key: str, node: cst.Subscript) -> Content | None:
         """The part of a dict after the calls before that were given it: ``take_off(file["model"], "module.")``."""
@@ -348,9 +347,9 @@ class Tracer(PathTracer):
         return with_entry(content, key, value)
 
     def _after_method(self, content: Content | None, attribute: cst.Attribute) -> Content | None:
-        call = self.model.tree.parent(attribute)
+        call = self.model.tree.call_of(attribute)
         name = attribute.attr.value
-        if not isinstance(call, cst.Call) or call.func is not attribute:
+        if call is None:
             return content
         if name in _READING_METHODS or name in LOADING_METHODS:
             return content

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import libcst as cst
 
 from mllint.knowledge import lookup
-from mllint.semantic.names.scopes import BindingKind
-from mllint.semantic.names.uses import uses
+from mllint.semantic.graph.looked_at import filled_by, uses_inside
 from mllint.semantic.values import ClassObject, Function, Symbol
 from mllint.syntax.shape import dotted_path, string_literal
 from mllint.syntax.walk import subtree
@@ -129,20 +128,12 @@ def _makes_optimizer(model: "Model", call: cst.Call) -> bool:
 def _by_function(call: cst.Call, arg: cst.Arg, callee: Function, steps: int) -> tuple[str, bool] | None:
     """A function of the project that surely goes through its parameter."""
     info = callee.definition
-    if not info.is_transparent or not info.is_plain or any(item.star for item in call.args):
+    if not info.is_transparent or not info.is_plain:
         return None
-    position = call.args.index(arg) + (0 if callee.receiver is None else 1)
-    for index, parameter in enumerate(info.parameters):
-        name = parameter.name.value
-        if not (name == arg.keyword.value if arg.keyword is not None else index == position):
-            continue
-        for binding in info.scope.bindings.get(name, ()):
-            if binding.kind is not BindingKind.PARAMETER:
-                continue
-            for use in uses(info.model, binding):
-                found = _by(info.model, use, steps - 1)
-                if found is not None and _is_unconditional(info.model, use):
-                    return f"`{_word(call)}`", found[1]
+    for use in uses_inside(info, call, arg, filled_by(callee)) or ():
+        found = _by(info.model, use, steps - 1)
+        if found is not None and _is_unconditional(info.model, use):
+            return f"`{_word(call)}`", found[1]
     return None
 
 

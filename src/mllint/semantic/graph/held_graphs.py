@@ -217,8 +217,7 @@ def _is_altered(accumulator: Accumulator) -> bool:
         read = model.tree.parent(name)
         if isinstance(read, (cst.Subscript, cst.Attribute)) and model.tree.is_below(name, accumulator.loop):
             around = model.tree.parent(read)
-            is_called = isinstance(read, cst.Attribute) and isinstance(around, cst.Call) and around.func is read
-            if is_called or isinstance(around, (cst.AssignTarget, cst.AugAssign, cst.Del)):
+            if model.tree.call_of(read) is not None or isinstance(around, (cst.AssignTarget, cst.AugAssign, cst.Del)):
                 return True
     return False
 
@@ -255,8 +254,8 @@ def _is_of_meter(model: "Model", path: cst.Attribute) -> bool:
         return False
     statements = (item for item in subtree(holder.definition.node) if isinstance(item, cst.AugAssign))
     added = {item.target.attr.value for item in statements if isinstance(item.target, cst.Attribute)}
-    parent, read = model.tree.parent(path), model.value(path)
-    if not isinstance(parent, cst.Call) or parent.func is not path:
+    read = model.value(path)
+    if model.tree.call_of(path) is None:
         return bool(added)
     returned = read.definition.scope.returns if isinstance(read, Function) else ()
     parts = (part for statement in returned if statement.value is not None for part in operands(statement.value))
@@ -287,8 +286,8 @@ def _addition(model: "Model", collection: cst.CSTNode) -> Accumulator | None:
         return augmented(model, parent) if parent.target is node else None
     if not isinstance(parent, cst.Attribute) or parent.attr.value != "append":
         return None
-    call = model.tree.parent(parent)
-    return appended(model, call) if isinstance(call, cst.Call) and call.func is parent else None
+    call = model.tree.call_of(parent)
+    return None if call is None else appended(model, call)
 
 
 def _returned(model: "Model", node: cst.CSTNode) -> Iterator[tuple["Model", cst.CSTNode]]:

@@ -23,8 +23,7 @@ def has_callers_out_of_sight(function: "FunctionInfo") -> bool:
     model, pending, seen = function.model, [function], {function}
     while pending:
         for node in _mentions(pending.pop()):
-            call = model.tree.parent(node)
-            is_called = isinstance(call, cst.Call) and call.func is node
+            is_called = model.tree.call_of(node) is not None
             holders = model.tree.ancestors(node)
             caller = next((it for it in holders if isinstance(it, _FUNCTIONS)), None) if is_called else node
             if isinstance(caller, cst.BaseExpression) and _is_kept(model, caller):

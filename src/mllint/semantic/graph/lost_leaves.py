@@ -59,8 +59,8 @@ def _is_wanted_later(model: "Model", binding: Binding, found: LostLeaf) -> bool:
     """Whether what a method makes of what is kept, under the same name, is meant to be a leaf: ``x = x.to(device)``."""
     for use in uses(model, binding) if "." not in binding.key else ():
         called = model.tree.parent(use)
-        call = model.tree.parent(called) if isinstance(called, cst.Attribute) else None
-        later = model.tree.parent(call) if isinstance(call, cst.Call) and call.func is called else None
+        call = model.tree.call_of(called) if isinstance(called, cst.Attribute) else None
+        later = None if call is None else model.tree.parent(call)
         if isinstance(later, cst.Assign) and dotted_path(later.targets[0].target) == binding.key:
             moved = next(iter(bound_by(model, later)), None)
             value = model.value(later.value)

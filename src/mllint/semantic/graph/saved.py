@@ -323,12 +323,12 @@ def keeper_of_input(model: "Model", node: cst.BaseExpression, steps: int = MAX_S
     if isinstance(parent, cst.BinaryOperation):
         return _keeping(model, parent, node)
     if isinstance(parent, cst.Attribute) and parent.value is node:
-        call = model.tree.parent(parent)
-        if not isinstance(call, cst.Call) or call.func is not parent:
+        method_call = model.tree.call_of(parent)
+        if method_call is None:
             return None
         if parent.attr.value in views(model) and parent.attr.value != "detach":
-            return keeper_of_input(model, call, steps)
-        return _keeping(model, call, node)
+            return keeper_of_input(model, method_call, steps)
+        return _keeping(model, method_call, node)
     if isinstance(parent, cst.Arg):
         call = model.tree.parent(parent)
         if not isinstance(call, cst.Call) or parent.star:

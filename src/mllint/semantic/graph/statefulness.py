@@ -169,8 +169,7 @@ def _callers(method: FunctionInfo) -> Iterator[FunctionInfo | None]:
         owner = None if caller is None else caller.owner
         if isinstance(attribute, cst.FunctionDef) or (owner is not None and not _are_related(owner, method.owner)):
             continue  # a definition, or a method of another class that has the same name
-        call = None if attribute is None else model.tree.parent(attribute)
-        yield caller if isinstance(call, cst.Call) and call.func is attribute else None
+        yield None if attribute is None or model.tree.call_of(attribute) is None else caller
 
 
 def _are_related(one: ClassInfo, other: ClassInfo | None) -> bool:

@@ -226,9 +226,9 @@ class _Trail:
         return False
 
     def _by_attribute(self, attribute: cst.Attribute, steps: int) -> bool:
-        call = self.model.tree.parent(attribute)
+        call = self.model.tree.call_of(attribute)
         method = attribute.attr.value
-        if not isinstance(call, cst.Call) or call.func is not attribute:
+        if call is None:
             return False
         if method in _GIVING_PARAMETERS:
             return not is_only_read(self.model, call, steps)

@@ -119,9 +119,9 @@ def _names_of(model: "Model", node: cst.BaseExpression, call: cst.Call | None) -
 def _change(model: "Model", holder: cst.CSTNode, parent: cst.CSTNode) -> list[str | None]:
     """What one use of a module changes in it."""
     if isinstance(parent, cst.Attribute) and parent.value is holder:
-        above = model.tree.parent(parent)
-        if isinstance(above, cst.Call) and above.func is parent:
+        if model.tree.call_of(parent) is not None:
             return [None] if parent.attr.value in _CHANGES else []
+        above = model.tree.parent(parent)
         # `model.head.fc = ...` changes something below `head`.
         while isinstance(above, (cst.Attribute, cst.Subscript)):
             above = model.tree.parent(above)

@@ -15,7 +15,7 @@ from mllint.semantic.names.mentions import attributes
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Module, Output, Tensor
-from mllint.syntax.shape import argument, constant, dotted_path, given_to, last_word
+from mllint.syntax.shape import all_given, argument, constant, dotted_path, last_word
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -238,7 +238,7 @@ def _is_downloaded(definition: "ClassInfo") -> bool:
             strict = argument(call, 1, "strict")
             is_partial = strict is not None and constant(strict.value) is False
             # A function of the project may load, which is given the module, too: `load_state_dict(net, state)`.
-            is_loaded = not is_partial and any(_is_made_of(definition, model.value(part)) for part in given_to(call))
+            is_loaded = not is_partial and any(_is_made_of(definition, model.value(part)) for part in all_given(call))
             if is_loaded and any(_downloads(model, arg.value) for arg in call.args):
                 return True
     return False
@@ -331,9 +331,7 @@ def _is_use(model: "Model", node: cst.BaseExpression) -> bool:
         case cst.Subscript() if parent.value is node and isinstance(model.tree.parent(parent), cst.AssignTarget):
             return False
         case cst.Attribute(attr=cst.Name(value=method)):
-            call = model.tree.parent(parent)
-            is_called = isinstance(call, cst.Call) and call.func is parent
-            return not is_called or not (method in _PREPARING or method.endswith("_"))
+            return model.tree.call_of(parent) is None or not (method in _PREPARING or method.endswith("_"))
         case cst.Arg():
             call = model.tree.parent(parent)
             path = dotted_path(call.func) if isinstance(call, cst.Call) else None

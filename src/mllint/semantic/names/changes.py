@@ -66,8 +66,8 @@ def _changes_at(model: "Model", places: Iterable[cst.BaseExpression]) -> Iterato
             yield target
         elif kind is cst.Attribute and parent.value is target and _changes(parent.attr.value):  # type: ignore[union-attr]
             assert parent is not None
-            call = model.tree.parent(parent)
-            if isinstance(call, cst.Call) and call.func is parent:
+            call = model.tree.call_of(parent)
+            if call is not None:
                 yield call
         elif kind is cst.Arg and parent.keyword is not None and parent.keyword.value == "out":  # type: ignore[union-attr]
             assert parent is not None

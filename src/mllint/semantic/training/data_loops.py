@@ -15,7 +15,7 @@ from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.training.pieces import is_fed_piece, is_piecewise, pieces_of
 from mllint.semantic.training.relevance import is_pass, matters
 from mllint.semantic.values import Method, Module, Object, Value, functions_of
-from mllint.syntax.shape import dotted_path, given_to, last_word
+from mllint.syntax.shape import all_given, dotted_path, last_word
 from mllint.syntax.walk import names_in, subtree
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def _fed(model: "Model", node: cst.For) -> Iterator[cst.Call]:
                 pending |= {name for target in parent.targets for name in names_in(target.target)}
     if "iter" in model.calls_by_word:
         calls = model.tree.calls_in(node.body)
-        yield from (call for call in calls if any(_is_iterator(model, part) for part in given_to(call)))
+        yield from (call for call in calls if any(_is_iterator(model, part) for part in all_given(call)))
     seen: set[str] = set()
     while pending:
         word = min(pending)  # the work shall be the same in each process, and so the answer comes from the same call

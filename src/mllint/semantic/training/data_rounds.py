@@ -18,7 +18,7 @@ from mllint.semantic.training.outputs import comes_from, is_in_forward_pass, may
 from mllint.semantic.training.pieces import is_fed_piece, is_piecewise
 from mllint.semantic.training.runs import LoopRun, Run
 from mllint.semantic.training.training_modes import records_graph
-from mllint.syntax.shape import dotted_path, given_to, has_one_round
+from mllint.syntax.shape import all_given, dotted_path, has_one_round
 from mllint.syntax.walk import names_in
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ def _may_train_with(event: Event, found: DataRound) -> bool:
         return False
     return any(
         may_reach(event.frame, part, forward)
-        for part in given_to(call)
+        for part in all_given(call)
         if not hangs_on_nothing(event.frame.value(part))
         for forward in found.forwards
     )

@@ -14,7 +14,7 @@ from mllint.semantic.modules.mode_layers import depends_on_mode
 from mllint.semantic.names.mentions import mentions, whole
 from mllint.semantic.training.data_loops import is_within_step, may_be_event_of_module, may_be_model
 from mllint.semantic.values import Module
-from mllint.syntax.shape import dotted_path, fingerprint, given_to, last_word
+from mllint.syntax.shape import all_given, dotted_path, fingerprint, last_word
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ _OF_THEIR_OWN = (cst.FunctionDef, cst.Lambda, cst.ClassDef)
 
 def clears_beside(model: "Model", step: cst.Call) -> bool:
     """Whether the gradients of the optimizer of a step are cleared in the same round of the same body."""
-    written = {fingerprint(part) for part in given_to(step)}  # `scaler.step(optimizer)`
+    written = {fingerprint(part) for part in all_given(step)}  # `scaler.step(optimizer)`
     home = model.tree.nearest(step, *_ROUNDS)
     return any(
         isinstance(call.func, cst.Attribute)
@@ -47,9 +47,8 @@ def clears_beside(model: "Model", step: cst.Call) -> bool:
 def _calls_beside(model: "Model", node: cst.CSTNode, word: str) -> Iterator[cst.Call]:
     """The calls of what has this name in the function around a node: of a large file a small part."""
     for name in model.names_within(word, model.scope_of(node)):
-        callee = whole(model, name)
-        call = model.tree.parent(callee)
-        if isinstance(call, cst.Call) and call.func is callee:
+        call = model.tree.call_of(whole(model, name))
+        if call is not None:
             yield call
 
 

@@ -128,8 +128,9 @@ def _is_read_as_array(model: "Model", node: cst.CSTNode, steps: int) -> bool:
     while True:
         parent = model.tree.parent(node)
         if isinstance(parent, cst.Attribute) and parent.value is node:
-            call, word = model.tree.parent(parent), parent.attr.value
-            if not isinstance(call, cst.Call) or call.func is not parent:
+            call: cst.CSTNode | None = model.tree.call_of(parent)
+            word = parent.attr.value
+            if call is None:
                 return False
             if word == "numpy":
                 return True

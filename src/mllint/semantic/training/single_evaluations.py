@@ -44,7 +44,7 @@ from mllint.semantic.training.training_modes import (
 from mllint.semantic.training.turns import is_behind_training, steps_several
 from mllint.semantic.training.wanted_gradients import GRADIENT_WORDS, computes_gradients, says_gradients
 from mllint.semantic.values import Function, Module
-from mllint.syntax.shape import dotted_path, given_to
+from mllint.syntax.shape import all_given, dotted_path
 from mllint.syntax.walk import children, names_in, subtree
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def _is_given_output(event: Event, forward: Event) -> bool:
     """Whether what cannot be looked into is given what a forward pass puts out, with its graph: it may train."""
     return not isinstance(event.node, cst.Call) or any(
         may_reach(event.frame, part, forward)
-        for part in given_to(event.node)
+        for part in all_given(event.node)
         if not hangs_on_nothing(event.frame.value(part))
     )
 
