@@ -8,7 +8,7 @@ from mllint.semantic.checkpoints.paths import Path, joined
 from mllint.semantic.checkpoints.routes import MAX_DEPTH, Follower
 from mllint.semantic.construction.builder import Construction
 from mllint.semantic.names.assigned import assigned
-from mllint.semantic.names.definitions import function_around
+from mllint.semantic.names.receivers import owner_of_attribute
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Text
 from mllint.syntax.shape import dotted_path, fingerprint, string_literal
@@ -92,12 +92,10 @@ class PathTracer(Follower):
 
     def _path_of_attribute(self, node: cst.BaseExpression) -> Path | None:
         """The path that a class assigns once to an attribute of ``self``."""
-        if not isinstance(node, cst.Attribute) or not isinstance(node.value, cst.Name):
+        owner = owner_of_attribute(self.model, node)
+        if owner is None or not isinstance(node, cst.Attribute):
             return None
-        info = function_around(self.model, node)
-        if info is None or info.owner is None or info.self_name != node.value.value:
-            return None
-        bindings = list(info.owner.assignments(node.attr.value))
+        bindings = list(owner.assignments(node.attr.value))
         made = assigned(bindings[0]) if len(bindings) == 1 else None
         return None if made is None else PathTracer(bindings[0].scope.model, None, self.depth + 1).path(made)
 

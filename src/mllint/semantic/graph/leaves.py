@@ -8,7 +8,7 @@ from mllint.knowledge import lookup
 from mllint.semantic.graph.kept_functions import has_callers_out_of_sight
 from mllint.semantic.names.assigned import assigned
 from mllint.semantic.names.classes import makes_parameter
-from mllint.semantic.names.receivers import method_of_receiver
+from mllint.semantic.names.receivers import method_of_receiver, owner_of_attribute
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import without_narrowing
 from mllint.semantic.values import Module, Tensor
@@ -83,10 +83,10 @@ def _beginnings(model: "Model", node: cst.BaseExpression) -> list[Binding]:
 
 def _beginnings_of_attribute(model: "Model", node: cst.BaseExpression) -> list[Binding]:
     """What the class of an object sets an attribute to, where a method changes it: ``self.weight += 1``."""
-    method = method_of_receiver(model, node.value) if isinstance(node, cst.Attribute) else None
-    if method is None or method.owner is None or not isinstance(node, cst.Attribute):
+    owner = owner_of_attribute(model, node)
+    if owner is None or not isinstance(node, cst.Attribute):
         return []
-    return [item for item in method.owner.assignments(node.attr.value) if item.kind is not BindingKind.AUGMENTED]
+    return [item for item in owner.assignments(node.attr.value) if item.kind is not BindingKind.AUGMENTED]
 
 
 def is_flagged(model: "Model", node: cst.BaseExpression) -> bool:

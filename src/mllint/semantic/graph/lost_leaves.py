@@ -8,7 +8,7 @@ import msgspec
 from mllint.knowledge import lookup
 from mllint.semantic.names.assigned import only_assigned
 from mllint.semantic.names.definitions import function_around
-from mllint.semantic.names.receivers import method_of_receiver
+from mllint.semantic.names.receivers import owner_of_attribute
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by, reads, uses
 from mllint.semantic.values import Elements, Module, Number, Object, Symbol, Tensor, Text
@@ -82,8 +82,8 @@ def lost_later(model: "Model", statement: cst.Assign) -> "Iterator[tuple[cst.Ass
 
 
 def _is_attribute_of_module(model: "Model", target: cst.BaseExpression) -> bool:
-    method = method_of_receiver(model, target.value) if isinstance(target, cst.Attribute) else None
-    return method is not None and method.owner is not None and method.owner.framework is not None
+    owner = owner_of_attribute(model, target)
+    return owner is not None and owner.framework is not None
 
 
 def _inside(model: "Model", node: cst.BaseExpression, name_bound: str | None) -> LostLeaf | None:

@@ -8,8 +8,8 @@ import msgspec
 
 from mllint.knowledge import lookup
 from mllint.semantic.graph.leaves import FLAGS, is_parameter_of_module
-from mllint.semantic.names.definitions import function_around
 from mllint.semantic.names.mentions import mentions
+from mllint.semantic.names.receivers import owner_of_attribute
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import reads, uses, uses_of_bound
 from mllint.semantic.values import Framework, Module, Tensor
@@ -98,13 +98,11 @@ def rebound(model: "Model", statement: cst.Assign | cst.AugAssign) -> Rebound | 
 
 def _beginnings(model: "Model", target: cst.BaseExpression) -> list[Tensor]:
     """What an attribute of the receiver of a method was before anything computed with it; empty where not known."""
-    info = function_around(model, target)
-    if info is None or info.owner is None or not isinstance(target, cst.Attribute):
-        return []
-    if not isinstance(target.value, cst.Name) or target.value.value != info.self_name:
+    owner = owner_of_attribute(model, target)
+    if owner is None or not isinstance(target, cst.Attribute):
         return []
     values: list[Tensor] = []
-    for binding in info.owner.assignments(target.attr.value):
+    for binding in owner.assignments(target.attr.value):
         is_step = isinstance(binding.node, (cst.Assign, cst.AugAssign)) and _computes_with(
             binding.scope.model, binding.node, binding.key
         )

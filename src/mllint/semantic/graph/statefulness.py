@@ -8,7 +8,7 @@ import libcst as cst
 from mllint.semantic.graph.data_sources import hangs_on_nothing
 from mllint.semantic.graph.losses import WALKING
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo, function_around
-from mllint.semantic.names.receivers import method_of_receiver
+from mllint.semantic.names.receivers import method_of_receiver, owner_of_attribute
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import ClassObject, Function, Instance, Module, Object, Repeated, Symbol, Tensor, Value
 from mllint.syntax.shape import dotted_path
@@ -80,8 +80,7 @@ def may_be_plain_module(model: "Model", callee: cst.BaseExpression) -> bool:
     if isinstance(callee, cst.Name):
         kinds = {binding.kind for binding in model.reaching(callee)}
         return bool(kinds) and kinds <= {BindingKind.PARAMETER, BindingKind.ASSIGN}
-    method = method_of_receiver(model, callee.value) if isinstance(callee, cst.Attribute) else None
-    owner = None if method is None else method.owner
+    owner = owner_of_attribute(model, callee)
     return isinstance(callee, cst.Attribute) and owner is not None and any(owner.assignments(callee.attr.value))
 
 

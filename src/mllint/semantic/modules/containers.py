@@ -15,7 +15,7 @@ from mllint.semantic.modules.other_objects import from_outside
 from mllint.semantic.modules.weights import builds_a_program, have_weights
 from mllint.semantic.names.classes import Assignment, Role
 from mllint.semantic.names.conditions import is_in_another_branch
-from mllint.semantic.names.receivers import method_of_receiver
+from mllint.semantic.names.receivers import owner_of_attribute
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Module, Repeated
 from mllint.syntax.iteration import handed_on
@@ -264,8 +264,7 @@ class _Trail:
                 around = self.model.enclosing_function(holder) or self.model.tree.module
                 return self._by_names(holder, around, steps)
         elif isinstance(holder, cst.Attribute):
-            method = method_of_receiver(self.model, holder.value)
-            owner = None if method is None else method.owner
+            owner = owner_of_attribute(self.model, holder)
             if owner is not None and self._is_plain(owner, holder.attr.value):
                 reads = owner.members.reads(holder.attr.value)
                 return any(

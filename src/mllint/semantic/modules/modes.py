@@ -8,7 +8,7 @@ import libcst as cst
 from mllint.semantic.names.assigned import assigned
 from mllint.semantic.names.conditions import conditions
 from mllint.semantic.names.mentions import attributes
-from mllint.semantic.names.receivers import method_of_receiver
+from mllint.semantic.names.receivers import method_of_receiver, owner_of_attribute
 from mllint.semantic.names.scopes import Binding
 from mllint.syntax.shape import constant, dotted_path
 from mllint.syntax.walk import subtree
@@ -109,8 +109,7 @@ def _is_fixed_attribute(model: "Model", node: cst.Attribute) -> bool:
 
 
 def _is_of_receiver(model: "Model", node: cst.Attribute) -> bool:
-    method = method_of_receiver(model, node.value)
-    owner = None if method is None else method.owner
+    owner = owner_of_attribute(model, node)
     if owner is None:
         return False
     name = node.attr.value
@@ -139,6 +138,5 @@ def _bindings(model: "Model", node: cst.Name | cst.Attribute) -> tuple[Binding, 
     """What binds a local name, or an attribute of the instance in its class."""
     if isinstance(node, cst.Name):
         return model.reaching(node)
-    method = method_of_receiver(model, node.value)
-    owner = None if method is None else method.owner
+    owner = owner_of_attribute(model, node)
     return () if owner is None else tuple(owner.assignments(node.attr.value))

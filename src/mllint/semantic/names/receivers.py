@@ -9,7 +9,7 @@ from mllint.syntax.shape import dotted_path, string_literal
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
-    from mllint.semantic.names.definitions import FunctionInfo
+    from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 
 # Methods of a module through which everything in it can be reached, and the tables behind them.
 _WALKS = frozenset({
@@ -72,6 +72,12 @@ class Receivers:
 def method_of_receiver(model: "Model", node: cst.CSTNode) -> "FunctionInfo | None":
     """The method whose receiver a name is there, in the method itself or in a function inside it."""
     return model.receivers.method_of(node)
+
+
+def owner_of_attribute(model: "Model", node: cst.CSTNode) -> "ClassInfo | None":
+    """The class of ``self`` in ``self.net``, which an expression is; ``None`` for every other one."""
+    method = method_of_receiver(model, node.value) if isinstance(node, cst.Attribute) else None
+    return None if method is None else method.owner
 
 
 def _may_reach_all(model: "Model", name: cst.Name) -> bool:
