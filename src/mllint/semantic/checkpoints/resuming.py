@@ -7,6 +7,7 @@ import libcst as cst
 
 from mllint.semantic.checkpoints.saving import Part, Saved, may_save, parts, saved
 from mllint.semantic.expressions.arguments import calls_of
+from mllint.semantic.names.conditions import is_above
 from mllint.semantic.names.mentions import mentions, method_calls
 from mllint.semantic.names.uses import bound_by, uses
 from mllint.semantic.values import Loaded, Module, Object, StateDict
@@ -259,8 +260,7 @@ def _has_no_state_yet(model: "Model", made: cst.Call, call: cst.Call) -> bool:
     if model.tree.is_below(made, next(model.tree.loops_around(call), None)):
         return True
     scope = model.scope_of(call)
-    saved_at, made_at = scope.place_of(call), scope.place_of(made)
-    return model.scope_of(made) is scope and saved_at is not None and made_at is not None and saved_at[1] < made_at[1]
+    return model.scope_of(made) is scope and is_above(scope, call, made)
 
 
 def _is_near(model: "Model", node: cst.Call, call: cst.Call) -> bool:

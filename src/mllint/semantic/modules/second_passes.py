@@ -1,5 +1,6 @@
 """Backward passes through a graph that an earlier one has freed."""
 
+import itertools
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from mllint.semantic.graph.dependence import Dependence, hands_on
 from mllint.semantic.graph.losses import loss_of
 from mllint.semantic.modules.weights import has_weights
 from mllint.semantic.names.assigned import only_assigned
-from mllint.semantic.names.conditions import loop_of_every_round
+from mllint.semantic.names.conditions import is_above, loop_of_every_round
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Function, Module, Output, Symbol, Tensor
 from mllint.syntax.shape import argument, constant, dotted_path, has_star_arguments
@@ -120,14 +121,8 @@ def passes_above(model: "Model", node: cst.Call) -> list[cst.Call]:
 def _passes_written_above(model: "Model", node: cst.Call) -> list[cst.Call]:
     """The backward passes that stand above a call in its function, those next to it."""
     scope = model.scope_of(node)
-    place, found = scope.place_of(node), list[cst.Call]()
-    for call in reversed(model.backward.calls_in(scope.node)):
-        there = scope.place_of(call)
-        if call is not node and place is not None and there is not None and there[1] < place[1]:
-            found.append(call)
-            if len(found) == MAX_PASSES:
-                break
-    return found
+    passes = (call for call in reversed(model.backward.calls_in(scope.node)) if is_above(scope, call, node))
+    return list(itertools.islice(passes, MAX_PASSES))
 
 
 def _freed_where_made(model: "Model", backward: cst.Call, first: cst.Call) -> Iterator[cst.Assign]:
@@ -153,13 +148,8 @@ def _freed_where_made(model: "Model", backward: cst.Call, first: cst.Call) -> It
 def assignments_above(model: "Model", node: cst.Call) -> list[cst.Assign]:
     """The assignments that have surely run before a call, those next to it."""
     scope = model.scope_of(node)
-    place, found = scope.place_of(node), list[cst.Assign]()
-    for statement in reversed(model.assignments_by_scope.get(id(scope), ())):
-        there = scope.place_of(statement)
-        if place is not None and there is not None and there[1] < place[1]:
-            found.append(statement)
-            if len(found) == MAX_SOURCES:
-                break
+    written = reversed(model.assignments_by_scope.get(id(scope), ()))
+    found = itertools.islice((item for item in written if is_above(scope, item, node)), MAX_SOURCES)
     return [statement for statement in found if runs_before(scope, statement, node)]
 
 

@@ -9,6 +9,7 @@ from mllint.syntax.shape import last_statement, leaves_loop, runs_once
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
+    from mllint.semantic.names.scopes import Scope
 
 
 def conditions(model: "Model", node: cst.CSTNode) -> Iterator[cst.BaseExpression]:
@@ -88,3 +89,9 @@ def loop_of_every_round(model: "Model", node: cst.CSTNode) -> cst.For | cst.Whil
         if isinstance(ancestor, cst.BaseCompoundStatement) and not isinstance(ancestor, cst.With):
             return None
     return None
+
+
+def is_above(scope: "Scope", earlier: cst.CSTNode, later: cst.CSTNode) -> bool:
+    """Whether a place stands above another one of its scope."""
+    here, there = scope.place_of(earlier), scope.place_of(later)
+    return here is not None and there is not None and here[1] < there[1]
