@@ -4,7 +4,7 @@ Autograd counts the changes of each tensor. An operation that keeps its result, 
 ``backward()`` raises where it is another one by then.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -22,7 +22,7 @@ from mllint.semantic.graph.in_place import (
     works_in_place,
 )
 from mllint.semantic.names.definitions import function_around
-from mllint.semantic.names.receivers import method_of_receiver
+from mllint.semantic.names.receivers import owner_of_attribute
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import uses
 from mllint.semantic.names.writes import is_basic_index, write
@@ -271,16 +271,17 @@ class Keeper(msgspec.Struct, frozen=True):
 def keeper_before(model: "Model", target: cst.Name, change: cst.CSTNode) -> Keeper | None:
     """The operation that has surely kept a tensor of this name when a statement or call changes it in place."""
     bindings = model.reaching(target)
-    if not bindings:
-        return None
+    return _first_keeper(model, target, lambda name: _runs_before(model, name, change)) if bindings else None
+
+
+def _first_keeper(model: "Model", target: cst.Name, has_run: Callable[[cst.Name], bool]) -> Keeper | None:
+    """The operation, if it has run, that keeps the tensor of a name."""
+    bindings = model.reaching(target)
     for name in _candidates(model, target):
-        if model.reaching(name) != bindings:
-            continue
-        if not _runs_before(model, name, change):
-            continue
-        found = keeper_of_input(model, name)
-        if found is not None and is_wanted(model, found.node):
-            return found
+        if model.reaching(name) == bindings and has_run(name):
+            found = keeper_of_input(model, name)
+            if found is not None and is_wanted(model, found.node):
+                return found
     return None
 
 
@@ -463,10 +464,10 @@ def _asks_for_option(model: "Model", test: cst.BaseExpression) -> bool:
     """Whether a test asks for nothing but how a module was built: ``if self.pre_norm:``."""
     while isinstance(test, cst.UnaryOperation):
         test = test.expression
-    method = method_of_receiver(model, test.value) if isinstance(test, cst.Attribute) else None
-    if method is None or method.owner is None or not isinstance(test, cst.Attribute):
+    owner = owner_of_attribute(model, test)
+    if owner is None or not isinstance(test, cst.Attribute):
         return False
-    places = list(method.owner.members.assignments(test.attr.value))
+    places = list(owner.members.assignments(test.attr.value))
     return bool(places) and all(place.method is not None and place.method.name == "__init__" for place in places)
 
 
@@ -483,12 +484,5 @@ def in_next_round(model: "Model", target: cst.Name, change: cst.CSTNode) -> Keep
     bindings = model.reaching(target)
     if loop is None or not bindings or any(model.tree.is_inside(item.node, loop) for item in bindings):
         return None
-    for name in _candidates(model, target):
-        if not model.tree.is_inside(name, loop) or model.reaching(name) != bindings:
-            continue
-        if not always_runs(model, name, loop):
-            continue
-        found = keeper_of_input(model, name)
-        if found is not None and is_wanted(model, found.node):
-            return found
-    return None
+    tree = model.tree
+    return _first_keeper(model, target, lambda name: tree.is_inside(name, loop) and always_runs(model, name, loop))
