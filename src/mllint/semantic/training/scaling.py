@@ -12,7 +12,7 @@ from mllint.semantic.events.steps import Event, Kind, Loop, events
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import reads
-from mllint.semantic.training.guards import exclude_each_other, is_left_out
+from mllint.semantic.training.guards import exclude_each_other, is_left_out, not_excluded
 from mllint.semantic.training.nearby import steps_no_optimizer, word_before
 from mllint.semantic.training.paths import Paths
 from mllint.semantic.training.runs import Occurrence, Run
@@ -380,9 +380,7 @@ def is_scaled(state: Event) -> bool:
 def states_of(run: Run, event: Event) -> set[_State]:
     """In which states the gradients of an event's thing may be before it, ways that it excludes left out."""
     paths = run.derived(("scaling", event.thing), partial(_paths, run, event.thing))
-    return {
-        state for state in paths.before(event) if not isinstance(state, Event) or not exclude_each_other(state, event)
-    }
+    return not_excluded(paths.before(event), event)
 
 
 def _paths(run: Run, target: Thing | None) -> Paths[_State]:

@@ -166,7 +166,11 @@ def evaluations_recorded(model: "Model", function: cst.FunctionDef) -> Iterator[
     for call in _calls_in(function):
         if _calls_by_method(model, call):
             inside = list(model.runs.within(call, accelerated=True))
-            if inside and all(map(_is_recorded_for_nothing, inside)) and not _is_statement(model, call):
+            if (
+                inside
+                and all(map(_is_recorded_for_nothing, inside))
+                and not isinstance(model.tree.parent(call), cst.Expr)
+            ):
                 yield call
         elif may_be_forward_pass(model, call) and model.runs.always(call, _is_recorded_for_nothing, accelerated=True):
             yield call
@@ -242,17 +246,13 @@ def _is_recorded_for_nothing(occurrence: Occurrence) -> bool:
     module = forward.thing
     if forward.kind is not Kind.FORWARD or module is None or run.is_cut or not records_graph(forward):
         return False
-    if _is_statement(forward.frame.model, forward.node) or _is_of_round(forward):
+    if isinstance(forward.frame.model.tree.parent(forward.node), cst.Expr) or _is_of_round(forward):
         return False
     if is_frozen(run, (forward,)) or _switches_gradients_off_itself(forward):
         return False
     if modes_before(run, module, forward) != {EVAL} or not is_trained(run, module):
         return False
     return not computes_gradients(forward) and not is_used_for_backward(run, forward.frame, forward.node)
-
-
-def _is_statement(model: "Model", call: cst.CSTNode) -> bool:
-    return isinstance(model.tree.parent(call), cst.Expr)
 
 
 def _is_of_round(forward: Event) -> bool:
