@@ -207,28 +207,20 @@ def scaler_of(frame: Frame, loss: cst.BaseExpression) -> Thing | None:
     return None
 
 
-def _step(frame: Frame, call: cst.Call) -> Seen | None:
-    receiver = _receiver(call)
-    called = None if receiver is None else kind_of(frame, receiver)
-    if receiver is None or called is None:
-        return None
-    if called.kind == "optimizer":
-        return Seen(Kind.STEP, frame.thing(receiver), is_proven=called.is_proven)
-    if called.kind == "scheduler":
-        return Seen(Kind.SCHEDULE, frame.thing(receiver), is_proven=called.is_proven)
-    if called.kind == "scaler" and call.args:
-        return Seen(Kind.STEP, frame.thing(call.args[0].value), frame.thing(receiver), called.is_proven)
-    return None
+def _of_kind(own: dict[str, Kind], through_scaler: Kind | None = None) -> Reader:
+    """A method of a thing of some kind; of a scaler what it does with what it is given: ``scaler.step(optimizer)``."""
 
+    def reader(frame: Frame, call: cst.Call) -> Seen | None:
+        receiver = _receiver(call)
+        called = None if receiver is None else kind_of(frame, receiver)
+        if receiver is None or called is None:
+            return None
+        if called.kind == "scaler" and through_scaler is not None and call.args:
+            return Seen(through_scaler, frame.thing(call.args[0].value), frame.thing(receiver), called.is_proven)
+        kind = own.get(called.kind)
+        return None if kind is None else Seen(kind, frame.thing(receiver), is_proven=called.is_proven)
 
-def _minimize(frame: Frame, call: cst.Call) -> Seen | None:
-    receiver = _receiver(call)
-    called = None if receiver is None else kind_of(frame, receiver)
-    if receiver is None or called is None:
-        return None
-    if called.kind == "scaler" and call.args:
-        return Seen(Kind.MINIMIZE, frame.thing(call.args[0].value), frame.thing(receiver), called.is_proven)
-    return Seen(Kind.MINIMIZE, frame.thing(receiver), None, called.is_proven) if called.kind == "optimizer" else None
+    return reader
 
 
 def _zero(frame: Frame, call: cst.Call) -> Seen | None:
@@ -281,19 +273,6 @@ def _clip(frame: Frame, call: cst.Call) -> Seen | None:
     if receiver is not None and isinstance(frame.value(receiver), Module):
         return Seen(Kind.CLIP, frame.thing(receiver))  # of FullyShardedDataParallel
     return None
-
-
-def _through_scaler(kind: Kind) -> Reader:
-    """What a scaler does with what it is given: ``scaler.scale(loss)``, ``scaler.unscale_(optimizer)``."""
-
-    def reader(frame: Frame, call: cst.Call) -> Seen | None:
-        receiver = _receiver(call)
-        called = None if receiver is None else kind_of(frame, receiver)
-        if receiver is None or called is None or called.kind != "scaler" or not call.args:
-            return None
-        return Seen(kind, frame.thing(call.args[0].value), frame.thing(receiver), called.is_proven)
-
-    return reader
 
 
 def _update(frame: Frame, call: cst.Call) -> Seen | None:
@@ -359,8 +338,8 @@ def _save(frame: Frame, call: cst.Call) -> Seen | None:
 _READERS: dict[str, Reader] = {
     "backward": _backward,
     "manual_backward": _backward,
-    "step": _step,
-    "minimize": _minimize,
+    "step": _of_kind({"optimizer": Kind.STEP, "scheduler": Kind.SCHEDULE}, Kind.STEP),
+    "minimize": _of_kind({"optimizer": Kind.MINIMIZE}, Kind.MINIMIZE),
     "zero_grad": _zero,
     "clear_grad": _zero,
     "clear_gradients": _zero,
@@ -373,8 +352,8 @@ _READERS: dict[str, Reader] = {
     "mul_": _on_gradient(Kind.WRITE_GRADIENT),
     "clamp_": _on_gradient(Kind.CLIP),
     "clip_": _on_gradient(Kind.CLIP),
-    "scale": _through_scaler(Kind.SCALE),
-    "unscale_": _through_scaler(Kind.UNSCALE),
+    "scale": _of_kind({}, Kind.SCALE),
+    "unscale_": _of_kind({}, Kind.UNSCALE),
     "update": _update,
     "forward": _forward,
     "train": _mode("train"),
