@@ -48,6 +48,11 @@ def _text_of(literal: str) -> str | None:
     return value if isinstance(value, str) else None
 
 
+def text_between(part: cst.FormattedStringText) -> str:
+    """What stands in an f-string between its holes."""
+    return part.value.replace("{{", "{").replace("}}", "}")
+
+
 def integer_literal(node: cst.CSTNode | None) -> int | None:
     """The value of an integer literal, with a sign or without."""
     if type(node) is cst.UnaryOperation and type(node.operator) is cst.Minus:

@@ -11,7 +11,7 @@ from mllint.semantic.names.assigned import assigned
 from mllint.semantic.names.receivers import owner_of_attribute
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Text
-from mllint.syntax.shape import dotted_path, fingerprint, string_literal
+from mllint.syntax.shape import dotted_path, fingerprint, string_literal, text_between
 
 _PATH_FUNCTIONS = frozenset({
     "builtins.str", "os.path.abspath", "os.path.expanduser", "os.path.realpath", "os.path.normpath", "pathlib.Path",
@@ -103,7 +103,7 @@ class PathTracer(Follower):
         pieces: list[str] = []
         for part in node.parts:
             if isinstance(part, cst.FormattedStringText):
-                pieces.append(part.value.replace("{{", "{").replace("}}", "}"))
+                pieces.append(text_between(part))
                 continue
             assert isinstance(part, cst.FormattedStringExpression)
             inner = self.path(part.expression) if part.format_spec is None else self._unknown(part.expression)
