@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.semantic.checkpoints.saving import Part, Saved, may_save, parts, saved
+from mllint.semantic.checkpoints.saving import Part, may_save, parts, saved
 from mllint.semantic.expressions.arguments import calls_of
 from mllint.semantic.names.conditions import is_above
 from mllint.semantic.names.mentions import mentions, method_calls
@@ -41,10 +41,7 @@ def lacks_optimizer(model: "Model", call: cst.Call) -> cst.Call | None:
 
     ``None`` for every other call, and where any part of that is not certain.
     """
-    what = _saved(model, call)
-    if what is None:
-        return None
-    found = parts(model, what.node)
+    found = _entries(model, call)
     if not _is_model_and_counter(model, found) or _saves_optimizer(model):
         return None
     counters = {key for part in found for key in part.keys[:1] if key is not None and key in COUNTERS}
@@ -57,9 +54,8 @@ def left_out(model: "Model", call: cst.Call) -> str | None:
 
     Only where the file loads the state of another of them back, so that training goes on from there.
     """
-    what = _saved(model, call)
-    found = [] if what is None else parts(model, what.node)
-    if len(found) < 2 or any(not part.keys or part.keys[0] is None for part in found):
+    found = _entries(model, call)
+    if len(found) < 2:
         return None
     kept = {path: part.node for part in found if (path := _owner_path(part.node)) is not None}
     stepped = _stepped_near(model, call)
@@ -79,9 +75,8 @@ def left_out_scheduler(model: "Model", call: cst.Call) -> str | None:
 
     It begins its count anew then, from the learning rate that the optimizer had in the end.
     """
-    what = _saved(model, call) if model.framework == "torch" else None
-    found = [] if what is None else parts(model, what.node)
-    if len(found) < 2 or any(not part.keys or part.keys[0] is None for part in found):
+    found = _entries(model, call) if model.framework == "torch" else []
+    if len(found) < 2:
         return None
     keys = {(part.keys[0] or "").lower() for part in found}
     counters = {part.keys[0] for part in found if part.keys[0] in COUNTERS and not is_state(model, part)}
@@ -97,9 +92,14 @@ def left_out_scheduler(model: "Model", call: cst.Call) -> str | None:
     return path if is_resumed and resumes_from(model, {key for key in counters if key is not None}) else None
 
 
-def _saved(model: "Model", call: cst.Call) -> Saved | None:
-    """What a call saves, in a file that does not save all of the training beside it: Accelerate's ``save_state``."""
-    return None if any(word in model.calls_by_word for word in _WHOLE) else saved(model, call)
+def _entries(model: "Model", call: cst.Call) -> list[Part]:
+    """The entries of the one dict that a call saves; none where something in it has no key that is written there.
+
+    None in a file that saves all of the training beside it: Accelerate's ``save_state``.
+    """
+    what = None if any(word in model.calls_by_word for word in _WHOLE) else saved(model, call)
+    found = [] if what is None else parts(model, what.node)
+    return [] if any(not part.keys or part.keys[0] is None for part in found) else found
 
 
 def _counting_scheduler(model: "Model", call: cst.Call) -> str | None:
@@ -190,8 +190,6 @@ def _is_mentioned_in_saving(model: "Model", path: str, call: cst.Call, kind: str
 
 def _is_model_and_counter(model: "Model", found: list[Part]) -> bool:
     """Whether the parts are those of one dict with a model and a counter in it, and surely no optimizer."""
-    if any(not part.keys or part.keys[0] is None for part in found):
-        return False
     keys = {part.keys[0] or "" for part in found}
     if not keys & COUNTERS or any("opt" in key.lower() for key in keys):
         return False
