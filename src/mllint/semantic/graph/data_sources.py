@@ -29,7 +29,7 @@ from mllint.semantic.values import (
     Value,
 )
 from mllint.syntax.iteration import sources
-from mllint.syntax.shape import dotted_path
+from mllint.syntax.shape import argument, dotted_path
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -159,7 +159,7 @@ def _bound_outside(model: "Model", name: cst.Name) -> Sequence[Binding]:
 
 def _is_computed_from(model: "Model", call: cst.Call, steps: int) -> bool:
     """Whether a call computes something from data alone, and begins no graph."""
-    if any(arg.keyword is not None and arg.keyword.value == "requires_grad" for arg in call.args):
+    if argument(call, None, "requires_grad") is not None:
         return False
     callee, framework = model.value(call.func), model.framework
     if isinstance(callee, Symbol):

@@ -159,9 +159,7 @@ def _makes_leaf(model: "Model", call: cst.Call) -> bool:
 
 def says_leaf(call: cst.Call) -> bool:
     """Whether a call says by its words that it makes a leaf."""
-    if last_word(call.func) in _LEAF_MAKERS:
-        return True
-    return any(arg.keyword is not None and arg.keyword.value == "requires_grad" for arg in call.args)
+    return last_word(call.func) in _LEAF_MAKERS or argument(call, None, "requires_grad") is not None
 
 
 def _computes(model: "Model", call: cst.Call, name: str) -> bool:

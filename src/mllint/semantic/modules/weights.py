@@ -11,7 +11,7 @@ from mllint.semantic.names.classes import makes_parameter
 from mllint.semantic.names.mentions import attributes
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Module, Value
-from mllint.syntax.shape import constant, last_word
+from mllint.syntax.shape import argument, constant, last_word
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -214,8 +214,8 @@ def asks_for_no_gradients(definition: "ClassInfo") -> bool:
 
 
 def _is_made_without(parameter: cst.Call) -> bool:
-    flags = (arg.value for arg in parameter.args if arg.keyword is not None and arg.keyword.value == "requires_grad")
-    return any(constant(flag) is False for flag in flags)
+    flag = argument(parameter, None, "requires_grad")
+    return flag is not None and constant(flag.value) is False
 
 
 def is_constant(model: "Model", node: cst.BaseExpression) -> bool:

@@ -164,11 +164,15 @@ def _may_train_with(event: Event, found: DataRound) -> bool:
         return True
     if event.frame.thing(call.func) in run.derived("functions of losses", partial(_functions_of_losses, run)):
         return False
-    return any(
+    return any(is_given_output(event, forward) for forward in found.forwards)
+
+
+def is_given_output(event: Event, forward: Event) -> bool:
+    """Whether what cannot be looked into is given what a forward pass puts out, with its graph: it may train."""
+    return not isinstance(event.node, cst.Call) or any(
         may_reach(event.frame, part, forward)
-        for part in all_given(call)
+        for part in all_given(event.node)
         if not hangs_on_nothing(event.frame.value(part))
-        for forward in found.forwards
     )
 
 

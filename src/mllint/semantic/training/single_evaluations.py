@@ -8,7 +8,6 @@ import libcst as cst
 
 from mllint.semantic.events.steps import Event, Kind, Loop, events
 from mllint.semantic.files.testing import is_test_code
-from mllint.semantic.graph.data_sources import hangs_on_nothing
 from mllint.semantic.modules.weights import is_trainable
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.training.adversaries import is_held_by_another, may_be_attacked
@@ -20,13 +19,13 @@ from mllint.semantic.training.data_loops import (
     is_next,
     may_be_forward_pass,
 )
-from mllint.semantic.training.data_rounds import loop_over_data
+from mllint.semantic.training.data_rounds import is_given_output, loop_over_data
 from mllint.semantic.training.evaluation import evaluates_with_graph, is_put_to_training
 from mllint.semantic.training.frozen import is_frozen
 from mllint.semantic.training.handed_on import as_given
 from mllint.semantic.training.inferences import is_made_up
 from mllint.semantic.training.nearby import may_be_in_training_mode
-from mllint.semantic.training.outputs import is_detached, is_dropped, is_used_for_backward, may_reach
+from mllint.semantic.training.outputs import is_detached, is_dropped, is_used_for_backward
 from mllint.semantic.training.relevance import is_pass
 from mllint.semantic.training.runs import Occurrence, Run
 from mllint.semantic.training.training_modes import (
@@ -44,7 +43,7 @@ from mllint.semantic.training.training_modes import (
 from mllint.semantic.training.turns import is_behind_training, steps_several
 from mllint.semantic.training.wanted_gradients import GRADIENT_WORDS, computes_gradients, says_gradients
 from mllint.semantic.values import Function, Module
-from mllint.syntax.shape import all_given, dotted_path
+from mllint.syntax.shape import dotted_path
 from mllint.syntax.walk import children, names_in, subtree
 
 if TYPE_CHECKING:
@@ -135,16 +134,7 @@ def _is_drawn_beside_training(occurrence: Occurrence) -> bool:
     if says_gradients(body, _BY_HAND) or is_used_for_backward(run, forward.frame, forward.node):
         return False
     unknown = (event for event in run.events if event.kind is Kind.UNKNOWN and event.frame is forward.frame)
-    return not any(_is_given_output(event, forward) for event in unknown)
-
-
-def _is_given_output(event: Event, forward: Event) -> bool:
-    """Whether what cannot be looked into is given what a forward pass puts out, with its graph: it may train."""
-    return not isinstance(event.node, cst.Call) or any(
-        may_reach(event.frame, part, forward)
-        for part in all_given(event.node)
-        if not hangs_on_nothing(event.frame.value(part))
-    )
+    return not any(is_given_output(event, forward) for event in unknown)
 
 
 def _is_kept_from_training(occurrence: Occurrence) -> bool:
