@@ -88,17 +88,19 @@ def _stays_itself(binding: Binding) -> bool:
     return not binding.path and isinstance(value, cst.Name) and value.value == binding.key
 
 
+def inside_of(model: "Model", call: cst.Call) -> cst.BaseExpression | None:
+    """What a call puts into a wrapper that hands it on: ``net`` of ``DataParallel(net)``."""
+    wrapper = lookup.wrapper(model.qualified_name(call.func) or "")
+    return call.args[0].value if wrapper is not None and not wrapper.copies and call.args else None
+
+
 def handed_through(model: "Model", node: cst.BaseExpression) -> cst.BaseExpression:
     """What moves and wrappers hand through: ``net`` of ``DataParallel(net.cuda())``."""
     while isinstance(node, cst.Call):
-        name = model.qualified_name(node.func)
-        wrapper = None if name is None else lookup.wrapper(name)
-        if (receiver := itself_of(model, node)) is not None:
-            node = receiver
-        elif wrapper is not None and not wrapper.copies and node.args:
-            node = node.args[0].value
-        else:
+        inner = itself_of(model, node) or inside_of(model, node)
+        if inner is None:
             break
+        node = inner
     return node
 
 

@@ -175,12 +175,9 @@ def _optimizer_given(made: Made) -> Thing | None:
 def seen_from_maker(run: Run, binding: Binding, node: cst.BaseExpression) -> Thing | None:
     """What an expression stands for where a thing is made: in the body of the run itself, where it was made there."""
     model = binding.scope.model
-    for event in run.events:
-        frame: Frame | None = event.frame
-        while frame is not None:
-            if frame.model is model and frame.scope is binding.scope:
-                return frame.thing(node)
-            frame = frame.caller
+    for frame in (frame for event in run.events for frame in event.frame.led_by()):
+        if frame.model is model and frame.scope is binding.scope:
+            return frame.thing(node)
     return Frame(model, function_around(model, node)).thing(node)
 
 

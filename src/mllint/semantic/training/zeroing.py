@@ -12,7 +12,7 @@ from mllint.semantic.events.made_anew import is_made_in
 from mllint.semantic.events.owners import maker, modules_of_optimizer
 from mllint.semantic.events.participants import losses_of
 from mllint.semantic.events.steps import Event, Kind, Loop, events
-from mllint.semantic.events.things import Frame, Thing
+from mllint.semantic.events.things import Thing
 from mllint.semantic.graph.data_sources import yields_data
 from mllint.semantic.graph.placement import reads_clock
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
@@ -212,12 +212,8 @@ def _runs_once(loop: Loop) -> bool:
 
 def _clears_by_itself(step: Event) -> bool:
     """Whether the optimizer is of a class of the project that has a ``step`` of its own, or hooks may run with it."""
-    frame: Frame | None = step.frame
-    while frame is not None:
-        if any(word in frame.model.names_by_word for word in _STEP_HOOKS):
-            return True
-        frame = frame.caller
-    return _has_step_of_its_own(step)
+    hooks = (word in frame.model.names_by_word for frame in step.frame.led_by() for word in _STEP_HOOKS)
+    return any(hooks) or _has_step_of_its_own(step)
 
 
 def _has_step_of_its_own(step: Event) -> bool:
