@@ -259,6 +259,12 @@ class Tree:
                 yield above
             above = self.parents.get(id(above))
 
+    def twin(self, node: NodeT, other: "Tree") -> NodeT | None:
+        """The node of this tree that stands where one of another tree of the same text stands."""
+        nodes: list[NodeT] = self.by_type.get(type(node), [])
+        position = other.by_type[type(node)].index(node)
+        return nodes[position] if position < len(nodes) else None
+
     def ancestors(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
         """The holders of a node, from the nearest to the module."""
         parent = self.parents.get(id(node))

@@ -127,9 +127,8 @@ def _as_sibling(info: "FunctionInfo") -> "FunctionInfo | None":
     model = info.model.neighbour(info.model.path)
     if model is None or model.source.text != info.model.source.text:
         return None
-    return model.function_info(
-        model.tree.by_type[cst.FunctionDef][info.model.tree.by_type[cst.FunctionDef].index(info.node)]
-    )
+    node = model.tree.twin(info.node, info.model.tree)
+    return None if node is None else model.function_info(node)
 
 
 def _is_trained_through(model: "Model", call: cst.Call) -> bool:

@@ -222,8 +222,7 @@ def is_same(one: FunctionInfo, other: FunctionInfo) -> bool:
         return True
     if one.name != other.name or not is_same_file(one.model, other.model):
         return False
-    mine, its = one.model.tree.by_type[cst.FunctionDef], other.model.tree.by_type[cst.FunctionDef]
-    return mine.index(one.node) == its.index(other.node)
+    return one.model.tree.twin(other.node, other.model.tree) is one.node
 
 
 def is_same_file(one: "Model", other: "Model") -> bool:

@@ -172,23 +172,16 @@ class Runs:
                     found.append(LoopRun(run, loop))
         return tuple(found)
 
-    def _own(self, node: cst.CSTNode, frame: Frame) -> cst.CSTNode:
+    def _own(self, node: cst.CSTNode, frame: Frame) -> cst.CSTNode | None:
         """The node of this file that stands where a node stands in another model of it."""
-        if frame.model is self.model:
-            return node
-        kind = type(node)
-        nodes: list[cst.CSTNode] = self.model.tree.by_type[kind]
-        return nodes[frame.model.tree.by_type[kind].index(node)]
+        return node if frame.model is self.model else self.model.tree.twin(node, frame.model.tree)
 
     def node_here(self, event: Event) -> cst.CSTNode | None:
         """The node of this file at which an event comes about; ``None`` for one that comes about in another file."""
         function = event.frame.function
         if event.frame.model is self.model or function is None:
             return event.node if event.frame.model is self.model else None
-        kind = type(event.node)
-        nodes: list[cst.CSTNode] = self.model.tree.by_type.get(kind, [])
-        position = event.frame.model.tree.by_type[kind].index(event.node)
-        node = nodes[position] if position < len(nodes) else None
+        node = self.model.tree.twin(event.node, event.frame.model.tree)
         here = None if node is None else self.model.enclosing_function(node)
         return node if here is not None and is_same(function, self.model.function_info(here)) else None
 
