@@ -16,6 +16,7 @@ from mllint.semantic.graph.losses import WALKING, loss_of, retaining
 from mllint.semantic.graph.spent_parts import is_spent_part
 from mllint.semantic.graph.tensor_uses import TensorUses
 from mllint.semantic.graph.terms import is_returned_term
+from mllint.semantic.names.conditions import stands_before
 from mllint.semantic.names.definitions import class_around, function_around
 from mllint.semantic.names.mentions import attributes, mentions
 from mllint.semantic.names.operands import operands, paths_in
@@ -350,27 +351,12 @@ class Accumulator:
         if id(function) in self.model.backward.functions:
             return False
         return any(
-            self._stands_before_loop(call)
+            isinstance(statement := self.model.tree.parent(call), cst.Expr)
+            and stands_before(self.model, statement, self.loop)
             and isinstance(call.func, cst.Attribute)
             and isinstance(self.model.value(call.func.value), Module)
             for call in self.model.calls_by_word.get("eval", ())
         )
-
-    def _stands_before_loop(self, call: cst.Call) -> bool:
-        """Whether a call is a statement of the function that has surely run when the loop begins."""
-        statement = self.model.tree.parent(call)
-        line = None if statement is None else self.model.tree.parent(statement)
-        block = None if line is None else self.model.tree.parent(line)
-        if not isinstance(statement, cst.Expr) or not isinstance(block, (cst.IndentedBlock, cst.Module)):
-            return False
-        child: cst.CSTNode = self.loop
-        for ancestor in self.model.tree.ancestors(self.loop):
-            if ancestor is block:
-                return any(item is line for item in block.body[: [id(item) for item in block.body].index(id(child))])
-            if isinstance(ancestor, (cst.FunctionDef, cst.ClassDef)):
-                return False
-            child = ancestor
-        return False
 
     @cached_property
     def is_only_reported(self) -> bool:

@@ -10,6 +10,7 @@ from mllint.knowledge import lookup
 from mllint.semantic.graph.dependence import Dependence
 from mllint.semantic.names.assigned import assigned
 from mllint.semantic.names.changes import is_changed_in_place
+from mllint.semantic.names.conditions import stands_before
 from mllint.semantic.names.definitions import ClassInfo
 from mllint.semantic.names.mentions import calls_of
 from mllint.semantic.names.scopes import Binding, BindingKind
@@ -55,7 +56,7 @@ def left_behind(model: "Model", move: cst.Call) -> Iterator[LeftBehind]:
         return
     path, statement = moved
     for call in calls_of(model, path):
-        if has_star_arguments(call) or not _surely_runs_before(model, statement, call):
+        if has_star_arguments(call) or not stands_before(model, statement, call):
             continue
         module = model.value(call.func)
         if not isinstance(module, Module) or not _minds_where_inputs_are(model, module):
@@ -133,21 +134,6 @@ def moves_of(model: "Model", path: str, call: cst.Call) -> list[cst.Call]:
             if model.scope_of(move) is scope and (is_own or is_bound):
                 found.append(move)
     return found
-
-
-def _surely_runs_before(model: "Model", statement: cst.CSTNode, call: cst.Call) -> bool:
-    """Whether a statement of the same function, or of the block around a loop, has run whenever the call is made."""
-    line = model.tree.parent(statement)
-    block = None if line is None else model.tree.parent(line)
-    if not isinstance(block, (cst.IndentedBlock, cst.Module)) or model.scope_of(statement) is not model.scope_of(call):
-        return False
-    child: cst.CSTNode = call
-    for ancestor in model.tree.ancestors(call):
-        if ancestor is block:
-            order = [id(item) for item in block.body]
-            return order.index(id(line)) < order.index(id(child))
-        child = ancestor
-    return False
 
 
 def _in_device_context(model: "Model", node: cst.CSTNode) -> bool:

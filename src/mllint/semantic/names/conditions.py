@@ -95,3 +95,18 @@ def is_above(scope: "Scope", earlier: cst.CSTNode, later: cst.CSTNode) -> bool:
     """Whether a place stands above another one of its scope."""
     here, there = scope.place_of(earlier), scope.place_of(later)
     return here is not None and there is not None and here[1] < there[1]
+
+
+def stands_before(model: "Model", statement: cst.CSTNode, place: cst.CSTNode) -> bool:
+    """Whether a statement stands right in a block further up in which a place of the scope stands, too: it has run."""
+    line = model.tree.parent(statement)
+    block = None if line is None else model.tree.parent(line)
+    if not isinstance(block, (cst.IndentedBlock, cst.Module)) or model.scope_of(statement) is not model.scope_of(place):
+        return False
+    child = place
+    for ancestor in model.tree.ancestors(place):
+        if ancestor is block:
+            order = [id(item) for item in block.body]
+            return order.index(id(line)) < order.index(id(child))
+        child = ancestor
+    return False
