@@ -13,7 +13,7 @@ import libcst as cst
 
 from mllint.semantic.checkpoints.contents import Absent, Content, FromFile, Record, State, entry_at
 from mllint.semantic.checkpoints.converted import is_converted
-from mllint.semantic.checkpoints.handling import uses
+from mllint.semantic.checkpoints.handling import items_of_same
 from mllint.semantic.checkpoints.places import Place
 from mllint.semantic.checkpoints.resuming import COUNTERS, resumes_from
 from mllint.semantic.checkpoints.saves import Saved
@@ -172,11 +172,7 @@ def other_entries(model: "Model", given: cst.BaseExpression) -> set[str]:
         given = given.value
     if not isinstance(given, cst.Subscript):
         return set()
-    found, bindings = set[str](), model.reaching(given.value)
-    for use in uses(given.value, model):
-        item = model.tree.parent(use)
-        if isinstance(item, cst.Subscript) and item.value is use and model.reaching(use) == bindings:
-            found.add(string_literal(subscript_index(item)) or "")
+    found = {string_literal(subscript_index(item)) or "" for item in items_of_same(given.value, model)}
     return found - {string_literal(subscript_index(given)) or ""}
 
 

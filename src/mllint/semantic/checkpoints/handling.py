@@ -179,6 +179,15 @@ def _changes(use: cst.BaseExpression, model: "Model") -> bool:
     return isinstance(holder, cst.Subscript) and isinstance(model.tree.parent(holder), (cst.Del, cst.AssignTarget))
 
 
+def items_of_same(node: cst.BaseExpression, model: "Model") -> Iterator[cst.Subscript]:
+    """What the function around a name takes, by an index, of the very thing that the name stands for there."""
+    bindings = model.reaching(node)
+    for use in uses(node, model):
+        item = model.tree.parent(use)
+        if isinstance(item, cst.Subscript) and item.value is use and model.reaching(use) == bindings:
+            yield item
+
+
 def entries_read(load: "Load") -> dict[str, list[cst.Subscript]]:
     """Where the same function reads the dict that is loaded, by string key; nothing when it deletes some."""
     model = load.model

@@ -14,7 +14,7 @@ from mllint.semantic.names.conditions import loop_of_every_round
 from mllint.semantic.names.scopes import Binding
 from mllint.semantic.names.uses import bound_by, reads
 from mllint.semantic.values import Elements, Framework, Module, Object, Repeated, Tensor, Value
-from mllint.syntax.shape import argument, dotted_path
+from mllint.syntax.shape import argument, dotted_path, items_of
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -90,22 +90,12 @@ def _carried_names(model: "Model", statement: cst.Assign, loop: _Loop) -> Iterat
     assert isinstance(module, Module)
     own = {binding.key: binding for binding in bound_by(model, statement)}
     for position, arg in enumerate(call.args):
-        for node in _names(arg.value):
+        for node in (item for item in items_of(arg.value) if isinstance(item, cst.Name)):
             found = _round_trip(model, node, own, loop)
             if found is None or not _is_handed_on(module, call, position, found):
                 continue
             if not any(_may_be_cut(model, key, loop) for key in {node.value, found.key}):
                 yield node.value
-
-
-def _names(node: cst.BaseExpression) -> Iterator[cst.Name]:
-    """The names that are given as they are, also as parts of a tuple: ``h``, ``(h, c)``."""
-    if isinstance(node, cst.Name):
-        yield node
-    elif isinstance(node, (cst.Tuple, cst.List)):
-        for element in node.elements:
-            if isinstance(element.value, cst.Name):
-                yield element.value
 
 
 def _round_trip(model: "Model", node: cst.Name, own: dict[str, Binding], loop: _Loop) -> Binding | None:

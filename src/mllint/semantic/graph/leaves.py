@@ -12,7 +12,7 @@ from mllint.semantic.names.receivers import method_of_receiver, owner_of_attribu
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import without_narrowing
 from mllint.semantic.values import Module, Tensor
-from mllint.syntax.shape import argument, constant, dotted_path
+from mllint.syntax.shape import argument, constant, dotted_path, items_of
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -233,15 +233,11 @@ def _is_weight_of_layer(model: "Model", node: cst.BaseExpression) -> bool:
     if not bindings or any(binding.kind is not BindingKind.NARROWED for binding in bindings):
         return False
     tested = [binding.value for binding in bindings]
-    classes = [item for test in tested for item in (_elements(test) if isinstance(test, cst.Tuple) else [test])]
+    classes = [item for test in tested for item in ([] if test is None else items_of(test))]
     if not all(item is not None and _has_weight(model, item, node.attr.value) for item in classes):
         return False
     behind = without_narrowing(bindings)
     return bool(behind) and all(_is_walked_over(model, item) or _is_applied(model, item) for item in behind)
-
-
-def _elements(display: cst.Tuple) -> list[cst.BaseExpression]:
-    return [element.value for element in display.elements]
 
 
 def _has_weight(model: "Model", tested: cst.BaseExpression, name: str) -> bool:

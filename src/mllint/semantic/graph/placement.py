@@ -297,7 +297,7 @@ def wants_number(model: "Model", node: cst.BaseExpression) -> bool:
         if isinstance(ancestor, cst.BinaryOperation) and isinstance(ancestor.operator, cst.Modulo):
             return isinstance(model.value(ancestor.left), Text)
         if isinstance(ancestor, cst.Call):
-            path = dotted_path(ancestor.func) or "." + _last_name(ancestor.func)
+            path = dotted_path(ancestor.func) or "." + (last_word(ancestor.func) or "")
             owner, _, taker = path.rpartition(".")
             return child is not ancestor.func and taker in _NUMBER_TAKERS and not _gives_tensors(model, owner)
         if isinstance(ancestor, cst.AugAssign):
@@ -313,10 +313,6 @@ def _gives_tensors(model: "Model", meter: str) -> bool:
     """Whether the file reads what a meter gives as a tensor: ``top1.avg.numpy()``."""
     read = rf"(?<![\w.]){re.escape(meter)}\.\w+\.(?:numpy|item|cpu|detach)\("
     return bool(meter) and re.search(read, model.source.text) is not None
-
-
-def _last_name(node: cst.BaseExpression) -> str:
-    return node.attr.value if isinstance(node, cst.Attribute) else ""
 
 
 def is_tried_out(model: "Model", target: cst.BaseExpression, statement: cst.CSTNode) -> bool:
