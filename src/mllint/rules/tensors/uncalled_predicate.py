@@ -54,6 +54,7 @@ import libcst as cst
 from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, add_call_parentheses, rename_attribute
+from mllint.knowledge.words import MODES
 from mllint.rule import Finding, Rule
 from mllint.semantic.expressions.asked_functions import is_asked, may_be_called_elsewhere
 from mllint.semantic.expressions.truth import compared_to_bool
@@ -88,7 +89,6 @@ _METHODS = frozenset({
     "is_signed", "is_coalesced", "is_sparse_coo", "is_sparse_csr", "is_dense",
 })  # fmt: skip
 _WORDS = _FUNCTIONS | _METHODS
-_SWITCHES = ("train", "eval")
 _LONGEST_NAME = 42
 
 
@@ -100,10 +100,10 @@ def check(module: cst.Module, context: Context) -> Iterator[Finding]:
             yield from _finding(mention, context)
 
 
-@rule.on(cst.Module, mentions=_SWITCHES)
+@rule.on(cst.Module, mentions=MODES)
 def check_mode(module: cst.Module, context: Context) -> Iterator[Finding]:
     """Report every method that switches the mode of a module where the mode itself is asked for, or given on."""
-    for mention in _mentions(_SWITCHES, context):
+    for mention in _mentions(MODES, context):
         if not isinstance(mention, cst.Attribute):
             continue
         is_meant = is_asked(context.model, mention) or _is_given_as_mode(mention, context)

@@ -78,6 +78,7 @@ import libcst as cst
 from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, insert_before
+from mllint.knowledge.words import UPDATING
 from mllint.rule import Finding, Rule
 from mllint.semantic.events.kinds import may_have_mode
 from mllint.semantic.events.steps import Event, Kind
@@ -95,9 +96,6 @@ rule = Rule(
     since="0.1.0",
     applicability=Applicability.UNSAFE,
 )
-
-
-_TRAINING_WORDS = frozenset({"backward", "step", "minimize"})
 
 
 @rule.on_method("eval", "train")
@@ -121,9 +119,7 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
 @rule.on(cst.Call, mentions=("from_pretrained",))
 def check_loaded(call: cst.Call, context: Context) -> Iterator[Finding]:
     """Report the forward pass that trains a model as `from_pretrained` gave it."""
-    if context.model.calls_by_word.keys().isdisjoint(_TRAINING_WORDS) or not isinstance(
-        context.value(call.func), Module
-    ):
+    if context.model.calls_by_word.keys().isdisjoint(UPDATING) or not isinstance(context.value(call.func), Module):
         return
     if context.model.runs.always(call, _is_trained_as_loaded):
         yield Finding(

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.semantic.checkpoints.tracing import LOADING_METHODS
+from mllint.knowledge.words import LOADING
 from mllint.semantic.expressions.arguments import passed_for
 from mllint.semantic.names.conditions import is_in_another_branch, leaves, parts_of_test
 from mllint.semantic.names.mentions import mentions
@@ -218,9 +218,7 @@ def is_used_as_dict(item: cst.Subscript, model: "Model") -> bool:
         case cst.Arg():
             call = model.tree.parent(above)
             return (
-                isinstance(call, cst.Call)
-                and isinstance(call.func, cst.Attribute)
-                and call.func.attr.value in LOADING_METHODS
+                isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute) and call.func.attr.value in LOADING
             )
         case cst.Subscript():
             return above.value is item and string_literal(subscript_index(above)) is not None
@@ -230,7 +228,6 @@ def is_used_as_dict(item: cst.Subscript, model: "Model") -> bool:
 
 
 _BRANCHING = (cst.If, cst.IfExp, cst.For, cst.While, cst.Try, cst.TryStar, cst.Match)
-_LEAVING = (cst.Return, cst.Raise, cst.Continue, cst.Break)
 
 
 def _runs_with(use: cst.BaseExpression, load: "Load") -> bool:

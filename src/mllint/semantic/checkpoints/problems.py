@@ -6,6 +6,7 @@ import libcst as cst
 import msgspec
 
 from mllint.knowledge import lookup
+from mllint.knowledge.words import STATEFUL
 from mllint.semantic.checkpoints.asked import asked_under_another
 from mllint.semantic.checkpoints.contents import Absent, Content, FromFile, Record, Several, State, Whole, key_set
 from mllint.semantic.checkpoints.counterparts import is_crosswise, saved_as_another, written_beside
@@ -33,7 +34,6 @@ _CHECKPOINT_KEYS = frozenset({
 })  # fmt: skip
 _MODEL_KEYS = frozenset({"model", "net", "network", "model_state_dict", "net_state_dict", "model_state", "model_dict"})
 _CHECKPOINT_MODELS = _MODEL_KEYS | {"state_dict"}
-_STATEFUL = frozenset({"optimizer", "scheduler", "scaler"})
 
 ProblemKind = Literal[
     "nested", "absent", "whole", "swapped", "keys", "one-sided", "read", "partial", "found", "misnamed", "stripped",
@@ -136,7 +136,7 @@ def _of_state(load: Load, saved: Saved | None, content: State) -> Problem | None
     owner, receiver = content.owner, load.value
     known = [value for value in (owner, receiver) if isinstance(value, (Module, Object))]
     kinds = [value.kind if isinstance(value, Object) else "module" for value in known]
-    if len(kinds) == 2 and kinds[0] != kinds[1] and _STATEFUL | {"module"} >= set(kinds):
+    if len(kinds) == 2 and kinds[0] != kinds[1] and STATEFUL | {"module"} >= set(kinds):
         return Problem("swapped", content, saved)
     if saved is not None and is_crosswise(load.model, load.call, saved, content):
         return Problem("crosswise", content, saved, names=(content.name or "", last_word(load.receiver) or ""))

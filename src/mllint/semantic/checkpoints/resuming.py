@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.knowledge.words import GIVING_PARAMETERS
 from mllint.semantic.checkpoints.saving import Part, may_save, parts, saved
 from mllint.semantic.expressions.arguments import calls_of
 from mllint.semantic.names.conditions import is_above
@@ -28,7 +29,6 @@ _COUNTING = frozenset({
     "StepLR", "MultiStepLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "OneCycleLR", "PolynomialLR",
     "LambdaLR", "CyclicLR", "LinearLR",
 })  # fmt: skip
-_PARAMETERS = frozenset({"parameters", "named_parameters"})
 _BEGIN = ("start", "begin", "resume", "last", "first")
 _WHOLE = ("save_state", "load_state")
 # Without momentum these keep nothing from one step to the next.
@@ -158,7 +158,7 @@ def _receivers_of_step(model: "Model") -> Iterator[cst.BaseExpression]:
 def _given_parameters(made: cst.Call) -> list[cst.Attribute]:
     """``net.parameters`` for each module whose parameters the constructor of an optimizer is given."""
     calls = (node.func for node in subtree(made) if isinstance(node, cst.Call) and node is not made)
-    return [func for func in calls if isinstance(func, cst.Attribute) and func.attr.value in _PARAMETERS]
+    return [func for func in calls if isinstance(func, cst.Attribute) and func.attr.value in GIVING_PARAMETERS]
 
 
 def _is_loaded(model: "Model", path: str, call: cst.Call) -> bool:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import libcst as cst
 
+from mllint.knowledge.words import LOADING, UPDATING
 from mllint.semantic.checkpoints.aliases import Alias, alias_of
 from mllint.semantic.checkpoints.better import is_asked_from_outside, is_kept_for_better
 from mllint.semantic.checkpoints.overwriting import WRITING, writes_into
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
 Loop: TypeAlias = cst.For | cst.While
-_LOADS = frozenset({"load_state_dict", "set_state_dict", "set_dict", "load_dict"})
-_STEPS = frozenset({"backward", "step", "minimize"})
 _TRAINING = re.compile(r"(?<!pre)train(?!ed|able)|fit|fine_?tune|epoch|optimi", re.IGNORECASE)
 _OTHER = re.compile(r"eval|valid|test|sched|load|save", re.IGNORECASE)
 # How names say that something is kept as it was.
@@ -198,7 +197,7 @@ class Snapshot:
         """The call of ``load_state_dict`` to which a use belongs."""
         for ancestor in self.model.tree.ancestors(node):
             if isinstance(ancestor, cst.Call):
-                is_load = isinstance(ancestor.func, cst.Attribute) and ancestor.func.attr.value in _LOADS
+                is_load = isinstance(ancestor.func, cst.Attribute) and ancestor.func.attr.value in LOADING
                 return ancestor if is_load else None
             if isinstance(ancestor, (cst.BaseSmallStatement, cst.BaseCompoundStatement)):
                 return None
@@ -375,9 +374,9 @@ class Snapshot:
         func = call.func
         word = func.attr.value if isinstance(func, cst.Attribute) else func.value if isinstance(func, cst.Name) else ""
         receiver = dotted_path(func.value) if isinstance(func, cst.Attribute) else None
-        if word in _STEPS:
+        if word in UPDATING:
             return "sched" not in (receiver or "").lower()
-        if word in _LOADS:
+        if word in LOADING:
             given = argument(call, 0, "state_dict")
             return receiver == self.path and given is not None and dotted_path(given.value) != self.key
         if word in WRITING:

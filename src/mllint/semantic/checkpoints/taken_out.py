@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge import lookup
+from mllint.knowledge.words import LOADING
 from mllint.semantic.checkpoints.contents import FromFile
 from mllint.semantic.checkpoints.handling import uses
 from mllint.semantic.checkpoints.loads import Load
 from mllint.semantic.checkpoints.one_sided import OneSided, names_in
-from mllint.semantic.checkpoints.tracing import LOADING_METHODS, Tracer
+from mllint.semantic.checkpoints.tracing import Tracer
 from mllint.semantic.names.assigned import assigned
 from mllint.semantic.names.conditions import conditions, is_in_another_branch
 from mllint.semantic.names.definitions import function_around
@@ -213,7 +214,7 @@ def _is_handled(load: Load, takes: list[cst.BaseExpression]) -> bool:
     if dotted_path(load.receiver) in asked or asked & decided:
         return True
     path = dotted_path(load.receiver)
-    for word in LOADING_METHODS:
+    for word in LOADING:
         for call in model.calls_by_word.get(word, ()):
             into = {dotted_path(outer) for outer in _outer(model, _receiver(call))}
             if path in into and is_in_another_branch(model, call, load.call):

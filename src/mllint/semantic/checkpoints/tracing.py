@@ -5,6 +5,7 @@ from functools import partial, reduce
 
 import libcst as cst
 
+from mllint.knowledge.words import LOADING
 from mllint.semantic.checkpoints.contents import (
     Content,
     FromFile,
@@ -54,7 +55,6 @@ _READERS = frozenset({
     "torch.save", "paddle.save", "builtins.hasattr", "builtins.zip", "pprint.pprint",
 })  # fmt: skip
 _READING_METHODS = frozenset({"items", "keys", "values", "get", "copy", "__contains__"})
-LOADING_METHODS = frozenset({"load_state_dict", "set_state_dict", "set_dict", "load_dict"})
 _PREFIX_REMOVAL = "torch.nn.modules.utils.consume_prefix_in_state_dict_if_present"
 
 
@@ -351,7 +351,7 @@ class Tracer(PathTracer):
         name = attribute.attr.value
         if call is None:
             return content
-        if name in _READING_METHODS or name in LOADING_METHODS:
+        if name in _READING_METHODS or name in LOADING:
             return content
         if name == "pop":
             key = self._key(call.args[0].value) if call.args else None
@@ -364,7 +364,7 @@ class Tracer(PathTracer):
         call = self.model.tree.parent(arg)
         if not isinstance(call, cst.Call):
             return content
-        if isinstance(call.func, cst.Attribute) and call.func.attr.value in (*LOADING_METHODS, "append", "info"):
+        if isinstance(call.func, cst.Attribute) and call.func.attr.value in (*LOADING, "append", "info"):
             return content
         if self._takes_prefix_off(arg):
             prefix = string_literal(call.args[1].value) if len(call.args) > 1 else None

@@ -9,12 +9,13 @@ import libcst as cst
 import msgspec
 
 from mllint.knowledge import lookup
+from mllint.knowledge.words import LOADING
 from mllint.semantic.checkpoints.contents import Content, FromFile, Record, State
 from mllint.semantic.checkpoints.loads import Load, load_of
 from mllint.semantic.checkpoints.paths import Path
 from mllint.semantic.checkpoints.routes import Follower, Route
 from mllint.semantic.checkpoints.saves import Saved, calls_of_function, is_same_function
-from mllint.semantic.checkpoints.tracing import LOADING_METHODS, Tracer, read_path
+from mllint.semantic.checkpoints.tracing import Tracer, read_path
 from mllint.semantic.construction.state_keys import WRAPPER_PREFIXES
 from mllint.semantic.events.places import as_itself
 from mllint.semantic.expressions.arguments import MAX_CALLS, is_asked_about, passed_for
@@ -254,7 +255,7 @@ def is_taken_off(model: "Model") -> bool:
 def loads_around(model: "Model") -> Iterator[Load]:
     """The loads in a file and in the files around it."""
     for other in model.surroundings.models:
-        for word in sorted(LOADING_METHODS):
+        for word in sorted(LOADING):
             for call in other.calls_by_word.get(word, ()):
                 load = load_of(other, call)
                 if load is not None:

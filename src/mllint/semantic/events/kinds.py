@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 import msgspec
 
+from mllint.knowledge.words import STATEFUL
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.expressions.used_as import has_cleared, used_as
 from mllint.semantic.names.assigned import only_assigned
@@ -29,7 +30,6 @@ _NAMES = {
 }
 _SWITCHING = re.compile(r"(?:^|_)(?:train|training|eval|test|mode)(?:_|$)")
 _MAX_STEPS = 3
-_STATEFUL = frozenset({"optimizer", "scheduler", "scaler"})
 
 
 class Called(msgspec.Struct, frozen=True):
@@ -96,11 +96,11 @@ def _kind_of_value(value: Value | None) -> str | None:
         case None | Symbol():
             return None
         case Object(kind=kind):
-            return kind if kind in _STATEFUL else "other"
+            return kind if kind in STATEFUL else "other"
         case Module():
             return "module"
         case Instance(definition=definition):
-            if definition.kind in _STATEFUL:
+            if definition.kind in STATEFUL:
                 return definition.kind
             # With a base that is not known it may be anything.
             return None if definition.has_unknown_base or definition.library_bases else "other"

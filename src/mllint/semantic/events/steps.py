@@ -53,6 +53,10 @@ class Kind(enum.Enum):
     """Something that cannot be looked into, with all that it is given."""
 
 
+UPDATES = frozenset({Kind.STEP, Kind.MINIMIZE})
+"""What an optimizer does to parameters."""
+
+
 class Around(msgspec.Struct, frozen=True):
     """A step that holds others, and which of its arms they stand in."""
 

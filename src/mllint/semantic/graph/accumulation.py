@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 import msgspec
 
+from mllint.knowledge.words import CUTTING
 from mllint.semantic.expressions.annotations import annotated
 from mllint.semantic.expressions.hints import is_called_loss
 from mllint.semantic.expressions.sources import Sources
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
 _BACKWARD = WALKING | {"scale"}
 _NUMERIC_CALLS = frozenset({"float", "int", "round", "print", "str", "format", "len", "max", "min"})
 _NUMBER_ATTRIBUTES = frozenset({"item", "data", "detach", "tolist", "numpy", "cpu"})
-_CUTTING = frozenset({"item", "data", "detach", "tolist", "numpy"})
 _REPORTS = frozenset({"float", "int", "round", "print", "str", "format", "info", "debug", "warning", "add_scalar"})
 MAX_STEPS = 40
 """How many bindings are followed from what ``backward()`` is called on to what that was computed from."""
@@ -132,7 +132,7 @@ class Accumulator:
     def _feeds_backward(self, node: cst.CSTNode, seen: set[int | str]) -> bool:
         """Climb from a use to the statement it stands in, and on to what that statement binds."""
         read = self.model.tree.parent(node)
-        if isinstance(read, cst.Attribute) and read.value is node and read.attr.value in _CUTTING:
+        if isinstance(read, cst.Attribute) and read.value is node and read.attr.value in CUTTING:
             return False
         if self.spent_last is not None and self.model.tree.is_inside(node, self.spent_last):
             return False  # that is what the round has added, and nothing older
@@ -323,7 +323,7 @@ class Accumulator:
             return True
         bound = (binding.value for binding in self.model.reaching(self.core))
         return any(value is not None and detaches(value) for value in bound) or any(
-            isinstance(part, cst.Attribute) and part.attr.value in _CUTTING and is_called_loss(part.value)
+            isinstance(part, cst.Attribute) and part.attr.value in CUTTING and is_called_loss(part.value)
             for part in subtree(self.added)
         )
 
@@ -333,7 +333,7 @@ class Accumulator:
         return any(
             isinstance(target.target, cst.Subscript)
             and dotted_path(target.target.value) == dotted_path(holder)
-            and any(isinstance(part, cst.Attribute) and part.attr.value in _CUTTING for part in subtree(item.value))
+            and any(isinstance(part, cst.Attribute) and part.attr.value in CUTTING for part in subtree(item.value))
             for item in before
             if isinstance(item, cst.Assign)
             for target in item.targets

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 import msgspec
 
+from mllint.knowledge.words import CLEARING
 from mllint.semantic.names.mentions import calls_of
 from mllint.semantic.values import Function, Object, Tensor
 from mllint.syntax.shape import argument, constant, dotted_path, fingerprint, has_star_arguments, subscript_index
@@ -24,7 +25,6 @@ Version = tuple[int, int] | None
 # Optimizers that move a parameter with a gradient of zero only when they are told to decay it, or have momentum.
 _PLAIN = frozenset({"SGD", "RMSprop", "RMSProp", "Adagrad"})
 _AVERAGING = frozenset({"Adam", "AdamW", "Adamax", "NAdam", "RAdam", "Momentum"})
-_ZEROING = ("zero_grad", "clear_grad", "clear_gradients")
 _INEXACT = ("add_param_group",)
 
 
@@ -212,7 +212,7 @@ def _calls(model: "Model", optimizer: Object, words: tuple[str, ...]) -> Iterato
 
 def _zeroing(model: "Model", optimizer: Object, node: cst.CSTNode) -> Iterator[cst.Call]:
     """The calls that clear the gradients of the optimizer, and those around the statement that may do so."""
-    for word in _ZEROING:
+    for word in CLEARING:
         own = list(_calls(model, optimizer, (word,)))
         for call in model.calls_by_word.get(word, ()):
             value = model.value(call.func.value) if isinstance(call.func, cst.Attribute) else None

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.knowledge.words import GIVING_PARAMETERS
 from mllint.semantic.expressions.hints import is_called_loss
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.graph.accumulation import MAX_STEPS, Accumulator
@@ -26,7 +27,6 @@ from mllint.syntax.walk import subtree
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
-_PARAMETERS = frozenset({"parameters", "named_parameters"})
 _MOVING = frozenset({"to", "cuda", "cpu", "float", "double", "half"})
 
 
@@ -130,7 +130,7 @@ def _adds_up_parameters(accumulator: Accumulator) -> bool:
     call = loop.iter if isinstance(loop, cst.For) else None
     if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute) or "." in accumulator.key:
         return False
-    if call.func.attr.value not in _PARAMETERS:
+    if call.func.attr.value not in GIVING_PARAMETERS:
         return False
     begun = [binding for binding in model.reaching(accumulator.target) if binding.node is not accumulator.node]
     rounds = (cst.For, cst.While, cst.FunctionDef)

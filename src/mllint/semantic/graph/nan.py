@@ -6,6 +6,7 @@ import libcst as cst
 
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Array, Function, Instance, Module, Number, Tensor
+from mllint.syntax.comparison import NEGATED
 from mllint.syntax.shape import argument, dotted_path, last_word, part_at, string_literal
 from mllint.syntax.walk import subtree
 
@@ -37,8 +38,6 @@ _FROM_NAN = {
     **_FROM_TEXT,
 }
 _PREDICATES = frozenset({"isnan", "isna", "isnull", "isfinite"})
-NEGATED = (cst.NotEqual, cst.IsNot, cst.NotIn)
-"""Operators that ask for the opposite."""
 _MAX_STEPS = 4
 
 

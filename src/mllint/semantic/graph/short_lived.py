@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.knowledge.words import CLEARING
 from mllint.semantic.names.assigned import only_assigned
 from mllint.semantic.names.scopes import BindingKind
 from mllint.syntax.shape import dotted_path, fingerprint, integer_literal, last_word
@@ -18,8 +19,7 @@ if TYPE_CHECKING:
 FEW = 8
 """Up to how many additions are a handful."""
 
-_CLEARING = ("zero_grad", "clear_grad", "clear_gradients")
-_UPDATING = ("step", "minimize", *_CLEARING)
+_UPDATING = ("step", "minimize", *CLEARING)
 _SETTING = "gradient_accumulation_steps"
 """What Accelerate, DeepSpeed and Transformers call the number of batches whose gradients are added up for one step."""
 _LAST_OF_ROUND = "sync_gradients"
@@ -47,7 +47,7 @@ def _asks_for_last(test: cst.BaseExpression) -> bool:
 def _clearing_tests(accumulator: "Accumulator") -> Iterator[list[cst.BaseExpression]]:
     """For each call in the loop that clears gradients the conditions on which the loop reaches it."""
     model = accumulator.model
-    for call in itertools.chain.from_iterable(model.calls_by_word.get(word, ()) for word in _CLEARING):
+    for call in itertools.chain.from_iterable(model.calls_by_word.get(word, ()) for word in CLEARING):
         if model.tree.is_below(call, accumulator.loop):
             yield list(_tests(accumulator, call))
 

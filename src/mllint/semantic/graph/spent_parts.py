@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.knowledge.words import CUTTING
 from mllint.semantic.graph.losses import loss_of
 from mllint.semantic.names.mentions import mentions
 from mllint.semantic.names.operands import paths_in
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 MAX_STEPS = 40
 """How many names are followed from what ``backward()`` is called on."""
 _VIEWS = frozenset({"items", "values"})
-_CUTTING = frozenset({"item", "data", "detach", "tolist", "numpy"})
 _READING = frozenset({"items", "values", "keys", "get", "index", "count"})
 
 
@@ -70,7 +70,7 @@ def _spends(model: "Model", call: cst.Call, losses: cst.BaseExpression, loop: cs
 def _is_cut(model: "Model", part: cst.BaseExpression, whole: cst.BaseExpression) -> bool:
     """Whether a part goes into an expression without its graph."""
     for ancestor in model.tree.ancestors(part):
-        if isinstance(ancestor, cst.Attribute) and ancestor.attr.value in _CUTTING:
+        if isinstance(ancestor, cst.Attribute) and ancestor.attr.value in CUTTING:
             return True
         if ancestor is whole:
             return False

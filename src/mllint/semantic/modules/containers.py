@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.knowledge.words import GIVING_PARAMETERS
 from mllint.semantic.expressions.only_read import is_only_read
 from mllint.semantic.modules.contents import PUTTING, Contents, Filling, display_of, is_display, maker_of, mentions_of
 from mllint.semantic.modules.fresh import is_set_up_by
@@ -36,7 +37,6 @@ _LOOKING = frozenset(
 _CHANGING = frozenset({"remove", "clear", "sort", "reverse", "index", "count"})
 _TAKING = frozenset({"pop", "get", "items", "values", "keys", "copy", "popitem", "setdefault"})
 # What gives the parameters: who does more than compute with them looks after them.
-_GIVING_PARAMETERS = frozenset({"parameters", "named_parameters"})
 # What somebody calls who looks after modules that are not registered.
 _LOOKING_AFTER = frozenset({
     "state_dict", "load_state_dict", "set_state_dict", "train", "eval",
@@ -45,7 +45,7 @@ _LOOKING_AFTER = frozenset({
 # Who moves them trains and saves them no more than before.
 _MOVING = frozenset({"to", "cuda", "cpu", "half", "float"})
 # Methods of a module that a class overrides to reach what is not registered.
-_OF_MODULES = _LOOKING_AFTER | _GIVING_PARAMETERS | _MOVING | {"double", "_apply", "children", "sublayers"}
+_OF_MODULES = _LOOKING_AFTER | GIVING_PARAMETERS | _MOVING | {"double", "_apply", "children", "sublayers"}
 
 
 class Container:
@@ -230,7 +230,7 @@ class _Trail:
         method = attribute.attr.value
         if call is None:
             return False
-        if method in _GIVING_PARAMETERS:
+        if method in GIVING_PARAMETERS:
             return not is_only_read(self.model, call, steps)
         if method in _MOVING or method in _TAKING:
             return self.leads_on(call, steps - 1)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.knowledge.words import LOADING
 from mllint.semantic.events.places import SAME
 from mllint.semantic.modules.fresh import takes_others
 from mllint.semantic.modules.weights import has_weights
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 # What is done with a module before it is used: filling a container, giving weights their first values.
 _PREPARING = frozenset({"append", "extend", "insert", "add_module", "add_sublayer", "register_module", "apply"})
 _STATE_DICTS = ("state_dict", "named_parameters")
-_LOADING = ("load_state_dict", "set_state_dict", "set_dict", "load_dict")
 _WEIGHTS = frozenset({"weight", "bias", "data"})
 
 
@@ -194,7 +194,7 @@ def _has_weights_from_a_file(definition: "ClassInfo") -> bool:
         return False
     return any(
         isinstance(call.func, cst.Attribute) and _is_instance(definition, model.value(call.func.value))
-        for word in _LOADING
+        for word in LOADING
         for call in model.calls_by_word.get(word, ())
     )
 
@@ -203,7 +203,7 @@ def _parts_of_loaded(model: "Model") -> frozenset[str]:
     """The names of what classes of a file may be made of that load a state dict in their constructor, at any depth."""
     key = ("unused", "parts of what loads itself")
     if key not in model.remembered:
-        calls = (call for word in _LOADING for call in model.calls_by_word.get(word, ()))
+        calls = (call for word in LOADING for call in model.calls_by_word.get(word, ()))
         functions = (function for call in calls if (function := model.enclosing_function(call)) is not None)
         owners = (model.function_info(function).owner for function in functions if function.name.value == "__init__")
         pending = [owner.node for owner in owners if owner is not None and _loads_itself(owner)]
@@ -221,7 +221,7 @@ def _parts_of_loaded(model: "Model") -> frozenset[str]:
 def _loads_itself(definition: "ClassInfo") -> bool:
     """Whether the constructor loads a state dict into the instance, all keys of which have to fit."""
     for method in definition.members.reachable("__init__"):
-        for call in (call for word in _LOADING for call in method.model.calls_by_word.get(word, ())):
+        for call in (call for word in LOADING for call in method.model.calls_by_word.get(word, ())):
             if method.model.enclosing_function(call) is not method.node or not isinstance(call.func, cst.Attribute):
                 continue
             strict = argument(call, 1, "strict")
@@ -233,8 +233,8 @@ def _loads_itself(definition: "ClassInfo") -> bool:
 
 def _is_downloaded(definition: "ClassInfo") -> bool:
     """Whether a function of the project loads into an instance what it downloads, all keys of which have to fit."""
-    for model in (*definition.members.models, *definition.model.importers(*_LOADING)):
-        for call in (call for word in _LOADING for call in model.calls_by_word.get(word, ())):
+    for model in (*definition.members.models, *definition.model.importers(*LOADING)):
+        for call in (call for word in LOADING for call in model.calls_by_word.get(word, ())):
             strict = argument(call, 1, "strict")
             is_partial = strict is not None and constant(strict.value) is False
             # A function of the project may load, which is given the module, too: `load_state_dict(net, state)`.

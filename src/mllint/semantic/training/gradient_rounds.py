@@ -6,7 +6,19 @@ import libcst as cst
 
 from mllint.semantic.events.kinds import kind_of
 from mllint.semantic.events.owners import updates
-from mllint.semantic.events.steps import Around, Branches, Event, Helper, Kind, Leave, Loop, Step, Within, events
+from mllint.semantic.events.steps import (
+    UPDATES,
+    Around,
+    Branches,
+    Event,
+    Helper,
+    Kind,
+    Leave,
+    Loop,
+    Step,
+    Within,
+    events,
+)
 from mllint.semantic.training.guards import counts_rounds, is_on_another_way, is_setting
 from mllint.semantic.training.nearby import steps_in_every_round
 from mllint.semantic.training.paths import Paths
@@ -17,8 +29,6 @@ from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
-
-_STEPS = (Kind.STEP, Kind.MINIMIZE)
 
 
 def step_in_some_rounds(model: "Model", call: cst.Call) -> Event | None:
@@ -41,7 +51,7 @@ def _step_in_some_rounds(occurrence: Occurrence) -> Event | None:
     if happens_in_some_rounds(zero, loop):
         return None
     inside = tuple(event for event in events(loop.body) if not is_on_another_way(event, zero))
-    steps = [event for event in inside if event.kind in _STEPS]
+    steps = [event for event in inside if event.kind in UPDATES]
     if not all(_stands_with(event, zero) for event in steps):
         return None
     mine = [event for event in steps if event.thing == zero.thing or _may_update(zero, event)]
@@ -86,13 +96,13 @@ def _step_behind_rounds(occurrence: Occurrence) -> Event | None:
     if any(isinstance(node, (cst.Break, cst.Return)) for node in subtree(loop.node.body)):
         return None
     inside, around = tuple(events(loop.body)), tuple(events(outer.body))
-    if any(event.kind in _STEPS or "grad" in event.frame.model.names_by_word for event in inside):
+    if any(event.kind in UPDATES or "grad" in event.frame.model.names_by_word for event in inside):
         return None
     if happens_in_some_rounds(zero, loop) or not _computes_in_every_round(loop):
         return None
     behind = around[around.index(inside[-1]) + 1 :] if inside[-1] in around else ()
     step = next((event for event in behind if event.kind in _CHANGES or _may_use(event, zero)), None)
-    if step is None or step.loops != zero.loops[:-1] or step.kind not in _STEPS or step.thing is None:
+    if step is None or step.loops != zero.loops[:-1] or step.kind not in UPDATES or step.thing is None:
         return None
     return step if step.thing == zero.thing or _may_update(zero, step) else None
 
@@ -102,7 +112,7 @@ def _may_use(event: Event, zero: Event) -> bool:
     return event.kind is Kind.UNKNOWN and event.concerns(zero.thing)
 
 
-_CHANGES = (*_STEPS, Kind.BACKWARD, Kind.ZERO, Kind.WRITE_GRADIENT)
+_CHANGES = (*UPDATES, Kind.BACKWARD, Kind.ZERO, Kind.WRITE_GRADIENT)
 """What may give a step other gradients than the rounds before it left."""
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.knowledge.words import CLEARING, UPDATING
 from mllint.semantic.events.kinds import kind_at_sight
 from mllint.semantic.expressions.hints import is_called_loss
 from mllint.semantic.modules.mode_layers import depends_on_mode
@@ -20,8 +21,6 @@ from mllint.syntax.walk import subtree
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
-_CLEARING = ("zero_grad", "clear_grad", "clear_gradients")
-_UPDATING = ("backward", "step", "minimize")
 _COMPUTING = ("backward", "minimize")
 _PASSED_THROUGH = (cst.IndentedBlock, cst.SimpleStatementLine, cst.Expr, cst.With)
 _BODIES = (cst.IndentedBlock, cst.Module)
@@ -39,7 +38,7 @@ def clears_beside(model: "Model", step: cst.Call) -> bool:
         and fingerprint(call.func.value) in written
         and (home is model.tree.nearest(call, *_ROUNDS) or model.tree.is_below(call, home))
         and not _stand_in_two_arms(model, step, call)
-        for word in _CLEARING
+        for word in CLEARING
         for call in _calls_beside(model, step, word)
     )
 
@@ -79,7 +78,7 @@ def _nearest(model: "Model", call: cst.CSTNode, *, ahead: bool) -> str | None:
         return None
     lines = {id(item): position for position, item in enumerate(block.body)}
     home, found = lines[id(line)], []
-    for word in _UPDATING:
+    for word in UPDATING:
         for other in _calls_beside(model, call, word):
             position = next((lines[id(item)] for item in model.tree.ancestors(other) if id(item) in lines), None)
             if position is not None and (position > home if ahead else position < home):

@@ -10,7 +10,7 @@ from mllint.knowledge import lookup
 from mllint.semantic.events.kinds import kind_at_sight
 from mllint.semantic.events.made_anew import is_made_in
 from mllint.semantic.events.owners import Made, makers_of, makings, makings_of, run_of, seen_from
-from mllint.semantic.events.steps import Attempt, Branches, Event, Kind, Loop, events
+from mllint.semantic.events.steps import UPDATES, Attempt, Branches, Event, Kind, Loop, events
 from mllint.semantic.events.things import EVERY, Frame, Thing
 from mllint.semantic.names.definitions import function_around
 from mllint.semantic.names.scopes import Binding, BindingKind
@@ -25,8 +25,6 @@ from mllint.syntax.shape import argument, fingerprint, integer_literal, last_wor
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
-
-_UPDATES = (Kind.STEP, Kind.MINIMIZE)
 
 
 # -- whose learning rate -----------------------------------------------------------------------------------------------
@@ -146,7 +144,7 @@ def steps_of_optimizer(run: Run, scheduler: Thing) -> tuple[Event, ...]:
 
 
 def _steps_of_optimizer(run: Run, scheduler: Thing) -> tuple[Event, ...]:
-    updates = [event for event in run.events if event.kind in _UPDATES and event.thing is not None]
+    updates = [event for event in run.events if event.kind in UPDATES and event.thing is not None]
     made = construction_of(scheduler)
     frame = next((event.frame for event in run.events if event.thing == scheduler), run.frame)
     makers = constructions_of(frame, scheduler)
@@ -256,7 +254,7 @@ def _update_behind_beginning(run: Run, schedule: Event) -> Event | None:
         for event in run.events[place + 1 :]
     )
     optimizer = updates[0].thing
-    meant = (Kind.SCHEDULE, Kind.LOAD, Kind.UNKNOWN, *_UPDATES)
+    meant = (Kind.SCHEDULE, Kind.LOAD, Kind.UNKNOWN, *UPDATES)
     if not goes_on or any(
         event.kind in meant and (event.concerns(optimizer) or event.concerns(schedule.thing))
         for event in run.events[:place]
@@ -295,7 +293,7 @@ def _paths(run: Run, schedule: Event, optimizer: Thing, loop: Loop) -> Paths[str
             return _PASSED
         if state != _FRESH:
             return state
-        if event.kind in (*_UPDATES, Kind.UNKNOWN) and event.concerns(optimizer):
+        if event.kind in (*UPDATES, Kind.UNKNOWN) and event.concerns(optimizer):
             # Behind it in the loop, and it was not there: it never is.
             return _PASSED if event in behind and loop in event.loops else _UPDATED
         if event.kind is Kind.LOAD and (event.concerns(optimizer) or event.concerns(schedule.thing)):
