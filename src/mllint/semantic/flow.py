@@ -43,7 +43,7 @@ from mllint.semantic.values import (
     Unfinished,
     Value,
 )
-from mllint.syntax.shape import argument, constant, last_word
+from mllint.syntax.shape import argument, called_on, constant, last_word
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -165,17 +165,13 @@ def read_statement(frame: Frame, statement: cst.CSTNode) -> Seen | None:
     return None
 
 
-def _receiver(call: cst.Call) -> cst.BaseExpression | None:
-    return call.func.value if isinstance(call.func, cst.Attribute) else None
-
-
 def _is_own_function(frame: Frame, call: cst.Call) -> bool:
     """Whether the project itself defines what is called."""
     return isinstance(frame.value(call.func), Function)
 
 
 def _backward(frame: Frame, call: cst.Call) -> Seen | None:
-    receiver = _receiver(call)
+    receiver = called_on(call)
     if receiver is None or _is_own_function(frame, call):
         return None
     loss: cst.BaseExpression = receiver
@@ -211,7 +207,7 @@ def _of_kind(own: dict[str, Kind], through_scaler: Kind | None = None) -> Reader
     """A method of a thing of some kind; of a scaler what it does with what it is given: ``scaler.step(optimizer)``."""
 
     def reader(frame: Frame, call: cst.Call) -> Seen | None:
-        receiver = _receiver(call)
+        receiver = called_on(call)
         called = None if receiver is None else kind_of(frame, receiver)
         if receiver is None or called is None:
             return None
@@ -224,7 +220,7 @@ def _of_kind(own: dict[str, Kind], through_scaler: Kind | None = None) -> Reader
 
 
 def _zero(frame: Frame, call: cst.Call) -> Seen | None:
-    receiver = _receiver(call)
+    receiver = called_on(call)
     if receiver is None or isinstance(frame.value(receiver), Symbol) or _is_own_function(frame, call):
         return None  # a function of a package clears what it is given
     called = kind_of(frame, receiver)
@@ -236,7 +232,7 @@ def _zero(frame: Frame, call: cst.Call) -> Seen | None:
 
 def _changed(frame: Frame, call: cst.Call) -> Seen | None:
     """``parameter.grad.add_(noise)``, or what is done with one: ``parameter.data.add_(parameter.grad, alpha=-1)``."""
-    receiver = _receiver(call)
+    receiver = called_on(call)
     owner = None if receiver is None else owner_updated(frame, receiver, call.args)
     return _on_gradient(Kind.WRITE_GRADIENT)(frame, call) if owner is None else Seen(Kind.UPDATE, owner)
 
@@ -269,14 +265,14 @@ def _clip(frame: Frame, call: cst.Call) -> Seen | None:
     if isinstance(value, Symbol) and value.name.partition(".")[0] in ("torch", "paddle"):
         given = argument(call, 0, "parameters")
         return Seen(Kind.CLIP, None if given is None else owner_of_parameters(frame, given.value))
-    receiver = _receiver(call)
+    receiver = called_on(call)
     if receiver is not None and isinstance(frame.value(receiver), Module):
         return Seen(Kind.CLIP, frame.thing(receiver))  # of FullyShardedDataParallel
     return None
 
 
 def _update(frame: Frame, call: cst.Call) -> Seen | None:
-    receiver = _receiver(call)
+    receiver = called_on(call)
     called = None if receiver is None else kind_of(frame, receiver)
     if receiver is None or called is None or called.kind != "scaler":
         return None
@@ -287,7 +283,7 @@ def _mode(word: str) -> Reader:
     """``model.train()``, ``model.eval()``, ``model.train(False)``."""
 
     def reader(frame: Frame, call: cst.Call) -> Seen | None:
-        receiver = _receiver(call)
+        receiver = called_on(call)
         if receiver is None or len(call.args) > (word == "train") or _is_own_function(frame, call):
             return None
         value = frame.value(receiver)
@@ -307,7 +303,7 @@ def _mode(word: str) -> Reader:
 
 def _forward(frame: Frame, call: cst.Call) -> Seen | None:
     """``network.forward(inputs)`` from outside of the module."""
-    receiver = _receiver(call)
+    receiver = called_on(call)
     called = None if receiver is None else kind_of(frame, receiver)
     if receiver is None or called is None or called.kind != "module":
         return None
@@ -316,7 +312,7 @@ def _forward(frame: Frame, call: cst.Call) -> Seen | None:
 
 
 def _freeze(frame: Frame, call: cst.Call) -> Seen | None:
-    receiver = _receiver(call)
+    receiver = called_on(call)
     is_of_tensor = isinstance(receiver, cst.Call) and last_word(receiver.func) in ("detach", "clone")
     if receiver is None or is_of_tensor or _is_own_function(frame, call):
         return None
@@ -325,7 +321,7 @@ def _freeze(frame: Frame, call: cst.Call) -> Seen | None:
 
 
 def _load(frame: Frame, call: cst.Call) -> Seen | None:
-    receiver = _receiver(call)
+    receiver = called_on(call)
     if receiver is None or _is_own_function(frame, call):
         return None
     return Seen(Kind.LOAD, frame.thing(receiver))
@@ -462,7 +458,7 @@ _ENGINES = ("deepspeed", "colossalai", "lightning.fabric", "lightning_fabric")
 
 def optimizer_of(model: "Model", step: cst.Call) -> cst.BaseExpression | None:
     """The optimizer that a step updates with, as it is written: of ``scaler.step(optimizer)`` the argument."""
-    receiver = _receiver(step)
+    receiver = called_on(step)
     called = None if receiver is None else kind_of(Frame(model), receiver)
     if called is not None and called.kind == "scaler":
         return step.args[0].value if step.args else None

@@ -1,7 +1,7 @@
 """Pure predicates over nodes: what an expression looks like, whatever it means."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from functools import lru_cache
 
 import libcst as cst
@@ -129,6 +129,21 @@ def last_word(node: cst.CSTNode) -> str | None:
     if node.__class__ is cst.Attribute:
         return node.attr.value
     return node.value if node.__class__ is cst.Name else None
+
+
+def called_on(node: cst.CSTNode | None) -> cst.BaseExpression | None:
+    """What a method is called on: ``net`` of ``net.train()``; ``None`` for anything else."""
+    callee = node.func if isinstance(node, cst.Call) else None
+    return callee.value if isinstance(callee, cst.Attribute) else None
+
+
+def before_methods(node: cst.BaseExpression, names: Container[str] | None = None) -> cst.BaseExpression:
+    """What methods are called on, one after the other, all of some names: ``net`` of ``net.to(device).train()``."""
+    while isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
+        if names is not None and node.func.attr.value not in names:
+            break
+        node = node.func.value
+    return node
 
 
 def argument(call: cst.Call, position: int | None, name: str | None = None) -> cst.Arg | None:

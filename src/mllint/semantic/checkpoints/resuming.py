@@ -12,7 +12,7 @@ from mllint.semantic.names.conditions import is_above
 from mllint.semantic.names.mentions import mentions, method_calls
 from mllint.semantic.names.uses import bound_by, uses
 from mllint.semantic.values import Loaded, Module, Object, StateDict
-from mllint.syntax.shape import argument, constant, dotted_path, has_star_arguments, last_word
+from mllint.syntax.shape import argument, called_on, constant, dotted_path, has_star_arguments, last_word
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ def _is_mentioned_in_saving(model: "Model", path: str, call: cst.Call, kind: str
     """Whether the state of an optimizer may go into a file by another way: alone, in a list, with the whole object."""
     for word in ("state_dict", "load_state_dict", "set_state_dict"):
         for other in model.calls_by_word.get(word, ()):
-            receiver = other.func.value if isinstance(other.func, cst.Attribute) else None
+            receiver = called_on(other)
             name = None if receiver is None else dotted_path(receiver)
             if name == path or name is None or (model.value(receiver or other) is None and kind in name.lower()):
                 return True

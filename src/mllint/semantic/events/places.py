@@ -9,7 +9,7 @@ from mllint.semantic.names.definitions import FunctionInfo
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by
 from mllint.semantic.values import Function, Module
-from mllint.syntax.shape import dotted_path, part_at
+from mllint.syntax.shape import before_methods, dotted_path, part_at
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -61,9 +61,7 @@ def place_in_returns(function: FunctionInfo, binding: Binding) -> tuple[int, ...
 
 def as_itself(node: cst.BaseExpression) -> cst.BaseExpression:
     """What methods that give the very object are called on: ``net`` of ``net.to(device)``."""
-    while isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value in SAME:
-        node = node.func.value
-    return node
+    return before_methods(node, SAME)
 
 
 def handed_back(function: FunctionInfo) -> tuple[int | None, str] | None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.semantic.names.mentions import method_calls
-from mllint.syntax.shape import constant, dotted_path, subscript_index, targets_of
+from mllint.syntax.shape import called_on, constant, dotted_path, subscript_index, targets_of
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -32,7 +32,7 @@ def spent_last(model: "Model", append: cst.CSTNode, key: str, loop: cst.CSTNode)
 
 def _is_of_last(call: cst.Call, key: str) -> bool:
     """Whether a call is ``key[-1].backward()``."""
-    item = call.func.value if isinstance(call.func, cst.Attribute) else None
+    item = called_on(call)
     if not isinstance(item, cst.Subscript) or dotted_path(item.value) != key:
         return False
     index = subscript_index(item)

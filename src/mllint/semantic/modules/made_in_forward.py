@@ -13,7 +13,7 @@ from mllint.semantic.names.conditions import conditions
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.uses import bound_by, uses
 from mllint.semantic.values import Module
-from mllint.syntax.shape import argument, constant, dotted_path, last_word
+from mllint.syntax.shape import argument, called_on, constant, dotted_path, last_word
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ def _runs_in_every_call(node: cst.CSTNode, method: "FunctionInfo", steps: int = 
 def _comes_from_forward(call: cst.Call, method: "FunctionInfo", steps: int) -> bool:
     """Whether a call of a method is one by the instance itself, which runs in every call of the module."""
     model = method.model
-    receiver = call.func.value if isinstance(call.func, cst.Attribute) else None
+    receiver = called_on(call)
     caller = None if receiver is None else method_of_receiver(model, receiver)
     if caller is None or caller is method or caller.owner is None or method.owner not in caller.owner.lineage:
         return False

@@ -34,7 +34,7 @@ from mllint.semantic.values import (
     Symbol,
     Tensor,
 )
-from mllint.syntax.shape import argument, constant, dotted_path, last_word
+from mllint.syntax.shape import argument, before_methods, constant, dotted_path, last_word
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -94,17 +94,11 @@ def _is_leaf_of_function(model: "Model", call: cst.Call) -> bool:
     callee = model.value(call.func)
     if not isinstance(callee, Function) or callee.definition.model is not model or not callee.definition.is_plain:
         return False
-    made = [_before_move(item.value) for item in callee.definition.scope.returns]
+    values = [item.value for item in callee.definition.scope.returns]
+    made = [value and before_methods(value, _MOVES) for value in values]
     return bool(made) and all(
         isinstance(item, cst.Call) and _speaks_of_gradients(item) and is_leaf_to_train(model, item) for item in made
     )
-
-
-def _before_move(node: cst.BaseExpression | None) -> cst.BaseExpression | None:
-    """What ``to`` or ``cuda`` is called on: it gives the same tensor, or one that is computed from it."""
-    while isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and last_word(node.func) in _MOVES:
-        node = node.func.value
-    return node
 
 
 def _speaks_of_gradients(call: cst.Call) -> bool:
@@ -185,11 +179,11 @@ def changes_later(members: Members, name: str) -> bool:
 
 def _adds_nothing(place: Assignment, name: str) -> bool:
     """Whether an assignment is ``None``, or only goes on with the tensor: ``self.x = self.x.repeat(10, 1)``."""
-    node = place.value
-    if node is not None and isinstance(place.model.value(node), Nothing):
+    if place.value is None:
+        return False
+    if isinstance(place.model.value(place.value), Nothing):
         return True
-    while isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
-        node = node.func.value
+    node = before_methods(place.value)
     return (
         node is not place.value
         and isinstance(node, cst.Attribute)

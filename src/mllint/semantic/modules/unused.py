@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge.words import LOADING
-from mllint.semantic.events.places import SAME
+from mllint.semantic.events.places import as_itself
 from mllint.semantic.modules.fresh import takes_others
 from mllint.semantic.modules.weights import has_weights
 from mllint.semantic.names.classes import Assignment, Role
@@ -277,15 +277,9 @@ def _makes_module(place: Assignment) -> bool:
         return False
     if isinstance(place.node, cst.Assign) and len(place.node.targets) > 1:
         return False
-    made = place.model.value(place.value)
-    return isinstance(made, Module) and not (_is_another_name(place.value) or takes_others(place.model, place.value))
-
-
-def _is_another_name(made: cst.BaseExpression) -> bool:
-    """Whether an expression gives back a module that is there already: ``self.net.to(device)``."""
-    while isinstance(made, cst.Call) and isinstance(made.func, cst.Attribute) and made.func.attr.value in SAME:
-        made = made.func.value
-    return not isinstance(made, cst.Call)
+    if not isinstance(as_itself(place.value), cst.Call):
+        return False  # a module that is there already: `self.net.to(device)`
+    return isinstance(place.model.value(place.value), Module) and not takes_others(place.model, place.value)
 
 
 def _is_used(definition: "ClassInfo", name: str) -> bool:

@@ -12,7 +12,7 @@ from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.training.outputs import comes_from
 from mllint.semantic.training.training_modes import is_one
 from mllint.semantic.values import Function, Symbol, Value
-from mllint.syntax.shape import fingerprint, items_of, last_word
+from mllint.syntax.shape import called_on, fingerprint, items_of, last_word
 from mllint.syntax.walk import subtree
 
 _MAX_STEPS = 4
@@ -66,7 +66,7 @@ def is_held_by_another(inside: Iterable[Event], forwards: tuple[Event, ...]) -> 
 
 def _is_made_with(frame: Frame, call: cst.Call, forward: Event) -> bool:
     """Whether a call is one of a method of an object, or of an object, that was given the module of a forward pass."""
-    return _holds(frame, call.func.value if isinstance(call.func, cst.Attribute) else call.func, forward)
+    return _holds(frame, called_on(call) or call.func, forward)
 
 
 def _holds(frame: Frame, node: cst.BaseExpression, forward: Event, steps: int = _MAX_STEPS) -> bool:

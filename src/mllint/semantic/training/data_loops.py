@@ -15,7 +15,7 @@ from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.training.pieces import is_fed_piece, is_piecewise, pieces_of
 from mllint.semantic.training.relevance import is_pass, matters
 from mllint.semantic.values import Method, Module, Object, Value, functions_of
-from mllint.syntax.shape import all_given, dotted_path, last_word
+from mllint.syntax.shape import all_given, called_on, dotted_path, last_word
 from mllint.syntax.walk import names_in, subtree
 
 if TYPE_CHECKING:
@@ -271,5 +271,5 @@ def is_next(node: cst.BaseExpression) -> bool:
     """``next(batches)``, ``batches.next()``, ``loader.get_batch(size)``, ``self.loader.get_batch(size)``."""
     if not isinstance(node, cst.Call):
         return False
-    holder = node.func.value if isinstance(node.func, cst.Attribute) else None
+    holder = called_on(node)
     return last_word(node.func) in _NEXT or (isinstance(holder, (cst.Name, cst.Attribute)) and yields_data(holder))

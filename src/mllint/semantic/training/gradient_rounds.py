@@ -25,6 +25,7 @@ from mllint.semantic.training.paths import Paths
 from mllint.semantic.training.rates import rounds_of
 from mllint.semantic.training.runs import Occurrence
 from mllint.semantic.training.zeroing import clears_before_step
+from mllint.syntax.shape import called_on
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -129,8 +130,7 @@ def _may_update(zero: Event, step: Event) -> bool:
 
 
 def _is_optimizer(zero: Event) -> bool:
-    callee = zero.node.func if isinstance(zero.node, cst.Call) else None
-    receiver = callee.value if isinstance(callee, cst.Attribute) else None
+    receiver = called_on(zero.node)
     called = None if receiver is None else kind_of(zero.frame, receiver)
     return called is not None and called.kind == "optimizer"
 

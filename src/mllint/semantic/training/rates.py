@@ -29,6 +29,7 @@ from mllint.semantic.values import File, Object, Options
 from mllint.syntax.iteration import run_over
 from mllint.syntax.shape import (
     argument,
+    called_on,
     constant,
     dotted_path,
     has_star_arguments,
@@ -87,7 +88,7 @@ def _of_all(model: "Model", call: cst.Call, judge: Callable[[Run, Event], str | 
 
 def _may_count(model: "Model", step: cst.Call) -> bool:
     """Whether what steps may be one of the schedulers that count, to go by its file alone."""
-    stepped = step.func.value if isinstance(step.func, cst.Attribute) else None
+    stepped = called_on(step)
     if stepped is None or kind_at_sight(model, stepped) not in (None, "scheduler"):
         return False
     value = model.value(stepped)

@@ -21,7 +21,7 @@ from mllint.semantic.training.nearby import follows_optimizer
 from mllint.semantic.training.paths import Paths
 from mllint.semantic.training.runs import Occurrence, Run
 from mllint.semantic.values import Instance, Object, Value
-from mllint.syntax.shape import argument, fingerprint, integer_literal, last_word
+from mllint.syntax.shape import argument, called_on, fingerprint, integer_literal, last_word
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -205,7 +205,7 @@ _FRESH, _UPDATED, _LOADED, _PASSED = "fresh", "updated", "loaded", "passed"
 
 def steps_before_optimizer(model: "Model", call: cst.Call) -> cst.CSTNode | None:
     """The optimizer's step that follows a scheduler's in every round, where that one surely comes first."""
-    stepped = call.func.value if isinstance(call.func, cst.Attribute) else None
+    stepped = called_on(call)
     if stepped is None or kind_at_sight(model, stepped) not in (None, "scheduler") or follows_optimizer(model, call):
         return None
     found: cst.CSTNode | None = None
