@@ -21,7 +21,7 @@ from mllint.semantic.checkpoints.saves import Saved
 from mllint.semantic.checkpoints.tracing import Tracer
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.names.uses import uses_of_bound
-from mllint.semantic.values import Object
+from mllint.semantic.values import Object, is_object
 from mllint.syntax.shape import dotted_path, last_word, string_literal
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def _optimizers(content: Content | None) -> dict[str, str]:
 
 def _keeps(state: State) -> bool:
     owner = state.owner
-    if isinstance(owner, Object) and owner.kind == "optimizer":
+    if is_object(owner, "optimizer"):
         return owner.call is None or has_state(owner)
     return owner is None and "optim" in (state.name or "").lower()
 

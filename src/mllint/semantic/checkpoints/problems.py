@@ -21,7 +21,7 @@ from mllint.semantic.checkpoints.taken_out import taken_out
 from mllint.semantic.checkpoints.tracing import Tracer
 from mllint.semantic.construction.state_keys import WRAPPER_PREFIXES, Mismatch, compare
 from mllint.semantic.modules.module_keys import ANYTHING
-from mllint.semantic.values import ClassObject, Instance, Module, Object
+from mllint.semantic.values import ClassObject, Instance, Module, Object, is_object
 from mllint.syntax.shape import dotted_path, last_word
 
 # Keys that training scripts give to what they save, and that no parameter has.
@@ -237,7 +237,7 @@ def _by_name(load: Load, content: FromFile) -> Problem | None:
     word = key.lower()
     is_for_optimizer = word.startswith("optim") or word.endswith("optimizer")
     into_module = isinstance(load.value, Module) and is_for_optimizer
-    into_optimizer = isinstance(load.value, Object) and load.value.kind == "optimizer" and word in _MODEL_KEYS
+    into_optimizer = is_object(load.value, "optimizer") and word in _MODEL_KEYS
     return Problem("swapped", content, names=(key,)) if into_module or into_optimizer else None
 
 

@@ -11,7 +11,7 @@ from mllint.semantic.expressions.arguments import calls_of
 from mllint.semantic.names.conditions import is_above
 from mllint.semantic.names.mentions import mentions, method_calls
 from mllint.semantic.names.uses import bound_by, uses
-from mllint.semantic.values import Loaded, Module, Object, StateDict
+from mllint.semantic.values import Loaded, Module, Object, StateDict, is_object
 from mllint.syntax.shape import argument, called_on, constant, dotted_path, has_star_arguments, last_word
 from mllint.syntax.walk import subtree
 
@@ -113,7 +113,7 @@ def _counting_scheduler(model: "Model", call: cst.Call) -> str | None:
     for step in steps:
         assert isinstance(step.func, cst.Attribute)
         value, path = model.value(step.func.value), dotted_path(step.func.value)
-        if isinstance(value, Object) and value.kind == "scheduler":
+        if is_object(value, "scheduler"):
             found.append((path, value, step))
     if len(found) != 1 or found[0][2].args:
         return None
@@ -209,7 +209,7 @@ def _is_of_scheduler(model: "Model", part: Part) -> bool:
     """Whether a part is what a scheduler keeps: how far it has come, and nothing of what the optimizer keeps."""
     value = model.value(part.node)
     owner = value.owner if isinstance(value, StateDict) else None
-    return isinstance(owner, Object) and owner.kind == "scheduler"
+    return is_object(owner, "scheduler")
 
 
 def is_of_model(model: "Model", part: Part) -> bool:
@@ -227,7 +227,7 @@ def _saves_optimizer(model: "Model") -> bool:
                 continue
             value = model.value(call.func.value)
             name = (dotted_path(call.func.value) or "").lower()
-            if "opt" in name or (isinstance(value, Object) and value.kind == "optimizer"):
+            if "opt" in name or is_object(value, "optimizer"):
                 return True
     return False
 
@@ -277,7 +277,7 @@ def _is_near(model: "Model", node: cst.Call, call: cst.Call) -> bool:
 def _is_step_of_optimizer(model: "Model", call: cst.Call) -> bool:
     value = model.value(call.func.value) if isinstance(call.func, cst.Attribute) else None
     name = (dotted_path(call.func) or "").lower()
-    return (isinstance(value, Object) and value.kind == "optimizer") or (value is None and "optim" in name)
+    return is_object(value, "optimizer") or (value is None and "optim" in name)
 
 
 def has_state(made: Object) -> bool:

@@ -14,7 +14,7 @@ import msgspec
 
 from mllint.knowledge.words import CLEARING
 from mllint.semantic.names.mentions import calls_of
-from mllint.semantic.values import Function, Object, Tensor
+from mllint.semantic.values import Function, Object, Tensor, is_object
 from mllint.syntax.shape import argument, constant, dotted_path, fingerprint, has_star_arguments, subscript_index
 from mllint.syntax.walk import children
 
@@ -176,7 +176,7 @@ def _optimizers(model: "Model", path: str, node: cst.CSTNode) -> Iterator[Object
             path.startswith("self.") and owner is not None and model.tree.nearest(call, cst.ClassDef) is owner
         )
         value = model.value(call) if is_near else None
-        if isinstance(value, Object) and value.kind == "optimizer" and not has_star_arguments(call):
+        if is_object(value, "optimizer") and not has_star_arguments(call):
             yield value
 
 

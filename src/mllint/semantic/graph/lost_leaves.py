@@ -11,7 +11,7 @@ from mllint.semantic.names.definitions import function_around
 from mllint.semantic.names.receivers import owner_of_attribute
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by, reads, uses
-from mllint.semantic.values import Elements, Module, Number, Object, Symbol, Tensor, Text
+from mllint.semantic.values import Elements, Module, Number, Symbol, Tensor, Text, is_object
 from mllint.syntax.shape import argument, constant, dotted_path, fingerprint, last_word
 from mllint.syntax.walk import subtree
 
@@ -256,7 +256,7 @@ def is_given_to_optimizer(model: "Model", node: cst.CSTNode) -> bool:
             container = ancestor
         elif isinstance(ancestor, cst.Call):
             value = model.value(ancestor)
-            return container is not None and isinstance(value, Object) and value.kind == "optimizer"
+            return container is not None and is_object(value, "optimizer")
         elif isinstance(ancestor, cst.Assign):
             return ancestor.value is container and any(_lists_for_optimizer(model, item) for item in ancestor.targets)
         elif not isinstance(ancestor, (cst.BaseElement, cst.Arg, cst.Dict, cst.DictElement)):
@@ -271,6 +271,6 @@ def _lists_for_optimizer(model: "Model", target: cst.AssignTarget) -> bool:
         call = None if argument_of is None else model.tree.parent(argument_of)
         if isinstance(argument_of, cst.Arg) and isinstance(call, cst.Call) and call.args[0] is argument_of:
             value = model.value(call)
-            if isinstance(value, Object) and value.kind == "optimizer" and isinstance(model.value(node), Elements):
+            if is_object(value, "optimizer") and isinstance(model.value(node), Elements):
                 return True
     return False

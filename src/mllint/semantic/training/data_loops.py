@@ -14,7 +14,7 @@ from mllint.semantic.names.definitions import function_around
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.training.pieces import is_fed_piece, is_piecewise, pieces_of
 from mllint.semantic.training.relevance import is_pass, matters
-from mllint.semantic.values import Method, Module, Object, Value, functions_of
+from mllint.semantic.values import Method, Module, functions_of, is_object
 from mllint.syntax.shape import all_given, called_on, dotted_path, last_word
 from mllint.syntax.walk import names_in, subtree
 
@@ -94,7 +94,7 @@ def _may_evaluate(model: "Model", node: cst.For) -> bool:
     if any(may_be_model(model, call.func) for call in _fed(model, node)):
         return True
     # What a loader gives may also reach the model through an object that keeps it.
-    return (is_spelled_as_loader(model, node.iter) or is_loader(model.value(node.iter))) and any(
+    return (is_spelled_as_loader(model, node.iter) or is_object(model.value(node.iter), "loader")) and any(
         may_be_model(model, call.func) for call in model.tree.calls_in(node.body)
     )
 
@@ -228,11 +228,6 @@ def _may_run_model(model: "Model", name: str) -> bool:
         for function in model.tree.by_type[cst.FunctionDef]
         if function.name.value == name
     )
-
-
-def is_loader(value: Value | None) -> bool:
-    """Whether a value is surely a loader."""
-    return isinstance(value, Object) and value.kind == "loader"
 
 
 def is_spelled_as_loader(model: "Model", iterable: cst.BaseExpression) -> bool:

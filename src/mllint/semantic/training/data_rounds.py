@@ -11,13 +11,14 @@ from mllint.semantic.events.made_anew import is_made_in
 from mllint.semantic.events.steps import Event, Kind, Loop, events
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.graph.data_sources import hangs_on_nothing
-from mllint.semantic.training.data_loops import fed_names, is_loader, is_next, is_spelled_as_loader
+from mllint.semantic.training.data_loops import fed_names, is_next, is_spelled_as_loader
 from mllint.semantic.training.handed_on import as_given
 from mllint.semantic.training.nearby import trains_in_every_round
 from mllint.semantic.training.outputs import comes_from, is_in_forward_pass, may_reach
 from mllint.semantic.training.pieces import is_fed_piece, is_piecewise
 from mllint.semantic.training.runs import LoopRun, Run
 from mllint.semantic.training.training_modes import records_graph
+from mllint.semantic.values import is_object
 from mllint.syntax.shape import all_given, dotted_path, has_one_round
 from mllint.syntax.walk import names_in
 
@@ -134,7 +135,7 @@ def loop_over_data(forward: Event) -> Loop | None:
 
 def is_over_loader(frame: Frame, iterable: cst.BaseExpression) -> bool:
     """Whether a loop runs over a loader, by what it is or how it is written."""
-    return is_spelled_as_loader(frame.model, iterable) or is_loader(frame.value(iterable))
+    return is_spelled_as_loader(frame.model, iterable) or is_object(frame.value(iterable), "loader")
 
 
 def feeds(frame: Frame, node: cst.For, forward: Event) -> bool:

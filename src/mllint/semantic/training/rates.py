@@ -25,7 +25,7 @@ from mllint.semantic.training.schedules import (
     seen_from_maker,
     steps_of_optimizer,
 )
-from mllint.semantic.values import File, Object, Options
+from mllint.semantic.values import File, Object, Options, is_object
 from mllint.syntax.iteration import run_over
 from mllint.syntax.shape import (
     argument,
@@ -264,7 +264,7 @@ def _mentions_length(binding: Binding, node: cst.BaseExpression, steps: int = 4,
     for item in _multiplied(node):
         if isinstance(item, cst.Call) and isinstance(item.func, cst.Name) and item.func.value == "len" and item.args:
             value = model.value(item.args[0].value)
-            if not of_data or (isinstance(value, Object) and value.kind == "loader") or yields_data(item.args[0].value):
+            if not of_data or is_object(value, "loader") or yields_data(item.args[0].value):
                 return True
         if steps > 0 and isinstance(item, (cst.Name, cst.Attribute)):
             for inner in model.reaching(item):

@@ -20,7 +20,7 @@ from mllint.semantic.training.guards import is_on_another_way, stays
 from mllint.semantic.training.nearby import follows_optimizer
 from mllint.semantic.training.paths import Paths
 from mllint.semantic.training.runs import Occurrence, Run
-from mllint.semantic.values import Instance, Object, Value
+from mllint.semantic.values import Instance, Object, Value, is_object
 from mllint.syntax.shape import argument, called_on, fingerprint, integer_literal, last_word
 
 if TYPE_CHECKING:
@@ -45,9 +45,7 @@ def all_constructions_of(scheduler: Thing | None) -> tuple[Construction, ...]:
     bindings = _bindings_of(scheduler)
     values = [(item, item.scope.model.binding_value(item)) for item in bindings]
     found = [
-        (item, value, value.call)
-        for item, value in values
-        if isinstance(value, Object) and value.kind == "scheduler" and value.call is not None
+        (item, value, value.call) for item, value in values if is_object(value, "scheduler") and value.call is not None
     ]
     return tuple(found) if len(found) == len(bindings) else ()
 
@@ -129,7 +127,7 @@ def _added(model: "Model", binding: Binding) -> Iterator[cst.BaseExpression | No
 def _is_scheduler(value: Value | None) -> bool:
     if isinstance(value, Instance):
         return value.definition.kind == "scheduler"
-    return isinstance(value, Object) and value.kind == "scheduler"
+    return is_object(value, "scheduler")
 
 
 def _bindings_of(scheduler: Thing | None) -> list[Binding]:

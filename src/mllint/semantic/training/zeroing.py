@@ -22,7 +22,7 @@ from mllint.semantic.training.holders import may_act_on
 from mllint.semantic.training.nearby import clears_beside, steps_no_optimizer, word_before, word_behind
 from mllint.semantic.training.paths import Paths
 from mllint.semantic.training.runs import Occurrence, Run
-from mllint.semantic.values import Function, Instance, Object
+from mllint.semantic.values import Function, Instance, is_object
 from mllint.syntax.shape import called_on, dotted_path, integer_literal, last_word, runs_once
 from mllint.syntax.walk import subtree
 
@@ -109,7 +109,7 @@ def _runs_over_batches(loop: Loop, step: Event) -> bool:
     if not isinstance(loop.node, cst.For) or not step.happens_in_every_round(loop):
         return False
     value = loop.frame.value(loop.node.iter)
-    return (isinstance(value, Object) and value.kind == "loader") or yields_data(loop.node.iter)
+    return is_object(value, "loader") or yields_data(loop.node.iter)
 
 
 def _is_further_out(event: Event, loop: Loop) -> bool:
@@ -151,7 +151,7 @@ def _leaves_alone(model: "Model", optimizer: str) -> bool:
         for call in model.calls_by_word.get(word, ()):
             holder = called_on(call)
             value = None if holder is None else model.value(holder)
-            is_other = isinstance(value, Object) and value.kind == "optimizer"
+            is_other = is_object(value, "optimizer")
             if not is_other or (dotted_path(call.func) or "").split(".")[-2:-1] == [optimizer.removeprefix(".")]:
                 return False
     if model.project is None:
@@ -233,7 +233,7 @@ def _may_clear(event: Event, step: Event) -> bool:
         return True
     mine = modules_of_optimizer(step.frame, optimizer)
     value = value_called_on(event)
-    if event.is_proven and isinstance(value, Object) and value.kind == "optimizer":
+    if event.is_proven and is_object(value, "optimizer"):
         other = modules_of_optimizer(event.frame, event.thing)
         return None in mine or None in other or bool(set(mine) & set(other))
     return any(module is None or module.may_be(event.thing) or _may_be_given(module, event.thing) for module in mine)
