@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.semantic.graph.leaves import whose_parameters
 from mllint.semantic.names.assigned import only_assigned
 from mllint.semantic.names.mentions import calls_of
 from mllint.semantic.names.receivers import method_of_receiver
@@ -149,10 +150,7 @@ def _holder(model: "Model", owner: cst.BaseExpression) -> cst.BaseExpression:
     """The module behind one of its parameters: ``net`` for ``p`` in ``for p in net.parameters()``; else the owner."""
     bindings = model.reaching(owner)
     over = bindings[0].value if len(bindings) == 1 and bindings[0].kind is BindingKind.LOOP else None
-    match over:
-        case cst.Call(func=cst.Attribute(value=module, attr=cst.Name(value="parameters" | "named_parameters"))):
-            return module
-    return owner
+    return (None if over is None else whose_parameters(over)) or owner
 
 
 def is_context(model: "Model", node: cst.BaseExpression) -> bool:

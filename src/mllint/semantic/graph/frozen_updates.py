@@ -13,6 +13,7 @@ import libcst as cst
 import msgspec
 
 from mllint.knowledge.words import CLEARING
+from mllint.semantic.graph.leaves import whose_parameters
 from mllint.semantic.names.mentions import calls_of
 from mllint.semantic.values import Function, Object, Tensor, is_object
 from mllint.syntax.shape import argument, constant, dotted_path, fingerprint, has_star_arguments, subscript_index
@@ -104,20 +105,16 @@ def _is_trained(model: "Model", call: cst.Call, branch: cst.CSTNode) -> bool:
 
 def _looped_module(model: "Model", statement: cst.CSTNode, parameter: cst.BaseExpression) -> str | None:
     """The module over whose parameters the loop around a statement runs, with the parameter as its variable."""
-    for ancestor in model.tree.ancestors(statement):
-        if isinstance(ancestor, cst.For):
-            names = {item.value for item in _names(ancestor.target)}
-            return _owner(ancestor.iter) if dotted_path(parameter) in names else None
-        if isinstance(ancestor, cst.FunctionDef):
-            return None
-    return None
+    loop = model.tree.nearest(statement, cst.For, cst.FunctionDef)
+    if not isinstance(loop, cst.For) or dotted_path(parameter) not in {item.value for item in _names(loop.target)}:
+        return None
+    return _owner(loop.iter)
 
 
 def _owner(call: cst.CSTNode) -> str | None:
     """``net`` of ``net.parameters()`` and ``net.named_parameters()``."""
-    if type(call) is not cst.Call or type(call.func) is not cst.Attribute:
-        return None
-    return _path(call.func.value) if call.func.attr.value in ("parameters", "named_parameters") else None
+    module = whose_parameters(call)
+    return None if module is None else _path(module)
 
 
 def _path(node: cst.CSTNode) -> str | None:

@@ -306,14 +306,16 @@ def _frozen_with(model: "Model", frozen: cst.BaseExpression) -> list[cst.BaseExp
     if not isinstance(frozen, cst.Name):
         return [frozen]
     looped = [binding.value for binding in model.reaching(frozen) if binding.kind is BindingKind.LOOP]
-    holders = [
-        call.func.value
-        for call in looped
-        if isinstance(call, cst.Call)
-        and isinstance(call.func, cst.Attribute)
-        and call.func.attr.value in ("parameters", "named_parameters")
-    ]
-    return holders or [frozen]
+    holders = [None if value is None else whose_parameters(value) for value in looped]
+    return [holder for holder in holders if holder is not None] or [frozen]
+
+
+def whose_parameters(node: cst.CSTNode) -> cst.BaseExpression | None:
+    """``net`` of ``net.parameters()`` and ``net.named_parameters()``."""
+    match node:
+        case cst.Call(func=cst.Attribute(value=module, attr=cst.Name(value="parameters" | "named_parameters"))):
+            return module
+    return None
 
 
 def _may_hold(model: "Model", holder: cst.BaseExpression, node: cst.BaseExpression) -> bool:

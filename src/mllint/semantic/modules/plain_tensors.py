@@ -33,6 +33,7 @@ from mllint.semantic.values import (
     Output,
     Symbol,
     Tensor,
+    Value,
 )
 from mllint.syntax.shape import argument, before_methods, constant, dotted_path, last_word
 
@@ -104,6 +105,13 @@ def _is_leaf_of_function(model: "Model", call: cst.Call) -> bool:
 def _speaks_of_gradients(call: cst.Call) -> bool:
     keywords = (arg.keyword.value for arg in call.args if arg.keyword is not None)
     return last_word(call.func) == "requires_grad_" or any(word in _GRADIENT_FLAGS for word in keywords)
+
+
+def is_plain(value: Value | None) -> bool:
+    """Whether a value is a tensor that is no parameter and no number, and may be trained by nothing."""
+    if not isinstance(value, Tensor) or value.attached:  # computed from a leaf that is lost: ML209
+        return False
+    return not value.parameter and not value.scalar and not value.or_number
 
 
 def is_new(model: "Model", node: cst.BaseExpression) -> bool:
