@@ -11,7 +11,7 @@ from mllint.edits import NodeEdit
 from mllint.imports import need_import
 from mllint.semantic.graph import nan, placement
 from mllint.semantic.model import Model
-from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
+from mllint.semantic.names.definitions import ClassInfo, FunctionInfo, function_around
 from mllint.semantic.names.scopes import Binding
 from mllint.semantic.values import Value
 from mllint.syntax.python_places import PythonPlaces
@@ -82,7 +82,7 @@ class Context:
         Raises:
             FullTreeNeededError: whitespace is not read, and Python does not say where the line ends.
         """
-        line = next((item for item in self._tree.ancestors(node) if isinstance(item, cst.SimpleStatementLine)), None)
+        line = self._tree.nearest(node, cst.SimpleStatementLine)
         if line is not None and self._places is not None:
             return self._places.comments(line)
         if line is None or not hasattr(line, "leading_lines"):
@@ -96,7 +96,7 @@ class Context:
         Raises:
             FullTreeNeededError: whitespace is not read, and Python does not say where the line ends.
         """
-        line = next((item for item in self._tree.ancestors(node) if isinstance(item, cst.SimpleStatementLine)), None)
+        line = self._tree.nearest(node, cst.SimpleStatementLine)
         if line is None or self._places is not None:
             return [] if line is None or self._places is None else self._places.comments_below(line)
         block = self._tree.parent(line)
@@ -164,8 +164,7 @@ class Context:
 
     def function(self, node: cst.CSTNode) -> FunctionInfo | None:
         """The ``def`` around a node."""
-        function = self.model.enclosing_function(node)
-        return None if function is None else self.model.function_info(function)
+        return function_around(self.model, node)
 
     def class_(self, node: cst.CSTNode) -> ClassInfo | None:
         """The nearest ``class`` around a node."""

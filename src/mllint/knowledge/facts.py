@@ -132,8 +132,6 @@ TENSOR_ATTRIBUTES: Mapping[tuple[str, str], Returns] = {
     ("paddle", "strides"): "size",
 }
 
-_MODULE = Class("layer")
-
 PADDLE_BUILDERS = frozenset(
     f"paddle.vision.models.{name}"
     for name in _words("""

@@ -29,7 +29,7 @@ from mllint.semantic.events.owners import makers_of, owner_of_parameters
 from mllint.semantic.events.steps import Kind
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.graph.data_sources import hangs_on_nothing
-from mllint.semantic.names.scopes import BindingKind
+from mllint.semantic.names.assigned import only_assigned
 from mllint.semantic.values import (
     Elements,
     Function,
@@ -43,7 +43,7 @@ from mllint.semantic.values import (
     Unfinished,
     Value,
 )
-from mllint.syntax.shape import argument, constant
+from mllint.syntax.shape import argument, called_on, constant, last_word
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -91,7 +91,7 @@ Reader = Callable[[Frame, cst.Call], Seen | None]
 
 def read(frame: Frame, call: cst.Call) -> Seen | None:
     """The event that a call is; ``None`` when it is none, or may be looked into."""
-    word = called_word(call)
+    word = last_word(call.func)
     reader = None if word is None else _READERS.get(word)
     if reader is None and isinstance(call.func, cst.Name):
         kept = _kept_method(frame, call.func)
@@ -127,12 +127,6 @@ def _kept_method(frame: Frame, name: cst.Name) -> tuple[Frame, cst.Attribute] | 
     if isinstance(method, cst.Name):
         return _kept_method(frame, method)
     return (frame, method) if isinstance(method, cst.Attribute) and method.attr.value in _READERS else None
-
-
-def called_word(call: cst.Call) -> str | None:
-    """The last word of what is called."""
-    callee = call.func
-    return callee.attr.value if isinstance(callee, cst.Attribute) else getattr(callee, "value", None)
 
 
 def read_statement(frame: Frame, statement: cst.CSTNode) -> Seen | None:
@@ -171,17 +165,13 @@ def read_statement(frame: Frame, statement: cst.CSTNode) -> Seen | None:
     return None
 
 
-def _receiver(call: cst.Call) -> cst.BaseExpression | None:
-    return call.func.value if isinstance(call.func, cst.Attribute) else None
-
-
 def _is_own_function(frame: Frame, call: cst.Call) -> bool:
     """Whether the project itself defines what is called."""
     return isinstance(frame.value(call.func), Function)
 
 
 def _backward(frame: Frame, call: cst.Call) -> Seen | None:
-    receiver = _receiver(call)
+    receiver = called_on(call)
     if receiver is None or _is_own_function(frame, call):
         return None
     loss: cst.BaseExpression = receiver
@@ -199,10 +189,10 @@ def scaler_of(frame: Frame, loss: cst.BaseExpression) -> Thing | None:
         given = frame.given(bindings[0]) if len(bindings) == 1 else None
         if given is not None:
             return scaler_of(*given)
-        values = [binding.value for binding in bindings if binding.kind is BindingKind.ASSIGN and not binding.path]
-        if len(values) != 1 or len(bindings) != 1 or values[0] is None:
+        made = only_assigned(frame.model, loss)
+        if made is None:
             return None
-        loss = values[0]
+        loss = made
     match loss:
         case cst.Call(func=cst.Attribute(value=receiver, attr=cst.Name(value="scale")), args=[_]):
             called = kind_of(frame, receiver)
@@ -213,32 +203,24 @@ def scaler_of(frame: Frame, loss: cst.BaseExpression) -> Thing | None:
     return None
 
 
-def _step(frame: Frame, call: cst.Call) -> Seen | None:
-    receiver = _receiver(call)
-    called = None if receiver is None else kind_of(frame, receiver)
-    if receiver is None or called is None:
-        return None
-    if called.kind == "optimizer":
-        return Seen(Kind.STEP, frame.thing(receiver), is_proven=called.is_proven)
-    if called.kind == "scheduler":
-        return Seen(Kind.SCHEDULE, frame.thing(receiver), is_proven=called.is_proven)
-    if called.kind == "scaler" and call.args:
-        return Seen(Kind.STEP, frame.thing(call.args[0].value), frame.thing(receiver), called.is_proven)
-    return None
+def _of_kind(own: dict[str, Kind], through_scaler: Kind | None = None) -> Reader:
+    """A method of a thing of some kind; of a scaler what it does with what it is given: ``scaler.step(optimizer)``."""
 
+    def reader(frame: Frame, call: cst.Call) -> Seen | None:
+        receiver = called_on(call)
+        called = None if receiver is None else kind_of(frame, receiver)
+        if receiver is None or called is None:
+            return None
+        if called.kind == "scaler" and through_scaler is not None and call.args:
+            return Seen(through_scaler, frame.thing(call.args[0].value), frame.thing(receiver), called.is_proven)
+        kind = own.get(called.kind)
+        return None if kind is None else Seen(kind, frame.thing(receiver), is_proven=called.is_proven)
 
-def _minimize(frame: Frame, call: cst.Call) -> Seen | None:
-    receiver = _receiver(call)
-    called = None if receiver is None else kind_of(frame, receiver)
-    if receiver is None or called is None:
-        return None
-    if called.kind == "scaler" and call.args:
-        return Seen(Kind.MINIMIZE, frame.thing(call.args[0].value), frame.thing(receiver), called.is_proven)
-    return Seen(Kind.MINIMIZE, frame.thing(receiver), None, called.is_proven) if called.kind == "optimizer" else None
+    return reader
 
 
 def _zero(frame: Frame, call: cst.Call) -> Seen | None:
-    receiver = _receiver(call)
+    receiver = called_on(call)
     if receiver is None or isinstance(frame.value(receiver), Symbol) or _is_own_function(frame, call):
         return None  # a function of a package clears what it is given
     called = kind_of(frame, receiver)
@@ -250,7 +232,7 @@ def _zero(frame: Frame, call: cst.Call) -> Seen | None:
 
 def _changed(frame: Frame, call: cst.Call) -> Seen | None:
     """``parameter.grad.add_(noise)``, or what is done with one: ``parameter.data.add_(parameter.grad, alpha=-1)``."""
-    receiver = _receiver(call)
+    receiver = called_on(call)
     owner = None if receiver is None else owner_updated(frame, receiver, call.args)
     return _on_gradient(Kind.WRITE_GRADIENT)(frame, call) if owner is None else Seen(Kind.UPDATE, owner)
 
@@ -283,27 +265,14 @@ def _clip(frame: Frame, call: cst.Call) -> Seen | None:
     if isinstance(value, Symbol) and value.name.partition(".")[0] in ("torch", "paddle"):
         given = argument(call, 0, "parameters")
         return Seen(Kind.CLIP, None if given is None else owner_of_parameters(frame, given.value))
-    receiver = _receiver(call)
+    receiver = called_on(call)
     if receiver is not None and isinstance(frame.value(receiver), Module):
         return Seen(Kind.CLIP, frame.thing(receiver))  # of FullyShardedDataParallel
     return None
 
 
-def _through_scaler(kind: Kind) -> Reader:
-    """What a scaler does with what it is given: ``scaler.scale(loss)``, ``scaler.unscale_(optimizer)``."""
-
-    def reader(frame: Frame, call: cst.Call) -> Seen | None:
-        receiver = _receiver(call)
-        called = None if receiver is None else kind_of(frame, receiver)
-        if receiver is None or called is None or called.kind != "scaler" or not call.args:
-            return None
-        return Seen(kind, frame.thing(call.args[0].value), frame.thing(receiver), called.is_proven)
-
-    return reader
-
-
 def _update(frame: Frame, call: cst.Call) -> Seen | None:
-    receiver = _receiver(call)
+    receiver = called_on(call)
     called = None if receiver is None else kind_of(frame, receiver)
     if receiver is None or called is None or called.kind != "scaler":
         return None
@@ -314,7 +283,7 @@ def _mode(word: str) -> Reader:
     """``model.train()``, ``model.eval()``, ``model.train(False)``."""
 
     def reader(frame: Frame, call: cst.Call) -> Seen | None:
-        receiver = _receiver(call)
+        receiver = called_on(call)
         if receiver is None or len(call.args) > (word == "train") or _is_own_function(frame, call):
             return None
         value = frame.value(receiver)
@@ -334,7 +303,7 @@ def _mode(word: str) -> Reader:
 
 def _forward(frame: Frame, call: cst.Call) -> Seen | None:
     """``network.forward(inputs)`` from outside of the module."""
-    receiver = _receiver(call)
+    receiver = called_on(call)
     called = None if receiver is None else kind_of(frame, receiver)
     if receiver is None or called is None or called.kind != "module":
         return None
@@ -343,16 +312,16 @@ def _forward(frame: Frame, call: cst.Call) -> Seen | None:
 
 
 def _freeze(frame: Frame, call: cst.Call) -> Seen | None:
-    receiver = _receiver(call)
-    is_of_tensor = isinstance(receiver, cst.Call) and called_word(receiver) in ("detach", "clone")
+    receiver = called_on(call)
+    is_of_tensor = isinstance(receiver, cst.Call) and last_word(receiver.func) in ("detach", "clone")
     if receiver is None or is_of_tensor or _is_own_function(frame, call):
         return None
-    thaws = called_word(call) != "freeze" and (not call.args or constant(call.args[0].value) is True)
+    thaws = last_word(call.func) != "freeze" and (not call.args or constant(call.args[0].value) is True)
     return Seen(Kind.THAW if thaws else Kind.FREEZE, frame.thing(receiver))
 
 
 def _load(frame: Frame, call: cst.Call) -> Seen | None:
-    receiver = _receiver(call)
+    receiver = called_on(call)
     if receiver is None or _is_own_function(frame, call):
         return None
     return Seen(Kind.LOAD, frame.thing(receiver))
@@ -365,8 +334,8 @@ def _save(frame: Frame, call: cst.Call) -> Seen | None:
 _READERS: dict[str, Reader] = {
     "backward": _backward,
     "manual_backward": _backward,
-    "step": _step,
-    "minimize": _minimize,
+    "step": _of_kind({"optimizer": Kind.STEP, "scheduler": Kind.SCHEDULE}, Kind.STEP),
+    "minimize": _of_kind({"optimizer": Kind.MINIMIZE}, Kind.MINIMIZE),
     "zero_grad": _zero,
     "clear_grad": _zero,
     "clear_gradients": _zero,
@@ -379,8 +348,8 @@ _READERS: dict[str, Reader] = {
     "mul_": _on_gradient(Kind.WRITE_GRADIENT),
     "clamp_": _on_gradient(Kind.CLIP),
     "clip_": _on_gradient(Kind.CLIP),
-    "scale": _through_scaler(Kind.SCALE),
-    "unscale_": _through_scaler(Kind.UNSCALE),
+    "scale": _of_kind({}, Kind.SCALE),
+    "unscale_": _of_kind({}, Kind.UNSCALE),
     "update": _update,
     "forward": _forward,
     "train": _mode("train"),
@@ -451,7 +420,7 @@ def is_about_data(model: "Model", call: cst.Call) -> bool:
 
     Most calls of a training are; what they are called on need not be asked then.
     """
-    word = called_word(call)
+    word = last_word(call.func)
     if word is None or word in _READERS or word in model.function_names:
         return False
     if isinstance(call.func, cst.Attribute):
@@ -472,7 +441,7 @@ def is_data(value: Value) -> bool:
     return not isinstance(value, (Object, Module, Instance, Elements, Repeated, Mapping, Unfinished, Function, Symbol))
 
 
-def is_managed(frame: Frame, accelerated: bool = False) -> bool:
+def is_managed(frame: Frame, accelerated: bool) -> bool:
     """Whether a trainer of another framework runs a body; accelerate does not where it is ``accelerated`` anyway."""
     owner = frame.instance_of or (None if frame.function is None else frame.function.owner)
     if owner is not None and any(name.partition(".")[0] in TRAINERS for name in owner.library_bases):
@@ -489,7 +458,7 @@ _ENGINES = ("deepspeed", "colossalai", "lightning.fabric", "lightning_fabric")
 
 def optimizer_of(model: "Model", step: cst.Call) -> cst.BaseExpression | None:
     """The optimizer that a step updates with, as it is written: of ``scaler.step(optimizer)`` the argument."""
-    receiver = _receiver(step)
+    receiver = called_on(step)
     called = None if receiver is None else kind_of(Frame(model), receiver)
     if called is not None and called.kind == "scaler":
         return step.args[0].value if step.args else None

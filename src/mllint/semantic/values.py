@@ -3,7 +3,7 @@
 A value says only what is certain. ``None`` in a field, and ``None`` in place of a value, mean "not known".
 """
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeGuard
 
 import msgspec
 from msgspec.structs import replace
@@ -124,6 +124,11 @@ class Choice(Value, frozen=True):
     """One of several classes or functions, each of which is known: ``layer = A if small else B``."""
 
     options: tuple[Value, ...]
+
+
+def is_object(value: Value | None, kind: str) -> TypeGuard[Object]:
+    """Whether a value is surely an object of some kind: an optimizer, a scheduler, a loader."""
+    return isinstance(value, Object) and value.kind == kind
 
 
 def functions_of(value: Value | None) -> tuple[Function, ...]:

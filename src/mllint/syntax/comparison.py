@@ -9,7 +9,8 @@ _EQUALITY = frozenset({cst.Equal, cst.NotEqual, cst.Is, cst.IsNot})
 _MEMBERSHIP = frozenset({cst.In, cst.NotIn})
 _NO_LITERALS = frozenset({cst.Name, cst.Attribute, cst.Call, cst.IfExp, cst.Subscript})
 _NEVER_TEXT = frozenset({cst.Integer, cst.Float, cst.Tuple, cst.List, cst.Dict, cst.Set, cst.Comparison})
-_NEGATED = (cst.NotEqual, cst.IsNot, cst.NotIn)
+NEGATED = (cst.NotEqual, cst.IsNot, cst.NotIn)
+"""Operators that ask for the opposite."""
 
 
 class Comparand(NamedTuple):
@@ -22,7 +23,7 @@ class Comparand(NamedTuple):
     @property
     def is_negated(self) -> bool:
         """Whether the comparison holds where the two differ."""
-        return isinstance(self.operator, _NEGATED)
+        return isinstance(self.operator, NEGATED)
 
     @property
     def is_membership(self) -> bool:

@@ -1,7 +1,7 @@
 """Pure predicates over nodes: what an expression looks like, whatever it means."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from functools import lru_cache
 
 import libcst as cst
@@ -46,6 +46,11 @@ def _text_of(literal: str) -> str | None:
     """What a string literal stands for: the same few words are asked about again and again."""
     value = ast.literal_eval(literal)
     return value if isinstance(value, str) else None
+
+
+def text_between(part: cst.FormattedStringText) -> str:
+    """What stands in an f-string between its holes."""
+    return part.value.replace("{{", "{").replace("}}", "}")
 
 
 def integer_literal(node: cst.CSTNode | None) -> int | None:
@@ -99,11 +104,46 @@ def adds(statement: cst.AugAssign | cst.Assign) -> bool:
     return value.__class__ is cst.BinaryOperation and value.operator.__class__ is cst.Add
 
 
+def followed(
+    node: cst.BaseExpression, path: tuple[int | None, ...]
+) -> tuple[cst.BaseExpression, tuple[int | None, ...]]:
+    """What stands at a path of indexes in a tuple or list, as far as that is written out, and the rest of the path."""
+    for depth, index in enumerate(path):
+        elements = node.elements if isinstance(node, (cst.Tuple, cst.List)) else ()
+        if index is None or index >= len(elements):
+            return node, path[depth:]
+        if any(isinstance(element, cst.StarredElement) for element in elements[: index + 1]):
+            return node, path[depth:]
+        node = elements[index].value
+    return node, ()
+
+
+def part_at(node: cst.BaseExpression | None, path: tuple[int | None, ...]) -> cst.BaseExpression | None:
+    """What stands at a path of indexes in a tuple or list; ``None`` where that is not written out."""
+    part, rest = (None, ()) if node is None else followed(node, path)
+    return None if rest else part
+
+
 def last_word(node: cst.CSTNode) -> str | None:
     """The name itself, or the last one of ``a.b.c``; ``None`` for anything else."""
     if node.__class__ is cst.Attribute:
         return node.attr.value
     return node.value if node.__class__ is cst.Name else None
+
+
+def called_on(node: cst.CSTNode | None) -> cst.BaseExpression | None:
+    """What a method is called on: ``net`` of ``net.train()``; ``None`` for anything else."""
+    callee = node.func if isinstance(node, cst.Call) else None
+    return callee.value if isinstance(callee, cst.Attribute) else None
+
+
+def before_methods(node: cst.BaseExpression, names: Container[str] | None = None) -> cst.BaseExpression:
+    """What methods are called on, one after the other, all of some names: ``net`` of ``net.to(device).train()``."""
+    while isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
+        if names is not None and node.func.attr.value not in names:
+            break
+        node = node.func.value
+    return node
 
 
 def argument(call: cst.Call, position: int | None, name: str | None = None) -> cst.Arg | None:
@@ -124,6 +164,31 @@ def argument(call: cst.Call, position: int | None, name: str | None = None) -> c
                 found = arg
             index += 1
     return found
+
+
+def all_given(call: cst.Call) -> list[cst.BaseExpression]:
+    """What a call is given; the receiver of a method, too."""
+    receiver = [call.func.value] if isinstance(call.func, cst.Attribute) else []
+    return [*receiver, *(arg.value for arg in call.args)]
+
+
+def items_of(node: cst.BaseExpression) -> list[cst.BaseExpression]:
+    """The items of a list or tuple that is written out; any other expression as it is."""
+    return [item.value for item in node.elements] if isinstance(node, (cst.List, cst.Tuple)) else [node]
+
+
+def targets_of(statement: cst.CSTNode) -> list[cst.BaseExpression]:
+    """What a statement assigns to."""
+    if isinstance(statement, cst.Assign):
+        return [item.target for item in statement.targets]
+    return [statement.target] if isinstance(statement, (cst.AugAssign, cst.AnnAssign)) else []
+
+
+def is_of_names(target: cst.BaseExpression) -> bool:
+    """Whether a target binds nothing but names."""
+    if isinstance(target, (cst.Tuple, cst.List)):
+        return all(is_of_names(element.value) for element in target.elements)
+    return isinstance(target, cst.Name)
 
 
 def detaches(call: cst.BaseExpression) -> bool:
@@ -207,10 +272,12 @@ def leaves_loop(body: cst.BaseSuite) -> bool:
 
 
 def runs_once(loop: cst.For | cst.While) -> bool:
-    """Whether a loop is written for one round: ``range(1)``, or a body that leaves it."""
-    call = loop.iter if isinstance(loop, cst.For) else None
-    if isinstance(call, cst.Call) and getattr(call.func, "value", None) == "range" and len(call.args) == 1:
-        return integer_literal(call.args[0].value) == 1
+    """Whether a loop is written for one round: ``range(1)``, ``[data]``, or a body that leaves it."""
+    over = loop.iter if isinstance(loop, cst.For) else None
+    if isinstance(over, (cst.List, cst.Tuple)) and len(over.elements) < 2:
+        return True
+    if isinstance(over, cst.Call) and getattr(over.func, "value", None) == "range" and len(over.args) == 1:
+        return integer_literal(over.args[0].value) == 1
     return leaves_loop(loop.body)
 
 

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from operator import attrgetter
-from typing import Any
+from typing import Any, TypeVar
 
 import libcst as cst
 
@@ -99,6 +99,11 @@ def subtree(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
 def names_in(node: cst.CSTNode) -> set[str]:
     """The names in some code."""
     return {item.value for item in subtree(node) if type(item) is cst.Name}
+
+
+_OF_THEIR_OWN = frozenset({cst.FunctionDef, cst.Lambda, cst.ClassDef})
+
+NodeT = TypeVar("NodeT", bound=cst.CSTNode)
 
 
 class Tree:
@@ -218,9 +223,47 @@ class Tree:
             self._shapes[key] = [node for node in self.by_type.get(node_type, ()) if shape(node)]
         return self._shapes[key]
 
-    def is_inside(self, node: cst.CSTNode, holder: cst.CSTNode) -> bool:
+    def is_inside(self, node: cst.CSTNode, holder: cst.CSTNode | None) -> bool:
         """Whether a node stands in another, or is it."""
-        return node is holder or any(ancestor is holder for ancestor in self.ancestors(node))
+        return node is holder or self.is_below(node, holder)
+
+    def is_below(self, node: cst.CSTNode, holder: cst.CSTNode | None) -> bool:
+        """Whether a node stands in another."""
+        above = self.parents.get(id(node))
+        while above is not None and above is not holder:
+            above = self.parents.get(id(above))
+        return above is not None
+
+    def nearest(self, node: cst.CSTNode, *kinds: type[NodeT]) -> NodeT | None:
+        """The innermost holder of a node that is of one of some types."""
+        return next((holder for holder in self.ancestors(node) if isinstance(holder, kinds)), None)
+
+    def call_of(self, callee: cst.CSTNode) -> cst.Call | None:
+        """The call of what an expression stands for: of ``x.item`` and of ``f`` the one that they are called in."""
+        above = self.parents.get(id(callee))
+        return above if above.__class__ is cst.Call and above.func is callee else None
+
+    def beyond_choices(self, node: cst.BaseExpression) -> cst.BaseExpression:
+        """The outermost ``a if test else b`` of which an expression is one side; itself where it is none."""
+        above = self.parents.get(id(node))
+        while isinstance(above, cst.IfExp) and above.test is not node:
+            node, above = above, self.parents.get(id(above))
+        return node
+
+    def loops_around(self, node: cst.CSTNode) -> Iterator[cst.For | cst.While]:
+        """The loops around a node in its function, from the innermost."""
+        above = self.parents.get(id(node))
+        # By the type itself: what `isinstance` denies costs a call into `abc`, and many calls come by here.
+        while above is not None and above.__class__ not in _OF_THEIR_OWN:
+            if above.__class__ is cst.For or above.__class__ is cst.While:
+                yield above
+            above = self.parents.get(id(above))
+
+    def twin(self, node: NodeT, other: "Tree") -> NodeT | None:
+        """The node of this tree that stands where one of another tree of the same text stands."""
+        nodes: list[NodeT] = self.by_type.get(type(node), [])
+        position = other.by_type[type(node)].index(node)
+        return nodes[position] if position < len(nodes) else None
 
     def ancestors(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
         """The holders of a node, from the nearest to the module."""

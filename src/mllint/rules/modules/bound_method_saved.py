@@ -85,7 +85,7 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
         if not isinstance(node, cst.Attribute) or node.attr.value != "state_dict":
             continue
         if _is_method(node, context) and not _is_called_later(part, context):
-            yield from _finding(node, context)
+            yield from _finding(node)
 
 
 @rule.on(cst.DictElement, mentions=("state_dict",))
@@ -96,7 +96,7 @@ def check_entry(element: cst.DictElement, context: Context) -> Iterator[Finding]
         return
     is_state = string_literal(element.key) in _KEYS and isinstance(context.value(node), Method)
     if (is_state or _has_called_neighbour(node, context)) and _is_method(node, context):
-        yield from _finding(node, context)
+        yield from _finding(node)
 
 
 @rule.on_call("builtins.dict", "collections.OrderedDict")
@@ -107,7 +107,7 @@ def check_keyword(call: cst.Call, context: Context) -> Iterator[Finding]:
         if arg.keyword is None or not isinstance(node, cst.Attribute) or node.attr.value != "state_dict":
             continue
         if _has_called_neighbour(node, context) and _is_method(node, context):
-            yield from _finding(node, context)
+            yield from _finding(node)
 
 
 def _is_method(node: cst.Attribute, context: Context) -> bool:
@@ -132,7 +132,10 @@ def _is_stateful(owner: cst.BaseExpression, context: Context) -> bool:
     if key.rpartition(".")[2] in _NAMES or _has_called_neighbour(owner, context):
         return True
     read = (node for method in _STATEFUL for node in reads(context.model, f"{key}.{method}"))
-    return any(_is_callee(node, context) and context.function(node) is context.function(owner) for node in read)
+    return any(
+        context.model.tree.call_of(node) is not None and context.function(node) is context.function(owner)
+        for node in read
+    )
 
 
 def _has_called_neighbour(owner: cst.BaseExpression, context: Context) -> bool:
@@ -147,18 +150,15 @@ def _has_called_neighbour(owner: cst.BaseExpression, context: Context) -> bool:
     return any(isinstance(callee, cst.Attribute) and callee.attr.value == "state_dict" for callee in callees)
 
 
-def _is_callee(node: cst.CSTNode, context: Context) -> bool:
-    parent = context.parent(node)
-    return isinstance(parent, cst.Call) and parent.func is node
-
-
 def _is_called_later(part: Part, context: Context) -> bool:
     """Whether a name that holds the method is called somewhere: then parentheses here would be one pair too many."""
     held = [binding for binding in part.bindings if binding.value is part.node]
-    return any(_is_callee(node, context) for binding in held for node in uses(context.model, binding))
+    return any(
+        context.model.tree.call_of(node) is not None for binding in held for node in uses(context.model, binding)
+    )
 
 
-def _finding(node: cst.Attribute, context: Context) -> Iterator[Finding]:
+def _finding(node: cst.Attribute) -> Iterator[Finding]:
     path = dotted_path(node) or "state_dict"
     shown = path if len(path) <= _LONGEST_NAME else "state_dict"
     yield Finding(

@@ -68,7 +68,7 @@ from mllint.rule import Finding, Rule
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Module, Output, Tensor
-from mllint.syntax.shape import constant
+from mllint.syntax.shape import constant, is_of_names
 
 rule = Rule(
     code="ML406",
@@ -128,7 +128,7 @@ def _computes_for_nobody(function: cst.FunctionDef, context: Context) -> bool:
             match statement:
                 case cst.Assign(targets=[cst.AssignTarget(target=cst.Name("_"))], value=cst.Call()):
                     return False  # called for what it does
-                case cst.Assign() if all(_is_of_names(target.target) for target in statement.targets):
+                case cst.Assign() if all(is_of_names(target.target) for target in statement.targets):
                     computes = True
                 case cst.Expr() if _leaves_nothing(statement.value, context):
                     is_result = isinstance(context.value(statement.value), (Tensor, Output))
@@ -136,13 +136,6 @@ def _computes_for_nobody(function: cst.FunctionDef, context: Context) -> bool:
                 case _:
                     return False
     return computes
-
-
-def _is_of_names(target: cst.BaseExpression) -> bool:
-    """Whether an assignment to a target binds names and nothing else."""
-    if isinstance(target, (cst.Tuple, cst.List)):
-        return all(_is_of_names(element.value) for element in target.elements)
-    return isinstance(target, cst.Name)
 
 
 def _leaves_nothing(node: cst.BaseExpression, context: Context) -> bool:

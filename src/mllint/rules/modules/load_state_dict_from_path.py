@@ -51,7 +51,7 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, wrap
 from mllint.rule import Finding, Rule
-from mllint.semantic.values import Module, Object, Text
+from mllint.semantic.values import Module, Object, Text, is_object
 from mllint.syntax.shape import argument
 
 rule = Rule(
@@ -71,7 +71,7 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     if given is None:
         return
     value = context.value(given.value)
-    if not (isinstance(value, Text) or (isinstance(value, Object) and value.kind == "path")):
+    if not (isinstance(value, Text) or is_object(value, "path")):
         return
     assert isinstance(call.func, cst.Attribute)
     receiver = context.value(call.func.value)

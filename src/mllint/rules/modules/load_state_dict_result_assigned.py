@@ -133,8 +133,7 @@ def _method_called_on(call: cst.Call, context: Context) -> str | None:
     attribute = context.parent(call)
     if not isinstance(attribute, cst.Attribute) or attribute.value is not call:
         return None
-    outer = context.parent(attribute)
-    is_called = isinstance(outer, cst.Call) and outer.func is attribute
+    is_called = context.model.tree.call_of(attribute) is not None
     return attribute.attr.value if is_called and attribute.attr.value in _AS_MODEL else None
 
 
@@ -162,8 +161,8 @@ def _is_used_as_model(target: cst.BaseExpression, statement: cst.CSTNode, contex
 def _is_model_use(node: cst.BaseExpression, context: Context) -> bool:
     parent = context.parent(node)
     if isinstance(parent, cst.Attribute) and parent.value is node and parent.attr.value in _AS_MODEL:
-        node, parent = parent, context.parent(parent)
-    return isinstance(parent, cst.Call) and parent.func is node
+        node = parent
+    return context.model.tree.call_of(node) is not None
 
 
 def _split(

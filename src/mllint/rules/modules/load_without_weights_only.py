@@ -154,7 +154,7 @@ def _is_used_as_module(node: cst.BaseExpression, context: Context) -> bool:
         node, parent = parent, context.parent(parent)
     if isinstance(parent, cst.Attribute) and parent.value is node:
         return parent.attr.value in _OF_MODULES or not _is_of_plain_value(parent.attr.value)
-    return isinstance(parent, cst.Call) and parent.func is node
+    return context.model.tree.call_of(node) is not None
 
 
 def _is_of_plain_value(name: str) -> bool:

@@ -180,9 +180,7 @@ def _wrapped(
         or isinstance(container.display, (cst.Set, cst.SetComp))
     ):
         return None
-    if (contents.modules and contents.parameters) or not all(
-        _can_be_wrapped(node, context) for node in container.reads
-    ):
+    if (contents.modules and contents.parameters) or not all(map(_can_be_wrapped, container.reads)):
         return None
     name, imported = context.need_import(package)
     trust = Applicability.SAFE if contents.has_plain_keys or not contents.is_keyed else Applicability.UNSAFE
@@ -201,7 +199,7 @@ def _edits(value: cst.BaseExpression, wrapper: str) -> tuple[NodeEdit, ...]:
     return wrap(value, f"{wrapper}(", ")")
 
 
-def _can_be_wrapped(parent: cst.CSTNode | None, context: Context) -> bool:
+def _can_be_wrapped(parent: cst.CSTNode | None) -> bool:
     """Whether what is done with the container can be done with a list or dict of modules."""
     if isinstance(parent, cst.Attribute):
         return parent.attr.value in _METHODS

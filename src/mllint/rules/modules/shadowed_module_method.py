@@ -63,7 +63,7 @@ from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import ClassObject, Function, Instance, Method, Module, Object, Other, Symbol, Tensor
-from mllint.syntax.shape import dotted_path, last_word
+from mllint.syntax.shape import dotted_path, last_word, targets_of
 
 rule = Rule(
     code="ML407",
@@ -107,9 +107,7 @@ def check(statement: cst.Assign | cst.AnnAssign, context: Context) -> Iterator[F
     """Report an attribute of a module that has the name of one of its methods."""
     if statement.value is None or is_test_code(context.model):
         return
-    for target in (
-        [item.target for item in statement.targets] if isinstance(statement, cst.Assign) else [statement.target]
-    ):
+    for target in targets_of(statement):
         name = last_word(target)
         module = _owner(target, statement, context) if name in _WORDS else None
         if name is None or module is None or not _is_method(module, name, context):
@@ -187,6 +185,5 @@ def _is_replaced(module: Module, name: str, value: cst.BaseExpression, context: 
     members = module.definition.members
     if any(item.value is not None and not _is_plain(item.value, context) for item in members.assignments(name)):
         return True
-    parents = [(read.method.model.tree.parent(read.node), read.node) for read in members.reads(name)]
-    is_called = any(isinstance(parent, cst.Call) and parent.func is node for parent, node in parents)
+    is_called = any(read.method.model.tree.call_of(read.node) is not None for read in members.reads(name))
     return is_called and context.value(value) is None

@@ -106,7 +106,7 @@ from mllint.semantic.checkpoints.never_written import never_written
 from mllint.semantic.checkpoints.problems import Problem, entries_for, one_sided_prefix, problem_of
 from mllint.semantic.checkpoints.unpacked import unpacked
 from mllint.semantic.checkpoints.wording import words, words_of_absent, words_of_unpacking, words_of_use
-from mllint.semantic.values import Module, Object, StateDict
+from mllint.semantic.values import Module, StateDict, is_object
 from mllint.syntax.shape import string_literal, subscript_index
 
 rule = Rule(
@@ -130,7 +130,7 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     if isinstance(value, StateDict):
         yield Finding(call, f"a state dict has no `{method.value}`", "call it on the module")
         return
-    is_optimizer = isinstance(value, Object) and value.kind == "optimizer" and "fluid" not in value.name
+    is_optimizer = is_object(value, "optimizer") and "fluid" not in value.name
     if is_optimizer and method.value in _OF_LAYERS:
         fix = partial(_under_name, method, "set_state_dict")
         yield Finding(call, f"an optimizer has no `{method.value}`", "write `set_state_dict`", fix=fix)

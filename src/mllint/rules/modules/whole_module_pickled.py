@@ -61,6 +61,7 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, append_trailer
 from mllint.knowledge import lookup
+from mllint.knowledge.words import STATEFUL
 from mllint.rule import Finding, Rule
 from mllint.semantic.checkpoints import saving
 from mllint.semantic.checkpoints.loads import is_read_back
@@ -78,7 +79,6 @@ rule = Rule(
 )
 
 _LONGEST_NAME = 20
-_KINDS = frozenset({"optimizer", "scheduler", "scaler"})
 _SAVERS = frozenset({"torch.save", "paddle.save"})
 # Parts of the names of functions that give modules which carry their own code.
 _SELF_CONTAINED = ("jit", "quantiz", "export", "fx.", "onnx", "trace")
@@ -126,7 +126,7 @@ def _or_loaded(node: cst.BaseExpression, context: Context) -> Module | None:
 def _is_pickled(value: object, context: Context) -> bool:
     """Whether a value is a module, or something else with a state, that is pickled with a reference to its class."""
     if isinstance(value, Object):
-        return value.kind in _KINDS
+        return value.kind in STATEFUL
     if not isinstance(value, Module) or any("jit" in name for name in value.wrappers):
         return False
     made_by = None if value.call is None or value.definition is not None else context.qualified_name(value.call.func)

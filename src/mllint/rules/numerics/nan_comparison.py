@@ -61,9 +61,9 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, keep_only
 from mllint.rule import Finding, Rule
-from mllint.semantic.graph.nan import NEGATED, may_hold_objects
+from mllint.semantic.graph.nan import may_hold_objects
 from mllint.semantic.values import Array, Number, Tensor
-from mllint.syntax.comparison import may_compare_numbers
+from mllint.syntax.comparison import NEGATED, may_compare_numbers
 from mllint.syntax.shape import last_word
 
 rule = Rule(

@@ -54,9 +54,11 @@ import libcst as cst
 from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, add_call_parentheses, rename_attribute
+from mllint.knowledge.words import MODES
 from mllint.rule import Finding, Rule
 from mllint.semantic.expressions.asked_functions import is_asked, may_be_called_elsewhere
 from mllint.semantic.expressions.truth import compared_to_bool
+from mllint.semantic.names.mentions import whole
 from mllint.semantic.values import Batch, Function, Method, Module, Symbol, Tensor
 from mllint.syntax.shape import dotted_path
 
@@ -87,7 +89,6 @@ _METHODS = frozenset({
     "is_signed", "is_coalesced", "is_sparse_coo", "is_sparse_csr", "is_dense",
 })  # fmt: skip
 _WORDS = _FUNCTIONS | _METHODS
-_SWITCHES = ("train", "eval")
 _LONGEST_NAME = 42
 
 
@@ -99,10 +100,10 @@ def check(module: cst.Module, context: Context) -> Iterator[Finding]:
             yield from _finding(mention, context)
 
 
-@rule.on(cst.Module, mentions=_SWITCHES)
+@rule.on(cst.Module, mentions=MODES)
 def check_mode(module: cst.Module, context: Context) -> Iterator[Finding]:
     """Report every method that switches the mode of a module where the mode itself is asked for, or given on."""
-    for mention in _mentions(_SWITCHES, context):
+    for mention in _mentions(MODES, context):
         if not isinstance(mention, cst.Attribute):
             continue
         is_meant = is_asked(context.model, mention) or _is_given_as_mode(mention, context)
@@ -114,8 +115,7 @@ def _mentions(words: Iterable[str], context: Context) -> Iterator[cst.BaseExpres
     """Where the file mentions one of several names, alone or as an attribute, without calling it at once."""
     for word in sorted(words):
         for name in context.model.names_by_word.get(word, ()):
-            parent = context.parent(name)
-            mention = parent if isinstance(parent, cst.Attribute) and parent.attr is name else name
+            mention = whole(context.model, name)
             if _may_be_asked(mention, context):
                 yield mention
 
@@ -162,7 +162,7 @@ def _may_be_asked(mention: cst.BaseExpression, context: Context) -> bool:
     parent = context.parent(mention)
     if isinstance(parent, (cst.ImportAlias, cst.Attribute, cst.AssignTarget, cst.FunctionDef, cst.Param, cst.Expr)):
         return False
-    return not (isinstance(parent, cst.Call) and parent.func is mention)
+    return context.model.tree.call_of(mention) is None
 
 
 def _is_predicate(mention: cst.BaseExpression, context: Context) -> bool:

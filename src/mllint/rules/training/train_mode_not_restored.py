@@ -78,15 +78,15 @@ import libcst as cst
 from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, insert_before
+from mllint.knowledge.words import UPDATING
 from mllint.rule import Finding, Rule
 from mllint.semantic.events.kinds import may_have_mode
 from mllint.semantic.events.steps import Event, Kind
-from mllint.semantic.flow import called_word
 from mllint.semantic.training.nearby import is_switched_back
 from mllint.semantic.training.runs import Occurrence
 from mllint.semantic.training.training_modes import is_as_loaded, is_trained_as_loaded, trained_in_evaluation_mode
 from mllint.semantic.values import Module
-from mllint.syntax.shape import constant, dotted_path
+from mllint.syntax.shape import constant, dotted_path, last_word
 
 rule = Rule(
     code="ML312",
@@ -98,14 +98,11 @@ rule = Rule(
 )
 
 
-_TRAINING_WORDS = frozenset({"backward", "step", "minimize"})
-
-
 @rule.on_method("eval", "train")
 def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     """Report the call that switches to evaluation mode."""
     given = [constant(arg.value) is False for arg in call.args]
-    if given != ([True] if called_word(call) == "train" else []):
+    if given != ([True] if last_word(call.func) == "train" else []):
         return  # only `train(False)` and `eval()` are switches to it
     assert isinstance(call.func, cst.Attribute)
     if is_switched_back(context.model, call) or not may_have_mode(context.value(call.func.value)):
@@ -122,9 +119,7 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
 @rule.on(cst.Call, mentions=("from_pretrained",))
 def check_loaded(call: cst.Call, context: Context) -> Iterator[Finding]:
     """Report the forward pass that trains a model as `from_pretrained` gave it."""
-    if context.model.calls_by_word.keys().isdisjoint(_TRAINING_WORDS) or not isinstance(
-        context.value(call.func), Module
-    ):
+    if context.model.calls_by_word.keys().isdisjoint(UPDATING) or not isinstance(context.value(call.func), Module):
         return
     if context.model.runs.always(call, _is_trained_as_loaded):
         yield Finding(

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.semantic.checkpoints.handling import parts_of_test, uses
+from mllint.semantic.checkpoints.handling import uses
 from mllint.semantic.checkpoints.loads import Load
-from mllint.semantic.names.conditions import verdicts
+from mllint.semantic.names.conditions import parts_of_test, verdicts
 from mllint.syntax.shape import string_literal, subscript_index
 from mllint.syntax.walk import subtree
 

@@ -1,6 +1,6 @@
 """What a dict on its way to or from a file holds."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
@@ -106,6 +106,13 @@ def entry(content: "Content | None", key: str) -> "Content | None":
         case Absent():
             return content
     return None
+
+
+def entry_at(content: Content | None, trail: Iterable[str]) -> Content | None:
+    """What is found under string keys, one after the other."""
+    for key in trail:
+        content = entry(content, key)
+    return content
 
 
 def either(one: "Content | None", other: "Content | None") -> "Content | None":

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.semantic.checkpoints.contents import Absent, Content, FromFile, Record, State, entry
+from mllint.semantic.checkpoints.contents import Absent, Content, FromFile, Record, State, entry_at
 from mllint.semantic.checkpoints.converted import is_converted
-from mllint.semantic.checkpoints.handling import uses
+from mllint.semantic.checkpoints.handling import items_of_same
 from mllint.semantic.checkpoints.places import Place
 from mllint.semantic.checkpoints.resuming import COUNTERS, resumes_from
 from mllint.semantic.checkpoints.saves import Saved
@@ -46,9 +46,7 @@ def never_saved(model: "Model", given: cst.BaseExpression, content: Content | No
         return []
     found: list[tuple[Saved, Content]] = []
     for saved in saves:
-        inner = saved.content
-        for key in trail:
-            inner = entry(inner, key)
+        inner = entry_at(saved.content, trail)
         if not isinstance(inner, Absent) or not isinstance(inner.holder, Record) or not inner.holder.items:
             return []
         found.append((saved, inner))
@@ -73,9 +71,7 @@ def written_beside(model: "Model", given: cst.BaseExpression, content: FromFile)
     found: list[tuple[Saved, Content | None]] = []
     saves = _counterparts(model, given, content) if content.trail and not content.renames else []
     for saved in [item for item in saves if item.place.model is model] or saves:
-        inner = saved.content
-        for key in content.trail:
-            inner = entry(inner, key)
+        inner = entry_at(saved.content, content.trail)
         if isinstance(inner, Absent):
             return []
         found.append((saved.of_some_run(), inner))
@@ -176,11 +172,7 @@ def other_entries(model: "Model", given: cst.BaseExpression) -> set[str]:
         given = given.value
     if not isinstance(given, cst.Subscript):
         return set()
-    found, bindings = set[str](), model.reaching(given.value)
-    for use in uses(given.value, model):
-        item = model.tree.parent(use)
-        if isinstance(item, cst.Subscript) and item.value is use and model.reaching(use) == bindings:
-            found.add(string_literal(subscript_index(item)) or "")
+    found = {string_literal(subscript_index(item)) or "" for item in items_of_same(given.value, model)}
     return found - {string_literal(subscript_index(given)) or ""}
 
 

@@ -5,12 +5,13 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.semantic.checkpoints.tracing import LOADING_METHODS
+from mllint.knowledge.words import LOADING
 from mllint.semantic.expressions.arguments import passed_for
-from mllint.semantic.names.conditions import is_in_another_branch
+from mllint.semantic.names.conditions import is_in_another_branch, leaves, parts_of_test
+from mllint.semantic.names.mentions import mentions
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Module, Symbol
-from mllint.syntax.shape import argument, dotted_path, last_statement, string_literal, subscript_index
+from mllint.syntax.shape import argument, dotted_path, string_literal, subscript_index
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -73,12 +74,7 @@ def uses(node: cst.BaseExpression, model: "Model") -> Iterator[cst.BaseExpressio
     if key is None:
         return
     function = model.enclosing_function(node)
-    for name in model.names_by_word.get(key.rpartition(".")[2], ()):
-        holder: cst.CSTNode | None = model.tree.parent(name) if "." in key else name
-        known = isinstance(holder, cst.BaseExpression) and dotted_path(holder) == key
-        if known and model.enclosing_function(name) is function:
-            assert isinstance(holder, cst.BaseExpression)
-            yield holder
+    yield from (holder for holder in mentions(model, key) if model.enclosing_function(holder) is function)
 
 
 def _is_examined(node: cst.BaseExpression, load: "Load") -> bool:
@@ -134,7 +130,7 @@ def _is_left_open(asked: cst.Comparison, key: str | None, load: "Load") -> bool:
         part, above = above, tree.parent(above)
     if not is_joined or not isinstance(above, cst.If) or above.orelse is None:
         return False
-    return any(ancestor is above.orelse for ancestor in tree.ancestors(load.call))
+    return tree.is_below(load.call, above.orelse)
 
 
 def _asks_for_member(node: cst.Comparison, key: str | None) -> bool:
@@ -183,13 +179,13 @@ def _changes(use: cst.BaseExpression, model: "Model") -> bool:
     return isinstance(holder, cst.Subscript) and isinstance(model.tree.parent(holder), (cst.Del, cst.AssignTarget))
 
 
-def parts_of_test(test: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
-    """The parts of a test that all hold where it does."""
-    if isinstance(test, cst.BooleanOperation) and isinstance(test.operator, cst.And):
-        yield from parts_of_test(test.left)
-        yield from parts_of_test(test.right)
-    else:
-        yield test
+def items_of_same(node: cst.BaseExpression, model: "Model") -> Iterator[cst.Subscript]:
+    """What the function around a name takes, by an index, of the very thing that the name stands for there."""
+    bindings = model.reaching(node)
+    for use in uses(node, model):
+        item = model.tree.parent(use)
+        if isinstance(item, cst.Subscript) and item.value is use and model.reaching(use) == bindings:
+            yield item
 
 
 def entries_read(load: "Load") -> dict[str, list[cst.Subscript]]:
@@ -222,9 +218,7 @@ def is_used_as_dict(item: cst.Subscript, model: "Model") -> bool:
         case cst.Arg():
             call = model.tree.parent(above)
             return (
-                isinstance(call, cst.Call)
-                and isinstance(call.func, cst.Attribute)
-                and call.func.attr.value in LOADING_METHODS
+                isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute) and call.func.attr.value in LOADING
             )
         case cst.Subscript():
             return above.value is item and string_literal(subscript_index(above)) is not None
@@ -234,14 +228,13 @@ def is_used_as_dict(item: cst.Subscript, model: "Model") -> bool:
 
 
 _BRANCHING = (cst.If, cst.IfExp, cst.For, cst.While, cst.Try, cst.TryStar, cst.Match)
-_LEAVING = (cst.Return, cst.Raise, cst.Continue, cst.Break)
 
 
 def _runs_with(use: cst.BaseExpression, load: "Load") -> bool:
     """Whether a place surely is reached whenever the load is: it is in no branch that the load is not in."""
     model = load.model
     left = (branch for branch in _branches_without(load.call, use, model) if isinstance(branch, cst.BaseSuite))
-    return not _branches_without(use, load.call, model) and not any(map(_leaves, left))
+    return not _branches_without(use, load.call, model) and not any(map(leaves, left))
 
 
 def _runs_behind(use: cst.BaseExpression, load: "Load") -> bool:
@@ -276,11 +269,6 @@ def _branches(node: cst.CSTNode, model: "Model") -> Iterator[cst.CSTNode]:
         ):
             yield child
         child = ancestor
-
-
-def _leaves(suite: cst.BaseSuite) -> bool:
-    """Whether a suite ends by leaving the function or the round of the loop."""
-    return isinstance(last_statement(suite), _LEAVING)
 
 
 def completed_dict(load: "Load") -> str | None:

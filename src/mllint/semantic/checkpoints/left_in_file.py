@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.knowledge.words import LOADING
 from mllint.semantic.checkpoints.contents import Content, FromFile, Record, State
 from mllint.semantic.checkpoints.counterparts import other_entries, written_beside
 from mllint.semantic.checkpoints.handling import uses
 from mllint.semantic.checkpoints.loads import Load, load_of, of_known_file
 from mllint.semantic.checkpoints.resuming import COUNTERS, has_state, resumes_from
 from mllint.semantic.checkpoints.saves import Saved
-from mllint.semantic.checkpoints.tracing import LOADING_METHODS, Tracer
+from mllint.semantic.checkpoints.tracing import Tracer
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.names.uses import uses_of_bound
-from mllint.semantic.values import Object
+from mllint.semantic.values import Object, is_object
 from mllint.syntax.shape import dotted_path, last_word, string_literal
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ def _optimizers(content: Content | None) -> dict[str, str]:
 
 def _keeps(state: State) -> bool:
     owner = state.owner
-    if isinstance(owner, Object) and owner.kind == "optimizer":
+    if is_object(owner, "optimizer"):
         return owner.call is None or has_state(owner)
     return owner is None and "optim" in (state.name or "").lower()
 
@@ -131,7 +132,7 @@ def _keeps(state: State) -> bool:
 def _is_at_hand(load: Load, name: str) -> bool:
     """Whether the function, or the class, has an optimizer of this name, and the file loads no state into it."""
     model = load.model
-    for word in LOADING_METHODS:
+    for word in LOADING:
         for call in model.calls_by_word.get(word, ()):
             if isinstance(call.func, cst.Attribute) and last_word(call.func.value) == name:
                 return False

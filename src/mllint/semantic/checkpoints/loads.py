@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 import libcst as cst
 import msgspec
 
+from mllint.knowledge.words import LOADING
 from mllint.semantic.checkpoints.contents import Content, FromFile, State, renamed
 from mllint.semantic.checkpoints.counterparts import never_saved
 from mllint.semantic.checkpoints.routes import Follower, Route
 from mllint.semantic.checkpoints.saves import MAX_ROUTES, Saved, resolved
-from mllint.semantic.checkpoints.tracing import LOADING_METHODS, Tracer, default_path, read_path
+from mllint.semantic.checkpoints.tracing import Tracer, default_path, read_path
 from mllint.semantic.construction.state_keys import KeySet
 from mllint.semantic.modules.module_keys import ANYTHING, module_keys
 from mllint.semantic.values import ClassObject, File, Framework, Function, Instance, Module, Object, Symbol, Value
@@ -52,7 +53,7 @@ class Load(msgspec.Struct, frozen=True):
 def load_of(model: "Model", call: cst.Call) -> Load | None:
     """The load that a call is; ``None`` where a project class defines what the call does."""
     function = call.func
-    if not isinstance(function, cst.Attribute) or function.attr.value not in LOADING_METHODS:
+    if not isinstance(function, cst.Attribute) or function.attr.value not in LOADING:
         return None
     given = argument(call, 0, "state_dict")
     value = model.value(function.value)
@@ -164,7 +165,7 @@ def is_read_back(model: "Model", node: cst.BaseExpression) -> bool:
             "paddle.load",
         ):
             continue
-        assigned = next((item for item in model.tree.ancestors(call) if isinstance(item, cst.Assign)), None)
+        assigned = model.tree.nearest(call, cst.Assign)
         targets = [target.target for target in assigned.targets] if assigned is not None else []
         several = [item.value for target in targets if isinstance(target, cst.Tuple) for item in target.elements]
         if any(last_word(target) == name for target in (*targets, *several)):

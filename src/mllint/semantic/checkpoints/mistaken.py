@@ -16,6 +16,7 @@ from mllint.semantic.checkpoints.loads import Load
 from mllint.semantic.checkpoints.places import Place
 from mllint.semantic.checkpoints.saves import Saved, resolved
 from mllint.semantic.checkpoints.tracing import default_path, read_path
+from mllint.semantic.names.definitions import class_around
 from mllint.semantic.names.uses import bound_by, uses
 from mllint.syntax.shape import dotted_path
 
@@ -56,7 +57,7 @@ def _used_as_module(model: "Model", read: cst.Call) -> tuple[str | None, tuple[c
     chained = _use(model, read)
     if chained is not None:
         return None, (chained, read)
-    statement = _holder(model, read)
+    statement = model.tree.parent(model.tree.beyond_choices(read))
     if not isinstance(statement, cst.Assign) or len(statement.targets) != 1:
         return None, None
     name = dotted_path(statement.targets[0].target)
@@ -68,20 +69,12 @@ def _used_as_module(model: "Model", read: cst.Call) -> tuple[str | None, tuple[c
     return name, None
 
 
-def _holder(model: "Model", read: cst.BaseExpression) -> cst.CSTNode | None:
-    """What an expression stands in, or the choice whose one side it is: ``torch.load(path) if resume else Net()``."""
-    above = model.tree.parent(read)
-    while isinstance(above, cst.IfExp) and above.test is not read:
-        read, above = above, model.tree.parent(above)
-    return above
-
-
 def _use(model: "Model", node: cst.BaseExpression) -> cst.Call | None:
     """The call of an expression, or of a method of modules on it, that it stands in."""
     above = model.tree.parent(node)
     if isinstance(above, cst.Attribute) and above.value is node and above.attr.value in _METHODS:
-        node, above = above, model.tree.parent(above)
-    return above if isinstance(above, cst.Call) and above.func is node else None
+        node = above
+    return model.tree.call_of(node)
 
 
 def _written(model: "Model", name: str | None, content: FromFile) -> Iterator[tuple[Saved, Content | None]]:
@@ -115,5 +108,5 @@ def _is_saved_state_of(content: Content | None, name: str, read: Place) -> bool:
     if not isinstance(call, cst.Call) or dotted_path(call.func) != f"{name}.state_dict":
         return False
     functions = [read.model.enclosing_function(node) for node in (call, read.node)]
-    owners = [None if item is None else read.model.function_info(item).owner for item in functions]
+    owners = [class_around(read.model, node) for node in (call, read.node)]
     return functions[0] is functions[1] or ("." in name and owners[0] is not None and owners[0] is owners[1])

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.knowledge.words import LOADING
 from mllint.semantic.checkpoints.contents import Absent, FromFile, Record
 from mllint.semantic.checkpoints.counterparts import never_saved, saved_beside
 from mllint.semantic.checkpoints.handling import is_guarded
 from mllint.semantic.checkpoints.loads import Load, load_of, of_known_file
 from mllint.semantic.checkpoints.saves import Saved
-from mllint.semantic.checkpoints.tracing import LOADING_METHODS, Tracer
+from mllint.semantic.checkpoints.tracing import Tracer
 from mllint.semantic.names.uses import uses_of_bound
 from mllint.syntax.shape import last_word, string_literal, subscript_index
 
@@ -59,7 +60,7 @@ def _loading(model: "Model", item: cst.Subscript) -> cst.Call | None:
     """The call that loads an entry into something at once."""
     above = model.tree.parent(item)
     call = model.tree.parent(above) if isinstance(above, cst.Arg) else None
-    return call if isinstance(call, cst.Call) and last_word(call.func) in LOADING_METHODS else None
+    return call if isinstance(call, cst.Call) and last_word(call.func) in LOADING else None
 
 
 def _is_read(model: "Model", item: cst.Subscript) -> bool:

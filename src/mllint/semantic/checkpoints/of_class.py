@@ -3,12 +3,13 @@
 import re
 from typing import TYPE_CHECKING
 
-from mllint.semantic.checkpoints.contents import Content, FromFile, Record, State, Whole, entry
+from mllint.knowledge.words import LOADING
+from mllint.semantic.checkpoints.contents import Content, FromFile, Record, State, Whole, entry_at
 from mllint.semantic.checkpoints.converted import is_converted
 from mllint.semantic.checkpoints.loads import Load, load_of
 from mllint.semantic.checkpoints.paths import Path
 from mllint.semantic.checkpoints.saves import Saved
-from mllint.semantic.checkpoints.tracing import LOADING_METHODS, Tracer, default_path, path_option, read_path
+from mllint.semantic.checkpoints.tracing import Tracer, default_path, path_option, read_path
 from mllint.semantic.values import Module, Object
 from mllint.syntax.shape import argument, dotted_path, last_word, string_literal
 
@@ -35,9 +36,7 @@ def written_of_class(load: Load, content: FromFile) -> list[tuple[Saved, Content
         if held is None:
             return []
         if held and not is_converted(saved):
-            inner = saved.content
-            for key in content.trail:
-                inner = entry(inner, key)
+            inner = entry_at(saved.content, content.trail)
             if isinstance(inner, State):
                 return []
             found.append((saved.of_some_run(), inner))
@@ -59,7 +58,7 @@ def _is_of_others(content: FromFile, path: Path) -> bool:
 def _is_loaded_otherwise(load: Load, content: FromFile) -> bool:
     """Whether the file loads into the same thing what it reads in another form: the weights of somebody else."""
     model, path = load.model, dotted_path(load.receiver)
-    for word in LOADING_METHODS:
+    for word in LOADING:
         for call in model.calls_by_word.get(word, ()):
             other = load_of(model, call) if call is not load.call else None
             if other is not None and dotted_path(other.receiver) == path:
@@ -85,9 +84,5 @@ def _holds(content: Content | None, wanted: "ClassInfo", name: str | None) -> bo
         case State() | Whole():
             owner = content.owner
             definition = owner.definition if isinstance(owner, Module) and not owner.others else None
-            return None if definition is None else _is_same(definition, wanted)
+            return None if definition is None else definition.is_same_as(wanted)
     return None
-
-
-def _is_same(one: "ClassInfo", other: "ClassInfo") -> bool:
-    return one is other or (one.name == other.name and one.model.path == other.model.path)

@@ -13,6 +13,7 @@ from mllint.semantic.checkpoints.wrapped import WRAPPERS, is_taken_off, prefix_o
 from mllint.semantic.construction.state_keys import WRAPPER_PREFIXES
 from mllint.semantic.expressions.arguments import calls_of
 from mllint.semantic.modules.module_keys import module_keys
+from mllint.semantic.names.conditions import conditions
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Module
 from mllint.syntax.shape import dotted_path
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 MAX_STEPS = 3
 """Through how many assignments the names in a condition are followed."""
-_BRANCHING = (cst.If, cst.IfExp, cst.While, cst.Assert)
 
 
 class OneSided(msgspec.Struct, frozen=True):
@@ -71,7 +71,7 @@ def saved_half_wrapped(load: Load, content: State) -> OneSided | None:
     if any(wrappers != wrapped[0] for wrappers in wrapped) or is_taken_off(load.model):
         return None
     bindings = load.model.reaching(load.receiver)
-    if not bindings or any(test for item in bindings for test in _tests_around(load.model, item.node)):
+    if not bindings or any(test for item in bindings for test in conditions(load.model, item.node)):
         return None  # the same may decide about both
     return OneSided(prefix_of(wrapped[0]), wrapped[0][0].rpartition(".")[2], False)
 
@@ -97,11 +97,11 @@ def _is_handled(model: "Model", side: cst.BaseExpression, call: cst.Call) -> boo
         for name in model.names_by_word.get(prefix.removesuffix("."), ()):
             if model.enclosing_function(name) is function:
                 return True  # `model.module`, `hasattr(model, "module")` asks by the name of a string
-    asked = {name for test in _tests_around(model, call) for name in names_in(model, test)}
+    asked = {name for test in conditions(model, call) for name in names_in(model, test)}
     if path in asked:
         return True
     wraps = [wrap for word in WRAPPERS for wrap in model.calls_by_word.get(word, ()) if _is_wrap(model, wrap)]
-    decided = {name for wrap in wraps for test in _tests_around(model, wrap) for name in names_in(model, test)}
+    decided = {name for wrap in wraps for test in conditions(model, wrap) for name in names_in(model, test)}
     if asked & decided:
         return True
     callers = () if function is None else calls_of(model, model.function_info(function))
@@ -112,15 +112,6 @@ def _is_handled(model: "Model", side: cst.BaseExpression, call: cst.Call) -> boo
 
 def _is_wrap(model: "Model", call: cst.Call) -> bool:
     return lookup.wrapper(model.qualified_name(call.func) or "") is not None
-
-
-def _tests_around(model: "Model", node: cst.CSTNode) -> Iterator[cst.BaseExpression]:
-    """The conditions under which a place in a function is reached."""
-    for ancestor in model.tree.ancestors(node):
-        if isinstance(ancestor, cst.FunctionDef):
-            return
-        if isinstance(ancestor, _BRANCHING):
-            yield ancestor.test
 
 
 def names_in(model: "Model", test: cst.BaseExpression, steps: int = 0) -> Iterator[str]:

@@ -7,9 +7,11 @@ import libcst as cst
 from mllint.semantic.checkpoints.paths import Path, joined
 from mllint.semantic.checkpoints.routes import MAX_DEPTH, Follower
 from mllint.semantic.construction.builder import Construction
+from mllint.semantic.names.assigned import assigned
+from mllint.semantic.names.receivers import owner_of_attribute
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Text
-from mllint.syntax.shape import dotted_path, fingerprint, string_literal
+from mllint.syntax.shape import dotted_path, fingerprint, string_literal, text_between
 
 _PATH_FUNCTIONS = frozenset({
     "builtins.str", "os.path.abspath", "os.path.expanduser", "os.path.realpath", "os.path.normpath", "pathlib.Path",
@@ -61,8 +63,8 @@ class PathTracer(Follower):
             if given is not None:
                 caller, argument = given
                 return PathTracer(caller.model, caller.route, self.depth + 1).path(argument)
-            if binding.kind is BindingKind.ASSIGN and binding.value is not None and not binding.path:
-                return self.path(binding.value)
+            if (made := assigned(binding)) is not None:
+                return self.path(made)
             if binding.kind is BindingKind.WITH and isinstance(binding.value, cst.Call):
                 opened = binding.value
                 if opened.args and self.model.qualified_name(opened.func) == "builtins.open":
@@ -90,22 +92,18 @@ class PathTracer(Follower):
 
     def _path_of_attribute(self, node: cst.BaseExpression) -> Path | None:
         """The path that a class assigns once to an attribute of ``self``."""
-        if not isinstance(node, cst.Attribute) or not isinstance(node.value, cst.Name):
+        owner = owner_of_attribute(self.model, node)
+        if owner is None or not isinstance(node, cst.Attribute):
             return None
-        function = self.model.enclosing_function(node)
-        info = None if function is None else self.model.function_info(function)
-        if info is None or info.owner is None or info.self_name != node.value.value:
-            return None
-        bindings = list(info.owner.assignments(node.attr.value))
-        if len(bindings) != 1 or bindings[0].kind is not BindingKind.ASSIGN or bindings[0].value is None:
-            return None
-        return PathTracer(bindings[0].scope.model, None, self.depth + 1).path(bindings[0].value)
+        bindings = list(owner.assignments(node.attr.value))
+        made = assigned(bindings[0]) if len(bindings) == 1 else None
+        return None if made is None else PathTracer(bindings[0].scope.model, None, self.depth + 1).path(made)
 
     def _formatted(self, node: cst.FormattedString) -> Path | None:
         pieces: list[str] = []
         for part in node.parts:
             if isinstance(part, cst.FormattedStringText):
-                pieces.append(part.value.replace("{{", "{").replace("}}", "}"))
+                pieces.append(text_between(part))
                 continue
             assert isinstance(part, cst.FormattedStringExpression)
             inner = self.path(part.expression) if part.format_spec is None else self._unknown(part.expression)

@@ -23,8 +23,7 @@ class Place(msgspec.Struct, frozen=True):
         """Whether it is this expression of a file, also where that file was read twice."""
         if self.model is model or self.node is node:
             return self.model is model and self.node is node
-        is_alike = self.model.path == model.path and type(self.node) is type(node)
-        return is_alike and _index(self.model, self.node) == _index(model, node)
+        return self.model.path == model.path and self.model.tree.twin(node, model.tree) is self.node
 
     def seen_from(self, model: "Model") -> str:
         """The place as a message in another file, or in the same one, names it: ``train.py:12`` or ``line 12``."""
@@ -37,16 +36,10 @@ class Place(msgspec.Struct, frozen=True):
     def _row(self) -> int | None:
         """The first row of the expression; ``None`` in a file that cannot be printed back as it was."""
         source = self.model.source
-        index = _index(self.model, self.node)
         try:
             tree = self.model.full_tree
-            node = tree.by_type[type(self.node)][index]
-            start, _ = spans_of(tree.module, [node], source.text)[id(node)]
-        except (ParseError, RoundTripError, IndexError):
+            node = tree.twin(self.node, self.model.tree)
+            start = None if node is None else spans_of(tree.module, [node], source.text)[id(node)][0]
+        except (ParseError, RoundTripError):
             return None
-        return source.location(start).row
-
-
-def _index(model: "Model", node: cst.CSTNode) -> int:
-    """The how manyth of its type an expression is in its file."""
-    return next(index for index, item in enumerate(model.tree.by_type[type(node)]) if item is node)
+        return None if start is None else source.location(start).row

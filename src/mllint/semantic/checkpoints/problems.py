@@ -6,6 +6,7 @@ import libcst as cst
 import msgspec
 
 from mllint.knowledge import lookup
+from mllint.knowledge.words import STATEFUL
 from mllint.semantic.checkpoints.asked import asked_under_another
 from mllint.semantic.checkpoints.contents import Absent, Content, FromFile, Record, Several, State, Whole, key_set
 from mllint.semantic.checkpoints.counterparts import is_crosswise, saved_as_another, written_beside
@@ -20,7 +21,7 @@ from mllint.semantic.checkpoints.taken_out import taken_out
 from mllint.semantic.checkpoints.tracing import Tracer
 from mllint.semantic.construction.state_keys import WRAPPER_PREFIXES, Mismatch, compare
 from mllint.semantic.modules.module_keys import ANYTHING
-from mllint.semantic.values import ClassObject, Instance, Module, Object
+from mllint.semantic.values import ClassObject, Instance, Module, Object, is_object
 from mllint.syntax.shape import dotted_path, last_word
 
 # Keys that training scripts give to what they save, and that no parameter has.
@@ -33,7 +34,6 @@ _CHECKPOINT_KEYS = frozenset({
 })  # fmt: skip
 _MODEL_KEYS = frozenset({"model", "net", "network", "model_state_dict", "net_state_dict", "model_state", "model_dict"})
 _CHECKPOINT_MODELS = _MODEL_KEYS | {"state_dict"}
-_STATEFUL = frozenset({"optimizer", "scheduler", "scaler"})
 
 ProblemKind = Literal[
     "nested", "absent", "whole", "swapped", "keys", "one-sided", "read", "partial", "found", "misnamed", "stripped",
@@ -136,7 +136,7 @@ def _of_state(load: Load, saved: Saved | None, content: State) -> Problem | None
     owner, receiver = content.owner, load.value
     known = [value for value in (owner, receiver) if isinstance(value, (Module, Object))]
     kinds = [value.kind if isinstance(value, Object) else "module" for value in known]
-    if len(kinds) == 2 and kinds[0] != kinds[1] and _STATEFUL | {"module"} >= set(kinds):
+    if len(kinds) == 2 and kinds[0] != kinds[1] and STATEFUL | {"module"} >= set(kinds):
         return Problem("swapped", content, saved)
     if saved is not None and is_crosswise(load.model, load.call, saved, content):
         return Problem("crosswise", content, saved, names=(content.name or "", last_word(load.receiver) or ""))
@@ -237,7 +237,7 @@ def _by_name(load: Load, content: FromFile) -> Problem | None:
     word = key.lower()
     is_for_optimizer = word.startswith("optim") or word.endswith("optimizer")
     into_module = isinstance(load.value, Module) and is_for_optimizer
-    into_optimizer = isinstance(load.value, Object) and load.value.kind == "optimizer" and word in _MODEL_KEYS
+    into_optimizer = is_object(load.value, "optimizer") and word in _MODEL_KEYS
     return Problem("swapped", content, names=(key,)) if into_module or into_optimizer else None
 
 

@@ -5,11 +5,14 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.semantic.checkpoints.saving import Part, Saved, may_save, parts, saved
+from mllint.knowledge.words import GIVING_PARAMETERS
+from mllint.semantic.checkpoints.saving import Part, may_save, parts, saved
 from mllint.semantic.expressions.arguments import calls_of
+from mllint.semantic.names.conditions import is_above
+from mllint.semantic.names.mentions import mentions, method_calls
 from mllint.semantic.names.uses import bound_by, uses
-from mllint.semantic.values import Loaded, Module, Object, StateDict
-from mllint.syntax.shape import argument, constant, dotted_path, has_star_arguments, last_word
+from mllint.semantic.values import Loaded, Module, Object, StateDict, is_object
+from mllint.syntax.shape import argument, called_on, constant, dotted_path, has_star_arguments, last_word
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -26,7 +29,6 @@ _COUNTING = frozenset({
     "StepLR", "MultiStepLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "OneCycleLR", "PolynomialLR",
     "LambdaLR", "CyclicLR", "LinearLR",
 })  # fmt: skip
-_PARAMETERS = frozenset({"parameters", "named_parameters"})
 _BEGIN = ("start", "begin", "resume", "last", "first")
 _WHOLE = ("save_state", "load_state")
 # Without momentum these keep nothing from one step to the next.
@@ -39,10 +41,7 @@ def lacks_optimizer(model: "Model", call: cst.Call) -> cst.Call | None:
 
     ``None`` for every other call, and where any part of that is not certain.
     """
-    what = _saved(model, call)
-    if what is None:
-        return None
-    found = parts(model, what.node)
+    found = _entries(model, call)
     if not _is_model_and_counter(model, found) or _saves_optimizer(model):
         return None
     counters = {key for part in found for key in part.keys[:1] if key is not None and key in COUNTERS}
@@ -55,9 +54,8 @@ def left_out(model: "Model", call: cst.Call) -> str | None:
 
     Only where the file loads the state of another of them back, so that training goes on from there.
     """
-    what = _saved(model, call)
-    found = [] if what is None else parts(model, what.node)
-    if len(found) < 2 or any(not part.keys or part.keys[0] is None for part in found):
+    found = _entries(model, call)
+    if len(found) < 2:
         return None
     kept = {path: part.node for part in found if (path := _owner_path(part.node)) is not None}
     stepped = _stepped_near(model, call)
@@ -77,9 +75,8 @@ def left_out_scheduler(model: "Model", call: cst.Call) -> str | None:
 
     It begins its count anew then, from the learning rate that the optimizer had in the end.
     """
-    what = _saved(model, call) if model.framework == "torch" else None
-    found = [] if what is None else parts(model, what.node)
-    if len(found) < 2 or any(not part.keys or part.keys[0] is None for part in found):
+    found = _entries(model, call) if model.framework == "torch" else []
+    if len(found) < 2:
         return None
     keys = {(part.keys[0] or "").lower() for part in found}
     counters = {part.keys[0] for part in found if part.keys[0] in COUNTERS and not is_state(model, part)}
@@ -95,9 +92,14 @@ def left_out_scheduler(model: "Model", call: cst.Call) -> str | None:
     return path if is_resumed and resumes_from(model, {key for key in counters if key is not None}) else None
 
 
-def _saved(model: "Model", call: cst.Call) -> Saved | None:
-    """What a call saves, in a file that does not save all of the training beside it: Accelerate's ``save_state``."""
-    return None if any(word in model.calls_by_word for word in _WHOLE) else saved(model, call)
+def _entries(model: "Model", call: cst.Call) -> list[Part]:
+    """The entries of the one dict that a call saves; none where something in it has no key that is written there.
+
+    None in a file that saves all of the training beside it: Accelerate's ``save_state``.
+    """
+    what = None if any(word in model.calls_by_word for word in _WHOLE) else saved(model, call)
+    found = [] if what is None else parts(model, what.node)
+    return [] if any(not part.keys or part.keys[0] is None for part in found) else found
 
 
 def _counting_scheduler(model: "Model", call: cst.Call) -> str | None:
@@ -111,7 +113,7 @@ def _counting_scheduler(model: "Model", call: cst.Call) -> str | None:
     for step in steps:
         assert isinstance(step.func, cst.Attribute)
         value, path = model.value(step.func.value), dotted_path(step.func.value)
-        if isinstance(value, Object) and value.kind == "scheduler":
+        if is_object(value, "scheduler"):
             found.append((path, value, step))
     if len(found) != 1 or found[0][2].args:
         return None
@@ -156,25 +158,22 @@ def _receivers_of_step(model: "Model") -> Iterator[cst.BaseExpression]:
 def _given_parameters(made: cst.Call) -> list[cst.Attribute]:
     """``net.parameters`` for each module whose parameters the constructor of an optimizer is given."""
     calls = (node.func for node in subtree(made) if isinstance(node, cst.Call) and node is not made)
-    return [func for func in calls if isinstance(func, cst.Attribute) and func.attr.value in _PARAMETERS]
+    return [func for func in calls if isinstance(func, cst.Attribute) and func.attr.value in GIVING_PARAMETERS]
 
 
 def _is_loaded(model: "Model", path: str, call: cst.Call) -> bool:
     """Whether the function or class around a call loads the state of an optimizer from a file."""
-    for word in ("load_state_dict", "set_state_dict"):
-        for load in model.calls_by_word.get(word, ()):
-            is_own = isinstance(load.func, cst.Attribute) and dotted_path(load.func.value) == path
-            is_read = is_own and load.args and isinstance(model.value(load.args[0].value), Loaded)
-            if is_read and _is_near(model, load, call):
-                return True
-    return False
+    return any(
+        load.args and isinstance(model.value(load.args[0].value), Loaded) and _is_near(model, load, call)
+        for load in method_calls(model, path, ("load_state_dict", "set_state_dict"))
+    )
 
 
 def _is_mentioned_in_saving(model: "Model", path: str, call: cst.Call, kind: str = "opt") -> bool:
     """Whether the state of an optimizer may go into a file by another way: alone, in a list, with the whole object."""
     for word in ("state_dict", "load_state_dict", "set_state_dict"):
         for other in model.calls_by_word.get(word, ()):
-            receiver = other.func.value if isinstance(other.func, cst.Attribute) else None
+            receiver = called_on(other)
             name = None if receiver is None else dotted_path(receiver)
             if name == path or name is None or (model.value(receiver or other) is None and kind in name.lower()):
                 return True
@@ -191,8 +190,6 @@ def _is_mentioned_in_saving(model: "Model", path: str, call: cst.Call, kind: str
 
 def _is_model_and_counter(model: "Model", found: list[Part]) -> bool:
     """Whether the parts are those of one dict with a model and a counter in it, and surely no optimizer."""
-    if any(not part.keys or part.keys[0] is None for part in found):
-        return False
     keys = {part.keys[0] or "" for part in found}
     if not keys & COUNTERS or any("opt" in key.lower() for key in keys):
         return False
@@ -212,7 +209,7 @@ def _is_of_scheduler(model: "Model", part: Part) -> bool:
     """Whether a part is what a scheduler keeps: how far it has come, and nothing of what the optimizer keeps."""
     value = model.value(part.node)
     owner = value.owner if isinstance(value, StateDict) else None
-    return isinstance(owner, Object) and owner.kind == "scheduler"
+    return is_object(owner, "scheduler")
 
 
 def is_of_model(model: "Model", part: Part) -> bool:
@@ -230,7 +227,7 @@ def _saves_optimizer(model: "Model") -> bool:
                 continue
             value = model.value(call.func.value)
             name = (dotted_path(call.func.value) or "").lower()
-            if "opt" in name or (isinstance(value, Object) and value.kind == "optimizer"):
+            if "opt" in name or is_object(value, "optimizer"):
                 return True
     return False
 
@@ -258,13 +255,10 @@ def _has_no_state_yet(model: "Model", made: cst.Call, call: cst.Call) -> bool:
 
     Or the optimizer is only made below: those are the weights to begin with.
     """
-    around = (item for item in model.tree.ancestors(call) if isinstance(item, (cst.For, cst.While)))
-    loop = next(around, None)
-    if loop is not None and any(item is loop for item in model.tree.ancestors(made)):
+    if model.tree.is_below(made, next(model.tree.loops_around(call), None)):
         return True
     scope = model.scope_of(call)
-    saved_at, made_at = scope.place_of(call), scope.place_of(made)
-    return model.scope_of(made) is scope and saved_at is not None and made_at is not None and saved_at[1] < made_at[1]
+    return model.scope_of(made) is scope and is_above(scope, call, made)
 
 
 def _is_near(model: "Model", node: cst.Call, call: cst.Call) -> bool:
@@ -283,7 +277,7 @@ def _is_near(model: "Model", node: cst.Call, call: cst.Call) -> bool:
 def _is_step_of_optimizer(model: "Model", call: cst.Call) -> bool:
     value = model.value(call.func.value) if isinstance(call.func, cst.Attribute) else None
     name = (dotted_path(call.func) or "").lower()
-    return (isinstance(value, Object) and value.kind == "optimizer") or (value is None and "optim" in name)
+    return is_object(value, "optimizer") or (value is None and "optim" in name)
 
 
 def has_state(made: Object) -> bool:
@@ -328,8 +322,7 @@ def _goes_on_from(model: "Model", item: cst.BaseExpression) -> bool:
 
 def _kept_by_object(model: "Model", key: str) -> list[cst.Attribute]:
     """Where the file reads or sets an attribute: in every method."""
-    holders = (model.tree.parent(name) for name in model.names_by_word.get(key.rpartition(".")[2], ()) if "." in key)
-    return [holder for holder in holders if isinstance(holder, cst.Attribute) and dotted_path(holder) == key]
+    return [holder for holder in mentions(model, key) if isinstance(holder, cst.Attribute)]
 
 
 def _counts(model: "Model", node: cst.BaseExpression) -> bool:

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 import libcst as cst
 import msgspec
 
-from mllint.semantic.checkpoints.contents import Content, FromFile, entry, renamed
+from mllint.semantic.checkpoints.contents import Content, FromFile, entry_at, renamed
 from mllint.semantic.checkpoints.paths import Path
 from mllint.semantic.checkpoints.places import Place
 from mllint.semantic.checkpoints.routes import Follower, Route
 from mllint.semantic.checkpoints.tracing import Tracer
 from mllint.semantic.expressions.imports import is_library
+from mllint.semantic.names.definitions import function_around
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Function, Symbol
 from mllint.syntax.shape import argument, dotted_path
@@ -171,8 +172,7 @@ class Surroundings:
         while outermost.route is not None:
             node, outermost = outermost.route.call, outermost.route.caller
             parts = [arg.value for arg in node.args]
-        function = outermost.model.enclosing_function(node)
-        definition = None if function is None else outermost.model.function_info(function)
+        definition = function_around(outermost.model, node)
         if definition is None or not _needs_call(parts, definition):
             return [tracer]
         calls = self.calls_of(definition)[:MAX_ROUTES]
@@ -264,10 +264,8 @@ def _depends_on_call(parts: list[cst.BaseExpression], function: "FunctionInfo") 
 def _is_holder(name: cst.Name, model: "Model") -> bool:
     """Whether only an attribute of a name is read, which is the same in all calls: ``args.out``."""
     attribute = model.tree.parent(name)
-    if not isinstance(attribute, cst.Attribute) or attribute.value is not name:
-        return False
-    call = model.tree.parent(attribute)
-    return not isinstance(call, cst.Call) or call.func is not attribute
+    is_read = isinstance(attribute, cst.Attribute) and attribute.value is name
+    return is_read and attribute is not None and model.tree.call_of(attribute) is None
 
 
 def calls_of_function(model: "Model", word: str) -> Iterable[cst.Call]:
@@ -349,9 +347,7 @@ def resolved(content: FromFile, saved: Iterable[Saved], path: Path) -> Iterator[
     if found and not any(item.place.model is content.place.model for item in found):
         found += [item for item, where in known if item.place.model is content.place.model and where.is_blank]
     for item in found:
-        inner = item.content
-        for key in content.trail:
-            inner = entry(inner, key)
+        inner = entry_at(item.content, content.trail)
         for rename in content.renames:
             inner = renamed(inner, rename)
         yield item, inner

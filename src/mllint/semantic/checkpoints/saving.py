@@ -9,8 +9,9 @@ import libcst as cst
 import msgspec
 
 from mllint.semantic.checkpoints.saves import calls_of_function
-from mllint.semantic.names.conditions import is_in_another_branch
+from mllint.semantic.names.conditions import is_above, is_in_another_branch
 from mllint.semantic.names.definitions import FunctionInfo
+from mllint.semantic.names.mentions import calls_of
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import uses
@@ -226,21 +227,19 @@ def saves_state_beside(model: "Model", node: cst.BaseExpression) -> bool:
     if path is None:
         return False
     blocks = {id(item) for item in model.tree.ancestors(node) if isinstance(item, (cst.IndentedBlock, cst.Module))}
-    for call in model.calls_by_word.get("state_dict", ()):
-        is_own = isinstance(call.func, cst.Attribute) and dotted_path(call.func.value) == path
-        if is_own and model.enclosing_function(call) is function and _is_written(model, call, blocks):
-            return True
-    return False
+    return any(
+        model.enclosing_function(call) is function and _is_written(model, call, blocks)
+        for call in calls_of(model, f"{path}.state_dict")
+    )
 
 
 def is_saved_below(model: "Model", statement: cst.CSTNode, path: str) -> bool:
     """Whether a function saves the whole of what a dotted path holds, behind a statement of it."""
     scope = model.scope_of(statement)
-    begin = scope.place_of(statement)
     for word in ("save", "dump"):
         for call in calls_of_function(model, word):
-            place = scope.place_of(call) if model.scope_of(call) is scope else None
-            what = saved(model, call) if begin is not None and place is not None and begin[1] < place[1] else None
+            is_below = model.scope_of(call) is scope and is_above(scope, statement, call)
+            what = saved(model, call) if is_below else None
             if what is not None and dotted_path(what.node) == path:
                 return True
     return False

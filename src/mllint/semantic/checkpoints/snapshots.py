@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import libcst as cst
 
+from mllint.knowledge.words import LOADING, UPDATING
 from mllint.semantic.checkpoints.aliases import Alias, alias_of
 from mllint.semantic.checkpoints.better import is_asked_from_outside, is_kept_for_better
 from mllint.semantic.checkpoints.overwriting import WRITING, writes_into
 from mllint.semantic.checkpoints.saving import is_saved_below
-from mllint.semantic.graph.tensor_uses import read_as_attribute
+from mllint.semantic.names.mentions import attributes
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by, kept_as, reads, uses, uses_of_bound
 from mllint.syntax.shape import argument, constant, dotted_path, last_statement, string_literal, subscript_index
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
 Loop: TypeAlias = cst.For | cst.While
-_LOADS = frozenset({"load_state_dict", "set_state_dict", "set_dict", "load_dict"})
-_STEPS = frozenset({"backward", "step", "minimize"})
 _TRAINING = re.compile(r"(?<!pre)train(?!ed|able)|fit|fine_?tune|epoch|optimi", re.IGNORECASE)
 _OTHER = re.compile(r"eval|valid|test|sched|load|save", re.IGNORECASE)
 # How names say that something is kept as it was.
@@ -140,7 +139,9 @@ class Snapshot:
         else:
             bindings = tuple(item for item in bound_by(self.model, self.alias.statement) if item.key == self.key)
         found = [*(node for binding in bindings for node in uses(self.model, binding)), *self._read_by_next_call]
-        return tuple(node for node in found if not self._is_inside(node, self.alias.statement) and self._hands_on(node))
+        return tuple(
+            node for node in found if not self.model.tree.is_inside(node, self.alias.statement) and self._hands_on(node)
+        )
 
     @property
     def _read_by_next_call(self) -> Iterator[cst.BaseExpression]:
@@ -180,7 +181,7 @@ class Snapshot:
         keys = {
             string_literal(item.key)
             for item in self.model.tree.ancestors(self.alias.call)
-            if isinstance(item, cst.DictElement) and self._is_inside(item, self.alias.statement)
+            if isinstance(item, cst.DictElement) and self.model.tree.is_inside(item, self.alias.statement)
         }
         return wanted is not None and bool(keys) and None not in keys and wanted not in keys
 
@@ -196,7 +197,7 @@ class Snapshot:
         """The call of ``load_state_dict`` to which a use belongs."""
         for ancestor in self.model.tree.ancestors(node):
             if isinstance(ancestor, cst.Call):
-                is_load = isinstance(ancestor.func, cst.Attribute) and ancestor.func.attr.value in _LOADS
+                is_load = isinstance(ancestor.func, cst.Attribute) and ancestor.func.attr.value in LOADING
                 return ancestor if is_load else None
             if isinstance(ancestor, (cst.BaseSmallStatement, cst.BaseCompoundStatement)):
                 return None
@@ -209,26 +210,28 @@ class Snapshot:
         if self.model.scope_of(node) is not scope:
             return self._is_in_another_method(node)
         loop = self._loop
-        if loop is not None and not self._is_inside(node, loop):
+        if loop is not None and not self.model.tree.is_inside(node, loop):
             # Kept in some round of the loop, used when the loop is over.
-            return self._is_conditional(loop) and any(self._is_inside(change, loop) for change in self._changes)
+            return self._is_conditional(loop) and any(
+                self.model.tree.is_inside(change, loop) for change in self._changes
+            )
         before, after = scope.place_of(self.alias.statement), scope.place_of(node)
         if before is None or after is None:
             return False
         is_later = after[1] < before[1] or self._is_other_branch(node)
         if loop is not None and (is_later or (self._is_best_so_far and not self._is_choosy(node, loop))):
-            return any(self._is_inside(change, loop) for change in self._changes)
+            return any(self.model.tree.is_inside(change, loop) for change in self._changes)
         if is_later and "." in self.key:
             return self._is_put_back(node)  # by the next call
         load = self._load_of(node)
         if load is None or not isinstance(load.func, cst.Attribute) or dotted_path(load.func.value) != self.path:
             return False
-        around = [item for item in self.model.tree.ancestors(node) if isinstance(item, (cst.For, cst.While))]
-        repeated = [item for item in around if not self._is_inside(self.alias.statement, item)]
+        loops = self.model.tree.loops_around(node)
+        repeated = [item for item in loops if not self.model.tree.is_inside(self.alias.statement, item)]
         for change in self._changes:
             place = scope.place_of(change)
             between = place is not None and before[1] < place[1] < after[1] and not self._is_other_branch(change)
-            if change is not load and (between or any(self._is_inside(change, item) for item in repeated)):
+            if change is not load and (between or any(self.model.tree.is_inside(change, item) for item in repeated)):
                 return True
         return False
 
@@ -271,9 +274,9 @@ class Snapshot:
         loop = self._loop
         if loop is not None and not self._is_conditional(loop):
             return False
-        if loop is not None and not any(self._is_inside(change, loop) for change in self._changes):
+        if loop is not None and not any(self.model.tree.is_inside(change, loop) for change in self._changes):
             return False
-        return any(any(read_as_attribute(other, name)) for other in self.model.importers(name))
+        return any(any(attributes(other, name)) for other in self.model.importers(name))
 
     def _is_read(self, holder: cst.CSTNode | None) -> bool:
         """Whether an attribute is neither assigned nor only looked at (``self.best is None``)."""
@@ -304,7 +307,9 @@ class Snapshot:
         if self.alias.is_entry:
             keys |= {self.key, self.key.partition(".")[0]}
         return not any(
-            self._is_inside(binding.node, loop) for key in keys for binding in scope.reaching(key, self.owner).bindings
+            self.model.tree.is_inside(binding.node, loop)
+            for key in keys
+            for binding in scope.reaching(key, self.owner).bindings
         )
 
     def _is_conditional(self, loop: Loop) -> bool:
@@ -338,16 +343,20 @@ class Snapshot:
 
     def _is_choosy(self, node: cst.BaseExpression, loop: Loop) -> bool:
         """Whether a use is not made in every round of the loop."""
-        around = [item for item in self.model.tree.ancestors(node) if self._is_inside(item, loop) and item is not loop]
+        around = [
+            item
+            for item in self.model.tree.ancestors(node)
+            if self.model.tree.is_inside(item, loop) and item is not loop
+        ]
         return any(isinstance(item, (cst.If, cst.Try, cst.IfExp)) for item in around)
 
     def _is_other_branch(self, node: cst.BaseExpression) -> bool:
         """Whether something stands in another branch of an ``if`` than the place where it is kept."""
         around = [item for item in self.model.tree.ancestors(node) if isinstance(item, cst.If)]
         return any(
-            self._is_inside(self.alias.statement, item.body) != self._is_inside(node, item.body)
+            self.model.tree.is_inside(self.alias.statement, item.body) != self.model.tree.is_inside(node, item.body)
             and item.orelse is not None
-            and self._is_inside(self.alias.statement, item)
+            and self.model.tree.is_inside(self.alias.statement, item)
             for item in around
         )
 
@@ -365,9 +374,9 @@ class Snapshot:
         func = call.func
         word = func.attr.value if isinstance(func, cst.Attribute) else func.value if isinstance(func, cst.Name) else ""
         receiver = dotted_path(func.value) if isinstance(func, cst.Attribute) else None
-        if word in _STEPS:
+        if word in UPDATING:
             return "sched" not in (receiver or "").lower()
-        if word in _LOADS:
+        if word in LOADING:
             given = argument(call, 0, "state_dict")
             return receiver == self.path and given is not None and dotted_path(given.value) != self.key
         if word in WRITING:
@@ -376,9 +385,6 @@ class Snapshot:
             return False
         is_mode = word == "train" and all(constant(arg.value) in (True, False) for arg in call.args)
         return not (is_mode and (receiver == self.path or receiver in ("model", "net", "self.model", "self.net")))
-
-    def _is_inside(self, node: cst.CSTNode, holder: cst.CSTNode) -> bool:
-        return self.model.tree.is_inside(node, holder)
 
 
 def _ends_loop(branch: cst.CSTNode) -> bool:

@@ -14,6 +14,7 @@ from mllint.semantic.checkpoints.one_sided import is_surely_bare, names_in
 from mllint.semantic.checkpoints.tracing import Tracer, read_path
 from mllint.semantic.construction.state_keys import WRAPPER_PREFIXES
 from mllint.semantic.names.conditions import is_in_another_branch
+from mllint.semantic.names.mentions import calls_of
 from mllint.syntax.shape import dotted_path
 
 _KEY = "layer.0.weight"
@@ -41,10 +42,8 @@ def stripped_beside(load: Load) -> str | None:
 def _loads_beside(load: Load) -> Iterator[Load]:
     """The strict loads into a thing of the same name in another branch of the same function."""
     model, function = load.model, load.model.enclosing_function(load.call)
-    for call in model.calls_by_word.get(load.method, ()):
-        receiver = call.func.value if isinstance(call.func, cst.Attribute) else None
-        if call is load.call or receiver is None or dotted_path(receiver) != dotted_path(load.receiver):
-            continue
+    path = dotted_path(load.receiver)
+    for call in () if path is None else calls_of(model, f"{path}.{load.method}"):
         is_beside = model.enclosing_function(call) is function and is_in_another_branch(model, load.call, call)
         if is_beside and _depends_on_device(load, call):
             other = load_of(model, call)

@@ -9,7 +9,7 @@ import libcst as cst
 
 from mllint.knowledge import lookup
 from mllint.semantic.construction.state_keys import WRAPPER_PREFIXES
-from mllint.syntax.shape import dotted_path, fingerprint, string_literal
+from mllint.syntax.shape import dotted_path, fingerprint, items_of, string_literal
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def _asks_for_wrapper(model: "Model", test: cst.BaseExpression, path: str) -> bo
     asked, kind = dotted_path(test.func), test.args[1].value
     if asked == "hasattr":
         return string_literal(kind) in _ATTRIBUTES
-    kinds = [item.value for item in kind.elements] if isinstance(kind, cst.Tuple) else [kind]
+    kinds = items_of(kind)
     return asked == "isinstance" and all(_is_wrapper(model, item) for item in kinds)
 
 

@@ -11,12 +11,16 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge import lookup
+from mllint.knowledge.words import LOADING
 from mllint.semantic.checkpoints.contents import FromFile
 from mllint.semantic.checkpoints.handling import uses
 from mllint.semantic.checkpoints.loads import Load
 from mllint.semantic.checkpoints.one_sided import OneSided, names_in
-from mllint.semantic.checkpoints.tracing import LOADING_METHODS, Tracer
+from mllint.semantic.checkpoints.tracing import Tracer
+from mllint.semantic.names.assigned import assigned
 from mllint.semantic.names.conditions import conditions, is_in_another_branch
+from mllint.semantic.names.definitions import function_around
+from mllint.semantic.names.mentions import mentions
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import without_narrowing
 from mllint.semantic.values import Module
@@ -77,21 +81,19 @@ def _outer(model: "Model", node: cst.BaseExpression, *, follow: bool = True) -> 
                 yield first.value
         case cst.Name() if follow:
             for binding in model.reaching(node):
-                if binding.kind is BindingKind.ASSIGN and binding.value is not None and not binding.path:
-                    yield from _outer(model, binding.value, follow=False)
+                if (made := assigned(binding)) is not None:
+                    yield from _outer(model, made, follow=False)
 
 
 def _given_to_saving(model: "Model", path: str) -> Iterator[cst.BaseExpression]:
     """Where a thing, or the module inside, is given to what saves: ``save_checkpoint(net.module, epoch)``."""
-    for name in model.names_by_word.get(path.rpartition(".")[2], ()):
-        thing = model.tree.parent(name) if "." in path else name
-        if not isinstance(thing, cst.BaseExpression) or dotted_path(thing) != path:
-            continue
+    for mention in mentions(model, path):
+        thing: cst.BaseExpression = mention
         above = model.tree.parent(thing)
         if isinstance(above, cst.Attribute) and above.value is thing and above.attr.value == _INSIDE:
             thing, above = above, model.tree.parent(above)
-        while isinstance(above, cst.IfExp) and above.test is not thing:
-            thing, above = above, model.tree.parent(above)
+        thing = model.tree.beyond_choices(thing)
+        above = model.tree.parent(thing)
         if isinstance(above, cst.Arg) and _goes_on_to_save(model, above):
             yield thing
 
@@ -108,10 +110,7 @@ def _goes_on_to_save(model: "Model", arg: cst.Arg) -> bool:
 
 def _is_saved_as(model: "Model", call: cst.Call, key: str) -> bool:
     """Whether the state that a call gives is an entry with this key of a dict that goes to a function that saves."""
-    node: cst.BaseExpression = call
-    parent = model.tree.parent(node)
-    while isinstance(parent, cst.IfExp) and parent.test is not node:
-        node, parent = parent, model.tree.parent(parent)
+    parent = model.tree.parent(model.tree.beyond_choices(call))
     holders = [parent]
     if isinstance(parent, cst.Assign) and len(parent.targets) == 1 and isinstance(parent.targets[0].target, cst.Name):
         holders = [model.tree.parent(use) for use in uses(parent.targets[0].target, model)]
@@ -150,13 +149,11 @@ def _is_bare(value: object) -> bool:
 def _is_same(load: Load, outer: cst.BaseExpression) -> bool:
     """Whether what is loaded into is, at that time, the very thing out of which the module is taken."""
     model = load.model
-    functions = [model.enclosing_function(node) for node in (load.receiver, outer)]
+    loader, taker = (function_around(model, node) for node in (load.receiver, outer))
     if isinstance(load.receiver, cst.Name):
         bindings = [set(without_narrowing(model.reaching(node))) for node in (load.receiver, outer)]
-        is_here = functions[0] is functions[1] and bindings[0] == bindings[1]
+        is_here = loader is taker and bindings[0] == bindings[1]
         return is_here and bool(bindings[0]) and not _are_bare(bindings[0])
-    infos = [None if function is None else model.function_info(function) for function in functions]
-    loader, taker = infos
     if loader is None or taker is None or loader.owner is None or loader.owner is not taker.owner:
         return False
     root, _, name = (dotted_path(load.receiver) or "").partition(".")
@@ -217,7 +214,7 @@ def _is_handled(load: Load, takes: list[cst.BaseExpression]) -> bool:
     if dotted_path(load.receiver) in asked or asked & decided:
         return True
     path = dotted_path(load.receiver)
-    for word in LOADING_METHODS:
+    for word in LOADING:
         for call in model.calls_by_word.get(word, ()):
             into = {dotted_path(outer) for outer in _outer(model, _receiver(call))}
             if path in into and is_in_another_branch(model, call, load.call):

@@ -5,6 +5,7 @@ from functools import partial, reduce
 
 import libcst as cst
 
+from mllint.knowledge.words import LOADING
 from mllint.semantic.checkpoints.contents import (
     Content,
     FromFile,
@@ -27,6 +28,8 @@ from mllint.semantic.checkpoints.routes import MAX_DEPTH, Route
 from mllint.semantic.construction.builder import Construction
 from mllint.semantic.expressions.options import declaration
 from mllint.semantic.modules.module_keys import ANYTHING, module_keys
+from mllint.semantic.names.assigned import only_assigned
+from mllint.semantic.names.mentions import mentions
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import (
     ClassObject,
@@ -52,7 +55,6 @@ _READERS = frozenset({
     "torch.save", "paddle.save", "builtins.hasattr", "builtins.zip", "pprint.pprint",
 })  # fmt: skip
 _READING_METHODS = frozenset({"items", "keys", "values", "get", "copy", "__contains__"})
-LOADING_METHODS = frozenset({"load_state_dict", "set_state_dict", "set_dict", "load_dict"})
 _PREFIX_REMOVAL = "torch.nn.modules.utils.consume_prefix_in_state_dict_if_present"
 
 
@@ -106,11 +108,7 @@ class Tracer(PathTracer):
     def _returned_item(self, node: cst.BaseExpression, index: int) -> Content | None:
         """One of several things that a project function returns, of the call or of the name that was given to all."""
         if isinstance(node, cst.Name):
-            bindings = self.model.reaching(node)
-            binding = bindings[0] if len(bindings) == 1 else None
-            if binding is None or binding.kind is not BindingKind.ASSIGN or binding.path or binding.value is None:
-                return None
-            node = binding.value
+            node = only_assigned(self.model, node) or node
         callee = self.model.value(node.func) if isinstance(node, cst.Call) else None
         if not isinstance(node, cst.Call) or not isinstance(callee, Function):
             return None
@@ -263,17 +261,8 @@ class Tracer(PathTracer):
         """The other uses of a name, or dotted path, in the statements between its binding and a place."""
         scope = binding.scope
         place = scope.place_of(node)
-        word = binding.key.rpartition(".")[2]
-        for name in self.model.names_by_word.get(word, ()):
-            holder: cst.BaseExpression = name
-            if "." in binding.key:
-                parent = self.model.tree.parent(name)
-                if not isinstance(parent, cst.Attribute) or parent.attr is not name:
-                    continue
-                holder = parent
-            if dotted_path(holder) != binding.key or self.model.scope_of(holder) is not scope:
-                continue
-            at = scope.place_of(holder)
+        for holder in mentions(self.model, binding.key):
+            at = scope.place_of(holder) if self.model.scope_of(holder) is scope else None
             if at is not None and place is not None and binding.order < at[1] < place[1]:
                 yield holder
 
@@ -330,8 +319,7 @@ class Tracer(PathTracer):
             return self._is_target(above) or self._is_changed(above)
         if not isinstance(above, cst.Attribute):
             return False
-        call = self.model.tree.parent(above)
-        return isinstance(call, cst.Call) and call.func is above and above.attr.value not in _READING_METHODS
+        return self.model.tree.call_of(above) is not None and above.attr.value not in _READING_METHODS
 
     def _after_passing(self, part: Content | None, key: str, node: cst.Subscript) -> Content | None:
         """The part of a dict after the calls before that were given it: ``take_off(file["model"], "module.")``."""
@@ -359,11 +347,11 @@ class Tracer(PathTracer):
         return with_entry(content, key, value)
 
     def _after_method(self, content: Content | None, attribute: cst.Attribute) -> Content | None:
-        call = self.model.tree.parent(attribute)
+        call = self.model.tree.call_of(attribute)
         name = attribute.attr.value
-        if not isinstance(call, cst.Call) or call.func is not attribute:
+        if call is None:
             return content
-        if name in _READING_METHODS or name in LOADING_METHODS:
+        if name in _READING_METHODS or name in LOADING:
             return content
         if name == "pop":
             key = self._key(call.args[0].value) if call.args else None
@@ -376,7 +364,7 @@ class Tracer(PathTracer):
         call = self.model.tree.parent(arg)
         if not isinstance(call, cst.Call):
             return content
-        if isinstance(call.func, cst.Attribute) and call.func.attr.value in (*LOADING_METHODS, "append", "info"):
+        if isinstance(call.func, cst.Attribute) and call.func.attr.value in (*LOADING, "append", "info"):
             return content
         if self._takes_prefix_off(arg):
             prefix = string_literal(call.args[1].value) if len(call.args) > 1 else None

@@ -32,7 +32,6 @@ from mllint.syntax.walk import children, subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
-    from mllint.semantic.names.definitions import ClassInfo
 
 MAX_PARTS = 60
 """How many parts of a path are read for words."""
@@ -86,11 +85,7 @@ def _is_saved_in_part(load: Load) -> bool:
 
 def _is_beside(one: cst.CSTNode, other: cst.CSTNode, model: "Model") -> bool:
     """Whether two places stand in the same class, or both in none."""
-    places = []
-    for node in (one, other):
-        classes = (ancestor for ancestor in model.tree.ancestors(node) if isinstance(ancestor, cst.ClassDef))
-        places.append(next(classes, None))
-    return places[0] is places[1]
+    return model.tree.nearest(one, cst.ClassDef) is model.tree.nearest(other, cst.ClassDef)
 
 
 def _parts_of_saved(call: cst.Call) -> list[cst.BaseExpression]:
@@ -166,14 +161,9 @@ def _is_of_another_class(load: Load, content: State) -> bool:
     if not isinstance(owner, Module) or not isinstance(value, Module):
         return False
     if owner.definition is not None and value.definition is not None:
-        return not _is_same(owner.definition, value.definition)
+        return not owner.definition.is_same_as(value.definition)
     are_known = all(module.definition is not None or module.name is not None for module in (owner, value))
     return are_known and (owner.definition is not value.definition or owner.name != value.name)
-
-
-def _is_same(one: "ClassInfo", other: "ClassInfo") -> bool:
-    """Whether two definitions are one, though they may come from two readings of their file."""
-    return one is other or (one.name == other.name and one.model.source.path == other.model.source.path)
 
 
 def _compares_keys(load: Load) -> bool:
@@ -190,14 +180,10 @@ def _compares_keys(load: Load) -> bool:
             asked = f"{dotted_path(call.func.value)}."
             if not asked.startswith(receiver) or _is_kept(call, model):
                 continue
-            is_before = order[id(call)] < order[id(load.call)] or _is_within(call, load.call, model)
+            is_before = order[id(call)] < order[id(load.call)] or model.tree.is_below(call, load.call)
             if is_before or isinstance(model.tree.parent(call), cst.CompFor):
                 return True
     return False
-
-
-def _is_within(node: cst.CSTNode, holder: cst.CSTNode, model: "Model") -> bool:
-    return any(ancestor is holder for ancestor in model.tree.ancestors(node))
 
 
 def _is_kept(call: cst.Call, model: "Model") -> bool:

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 import libcst as cst
 import msgspec
 
+from mllint.knowledge.words import LOADING
 from mllint.semantic.checkpoints.contents import Content, FromFile, Record, State
 from mllint.semantic.checkpoints.handling import is_guarded
 from mllint.semantic.checkpoints.loads import Load
 from mllint.semantic.checkpoints.places import Place
 from mllint.semantic.checkpoints.saves import Saved, resolved
-from mllint.semantic.checkpoints.tracing import LOADING_METHODS, read_path
+from mllint.semantic.checkpoints.tracing import read_path
 from mllint.semantic.names.uses import uses_of_bound
 from mllint.semantic.values import Loaded
 
@@ -63,7 +64,7 @@ def _is_loaded(model: "Model", statement: cst.Assign) -> bool:
         arg = model.tree.parent(name)
         call = model.tree.parent(arg) if isinstance(arg, cst.Arg) else None
         if isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute) and call.args[0] is arg:
-            is_load = call.func.attr.value in LOADING_METHODS
+            is_load = call.func.attr.value in LOADING
             if is_load and not is_guarded(Load(model, call, call.func.value, None, name, None)):
                 return True
     return False

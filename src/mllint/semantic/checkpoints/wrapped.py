@@ -9,15 +9,19 @@ import libcst as cst
 import msgspec
 
 from mllint.knowledge import lookup
+from mllint.knowledge.words import LOADING
 from mllint.semantic.checkpoints.contents import Content, FromFile, Record, State
 from mllint.semantic.checkpoints.loads import Load, load_of
 from mllint.semantic.checkpoints.paths import Path
 from mllint.semantic.checkpoints.routes import Follower, Route
 from mllint.semantic.checkpoints.saves import Saved, calls_of_function, is_same_function
-from mllint.semantic.checkpoints.tracing import LOADING_METHODS, Tracer, read_path
+from mllint.semantic.checkpoints.tracing import Tracer, read_path
 from mllint.semantic.construction.state_keys import WRAPPER_PREFIXES
 from mllint.semantic.events.places import as_itself
 from mllint.semantic.expressions.arguments import MAX_CALLS, is_asked_about, passed_for
+from mllint.semantic.names.conditions import parts_of_test
+from mllint.semantic.names.definitions import class_around, function_around
+from mllint.semantic.names.mentions import attributes
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import ClassObject, Function, Module, Value
 from mllint.syntax.shape import dotted_path, fingerprint
@@ -129,8 +133,7 @@ def _ways(model: "Model", node: cst.BaseExpression, seen: tuple[int, ...] = ()) 
         if outer and all(len(wrappers) == 1 for wrappers in outer):
             return [_INSIDE]
     if not bindings and isinstance(node, cst.Attribute) and dotted_path(node) is not None:
-        function = model.enclosing_function(node)
-        owner = None if function is None else model.function_info(function).owner
+        owner = class_around(model, node)
         if owner is not None and isinstance(node.value, cst.Name):
             bindings = tuple(owner.lasting(node.attr.value))
     if len(bindings) > 1 and any(binding.value is not None and _takes_out(binding.value) for binding in bindings):
@@ -217,21 +220,13 @@ def _is_taken_out_beside(model: "Model", node: cst.BaseExpression) -> bool:
     tests = {_opposite(item.test) for item in branches} - {""}
     path = dotted_path(node)
     for prefix in WRAPPER_PREFIXES if branches else ():
-        for name in model.names_by_word.get(prefix.removesuffix("."), ()):
-            taken = model.tree.parent(name)
-            if isinstance(taken, cst.Attribute) and taken.attr is name and dotted_path(taken.value) == path:
+        for taken in attributes(model, prefix.removesuffix(".")):
+            if dotted_path(taken.value) == path:
                 around = [item for item in model.tree.ancestors(taken) if isinstance(item, (cst.If, cst.IfExp))]
-                asked = {fingerprint(part) for item in around for part in _all_of(item.test)}
+                asked = {fingerprint(part) for item in around for part in parts_of_test(item.test)}
                 if asked & tests or any(branch is item for branch in branches for item in around):
                     return True
     return False
-
-
-def _all_of(test: cst.BaseExpression) -> list[cst.BaseExpression]:
-    """The parts of a test that all have to hold."""
-    if isinstance(test, cst.BooleanOperation) and isinstance(test.operator, cst.And):
-        return [*_all_of(test.left), *_all_of(test.right)]
-    return [test]
 
 
 def _opposite(test: cst.BaseExpression) -> str:
@@ -260,7 +255,7 @@ def is_taken_off(model: "Model") -> bool:
 def loads_around(model: "Model") -> Iterator[Load]:
     """The loads in a file and in the files around it."""
     for other in model.surroundings.models:
-        for word in sorted(LOADING_METHODS):
+        for word in sorted(LOADING):
             for call in other.calls_by_word.get(word, ()):
                 load = load_of(other, call)
                 if load is not None:
@@ -325,11 +320,11 @@ def may_read(load: Load, save: WrappedSave) -> bool:
 
 def _given_by_callers(load: Load) -> list[cst.BaseExpression]:
     """What the calls in the file pass, where the parameter of a function is loaded as it comes."""
-    function = load.model.enclosing_function(load.given)
+    function = function_around(load.model, load.given)
     bindings = load.model.reaching(load.given)
     if function is None or len(bindings) != 1 or not isinstance(bindings[0].node, cst.Param):
         return []
-    return passed_for(load.model, load.model.function_info(function), bindings[0].node)
+    return passed_for(load.model, function, bindings[0].node)
 
 
 def _may_be_of(content: Content | None, save: WrappedSave) -> bool:
@@ -362,7 +357,7 @@ def _begins_with(load: Load, save: WrappedSave) -> bool:
     if load.model is not save.call_model or dotted_path(load.receiver) != dotted_path(save.receiver):
         return False
     functions = [load.model.enclosing_function(node) for node in (load.receiver, save.receiver)]
-    owners = [None if item is None else load.model.function_info(item).owner for item in functions]
+    owners = [class_around(load.model, node) for node in (load.receiver, save.receiver)]
     is_same = functions[0] is functions[1] or (owners[0] is not None and owners[0] is owners[1])
     return is_same and _is_wrapped_later(load)
 

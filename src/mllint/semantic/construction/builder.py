@@ -305,7 +305,7 @@ def _has_hooks(definition: "ClassInfo") -> bool:
             return True
         for word in _HOOK_REGISTRATIONS:
             for call in info.model.calls_by_word.get(word, ()):
-                if any(holder is info.node for holder in info.model.tree.ancestors(call)):
+                if info.model.tree.is_below(call, info.node):
                     return True
     return False
 

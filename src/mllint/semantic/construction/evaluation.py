@@ -11,7 +11,7 @@ from mllint.semantic.construction.parts import UNKNOWN, Bound, Closure, Entries,
 from mllint.semantic.expressions import attributes
 from mllint.semantic.names.scopes import Binding, BindingKind, Scope
 from mllint.semantic.values import ClassObject, File, Function, Symbol
-from mllint.syntax.shape import constant, dotted_path, subscript_index
+from mllint.syntax.shape import constant, dotted_path, subscript_index, text_between
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -50,6 +50,10 @@ class Frame(msgspec.Struct, eq=False):
     receiver: Any = UNKNOWN
     result: Any = None
     may_have_left: bool = False
+
+    def inner(self) -> "Frame":
+        """The names of a comprehension in this frame."""
+        return Frame(self.model, {}, self, self.is_running, self.is_certain, self.owner, self.receiver)
 
 
 class Evaluator:
@@ -285,7 +289,7 @@ class Evaluator:
         pieces: list[str] = []
         for part in node.parts:
             if isinstance(part, cst.FormattedStringText):
-                pieces.append(part.value.replace("{{", "{").replace("}}", "}"))
+                pieces.append(text_between(part))
                 continue
             assert isinstance(part, cst.FormattedStringExpression)
             value = self.evaluate(part.expression, frame)
@@ -321,7 +325,7 @@ class Evaluator:
         return None
 
     def _comprehension(self, node: cst.ListComp | cst.GeneratorExp | cst.SetComp, frame: Frame) -> Any:
-        inner = Frame(frame.model, {}, frame, frame.is_running, frame.is_certain, frame.owner, frame.receiver)
+        inner = frame.inner()
         found = Items()
         for known in self._rounds(node.for_in, inner):
             found.is_open = found.is_open or not known
@@ -330,7 +334,7 @@ class Evaluator:
         return found
 
     def _dict_comprehension(self, node: cst.DictComp, frame: Frame) -> Any:
-        inner = Frame(frame.model, {}, frame, frame.is_running, frame.is_certain, frame.owner, frame.receiver)
+        inner = frame.inner()
         found = Entries()
         for known in self._rounds(node.for_in, inner):
             key = self.evaluate(node.key, inner) if known else UNKNOWN
@@ -363,12 +367,16 @@ class Evaluator:
         if isinstance(target, cst.Name):
             frame.names[target.value] = value
         elif isinstance(target, (cst.Tuple, cst.List)):
-            values = self.iterated(value)
-            starred = any(isinstance(element, cst.StarredElement) for element in target.elements)
-            if values is None or starred or len(values) != len(target.elements):
-                values = [UNKNOWN] * len(target.elements)
-            for element, part in zip(target.elements, values, strict=True):
-                self.unpack(element.value, part, frame)
+            for element, part in self.unpacked(target, value):
+                self.unpack(element, part, frame)
+
+    def unpacked(self, target: cst.Tuple | cst.List, value: Any) -> Iterator[tuple[cst.BaseExpression, Any]]:
+        """The targets in a tuple or list, each with the part of the value that it is given."""
+        values = self.iterated(value)
+        starred = any(isinstance(element, cst.StarredElement) for element in target.elements)
+        if values is None or starred or len(values) != len(target.elements):
+            values = [UNKNOWN] * len(target.elements)
+        return zip((element.value for element in target.elements), values, strict=True)
 
     def arguments(self, node: cst.Call, frame: Frame) -> Given:
         """The arguments of a call."""

@@ -99,9 +99,7 @@ def _fill_sequential(part: Part, given: Given) -> None:
     part.is_open = part.is_open or not given.is_exact
     first = given.positional[0] if given.positional else None
     if len(given.positional) == 1 and isinstance(first, Entries):
-        part.is_open = part.is_open or first.is_open
-        for name, value in first.values.items():
-            _put(part, name, value)
+        fill_dict(part, first)
     elif isinstance(first, tuple) and first:
         for pair in given.positional:  # paddle: `Sequential(("name", layer), ...)`
             _put_pair(part, pair)

@@ -157,12 +157,8 @@ class Statements(Evaluator):
                 ]
                 self._put(base, index[0] if len(index) == len(target.slice) == 1 else UNKNOWN, value, frame)
             case cst.Tuple() | cst.List():
-                values = self.iterated(value)
-                starred = any(isinstance(element, cst.StarredElement) for element in target.elements)
-                if values is None or starred or len(values) != len(target.elements):
-                    values = [UNKNOWN] * len(target.elements)
-                for element, part in zip(target.elements, values, strict=True):
-                    self._assign(element.value, part, frame)
+                for element, part in self.unpacked(target, value):
+                    self._assign(element, part, frame)
 
     @staticmethod
     def _register(base: Any, name: Any, value: Any, frame: Frame) -> None:

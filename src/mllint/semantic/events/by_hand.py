@@ -6,7 +6,7 @@ import libcst as cst
 
 from mllint.semantic.events.owners import owner_of_parameters
 from mllint.semantic.events.things import Frame, Thing
-from mllint.syntax.shape import dotted_path
+from mllint.syntax.shape import called_on, dotted_path
 from mllint.syntax.walk import subtree
 
 GRADIENT = frozenset({"grad", "_grad"})
@@ -14,7 +14,7 @@ GRADIENT = frozenset({"grad", "_grad"})
 
 def holder_of_gradient(call: cst.Call) -> cst.BaseExpression | None:
     """The parameter of whose gradient a method is called; ``None`` where it is called of anything else."""
-    receiver = call.func.value if isinstance(call.func, cst.Attribute) else None
+    receiver = called_on(call)
     while isinstance(receiver, cst.Attribute) and receiver.attr.value == "data":
         receiver = receiver.value
     is_gradient = isinstance(receiver, cst.Attribute) and receiver.attr.value in GRADIENT

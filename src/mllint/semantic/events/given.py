@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from mllint.semantic.events.things import Frame, Known, Named
+from mllint.semantic.names.assigned import assigned, only_assigned
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by
 from mllint.semantic.values import Tensor, Text
@@ -46,9 +47,9 @@ def _kept_truth(frame: Frame, name: cst.Name) -> bool | None:
     given = frame.given(bindings[0]) if len(bindings) == 1 else None
     if given is not None and isinstance(given[1], cst.Name):
         return _kept_truth(given[0], given[1])
-    value = bindings[0].value if len(bindings) == 1 and bindings[0].kind is BindingKind.ASSIGN else None
+    value = only_assigned(frame.model, name)
     is_test = isinstance(value, (cst.Comparison, cst.UnaryOperation, cst.BooleanOperation))
-    return truth(frame, value) if is_test and value is not None and not bindings[0].path else None
+    return truth(frame, value) if is_test and value is not None else None
 
 
 def literal_rounds(frame: Frame, node: cst.For) -> "list[Frame]":
@@ -81,8 +82,7 @@ def _display(frame: Frame, node: cst.BaseExpression, steps: int) -> tuple[Frame,
     given = frame.given(bindings[0])
     if given is not None:
         return _display(*given, steps - 1)
-    value = bindings[0].value if bindings[0].kind is BindingKind.ASSIGN and not bindings[0].path else None
-    return (frame, node) if value is None else (frame, value)
+    return frame, assigned(bindings[0]) or node
 
 
 def _round(home: Frame, element: cst.BaseExpression, bound: tuple[Binding, ...]) -> tuple[Known, Named]:

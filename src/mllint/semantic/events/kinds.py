@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 import libcst as cst
 import msgspec
 
+from mllint.knowledge.words import STATEFUL
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.expressions.used_as import has_cleared, used_as
+from mllint.semantic.names.assigned import only_assigned
 from mllint.semantic.names.definitions import ClassInfo
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Instance, Loaded, Method, Module, Object, Symbol, Value
@@ -28,7 +30,6 @@ _NAMES = {
 }
 _SWITCHING = re.compile(r"(?:^|_)(?:train|training|eval|test|mode)(?:_|$)")
 _MAX_STEPS = 3
-_STATEFUL = frozenset({"optimizer", "scheduler", "scaler"})
 
 
 class Called(msgspec.Struct, frozen=True):
@@ -95,11 +96,11 @@ def _kind_of_value(value: Value | None) -> str | None:
         case None | Symbol():
             return None
         case Object(kind=kind):
-            return kind if kind in _STATEFUL else "other"
+            return kind if kind in STATEFUL else "other"
         case Module():
             return "module"
         case Instance(definition=definition):
-            if definition.kind in _STATEFUL:
+            if definition.kind in STATEFUL:
                 return definition.kind
             # With a base that is not known it may be anything.
             return None if definition.has_unknown_base or definition.library_bases else "other"
@@ -179,9 +180,8 @@ def _gives_parameters(model: "Model", node: cst.BaseExpression, steps: int) -> b
         case cst.List(elements=[*elements]):
             return bool(elements) and all(_is_group(element.value) for element in elements)
         case cst.Name() if steps > 0:
-            bindings = model.reaching(node)
-            value = bindings[0].value if len(bindings) == 1 and bindings[0].kind is BindingKind.ASSIGN else None
-            is_given = value is not None and not bindings[0].path and not isinstance(value, cst.Call)
+            value = only_assigned(model, node)
+            is_given = value is not None and not isinstance(value, cst.Call)
             return is_given and value is not None and _gives_parameters(model, value, steps - 1)
     return False
 

@@ -7,14 +7,12 @@ from mllint.semantic.names.scopes import Binding, BindingKind
 
 def is_made_in(loop: Loop, event: Event, thing: Thing) -> bool:
     """Whether every round makes the thing of an event anew, in the loop or in a function that is called there."""
-    steps = [around.step for around in event.around]
-    called = [step.frame.function for step in steps[steps.index(loop) :] if isinstance(step, Helper)]
+    called = [around.step.frame.function for around in event.within(loop) if isinstance(around.step, Helper)]
     inside = [loop.node, *(function.node for function in called if function is not None)]
     return any(
-        item is holder
+        root.scope.model.tree.is_below(root.node, holder)
         for root in thing.roots
         if isinstance(root, Binding) and root.kind is not BindingKind.PARAMETER
-        for item in root.scope.model.tree.ancestors(root.node)
         for holder in inside
     )
 
@@ -25,6 +23,6 @@ def makes_anew(loop: Loop, thing: Thing) -> bool:
         isinstance(root, Binding)
         and root.kind is BindingKind.ASSIGN
         and root.scope.model is loop.frame.model
-        and any(item is loop.node for item in root.scope.model.tree.ancestors(root.node))
+        and root.scope.model.tree.is_below(root.node, loop.node)
         for root in thing.roots
     )

@@ -6,8 +6,10 @@ import msgspec
 from mllint.semantic.events.entered import entered
 from mllint.semantic.events.places import is_nothing
 from mllint.semantic.events.things import Frame, Thing
+from mllint.semantic.names.assigned import only_assigned
 from mllint.semantic.names.definitions import ClassInfo
-from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.names.scopes import Binding, BindingKind, Scope
+from mllint.semantic.names.uses import without_narrowing
 from mllint.semantic.values import ClassObject, Function, Instance, Member, Module, Object, Symbol, Tensor
 from mllint.syntax.iteration import sources
 from mllint.syntax.shape import argument, last_word, string_literal
@@ -159,8 +161,7 @@ def _picks_by_name(frame: Frame, optimizer: Thing) -> bool:
 def _is_picked(frame: Frame, node: cst.BaseExpression) -> bool:
     """Whether an expression is one comprehension over named parameters that tests their names."""
     if isinstance(node, cst.Name):
-        bindings = frame.model.reaching(node)
-        value = bindings[0].value if len(bindings) == 1 and bindings[0].kind is BindingKind.ASSIGN else None
+        value = only_assigned(frame.model, node)
         return value is not None and not isinstance(value, cst.Name) and _is_picked(frame, value)
     if not isinstance(node, (cst.ListComp, cst.GeneratorExp)):
         return False
@@ -258,7 +259,7 @@ class Made(msgspec.Struct, frozen=True):
 
 def made_by(frame: Frame, binding: Binding) -> Made | None:
     """Where the library object was made that a binding binds, also by a function of the project that returns it."""
-    model, home = binding.scope.model, run_of(frame, binding)
+    model, home = binding.scope.model, run_of(frame, binding.scope)
     passed = home.given(binding) if binding.kind is BindingKind.PARAMETER else None
     if passed is not None and isinstance(passed[1], cst.Call):  # `train(net, Adam(net.parameters()))`
         made = passed[0].value(passed[1])
@@ -285,7 +286,7 @@ def makings(frame: Frame, binding: Binding) -> list[Made | None]:
     """
     if binding.value is None or binding.kind is not BindingKind.ASSIGN:
         return [None]
-    return _makings(run_of(frame, binding), binding.value, binding.path, _STEPS)
+    return _makings(run_of(frame, binding.scope), binding.value, binding.path, _STEPS)
 
 
 def makings_of(frame: Frame, node: cst.BaseExpression) -> list[Made | None]:
@@ -300,7 +301,7 @@ def _makings(frame: Frame, node: cst.BaseExpression, path: tuple[int | None, ...
         case cst.Name(value="None"):
             return []
         case cst.Name() if not path:
-            bindings = [item for item in _widened(frame.model.reaching(node)) if not is_nothing(item)]
+            bindings = [item for item in without_narrowing(frame.model.reaching(node)) if not is_nothing(item)]
             passed = frame.given(bindings[0]) if len(bindings) == 1 else None
             if passed is not None:
                 return _makings(*passed, (), steps - 1)
@@ -325,27 +326,8 @@ def _makings(frame: Frame, node: cst.BaseExpression, path: tuple[int | None, ...
     return [None]
 
 
-def _widened(bindings: tuple[Binding, ...]) -> list[Binding]:
-    """What binds a name, where a test says more of it on some ways: ``if scheduler is not None:``."""
-    found: dict[Binding, None] = {}
-    pending = list(bindings)
-    while pending:
-        item = pending.pop(0)
-        if item.kind is BindingKind.NARROWED:
-            pending += item.scope.reaching(item.key, item.node).bindings
-        else:
-            found[item] = None
-    return list(found)
-
-
-def run_of(frame: Frame, binding: Binding) -> Frame:
-    """The run of the body in which a binding stands: one that led to ``frame``, or any."""
-    current: Frame | None = frame
-    while current is not None:
-        scope = None if current.function is None else current.function.scope
-        if scope is binding.scope or (scope is None and binding.scope.parent is None):
-            return current
-        current = current.captured or current.caller
-    function = binding.scope.node
-    model = binding.scope.model
-    return Frame(model, model.function_info(function) if isinstance(function, cst.FunctionDef) else None)
+def run_of(frame: Frame, scope: Scope) -> Frame:
+    """The run of the body with a scope: one that led to ``frame``, or any."""
+    found = frame.run_of(scope)
+    info = scope.model.function_info(scope.node) if isinstance(scope.node, cst.FunctionDef) else None
+    return Frame(scope.model, info) if found is None else found

@@ -7,11 +7,13 @@ import libcst as cst
 from mllint.semantic.events.kinds import kind_of
 from mllint.semantic.events.steps import Event
 from mllint.semantic.events.things import Thing
+from mllint.semantic.values import Value
+from mllint.syntax.shape import called_on
 
 
 def goes_through_scaler(event: Event) -> bool:
     """Whether a step is one of ``scaler.step(optimizer)`` or ``scaler.minimize(optimizer, loss)``."""
-    receiver = _receiver(event)
+    receiver = called_on(event.node)
     called = None if receiver is None else kind_of(event.frame, receiver)
     return called is not None and called.kind == "scaler"
 
@@ -34,7 +36,7 @@ def is_given(event: Event, things: Sequence[Thing | None]) -> bool:
 
 def losses_of(backward: Event) -> list[Thing]:
     """What the loss of a ``backward()`` is put together from: ``a`` and ``b`` of ``(a + b.mean()).backward()``."""
-    receiver = _receiver(backward)
+    receiver = called_on(backward.node)
     pending = [] if receiver is None else [receiver]
     found: list[Thing] = []
     while pending:
@@ -50,6 +52,7 @@ def losses_of(backward: Event) -> list[Thing]:
     return found
 
 
-def _receiver(event: Event) -> cst.BaseExpression | None:
-    callee = event.node.func if isinstance(event.node, cst.Call) else None
-    return callee.value if isinstance(callee, cst.Attribute) else None
+def value_called_on(event: Event) -> Value | None:
+    """The value of what a method is called on; ``None`` where it is not known, or no method is called."""
+    receiver = called_on(event.node)
+    return None if receiver is None else event.frame.value(receiver)

@@ -9,7 +9,7 @@ from mllint.semantic.names.definitions import FunctionInfo
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by
 from mllint.semantic.values import Function, Module
-from mllint.syntax.shape import dotted_path
+from mllint.syntax.shape import before_methods, dotted_path, part_at
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -61,9 +61,7 @@ def place_in_returns(function: FunctionInfo, binding: Binding) -> tuple[int, ...
 
 def as_itself(node: cst.BaseExpression) -> cst.BaseExpression:
     """What methods that give the very object are called on: ``net`` of ``net.to(device)``."""
-    while isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value in SAME:
-        node = node.func.value
-    return node
+    return before_methods(node, SAME)
 
 
 def handed_back(function: FunctionInfo) -> tuple[int | None, str] | None:
@@ -88,17 +86,19 @@ def _stays_itself(binding: Binding) -> bool:
     return not binding.path and isinstance(value, cst.Name) and value.value == binding.key
 
 
+def inside_of(model: "Model", call: cst.Call) -> cst.BaseExpression | None:
+    """What a call puts into a wrapper that hands it on: ``net`` of ``DataParallel(net)``."""
+    wrapper = lookup.wrapper(model.qualified_name(call.func) or "")
+    return call.args[0].value if wrapper is not None and not wrapper.copies and call.args else None
+
+
 def handed_through(model: "Model", node: cst.BaseExpression) -> cst.BaseExpression:
     """What moves and wrappers hand through: ``net`` of ``DataParallel(net.cuda())``."""
     while isinstance(node, cst.Call):
-        name = model.qualified_name(node.func)
-        wrapper = None if name is None else lookup.wrapper(name)
-        if (receiver := itself_of(model, node)) is not None:
-            node = receiver
-        elif wrapper is not None and not wrapper.copies and node.args:
-            node = node.args[0].value
-        else:
+        inner = itself_of(model, node) or inside_of(model, node)
+        if inner is None:
             break
+        node = inner
     return node
 
 
@@ -171,12 +171,7 @@ def target_of(binding: Binding) -> cst.Attribute | None:
 
 def unpacked(binding: Binding) -> cst.BaseExpression | None:
     """The expression that a binding binds, also of ``self.net, self.rate = net, rate``."""
-    value, path = binding.value, binding.path
-    if not path:
-        return value
-    if len(path) != 1 or path[0] is None or not isinstance(value, (cst.Tuple, cst.List)):
-        return None
-    return value.elements[path[0]].value if path[0] < len(value.elements) else None
+    return part_at(binding.value, binding.path)
 
 
 def is_nothing(binding: Binding) -> bool:

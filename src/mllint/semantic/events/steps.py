@@ -53,6 +53,10 @@ class Kind(enum.Enum):
     """Something that cannot be looked into, with all that it is given."""
 
 
+UPDATES = frozenset({Kind.STEP, Kind.MINIMIZE})
+"""What an optimizer does to parameters."""
+
+
 class Around(msgspec.Struct, frozen=True):
     """A step that holds others, and which of its arms they stand in."""
 
@@ -98,9 +102,14 @@ class Event(msgspec.Struct, eq=False):
 
     def happens_in_every_round(self, loop: "Loop") -> bool:
         """Whether no branch stands between the loop and the event."""
+        return loop in self.loops and not any(
+            isinstance(around.step, (Branches, Attempt)) for around in self.within(loop)
+        )
+
+    def within(self, loop: "Loop") -> "tuple[Around, ...]":
+        """What stands between a loop around it and the event itself, from the outside in."""
         steps = [around.step for around in self.around]
-        inner = steps[steps.index(loop) + 1 :] if loop in steps else steps
-        return loop in steps and not any(isinstance(step, (Branches, Attempt)) for step in inner)
+        return self.around[steps.index(loop) + 1 :] if loop in steps else ()
 
 
 class Branches(msgspec.Struct, eq=False):

@@ -11,13 +11,13 @@ import libcst as cst
 import msgspec
 from msgspec.structs import replace
 
-from mllint.knowledge import lookup
 from mllint.semantic.events.places import (
     bound_to_call,
     children_of,
     handed_back,
     handed_through,
     has_named_parts,
+    inside_of,
     is_bound_by_way,
     is_handed_on,
     is_nothing,
@@ -29,7 +29,7 @@ from mllint.semantic.events.places import (
 )
 from mllint.semantic.expressions.attributes import attribute
 from mllint.semantic.expressions.imports import origins
-from mllint.semantic.names.definitions import ClassInfo, FunctionInfo, is_receiver
+from mllint.semantic.names.definitions import ClassInfo, FunctionInfo, function_around, is_receiver
 from mllint.semantic.names.scopes import Binding, BindingKind, Scope
 from mllint.semantic.values import ClassObject, Function, Instance, Module, Value, says_more
 from mllint.syntax.iteration import sources
@@ -94,12 +94,37 @@ class Frame(msgspec.Struct, eq=False):
         """How many calls led here."""
         return 0 if self.caller is None else self.caller.depth + 1
 
+    def led_by(self) -> "Iterator[Frame]":
+        """This run and those that led to it, from the inside out."""
+        frame: Frame | None = self
+        while frame is not None:
+            yield frame
+            frame = frame.caller
+
+    def places_of(self, node: cst.CSTNode) -> "Iterator[tuple[Frame, cst.CSTNode]]":
+        """Where a node of this run comes about: here, and in each of the runs that led here, as the call that did."""
+        place: cst.CSTNode | None = node
+        for frame in self.led_by():
+            if place is None:
+                return
+            yield frame, place
+            place = frame.call
+
     def running(self) -> Iterator[FunctionInfo]:
         """The function and those that called it."""
-        if self.function is not None:
-            yield self.function
-        if self.caller is not None:
-            yield from self.caller.running()
+        return (frame.function for frame in self.led_by() if frame.function is not None)
+
+    @property
+    def scope(self) -> Scope:
+        """The scope of the body that runs."""
+        return self.model.scope(self.model.tree.module) if self.function is None else self.function.scope
+
+    def run_of(self, scope: Scope) -> "Frame | None":
+        """The run of the body with a scope: this one, one around it, or one of those that called it."""
+        frame: Frame | None = self
+        while frame is not None and frame.scope is not scope:
+            frame = frame.captured or frame.caller
+        return frame
 
     def in_round(self, literals: Known, elements: Named) -> "Frame":
         """The same run of the body, in one round of a loop over literals, or over things with names."""
@@ -184,15 +209,9 @@ class Frame(msgspec.Struct, eq=False):
 
     def _called(self, node: cst.Call, steps: int) -> Thing | None:
         """What a call hands through: ``net.to(device)``, ``DataParallel(net)``, ``Sequential(*net.children())``."""
-        if (receiver := itself_of(self.model, node)) is not None:
-            return self.thing(receiver, steps - 1)
-        whole = children_of(node)
+        whole = itself_of(self.model, node) or children_of(node) or inside_of(self.model, node)
         if whole is not None:
             return self.thing(whole, steps - 1)
-        name = self.model.qualified_name(node.func)
-        wrapper = None if name is None else lookup.wrapper(name)
-        if wrapper is not None and not wrapper.copies and node.args:
-            return self.thing(node.args[0].value, steps - 1)
         called = self.model.value(node.func)
         back = handed_back(called.definition) if isinstance(called, Function) else None
         if back is None or has_star_arguments(node):
@@ -441,21 +460,16 @@ class Frame(msgspec.Struct, eq=False):
         if not isinstance(value, (Instance, Module)) or not isinstance(binding.value, cst.Call):
             return None
         model, receiver = binding.scope.model, None
-        home: Frame | None = self
-        while home is not None and (home.function is None or home.function.scope is not binding.scope):
-            home = home.captured or home.caller
+        home = self.run_of(binding.scope)
         if home is None:
-            function = model.enclosing_function(binding.node)
             if isinstance(owner, ClassInfo):
                 receiver = Thing(frozenset({owner}))
-            home = Frame(model, None if function is None else model.function_info(function), receiver=receiver)
+            home = Frame(model, function_around(model, binding.node), receiver=receiver)
         return home, value, binding.value
 
     def _made_in_call(self, parameter: Binding) -> "tuple[Frame, Instance | Module, cst.Call] | None":
         """What is made in the very call that hands it on as an argument: ``run(net, Compute(criterion, None))``."""
-        frame: Frame | None = self
-        while frame is not None and (frame.function is None or frame.function.scope is not parameter.scope):
-            frame = frame.captured or frame.caller
+        frame = self.run_of(parameter.scope)
         given = None if frame is None else frame.given(parameter)
         if given is None or not isinstance(given[1], cst.Call):
             return None
@@ -464,16 +478,14 @@ class Frame(msgspec.Struct, eq=False):
 
     def _made_for_call(self, owner: ClassInfo) -> "tuple[Frame, Instance | Module, cst.Call] | None":
         """The call that makes the object whose method is called on it at once: ``Trainer(net).fit()``."""
-        frame: Frame | None = self
-        while frame is not None and frame.caller is not None:
-            called = None if frame.call is None else frame.call.func
+        for frame in self.led_by():
+            called = None if frame.call is None or frame.caller is None else frame.call.func
             made = called.value if isinstance(called, cst.Attribute) else None
-            built = frame.caller.model.value(made.func) if isinstance(made, cst.Call) else None
+            built = frame.caller.model.value(made.func) if frame.caller and isinstance(made, cst.Call) else None
             if isinstance(built, ClassObject) and isinstance(made, cst.Call):
                 value = built.definition.instance(made)
-                if owner in built.definition.lineage and isinstance(value, (Instance, Module)):
+                if frame.caller and owner in built.definition.lineage and isinstance(value, (Instance, Module)):
                     return frame.caller, value, made
-            frame = frame.caller
         return None
 
     def _element(self, iterable: cst.BaseExpression, path: tuple[int | None, ...], steps: int) -> Thing | None:

@@ -59,7 +59,7 @@ def annotated(model: "Model", node: cst.BaseExpression, depth: int = 0) -> Value
     if depth > _MAX_DEPTH:
         return None
     if isinstance(node, (cst.SimpleString, cst.ConcatenatedString)):
-        return _quoted(model, node, depth)
+        return _quoted(model, node)
     if isinstance(node, cst.Tuple):  # isinstance(x, (A, B))
         return _any_of(model, [element.value for element in node.elements], depth)
     if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.BitOr):
@@ -162,7 +162,7 @@ def _generic(model: "Model", node: cst.Subscript, depth: int) -> Value | None:
     return None
 
 
-def _quoted(model: "Model", node: cst.BaseExpression, depth: int) -> Value | None:
+def _quoted(model: "Model", node: cst.BaseExpression) -> Value | None:
     """A forward reference: only a plain dotted name is read."""
     text = string_literal(node)
     if text is None or not all(part.isidentifier() for part in text.split(".")):

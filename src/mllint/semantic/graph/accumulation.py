@@ -8,14 +8,18 @@ from typing import TYPE_CHECKING
 import libcst as cst
 import msgspec
 
+from mllint.knowledge.words import CUTTING
 from mllint.semantic.expressions.annotations import annotated
 from mllint.semantic.expressions.hints import is_called_loss
 from mllint.semantic.expressions.sources import Sources
 from mllint.semantic.graph.last_added import spent_last
 from mllint.semantic.graph.losses import WALKING, loss_of, retaining
 from mllint.semantic.graph.spent_parts import is_spent_part
-from mllint.semantic.graph.tensor_uses import TensorUses, read_as_attribute
+from mllint.semantic.graph.tensor_uses import TensorUses
 from mllint.semantic.graph.terms import is_returned_term
+from mllint.semantic.names.conditions import stands_before
+from mllint.semantic.names.definitions import class_around, function_around
+from mllint.semantic.names.mentions import attributes, mentions
 from mllint.semantic.names.operands import operands, paths_in
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by, reads, uses
@@ -42,7 +46,6 @@ if TYPE_CHECKING:
 _BACKWARD = WALKING | {"scale"}
 _NUMERIC_CALLS = frozenset({"float", "int", "round", "print", "str", "format", "len", "max", "min"})
 _NUMBER_ATTRIBUTES = frozenset({"item", "data", "detach", "tolist", "numpy", "cpu"})
-_CUTTING = frozenset({"item", "data", "detach", "tolist", "numpy"})
 _REPORTS = frozenset({"float", "int", "round", "print", "str", "format", "info", "debug", "warning", "add_scalar"})
 MAX_STEPS = 40
 """How many bindings are followed from what ``backward()`` is called on to what that was computed from."""
@@ -85,25 +88,14 @@ class Accumulator:
         word = self.key.rpartition(".")[2]
         scope = self.model.scope_of(self.node)
         found = []
-        is_path = "." in self.key
-        for name in self.model.names_by_word.get(word, ()) if is_path else self.model.names_in(word, scope):
-            node: cst.BaseExpression = name
-            parent = self.model.tree.parent(name)
-            if is_path:
-                if not isinstance(parent, cst.Attribute) or parent.attr is not name or dotted_path(parent) != self.key:
-                    continue
-                node, parent = parent, self.model.tree.parent(parent)
-            elif isinstance(parent, cst.Attribute) and parent.attr is name:
+        for node in mentions(self.model, self.key, None if "." in self.key else self.model.names_in(word, scope)):
+            parent = self.model.tree.parent(node)
+            if isinstance(parent, cst.Arg) and parent.keyword is node:
                 continue
-            if isinstance(parent, (cst.AssignTarget, cst.Param, cst.Arg)) and getattr(parent, "keyword", None) is name:
-                continue
-            if isinstance(parent, cst.AssignTarget) or self._is_inside_own_statement(node):
+            if isinstance(parent, cst.AssignTarget) or self.model.tree.is_below(node, self.node):
                 continue
             found.append(_Use(node, parent))
         return tuple(found)
-
-    def _is_inside_own_statement(self, node: cst.CSTNode) -> bool:
-        return any(ancestor is self.node for ancestor in self.model.tree.ancestors(node))
 
     @cached_property
     def needs_graph(self) -> bool:
@@ -122,7 +114,7 @@ class Accumulator:
             return self._feed_backward(bindings, seen)
         # Bound in another method or outside the function: every place that names it may read it.
         seen.add(path)
-        named = (node for node in reads(self.model, path) if not self._is_inside_own_statement(node))
+        named = (node for node in reads(self.model, path) if not self.model.tree.is_below(node, self.node))
         return any(self._feeds_backward(node, seen) for node in named)
 
     def _feed_backward(self, bindings: Iterable[Binding], seen: set[int | str]) -> bool:
@@ -133,14 +125,14 @@ class Accumulator:
                 return True
             seen.add(id(binding))
             for node in uses(self.model, binding):
-                if not self._is_inside_own_statement(node) and self._feeds_backward(node, seen):
+                if not self.model.tree.is_below(node, self.node) and self._feeds_backward(node, seen):
                     return True
         return False
 
     def _feeds_backward(self, node: cst.CSTNode, seen: set[int | str]) -> bool:
         """Climb from a use to the statement it stands in, and on to what that statement binds."""
         read = self.model.tree.parent(node)
-        if isinstance(read, cst.Attribute) and read.value is node and read.attr.value in _CUTTING:
+        if isinstance(read, cst.Attribute) and read.value is node and read.attr.value in CUTTING:
             return False
         if self.spent_last is not None and self.model.tree.is_inside(node, self.spent_last):
             return False  # that is what the round has added, and nothing older
@@ -166,8 +158,7 @@ class Accumulator:
     @property
     def _is_of_module(self) -> bool:
         """Whether a method of a module adds it up: what that gives back is a part of the forward pass."""
-        function = self.model.enclosing_function(self.node)
-        owner = None if function is None else self.model.function_info(function).owner
+        owner = class_around(self.model, self.node)
         return owner is not None and isinstance(owner.instance(), Module)
 
     def _hands_on(self, call: cst.Call) -> bool:
@@ -246,7 +237,7 @@ class Accumulator:
         seen: set[int] = set()
         while pending and len(seen) < MAX_STEPS:
             for binding in self.model.reaching(pending.pop()):
-                is_inner = binding.kind is BindingKind.ASSIGN and self._is_in_loop(binding.node)
+                is_inner = binding.kind is BindingKind.ASSIGN and self.model.tree.is_below(binding.node, self.loop)
                 if is_inner and id(binding) not in seen:
                     seen.add(id(binding))
                     pending += [] if binding.value is None else parts(binding.value)
@@ -266,7 +257,11 @@ class Accumulator:
     def _parts(self) -> list[cst.BaseExpression]:
         """The losses in ``real + fake``, or in what the name that is added was bound to in the loop."""
         bindings = self.model.reaching(self.core)
-        if len(bindings) == 1 and bindings[0].value is not None and self._is_in_loop(bindings[0].node):
+        if (
+            len(bindings) == 1
+            and bindings[0].value is not None
+            and self.model.tree.is_below(bindings[0].node, self.loop)
+        ):
             return operands(bindings[0].value)
         return operands(self.core) if isinstance(self.core, cst.BinaryOperation) else []
 
@@ -288,9 +283,6 @@ class Accumulator:
     def _backward_calls(self) -> list[cst.Call]:
         return self.model.backward.calls_in(self.loop)
 
-    def _is_in_loop(self, node: cst.CSTNode) -> bool:
-        return any(ancestor is self.loop for ancestor in self.model.tree.ancestors(node))
-
     def _is_computed_from(self, sources: Sources, call: cst.Call) -> bool:
         """Whether what a backward call spends is one of the sources, or bound in the loop to something made of one."""
         pending = paths_in(call)
@@ -301,7 +293,7 @@ class Accumulator:
             if sources.include(node, bindings):
                 return True
             for binding in bindings:
-                if id(binding) not in seen and self._is_in_loop(binding.node):
+                if id(binding) not in seen and self.model.tree.is_below(binding.node, self.loop):
                     seen.add(id(binding))
                     value = binding.node if binding.kind is BindingKind.AUGMENTED else binding.value
                     pending += [] if value is None else paths_in(value)
@@ -331,7 +323,7 @@ class Accumulator:
             return True
         bound = (binding.value for binding in self.model.reaching(self.core))
         return any(value is not None and detaches(value) for value in bound) or any(
-            isinstance(part, cst.Attribute) and part.attr.value in _CUTTING and is_called_loss(part.value)
+            isinstance(part, cst.Attribute) and part.attr.value in CUTTING and is_called_loss(part.value)
             for part in subtree(self.added)
         )
 
@@ -341,7 +333,7 @@ class Accumulator:
         return any(
             isinstance(target.target, cst.Subscript)
             and dotted_path(target.target.value) == dotted_path(holder)
-            and any(isinstance(part, cst.Attribute) and part.attr.value in _CUTTING for part in subtree(item.value))
+            and any(isinstance(part, cst.Attribute) and part.attr.value in CUTTING for part in subtree(item.value))
             for item in before
             if isinstance(item, cst.Assign)
             for target in item.targets
@@ -359,27 +351,12 @@ class Accumulator:
         if id(function) in self.model.backward.functions:
             return False
         return any(
-            self._stands_before_loop(call)
+            isinstance(statement := self.model.tree.parent(call), cst.Expr)
+            and stands_before(self.model, statement, self.loop)
             and isinstance(call.func, cst.Attribute)
             and isinstance(self.model.value(call.func.value), Module)
             for call in self.model.calls_by_word.get("eval", ())
         )
-
-    def _stands_before_loop(self, call: cst.Call) -> bool:
-        """Whether a call is a statement of the function that has surely run when the loop begins."""
-        statement = self.model.tree.parent(call)
-        line = None if statement is None else self.model.tree.parent(statement)
-        block = None if line is None else self.model.tree.parent(line)
-        if not isinstance(statement, cst.Expr) or not isinstance(block, (cst.IndentedBlock, cst.Module)):
-            return False
-        child: cst.CSTNode = self.loop
-        for ancestor in self.model.tree.ancestors(self.loop):
-            if ancestor is block:
-                return any(item is line for item in block.body[: [id(item) for item in block.body].index(id(child))])
-            if isinstance(ancestor, (cst.FunctionDef, cst.ClassDef)):
-                return False
-            child = ancestor
-        return False
 
     @cached_property
     def is_only_reported(self) -> bool:
@@ -418,7 +395,7 @@ class Accumulator:
     def _read_everywhere(self) -> list[cst.BaseExpression]:
         """The places that read the collection; those of an attribute in the whole file, of whatever object."""
         _, is_path, attribute = self.key.partition(".")
-        return list(read_as_attribute(self.model, attribute)) if is_path else [use.node for use in self._uses]
+        return list(attributes(self.model, attribute)) if is_path else [use.node for use in self._uses]
 
     def _takes_number(self, argument: cst.Arg) -> bool:
         call = self.model.tree.parent(argument)
@@ -439,8 +416,7 @@ class Accumulator:
     def beginnings(self) -> tuple[Binding, ...]:
         bindings = self.model.scope_of(self.node).bindings.get(self.key, [])
         receiver, _, attribute = self.key.partition(".")
-        function = self.model.enclosing_function(self.node)
-        info = None if function is None else self.model.function_info(function)
+        info = function_around(self.model, self.node)
         if info is not None and info.owner is not None and receiver == info.self_name:
             bindings = list(info.owner.assignments(attribute))
         return tuple(binding for binding in bindings if binding.node is not self.node)

@@ -101,7 +101,7 @@ def _outlives(model: "Model", target: cst.BaseExpression, key: str, loop: cst.CS
     reaching = model.scope_of(target).reaching(key, target)
     if not reaching.bindings:
         return "." in key
-    inside = [item for item in reaching.bindings if any(node is loop for node in model.tree.ancestors(item.node))]
+    inside = [item for item in reaching.bindings if model.tree.is_below(item.node, loop)]
     made = [item.value for item in inside if item.kind is BindingKind.ASSIGN and item.value is not None]
     if any(_is_made_of_others(model, value, key) for value in made):
         return False
@@ -117,7 +117,7 @@ def is_set_back(accumulator: Accumulator) -> bool:
     return any(
         item.value is not None and accumulator.key not in map(dotted_path, operands(item.value))
         for item in made
-        if any(node is loop for node in model.tree.ancestors(item.node))
+        if model.tree.is_below(item.node, loop)
     )
 
 

@@ -74,7 +74,7 @@ class Backward:
         made, call = binding.scope.place_of(binding.node), binding.scope.place_of(spent)
         if made is None or call is None or made[1] < call[1]:
             return False
-        loops = (item for item in self.model.tree.ancestors(binding.node) if isinstance(item, (cst.For, cst.While)))
+        loops = self.model.tree.loops_around(binding.node)
         return any(not self.model.tree.is_inside(spent, loop) for loop in loops)
 
     @cached_property
@@ -125,7 +125,7 @@ class Backward:
             if (
                 isinstance(callee, Function)
                 and any(binding in bindings for binding in self.model.reaching(read))
-                and any(ancestor is within for ancestor in self.model.tree.ancestors(call))
+                and self.model.tree.is_below(call, within)
                 and callee.definition.model.backward.spends(callee, call, arg)
             ):
                 return True

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.semantic.names.conditions import verdicts
-from mllint.semantic.names.receivers import method_of_receiver
+from mllint.semantic.names.receivers import owner_of_attribute
 from mllint.semantic.names.scopes import Binding
 from mllint.semantic.values import Module
 from mllint.syntax.shape import argument, constant, has_star_arguments
@@ -82,10 +82,10 @@ def _option(model: "Model", node: cst.BaseExpression, block: Module, steps: int)
     """What an attribute of a block, or a parameter of its constructor, stands for; ``...`` where that is not known."""
     if isinstance(node, cst.Name):
         return constant(node) if constant(node) is not ... else _given(model, node, block)
-    method = method_of_receiver(model, node.value) if isinstance(node, cst.Attribute) else None
-    if method is None or method.owner is None or not isinstance(node, cst.Attribute):
+    owner = owner_of_attribute(model, node)
+    if owner is None or not isinstance(node, cst.Attribute):
         return ...
-    set_once = _set_by_constructor(method.owner, node.attr.value, block, steps - 1)
+    set_once = _set_by_constructor(owner, node.attr.value, block, steps - 1)
     if set_once is None or set_once.value is None:
         return ...
     home = set_once.scope.model

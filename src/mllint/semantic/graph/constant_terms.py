@@ -101,7 +101,7 @@ class _Terms:
         parent = self.model.tree.parent(holder)
         while isinstance(parent, cst.Attribute) and parent.value is holder:
             holder, parent = parent, self.model.tree.parent(parent)
-        return isinstance(parent, cst.Call) and parent.func is holder
+        return self.model.tree.call_of(holder) is not None
 
     def _bound(self, node: cst.Name | cst.Attribute) -> list[tuple[cst.BaseExpression, bool]]:
         bindings = [item for item in self.model.reaching(node) if not self._is_number(item)]

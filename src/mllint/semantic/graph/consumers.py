@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import libcst as cst
 
 from mllint.knowledge import lookup
-from mllint.semantic.names.scopes import BindingKind
-from mllint.semantic.names.uses import uses
+from mllint.semantic.graph.looked_at import filled_by, uses_inside
 from mllint.semantic.values import ClassObject, Function, Symbol
 from mllint.syntax.shape import dotted_path, string_literal
 from mllint.syntax.walk import subtree
@@ -41,9 +40,9 @@ class Consumer(NamedTuple):
     exhausts: bool
 
 
-def consumer(model: "Model", node: cst.BaseExpression, steps: int = MAX_STEPS) -> Consumer | None:
+def consumer(model: "Model", node: cst.BaseExpression) -> Consumer | None:
     """What goes through the iterable that an expression stands for; ``None`` when that is not certain."""
-    found = _by(model, node, steps)
+    found = _by(model, node, MAX_STEPS)
     return None if found is None else Consumer(node, *found)
 
 
@@ -51,13 +50,13 @@ def _by(model: "Model", node: cst.CSTNode, steps: int) -> tuple[str, bool] | Non
     parent = model.tree.parent(node)
     match parent:
         case cst.For() if parent.iter is node:
-            return "the loop", not _may_stop(model, parent)
+            return "the loop", not _may_stop(parent)
         case cst.CompFor() if parent.iter is node:
             return _by_comprehension(model, parent, steps)
         case cst.StarredElement():
             return "`*`", True
         case cst.DictElement() if string_literal(parent.key) in _GROUP_KEYS:
-            return _by_group(model, parent, steps)
+            return _by_group(model, parent)
         case cst.Arg(star="*"):
             return "`*`", True
         case cst.Arg():
@@ -65,7 +64,7 @@ def _by(model: "Model", node: cst.CSTNode, steps: int) -> tuple[str, bool] | Non
     return None
 
 
-def _may_stop(model: "Model", loop: cst.For) -> bool:
+def _may_stop(loop: cst.For) -> bool:
     """Whether a loop may end before its iterable does."""
     return any(isinstance(part, (cst.Break, cst.Return, cst.Raise, cst.Yield)) for part in subtree(loop.body))
 
@@ -79,7 +78,7 @@ def _by_comprehension(model: "Model", clause: cst.CompFor, steps: int) -> tuple[
     return "the comprehension", True
 
 
-def _by_group(model: "Model", element: cst.DictElement, steps: int) -> tuple[str, bool] | None:
+def _by_group(model: "Model", element: cst.DictElement) -> tuple[str, bool] | None:
     """The optimizer that is given ``[{"params": iterable}]``."""
     group = model.tree.parent(element)
     holder = None if group is None else model.tree.parent(group)
@@ -114,7 +113,7 @@ def _by_call(model: "Model", arg: cst.Arg, steps: int) -> tuple[str, bool] | Non
         case Symbol(name=name) if name in _LAZY and steps > 0:
             return _by(model, call, steps - 1)
         case Function() if steps > 0:
-            return _by_function(model, call, arg, callee, steps)
+            return _by_function(call, arg, callee, steps)
     return None
 
 
@@ -126,23 +125,15 @@ def _makes_optimizer(model: "Model", call: cst.Call) -> bool:
     return known is not None and known.kind == "optimizer"
 
 
-def _by_function(model: "Model", call: cst.Call, arg: cst.Arg, callee: Function, steps: int) -> tuple[str, bool] | None:
+def _by_function(call: cst.Call, arg: cst.Arg, callee: Function, steps: int) -> tuple[str, bool] | None:
     """A function of the project that surely goes through its parameter."""
     info = callee.definition
-    if not info.is_transparent or not info.is_plain or any(item.star for item in call.args):
+    if not info.is_transparent or not info.is_plain:
         return None
-    position = call.args.index(arg) + (0 if callee.receiver is None else 1)
-    for index, parameter in enumerate(info.parameters):
-        name = parameter.name.value
-        if not (name == arg.keyword.value if arg.keyword is not None else index == position):
-            continue
-        for binding in info.scope.bindings.get(name, ()):
-            if binding.kind is not BindingKind.PARAMETER:
-                continue
-            for use in uses(info.model, binding):
-                found = _by(info.model, use, steps - 1)
-                if found is not None and _is_unconditional(info.model, use):
-                    return f"`{_word(call)}`", found[1]
+    for use in uses_inside(info, call, arg, filled_by(callee)) or ():
+        found = _by(info.model, use, steps - 1)
+        if found is not None and _is_unconditional(info.model, use):
+            return f"`{_word(call)}`", found[1]
     return None
 
 

@@ -15,6 +15,9 @@ from mllint.knowledge import lookup
 from mllint.semantic.expressions.hints import is_called_loss
 from mllint.semantic.graph.data_sources import comes_from_data, hangs_on_nothing
 from mllint.semantic.graph.lost_leaves import is_given_to_optimizer
+from mllint.semantic.names.assigned import assigned
+from mllint.semantic.names.conditions import is_above
+from mllint.semantic.names.mentions import calls_of
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import reads
 from mllint.semantic.values import Function, Module, Number, Output, Symbol, Tensor
@@ -202,7 +205,7 @@ class Cuts:
         return bool(bindings) and all(self._is_computed_without(binding) for binding in bindings)
 
     def _is_computed_without(self, binding: Binding) -> bool:
-        value = binding.value if binding.kind is BindingKind.ASSIGN and not binding.path else None
+        value = assigned(binding)
         if not isinstance(value, cst.Call) or self.model.gradients.off(binding.node) is not True:
             return False
         made = self.model.value(value)
@@ -280,12 +283,9 @@ class Cuts:
     def _is_flagged_by_call(self, node: cst.BaseExpression, path: str) -> bool:
         """Whether ``loss.requires_grad_()`` or ``loss.requires_grad = True`` stands before the place."""
         scope = self.model.scope_of(node)
-        place = scope.place_of(node)
-        for call in self.model.calls_by_word.get("requires_grad_", ()):
-            if isinstance(call.func, cst.Attribute) and dotted_path(call.func.value) == path:
-                there = scope.place_of(call) if self.model.scope_of(call) is scope else None
-                if there is not None and place is not None and there[1] < place[1]:
-                    return True
+        calls = calls_of(self.model, f"{path}.requires_grad_")
+        if any(self.model.scope_of(call) is scope and is_above(scope, call, node) for call in calls):
+            return True
         return bool(scope.reaching(f"{path}.requires_grad", node).bindings)
 
     # -- what is a loss --------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import libcst as cst
 from mllint.knowledge import lookup
 from mllint.semantic.expressions.arguments import passed_for
 from mllint.semantic.expressions.tensors import may_be_filled
+from mllint.semantic.names.assigned import all_assigned
 from mllint.semantic.names.changes import is_flagged_bound
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import (
@@ -28,7 +29,7 @@ from mllint.semantic.values import (
     Value,
 )
 from mllint.syntax.iteration import sources
-from mllint.syntax.shape import dotted_path
+from mllint.syntax.shape import argument, dotted_path
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -158,7 +159,7 @@ def _bound_outside(model: "Model", name: cst.Name) -> Sequence[Binding]:
 
 def _is_computed_from(model: "Model", call: cst.Call, steps: int) -> bool:
     """Whether a call computes something from data alone, and begins no graph."""
-    if any(arg.keyword is not None and arg.keyword.value == "requires_grad" for arg in call.args):
+    if argument(call, None, "requires_grad") is not None:
         return False
     callee, framework = model.value(call.func), model.framework
     if isinstance(callee, Symbol):
@@ -179,10 +180,9 @@ def is_iterator_of_data(model: "Model", node: cst.BaseExpression) -> bool:
     """Whether ``next()`` of something gives data: it is ``iter()`` of a loader, or of what is gone through again."""
     if yields_data(node):
         return True
-    bindings = model.reaching(node)
-    made = [binding.value for binding in bindings if binding.kind is BindingKind.ASSIGN and not binding.path]
+    made = all_assigned(model, node)
     calls = [value for value in made if isinstance(value, cst.Call) and value.args]
-    if len(calls) != len(bindings) or any(model.qualified_name(call.func) != "builtins.iter" for call in calls):
+    if len(calls) != len(made) or any(model.qualified_name(call.func) != "builtins.iter" for call in calls):
         return False
     gone_through = [(call.args[0].value, model.value(call.args[0].value)) for call in calls]
     if any(isinstance(value, (Tensor, Output)) and not hangs_on_nothing(value) for _, value in gone_through):

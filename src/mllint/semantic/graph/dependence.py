@@ -10,7 +10,7 @@ from mllint.semantic.expressions.hints import is_called_loss
 from mllint.semantic.graph.data_sources import hangs_on_nothing
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Batch, Function, Method, Module, Object, Output, Symbol, Tensor, Value
-from mllint.syntax.shape import dotted_path
+from mllint.syntax.shape import dotted_path, followed
 from mllint.syntax.walk import children, subtree
 
 if TYPE_CHECKING:
@@ -80,17 +80,10 @@ class Dependence:
             if binding.kind is BindingKind.AUGMENTED and isinstance(binding.node, cst.AugAssign):
                 return self.of(binding.node.value) or self.of(binding.node.target)
             if binding.kind in (BindingKind.ASSIGN, BindingKind.ANNOTATED, BindingKind.LOOP) and binding.value:
-                return self._of_part(binding.value, binding.path)
+                return self.of(followed(binding.value, binding.path)[0])
         finally:
             self._active.discard(id(binding))
         return False
-
-    def _of_part(self, value: cst.BaseExpression, path: tuple[int | None, ...]) -> bool:
-        for index in path:
-            if not isinstance(value, (cst.Tuple, cst.List)) or index is None or index >= len(value.elements):
-                break
-            value = value.elements[index].value
-        return self.of(value)
 
     def _of_call(self, call: cst.Call) -> bool:
         callee = self.model.value(call.func)
@@ -141,11 +134,7 @@ def hands_on(info: "FunctionInfo", parameter: cst.Param, part: tuple[int | None,
         return False
     walk = Dependence(info.model, lambda binding: binding.node is parameter)
     for statement in info.scope.returns:
-        value = statement.value
-        for index in part:
-            if not isinstance(value, (cst.Tuple, cst.List)) or index is None or index >= len(value.elements):
-                break
-            value = value.elements[index].value
+        value = None if statement.value is None else followed(statement.value, part)[0]
         if value is None or info.model.gradients.off(statement) is not False or not walk.of(value):
             return False
     return True

@@ -8,8 +8,11 @@ import msgspec
 
 from mllint.knowledge import lookup
 from mllint.semantic.graph.dependence import Dependence
+from mllint.semantic.names.assigned import assigned
 from mllint.semantic.names.changes import is_changed_in_place
+from mllint.semantic.names.conditions import stands_before
 from mllint.semantic.names.definitions import ClassInfo
+from mllint.semantic.names.mentions import calls_of
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Batch, ClassObject, Module, Number, Object, Other, Symbol, Tensor, Text
 from mllint.syntax.iteration import run_over
@@ -52,10 +55,8 @@ def left_behind(model: "Model", move: cst.Call) -> Iterator[LeftBehind]:
     if moved is None or not _DEFAULTS.isdisjoint(model.names_by_word):
         return
     path, statement = moved
-    for call in model.calls_by_word.get(path.rpartition(".")[2], ()):
-        if dotted_path(call.func) != path or has_star_arguments(call):
-            continue
-        if not _surely_runs_before(model, statement, call):
+    for call in calls_of(model, path):
+        if has_star_arguments(call) or not stands_before(model, statement, call):
             continue
         module = model.value(call.func)
         if not isinstance(module, Module) or not _minds_where_inputs_are(model, module):
@@ -107,10 +108,9 @@ def _names_gpu(model: "Model", node: cst.BaseExpression, depth: int) -> bool:
         case cst.IfExp():
             return any(_names_gpu(model, side, depth + 1) for side in (node.body, node.orelse))
         case cst.Name():
-            bindings = model.reaching(node) or _outer(model, node)
-            values = [binding.value for binding in bindings if binding.kind is BindingKind.ASSIGN and not binding.path]
+            values = [assigned(binding) for binding in model.reaching(node) or _outer(model, node)]
             known = [value for value in values if value is not None]
-            return len(known) == len(bindings) > 0 and any(_names_gpu(model, value, depth + 1) for value in known)
+            return len(known) == len(values) and any(_names_gpu(model, value, depth + 1) for value in known)
     return False
 
 
@@ -134,21 +134,6 @@ def moves_of(model: "Model", path: str, call: cst.Call) -> list[cst.Call]:
             if model.scope_of(move) is scope and (is_own or is_bound):
                 found.append(move)
     return found
-
-
-def _surely_runs_before(model: "Model", statement: cst.CSTNode, call: cst.Call) -> bool:
-    """Whether a statement of the same function, or of the block around a loop, has run whenever the call is made."""
-    line = model.tree.parent(statement)
-    block = None if line is None else model.tree.parent(line)
-    if not isinstance(block, (cst.IndentedBlock, cst.Module)) or model.scope_of(statement) is not model.scope_of(call):
-        return False
-    child: cst.CSTNode = call
-    for ancestor in model.tree.ancestors(call):
-        if ancestor is block:
-            order = [id(item) for item in block.body]
-            return order.index(id(line)) < order.index(id(child))
-        child = ancestor
-    return False
 
 
 def _in_device_context(model: "Model", node: cst.CSTNode) -> bool:
@@ -232,10 +217,10 @@ def _takes_inputs_as_they_come(definition: ClassInfo) -> bool:
             return False
         for info in current.lineage:
             for word in _PLACING:
-                if any(info.node in info.model.tree.ancestors(name) for name in info.model.names_by_word.get(word, ())):
+                if any(info.model.tree.is_below(name, info.node) for name in info.model.names_by_word.get(word, ())):
                     return False
             for call in info.model.tree.by_type.get(cst.Call, ()):
-                if info.node not in info.model.tree.ancestors(call):
+                if not info.model.tree.is_below(call, info.node):
                     continue
                 callee = info.model.value(call.func)
                 if isinstance(callee, ClassObject):
@@ -274,8 +259,8 @@ def _only_fills(model: "Model", node: cst.BaseExpression) -> bool:
 
 
 def _binding_is_on_cpu(model: "Model", binding: Binding, depth: int) -> bool:
-    if binding.kind is BindingKind.ASSIGN and binding.value is not None and not binding.path:
-        return _is_on_cpu(model, binding.value, depth + 1)
+    if (made := assigned(binding)) is not None:
+        return _is_on_cpu(model, made, depth + 1)
     if binding.kind is not BindingKind.LOOP or binding.value is None:
         return False
     return _is_of_cpu_loader(model, binding.value) or (

@@ -15,7 +15,15 @@ from mllint.semantic.names.definitions import FunctionInfo
 from mllint.semantic.names.operands import operands
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import ClassObject, Framework, Function, Instance, Module, Symbol, Tensor
-from mllint.syntax.shape import argument, constant, dotted_path, has_star_arguments, integer_literal, subscript_index
+from mllint.syntax.shape import (
+    argument,
+    constant,
+    dotted_path,
+    followed,
+    has_star_arguments,
+    integer_literal,
+    subscript_index,
+)
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -234,15 +242,11 @@ class _Trace:
 
     def _part(self, value: cst.BaseExpression, path: tuple[int | None, ...]) -> Origin | None:
         """The origin of a part of what is unpacked."""
-        for index in path:
-            if isinstance(value, (cst.Tuple, cst.List)) and index is not None and index < len(value.elements):
-                value = value.elements[index].value
-            elif self._is_pair(value):
-                return Origin((Cut(value, "indices", False),)) if index == 1 else None
-            elif isinstance(value, cst.Call) and isinstance(self.model.value(value.func), Function):
-                return None
-            else:
-                break
+        value, rest = followed(value, path)
+        if rest and self._is_pair(value):
+            return Origin((Cut(value, "indices", False),)) if rest[0] == 1 else None
+        if rest and isinstance(value, cst.Call) and isinstance(self.model.value(value.func), Function):
+            return None
         return self.of(value)
 
     # -- operations --------------------------------------------------------------------------------------------------

@@ -4,6 +4,9 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.semantic.graph.leaves import whose_parameters
+from mllint.semantic.names.assigned import only_assigned
+from mllint.semantic.names.mentions import calls_of
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.names.uses import reads
@@ -53,10 +56,7 @@ def flagged_module(model: "Model", node: cst.BaseExpression) -> Module | None:
 def _is_called(model: "Model", node: cst.BaseExpression) -> bool:
     """Whether the class or function around calls a thing, as nobody can call a tensor."""
     path, holder = dotted_path(node), _around(model, node)
-    return holder is not None and any(
-        dotted_path(call.func) == path and holder in model.tree.ancestors(call)
-        for call in model.calls_by_word.get((path or "").rpartition(".")[2], ())
-    )
+    return holder is not None and any(model.tree.is_below(call, holder) for call in calls_of(model, path or ""))
 
 
 def _does_what_modules_do(model: "Model", node: cst.BaseExpression) -> bool:
@@ -68,7 +68,7 @@ def _does_what_modules_do(model: "Model", node: cst.BaseExpression) -> bool:
     return any(
         isinstance(call.func, cst.Attribute)
         and dotted_path(call.func.value) == path
-        and holder in model.tree.ancestors(call)
+        and model.tree.is_below(call, holder)
         and ("." in path or model.reaching(call.func.value) == model.reaching(node))
         for call in calls
     )
@@ -85,9 +85,7 @@ def _has_parts(model: "Model", node: cst.BaseExpression) -> bool:
         path is not None
         and holder is not None
         and any(
-            dotted_path(part.value) == path
-            and part.attr.value not in _OF_TENSORS
-            and holder in model.tree.ancestors(part)
+            dotted_path(part.value) == path and part.attr.value not in _OF_TENSORS and model.tree.is_below(part, holder)
             for part in parts
         )
     )
@@ -96,7 +94,7 @@ def _has_parts(model: "Model", node: cst.BaseExpression) -> bool:
 def _around(model: "Model", node: cst.BaseExpression) -> cst.CSTNode | None:
     """What holds all that may be the same thing by its name: the class of an attribute, the function of a name."""
     holders = (cst.ClassDef,) if "." in (dotted_path(node) or "") else (cst.FunctionDef, cst.Module)
-    return next((item for item in model.tree.ancestors(node) if isinstance(item, holders)), None)
+    return model.tree.nearest(node, *holders)
 
 
 def _is_child(model: "Model", node: cst.BaseExpression, steps: int = 4) -> bool:
@@ -113,8 +111,7 @@ def _is_child(model: "Model", node: cst.BaseExpression, steps: int = 4) -> bool:
             case cst.Subscript(value=inner):
                 over = inner
             case cst.Name():
-                bound = model.reaching(over)
-                over = bound[0].value if len(bound) == 1 and bound[0].kind is BindingKind.ASSIGN else None
+                over = only_assigned(model, over)
             case _:
                 return False
     return False
@@ -153,10 +150,7 @@ def _holder(model: "Model", owner: cst.BaseExpression) -> cst.BaseExpression:
     """The module behind one of its parameters: ``net`` for ``p`` in ``for p in net.parameters()``; else the owner."""
     bindings = model.reaching(owner)
     over = bindings[0].value if len(bindings) == 1 and bindings[0].kind is BindingKind.LOOP else None
-    match over:
-        case cst.Call(func=cst.Attribute(value=module, attr=cst.Name(value="parameters" | "named_parameters"))):
-            return module
-    return owner
+    return (None if over is None else whose_parameters(over)) or owner
 
 
 def is_context(model: "Model", node: cst.BaseExpression) -> bool:
@@ -191,7 +185,7 @@ def _declares_or_reads(info: "ClassInfo", name: str) -> bool:
         return True
     own_names = {method.self_name for method in info.methods.values()}
     places = (node for own in own_names if own is not None for node in reads(info.model, f"{own}.{name}"))
-    return any(info.node in info.model.tree.ancestors(node) for node in places)
+    return any(info.model.tree.is_below(node, info.node) for node in places)
 
 
 def is_paddle_tensor(model: "Model", node: cst.BaseExpression, flag: cst.BaseExpression) -> bool:

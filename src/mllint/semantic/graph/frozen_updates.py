@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING
 import libcst as cst
 import msgspec
 
-from mllint.semantic.values import Function, Object, Tensor
+from mllint.knowledge.words import CLEARING
+from mllint.semantic.graph.leaves import whose_parameters
+from mllint.semantic.names.mentions import calls_of
+from mllint.semantic.values import Function, Object, Tensor, is_object
 from mllint.syntax.shape import argument, constant, dotted_path, fingerprint, has_star_arguments, subscript_index
 from mllint.syntax.walk import children
 
@@ -23,7 +26,6 @@ Version = tuple[int, int] | None
 # Optimizers that move a parameter with a gradient of zero only when they are told to decay it, or have momentum.
 _PLAIN = frozenset({"SGD", "RMSprop", "RMSProp", "Adagrad"})
 _AVERAGING = frozenset({"Adam", "AdamW", "Adamax", "NAdam", "RAdam", "Momentum"})
-_ZEROING = ("zero_grad", "clear_grad", "clear_gradients")
 _INEXACT = ("add_param_group",)
 
 
@@ -90,39 +92,29 @@ def cut_path(model: "Model", call: cst.Call) -> str | None:
             is_body = child is ancestor.body
             other = ancestor.orelse if is_body else ancestor.body
             if _begins_later(ancestor.test) if is_body else _ends_later(ancestor.test):
-                return path if any(_is_trained(model, item, other) for item in _calls_of(model, path)) else None
+                return path if any(_is_trained(model, item, other) for item in calls_of(model, path)) else None
         if isinstance(ancestor, (cst.FunctionDef, cst.For, cst.While)):
             return None
         child = ancestor
     return None
 
 
-def _calls_of(model: "Model", path: str) -> Iterator[cst.Call]:
-    for call in model.calls_by_word.get(path.rpartition(".")[2], ()):
-        if dotted_path(call.func) == path:
-            yield call
-
-
 def _is_trained(model: "Model", call: cst.Call, branch: cst.CSTNode) -> bool:
-    return _holds(model, branch, call) and model.gradients.off(call) is False
+    return model.tree.is_inside(call, branch) and model.gradients.off(call) is False
 
 
 def _looped_module(model: "Model", statement: cst.CSTNode, parameter: cst.BaseExpression) -> str | None:
     """The module over whose parameters the loop around a statement runs, with the parameter as its variable."""
-    for ancestor in model.tree.ancestors(statement):
-        if isinstance(ancestor, cst.For):
-            names = {item.value for item in _names(ancestor.target)}
-            return _owner(ancestor.iter) if dotted_path(parameter) in names else None
-        if isinstance(ancestor, cst.FunctionDef):
-            return None
-    return None
+    loop = model.tree.nearest(statement, cst.For, cst.FunctionDef)
+    if not isinstance(loop, cst.For) or dotted_path(parameter) not in {item.value for item in _names(loop.target)}:
+        return None
+    return _owner(loop.iter)
 
 
 def _owner(call: cst.CSTNode) -> str | None:
     """``net`` of ``net.parameters()`` and ``net.named_parameters()``."""
-    if type(call) is not cst.Call or type(call.func) is not cst.Attribute:
-        return None
-    return _path(call.func.value) if call.func.attr.value in ("parameters", "named_parameters") else None
+    module = whose_parameters(call)
+    return None if module is None else _path(module)
 
 
 def _path(node: cst.CSTNode) -> str | None:
@@ -172,14 +164,16 @@ def _overlaps(method: str, path: str) -> bool:
 
 def _optimizers(model: "Model", path: str, node: cst.CSTNode) -> Iterator[Object]:
     """The optimizers of the file that are given the parameters of a module, or of one that holds it."""
-    owner = _class_around(model, node)
+    owner = model.tree.nearest(node, cst.ClassDef)
     for call in model.tree.by_type.get(cst.Call, ()):
         if not any(_is_within(path, held) for held in _held(call)):
             continue
         is_near = model.scope_of(call) is model.scope_of(node)
-        is_near = is_near or (path.startswith("self.") and owner is not None and _class_around(model, call) is owner)
+        is_near = is_near or (
+            path.startswith("self.") and owner is not None and model.tree.nearest(call, cst.ClassDef) is owner
+        )
         value = model.value(call) if is_near else None
-        if isinstance(value, Object) and value.kind == "optimizer" and not has_star_arguments(call):
+        if is_object(value, "optimizer") and not has_star_arguments(call):
             yield value
 
 
@@ -203,10 +197,6 @@ def _is_within(path: str, held: str) -> bool:
     return f"{path}.".startswith(f"{held}.")
 
 
-def _class_around(model: "Model", node: cst.CSTNode) -> cst.CSTNode | None:
-    return next((item for item in model.tree.ancestors(node) if isinstance(item, cst.ClassDef)), None)
-
-
 def _calls(model: "Model", optimizer: Object, words: tuple[str, ...]) -> Iterator[cst.Call]:
     """The calls of methods of that very optimizer."""
     for word in words:
@@ -219,7 +209,7 @@ def _calls(model: "Model", optimizer: Object, words: tuple[str, ...]) -> Iterato
 
 def _zeroing(model: "Model", optimizer: Object, node: cst.CSTNode) -> Iterator[cst.Call]:
     """The calls that clear the gradients of the optimizer, and those around the statement that may do so."""
-    for word in _ZEROING:
+    for word in CLEARING:
         own = list(_calls(model, optimizer, (word,)))
         for call in model.calls_by_word.get(word, ()):
             value = model.value(call.func.value) if isinstance(call.func, cst.Attribute) else None
@@ -281,14 +271,16 @@ def _is_between(model: "Model", node: cst.CSTNode, sites: list[cst.CSTNode]) -> 
         elif isinstance(ancestor, cst.If):
             is_conditional = is_conditional or _ends_later(ancestor.test)
         is_loop = isinstance(ancestor, (cst.For, cst.While))
-        if is_loop and is_conditional and any(_holds(model, ancestor, site) for site in sites):
+        if is_loop and is_conditional and any(model.tree.is_inside(site, ancestor) for site in sites):
             return True
         if isinstance(ancestor, (cst.FunctionDef, cst.ClassDef)):
             return False
         if isinstance(ancestor, (cst.IndentedBlock, cst.Module)):
             position = next(index for index, item in enumerate(ancestor.body) if item is child)
             before, behind = ancestor.body[:position], ancestor.body[position + 1 :]
-            if all(any(_holds(model, item, site) for item in part for site in sites) for part in (before, behind)):
+            if all(
+                any(model.tree.is_inside(site, item) for item in part for site in sites) for part in (before, behind)
+            ):
                 return True
     return False
 
@@ -313,7 +305,3 @@ def _limit(test: cst.BaseExpression, operators: tuple[type[cst.BaseCompOp], ...]
     limit = constant(comparison.comparator)
     is_number = isinstance(limit, (int, float)) or (limit is ... and dotted_path(comparison.comparator) is not None)
     return limit if is_number and isinstance(comparison.operator, operators) else None
-
-
-def _holds(model: "Model", holder: cst.CSTNode, node: cst.CSTNode) -> bool:
-    return node is holder or any(ancestor is holder for ancestor in model.tree.ancestors(node))

@@ -14,6 +14,8 @@ from mllint.semantic.expressions.arguments import calls_of, given_to
 from mllint.semantic.files.testing import may_be_of_tests
 from mllint.semantic.graph.runs_of_class import runs_of
 from mllint.semantic.graph.spent_sources import hangs_on_all_sources
+from mllint.semantic.names.assigned import assigned
+from mllint.semantic.names.definitions import function_around
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Module, Output, Symbol, Tensor
 
@@ -70,8 +72,8 @@ def _operands(model: "Model", call: cst.Call) -> list[cst.BaseExpression]:
 def _is_bound_to_attached(model: "Model", binding: Binding, steps: int) -> bool:
     if binding.scope.model is not model:
         return False
-    if binding.kind is BindingKind.ASSIGN and binding.value is not None and not binding.path:
-        return _is_attached(model, binding.value, steps)
+    if (made := assigned(binding)) is not None:
+        return _is_attached(model, made, steps)
     if binding.kind is BindingKind.AUGMENTED and isinstance(binding.node, cst.AugAssign):
         return _is_attached(model, binding.node.target, steps) or _is_attached(model, binding.node.value, steps)
     function = binding.scope.node
@@ -125,17 +127,15 @@ def _as_sibling(info: "FunctionInfo") -> "FunctionInfo | None":
     model = info.model.neighbour(info.model.path)
     if model is None or model.source.text != info.model.source.text:
         return None
-    return model.function_info(
-        model.tree.by_type[cst.FunctionDef][info.model.tree.by_type[cst.FunctionDef].index(info.node)]
-    )
+    node = model.tree.twin(info.node, info.model.tree)
+    return None if node is None else model.function_info(node)
 
 
 def _is_trained_through(model: "Model", call: cst.Call) -> bool:
     """Whether a place belongs to a module, or to a function that runs a backward pass: others may only evaluate."""
     if model.gradients.off(call) is not False:
         return False
-    function = model.enclosing_function(call)
-    info = None if function is None else model.function_info(function)
+    info = function_around(model, call)
     if info is not None and info.owner is not None and info.owner.framework is not None:
         return True
     return any(True for _ in model.names_within("backward", model.scope_of(call)))

@@ -19,7 +19,7 @@ from mllint.semantic.graph.data_sources import (
     is_of_data,
 )
 from mllint.semantic.graph.filled import put_into
-from mllint.semantic.graph.looked_at import CUTTING, is_only_looked_at, is_plain_target, only_looks, reports
+from mllint.semantic.graph.looked_at import CUTTING, is_only_looked_at, only_looks, reports
 from mllint.semantic.graph.losses import WALKING
 from mllint.semantic.graph.settings import is_set_before
 from mllint.semantic.graph.statefulness import (
@@ -33,10 +33,11 @@ from mllint.semantic.graph.statefulness import (
 )
 from mllint.semantic.names.changes import is_flagged
 from mllint.semantic.names.conditions import is_in_another_branch
+from mllint.semantic.names.mentions import attributes
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by, uses
 from mllint.semantic.values import ClassObject, Elements, Function, Instance, Method, Module, Object, Symbol, Tensor
-from mllint.syntax.shape import argument, constant, dotted_path, last_word, string_literal
+from mllint.syntax.shape import argument, constant, dotted_path, is_of_names, last_word, string_literal
 from mllint.syntax.walk import children
 
 if TYPE_CHECKING:
@@ -75,8 +76,9 @@ class GraphSlice:
         self.call = call
         self._begins_anew = begins_anew
         self.scope: Scope = model.scope_of(call)
-        self.loop = _loop_around(model, call)
-        self._is_in_lambda = _is_in_lambda(model, call)  # which may be called again and again
+        self.loop = next(model.tree.loops_around(call), None)
+        around = model.tree.nearest(call, cst.Lambda, cst.FunctionDef)
+        self._is_in_lambda = isinstance(around, cst.Lambda)  # which may be called again and again
         self.bindings: dict[int, Binding] = {}
         self._beside: list[Binding] = []  # what is unpacked of the same results
         self._calls: set[int] = set()  # whose results the loss is computed from
@@ -332,13 +334,11 @@ class GraphSlice:
         walks = (call for word in WALKING for call in self.model.calls_by_word.get(word, ()))
         if not any(call is not self.call and self.model.scope_of(call) is self.scope for call in walks):
             return False
-        for word in self.model.names_by_word.get("grad", ()):
-            attribute = self.model.tree.parent(word)
-            if isinstance(attribute, cst.Attribute) and attribute.attr is word:
-                around = self.model.tree.parent(attribute)
-                if isinstance(around, cst.BinaryOperation) and self.model.scope_of(attribute) is self.scope:
-                    return True
-        return False
+        return any(
+            isinstance(self.model.tree.parent(attribute), cst.BinaryOperation)
+            and self.model.scope_of(attribute) is self.scope
+            for attribute in attributes(self.model, "grad")
+        )
 
     def _use(self, node: cst.BaseExpression) -> list[Binding] | None:
         """What a use of a part of the slice is bound to further on; ``None`` when it may reach another backward."""
@@ -416,7 +416,7 @@ class GraphSlice:
         targets = [item.target for item in statement.targets] if isinstance(statement, cst.Assign) else []
         if not isinstance(statement, cst.Assign):
             targets.append(statement.target)
-        if not all(is_plain_target(target) or self._is_of_slice(target) for target in targets):
+        if not all(is_of_names(target) or self._is_of_slice(target) for target in targets):
             return None
         return list(bound_by(self.model, statement))
 
@@ -466,18 +466,3 @@ def _expressions(node: cst.CSTNode) -> list[cst.CSTNode]:
         elif isinstance(child, cst.BaseExpression) and string_literal(child) is None:
             found.append(child)
     return found
-
-
-def _is_in_lambda(model: "Model", node: cst.CSTNode) -> bool:
-    around = (item for item in model.tree.ancestors(node) if isinstance(item, (cst.Lambda, cst.FunctionDef)))
-    return isinstance(next(around, None), cst.Lambda)
-
-
-def _loop_around(model: "Model", node: cst.CSTNode) -> _Loop | None:
-    """The innermost loop around a node, within its function."""
-    for ancestor in model.tree.ancestors(node):
-        if isinstance(ancestor, (cst.For, cst.While)):
-            return ancestor
-        if isinstance(ancestor, (cst.FunctionDef, cst.ClassDef)):
-            return None
-    return None

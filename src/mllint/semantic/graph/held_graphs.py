@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.knowledge.words import GIVING_PARAMETERS
 from mllint.semantic.expressions.hints import is_called_loss
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.graph.accumulation import MAX_STEPS, Accumulator
@@ -15,6 +16,8 @@ from mllint.semantic.graph.losses import loss_of
 from mllint.semantic.graph.short_lived import begins_with_each_step, has_few_additions
 from mllint.semantic.graph.terms import is_spent_term
 from mllint.semantic.names.conditions import is_in_another_branch
+from mllint.semantic.names.definitions import function_around
+from mllint.semantic.names.mentions import mentions
 from mllint.semantic.names.operands import operands, paths_in
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Function, Instance, Output, Tensor, Value
@@ -24,7 +27,6 @@ from mllint.syntax.walk import subtree
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
-_PARAMETERS = frozenset({"parameters", "named_parameters"})
 _MOVING = frozenset({"to", "cuda", "cpu", "float", "double", "half"})
 
 
@@ -128,16 +130,12 @@ def _adds_up_parameters(accumulator: Accumulator) -> bool:
     call = loop.iter if isinstance(loop, cst.For) else None
     if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute) or "." in accumulator.key:
         return False
-    if call.func.attr.value not in _PARAMETERS:
+    if call.func.attr.value not in GIVING_PARAMETERS:
         return False
     begun = [binding for binding in model.reaching(accumulator.target) if binding.node is not accumulator.node]
-    return bool(begun) and all(_round_of(model, binding.node) is _round_of(model, loop) for binding in begun)
-
-
-def _round_of(model: "Model", node: cst.CSTNode) -> cst.CSTNode | None:
-    """The innermost loop or function around a node."""
-    kinds = (cst.For, cst.While, cst.FunctionDef)
-    return next((item for item in model.tree.ancestors(node) if isinstance(item, kinds)), None)
+    rounds = (cst.For, cst.While, cst.FunctionDef)
+    home = model.tree.nearest(loop, *rounds)
+    return bool(begun) and all(model.tree.nearest(binding.node, *rounds) is home for binding in begun)
 
 
 def _is_made(model: "Model", node: cst.BaseExpression) -> bool:
@@ -217,10 +215,9 @@ def _is_altered(accumulator: Accumulator) -> bool:
     assert isinstance(added, cst.Name)
     for name in model.names_in(added.value, model.scope_of(added)):
         read = model.tree.parent(name)
-        if isinstance(read, (cst.Subscript, cst.Attribute)) and accumulator.loop in model.tree.ancestors(name):
+        if isinstance(read, (cst.Subscript, cst.Attribute)) and model.tree.is_below(name, accumulator.loop):
             around = model.tree.parent(read)
-            is_called = isinstance(read, cst.Attribute) and isinstance(around, cst.Call) and around.func is read
-            if is_called or isinstance(around, (cst.AssignTarget, cst.AugAssign, cst.Del)):
+            if model.tree.call_of(read) is not None or isinstance(around, (cst.AssignTarget, cst.AugAssign, cst.Del)):
                 return True
     return False
 
@@ -250,15 +247,15 @@ def is_second_hand(accumulator: Accumulator) -> bool:
 
 def _is_of_meter(model: "Model", path: cst.Attribute) -> bool:
     """Whether what is read is what another object of the project adds up: it is judged where it is given something."""
-    function = model.enclosing_function(path)
-    receiver = None if function is None else model.function_info(function).self_name
+    function = function_around(model, path)
+    receiver = None if function is None else function.self_name
     holder = model.value(path.value)
     if not isinstance(holder, Instance) or dotted_path(path.value) == receiver:
         return False
     statements = (item for item in subtree(holder.definition.node) if isinstance(item, cst.AugAssign))
     added = {item.target.attr.value for item in statements if isinstance(item.target, cst.Attribute)}
-    parent, read = model.tree.parent(path), model.value(path)
-    if not isinstance(parent, cst.Call) or parent.func is not path:
+    read = model.value(path)
+    if model.tree.call_of(path) is None:
         return bool(added)
     returned = read.definition.scope.returns if isinstance(read, Function) else ()
     parts = (part for statement in returned if statement.value is not None for part in operands(statement.value))
@@ -273,11 +270,8 @@ def _additions(model: "Model", collection: cst.BaseExpression) -> Iterator[Accum
     info = None if function is None or not root else model.function_info(function)
     if info is not None and info.owner is not None and info.self_name == root:
         scope = info.scope.parent or scope
-    for name in model.names_within(attribute, scope) if root else model.names_in(path, scope):
-        node = model.tree.parent(name) if root else name
-        found = _addition(model, node) if node is not None and dotted_path(node) == path else None
-        if found is not None:
-            yield found
+    names = model.names_within(attribute, scope) if root else model.names_in(path, scope)
+    yield from (found for node in mentions(model, path, names) if (found := _addition(model, node)) is not None)
 
 
 def _addition(model: "Model", collection: cst.CSTNode) -> Accumulator | None:
@@ -292,8 +286,8 @@ def _addition(model: "Model", collection: cst.CSTNode) -> Accumulator | None:
         return augmented(model, parent) if parent.target is node else None
     if not isinstance(parent, cst.Attribute) or parent.attr.value != "append":
         return None
-    call = model.tree.parent(parent)
-    return appended(model, call) if isinstance(call, cst.Call) and call.func is parent else None
+    call = model.tree.call_of(parent)
+    return None if call is None else appended(model, call)
 
 
 def _returned(model: "Model", node: cst.CSTNode) -> Iterator[tuple["Model", cst.CSTNode]]:

@@ -10,10 +10,11 @@ from mllint.knowledge import lookup
 from mllint.semantic.graph.dependence import Dependence, hands_on
 from mllint.semantic.graph.losses import loss_of, retaining
 from mllint.semantic.names.changes import is_changed_in_place
+from mllint.semantic.names.conditions import loop_of_every_round
 from mllint.semantic.names.scopes import Binding
 from mllint.semantic.names.uses import bound_by, reads
 from mllint.semantic.values import Elements, Framework, Module, Object, Repeated, Tensor, Value
-from mllint.syntax.shape import argument, dotted_path
+from mllint.syntax.shape import argument, dotted_path, items_of
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -39,7 +40,7 @@ class Carried(msgspec.Struct, frozen=True):
 
 def carried_over(model: "Model", backward: cst.Call) -> Carried | None:
     """The hidden state that surely brings the graph of earlier iterations to a ``backward()`` call."""
-    loop, loss = _loop_of_every_round(model, backward), loss_of(backward)
+    loop, loss = loop_of_every_round(model, backward), loss_of(backward)
     if loop is None or loss is None or model.framework is None or model.gradients.off(backward) is not False:
         return None
     is_kept = retaining(backward) is not None
@@ -59,33 +60,13 @@ def carried_over(model: "Model", backward: cst.Call) -> Carried | None:
     return None
 
 
-def _loop_of_every_round(model: "Model", node: cst.CSTNode) -> _Loop | None:
-    """The loop of which every round runs a node, and that goes on behind it."""
-    for ancestor in model.tree.ancestors(node):
-        if isinstance(ancestor, (cst.For, cst.While)):
-            return None if _ends_early(ancestor) else ancestor
-        if isinstance(ancestor, cst.BaseCompoundStatement) and not isinstance(ancestor, cst.With):
-            return None
-    return None
-
-
-def _ends_early(loop: _Loop) -> bool:
-    """Whether the loop's own body leaves it in the first round."""
-    return any(
-        isinstance(part, (cst.Break, cst.Return, cst.Raise))
-        for line in loop.body.body
-        if isinstance(line, cst.SimpleStatementLine)
-        for part in line.body
-    )
-
-
 def _steps(model: "Model", loop: _Loop) -> bool:
     """Whether every round of a loop changes the weights."""
     return any(
         isinstance(call.func, cst.Attribute)
         and isinstance(value := model.value(call.func.value), Object)
         and value.kind == "optimizer"
-        and _loop_of_every_round(model, call) is loop
+        and loop_of_every_round(model, call) is loop
         for call in model.calls_by_word.get("step", ())
     )
 
@@ -95,7 +76,7 @@ def _assignments(model: "Model", loop: _Loop) -> Iterator[cst.Assign]:
     for statement in model.assignments_by_scope.get(id(model.scope_of(loop)), ()):
         if not isinstance(statement.value, cst.Call):
             continue
-        if not any(ancestor is loop for ancestor in model.tree.ancestors(statement)):
+        if not model.tree.is_below(statement, loop):
             continue
         if isinstance(model.value(statement.value.func), Module) and model.gradients.off(statement) is False:
             yield statement
@@ -109,22 +90,12 @@ def _carried_names(model: "Model", statement: cst.Assign, loop: _Loop) -> Iterat
     assert isinstance(module, Module)
     own = {binding.key: binding for binding in bound_by(model, statement)}
     for position, arg in enumerate(call.args):
-        for node in _names(arg.value):
+        for node in (item for item in items_of(arg.value) if isinstance(item, cst.Name)):
             found = _round_trip(model, node, own, loop)
             if found is None or not _is_handed_on(module, call, position, found):
                 continue
             if not any(_may_be_cut(model, key, loop) for key in {node.value, found.key}):
                 yield node.value
-
-
-def _names(node: cst.BaseExpression) -> Iterator[cst.Name]:
-    """The names that are given as they are, also as parts of a tuple: ``h``, ``(h, c)``."""
-    if isinstance(node, cst.Name):
-        yield node
-    elif isinstance(node, (cst.Tuple, cst.List)):
-        for element in node.elements:
-            if isinstance(element.value, cst.Name):
-                yield element.value
 
 
 def _round_trip(model: "Model", node: cst.Name, own: dict[str, Binding], loop: _Loop) -> Binding | None:
@@ -144,7 +115,7 @@ def _round_trip(model: "Model", node: cst.Name, own: dict[str, Binding], loop: _
 def _inside(model: "Model", node: cst.Name, loop: _Loop) -> tuple[list[Binding], list[Binding]]:
     """The bindings that reach a name: those in the loop, and those before it."""
     bindings = model.reaching(node)
-    inside = [item for item in bindings if any(ancestor is loop for ancestor in model.tree.ancestors(item.node))]
+    inside = [item for item in bindings if model.tree.is_below(item.node, loop)]
     return inside, [item for item in bindings if item not in inside and item.node is not loop]
 
 
@@ -185,7 +156,7 @@ def _is_handed_on(module: Module, call: cst.Call, position: int, binding: Bindin
 def _may_be_cut(model: "Model", key: str, loop: _Loop) -> bool:
     """Whether the loop may detach a state in place: ``h.detach_()``, ``for t in h: ...``, ``repackage(h)``."""
     for place in reads(model, key):
-        if not any(item is loop for item in model.tree.ancestors(place)):
+        if not model.tree.is_below(place, loop):
             continue
         if is_changed_in_place(model, place):
             return True

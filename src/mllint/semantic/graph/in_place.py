@@ -174,4 +174,4 @@ def _is_plain(model: "Model", call: cst.Call, arg: cst.Arg) -> bool:
     """Whether a statement surely runs, in the same block as what stands around another place."""
     line = model.tree.parent(model.tree.parent(call) or call)
     block = None if line is None else model.tree.parent(line)
-    return block is not None and any(ancestor is block for ancestor in model.tree.ancestors(arg))
+    return block is not None and model.tree.is_below(arg, block)

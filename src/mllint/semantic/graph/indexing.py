@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.semantic.names.scopes import BindingKind
+from mllint.semantic.names.assigned import all_assigned, only_assigned
 from mllint.semantic.names.writes import is_basic_index
 from mllint.semantic.values import Array, Batch, Elements, Number, Output, Repeated, Symbol, Tensor
 from mllint.syntax.shape import argument, dotted_path, subscript_index
@@ -109,14 +109,8 @@ def _is_yes_or_no(model: "Model", node: cst.BaseExpression, depth: int = 0) -> b
         case cst.BinaryOperation(operator=cst.BitAnd() | cst.BitOr() | cst.BitXor()):
             return _is_yes_or_no(model, node.left, depth) and _is_yes_or_no(model, node.right, depth)
         case cst.Name() if depth <= MAX_STEPS:
-            bindings = model.reaching(node)
-            return bool(bindings) and all(
-                binding.kind is BindingKind.ASSIGN
-                and not binding.path
-                and binding.value is not None
-                and _is_yes_or_no(model, binding.value, depth + 1)
-                for binding in bindings
-            )
+            values = all_assigned(model, node)
+            return bool(values) and all(_is_yes_or_no(model, value, depth + 1) for value in values)
     return False
 
 
@@ -124,8 +118,7 @@ def _compares(model: "Model", index: cst.BaseExpression, base: cst.BaseExpressio
     """Whether an index asks the items of the base: ``x[x < 0]``, ``mask = x != x``."""
     path = dotted_path(base)
     if isinstance(index, cst.Name):
-        bindings = model.reaching(index)
-        kept = bindings[0].value if len(bindings) == 1 and bindings[0].kind is BindingKind.ASSIGN else None
+        kept = only_assigned(model, index)
         return isinstance(kept, cst.Comparison) and _compares(model, kept, base)
     if path is None or not isinstance(index, cst.Comparison) or len(index.comparisons) != 1:
         return False
@@ -143,11 +136,9 @@ def _copies(model: "Model", index: cst.BaseExpression) -> bool:
         return _copies(model, index.value)  # some of several indexes: `torch.randperm(n)[:k]`
     if isinstance(index, cst.Name):
         # What is kept in a name is as certain as what stands in the brackets.
-        bindings = model.reaching(index)
-        if len(bindings) == 1 and bindings[0].kind is BindingKind.ASSIGN and not bindings[0].path:
-            kept = bindings[0].value
-            if isinstance(kept, (cst.Subscript, cst.Call)) and _copies(model, kept):
-                return True
+        kept = only_assigned(model, index)
+        if isinstance(kept, (cst.Subscript, cst.Call)) and _copies(model, kept):
+            return True
     if _is_part_of_indexes(model, index) or _is_array_of_list(model, index):
         return True
     value = model.value(index)
@@ -192,13 +183,9 @@ def _is_list(model: "Model", index: cst.BaseExpression) -> bool:
         return True
     if isinstance(index, cst.Call):
         return model.qualified_name(index.func) in ("builtins.range", "builtins.list")
-    bindings = model.reaching(index) if isinstance(index, cst.Name) else ()
-    return bool(bindings) and all(
-        binding.kind is BindingKind.ASSIGN
-        and not binding.path
-        and isinstance(binding.value, (cst.ListComp, cst.Call))
-        and _is_list(model, binding.value)
-        for binding in bindings
+    values = all_assigned(model, index) if isinstance(index, cst.Name) else []
+    return bool(values) and all(
+        isinstance(value, (cst.ListComp, cst.Call)) and _is_list(model, value) for value in values
     )
 
 
@@ -220,28 +207,16 @@ def is_mask(model: "Model", node: cst.BaseExpression, depth: int = 0) -> bool:
             is_made = dtype is not None and model.qualified_name(dtype.value) in _BOOLEANS
             return is_made or _is_called(model, node, _COMPARING)
         case cst.Name() | cst.Attribute():
-            bindings = model.reaching(node)
-            return bool(bindings) and all(
-                binding.kind is BindingKind.ASSIGN
-                and not binding.path
-                and binding.value is not None
-                and is_mask(model, binding.value, depth + 1)
-                for binding in bindings
-            )
+            values = all_assigned(model, node)
+            return bool(values) and all(is_mask(model, value, depth + 1) for value in values)
     return False
 
 
 def _is_called(model: "Model", node: cst.BaseExpression, names: frozenset[str], depth: int = 0) -> bool:
     """Whether an expression is the result of a function of a library, or method of a tensor, of such a name."""
     if isinstance(node, cst.Name):
-        bindings = model.reaching(node) if depth <= MAX_STEPS else ()
-        return bool(bindings) and all(
-            binding.kind is BindingKind.ASSIGN
-            and not binding.path
-            and binding.value is not None
-            and _is_called(model, binding.value, names, depth + 1)
-            for binding in bindings
-        )
+        values = all_assigned(model, node) if depth <= MAX_STEPS else []
+        return bool(values) and all(_is_called(model, value, names, depth + 1) for value in values)
     if not isinstance(node, cst.Call):
         return False
     callee = model.value(node.func)

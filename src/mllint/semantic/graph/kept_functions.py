@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge import lookup
+from mllint.semantic.names.mentions import whole
 from mllint.semantic.values import Function
 from mllint.syntax.shape import last_word
 
@@ -22,8 +23,7 @@ def has_callers_out_of_sight(function: "FunctionInfo") -> bool:
     model, pending, seen = function.model, [function], {function}
     while pending:
         for node in _mentions(pending.pop()):
-            call = model.tree.parent(node)
-            is_called = isinstance(call, cst.Call) and call.func is node
+            is_called = model.tree.call_of(node) is not None
             holders = model.tree.ancestors(node)
             caller = next((it for it in holders if isinstance(it, _FUNCTIONS)), None) if is_called else node
             if isinstance(caller, cst.BaseExpression) and _is_kept(model, caller):
@@ -38,9 +38,8 @@ def _mentions(function: "FunctionInfo") -> Iterator[cst.BaseExpression]:
     """Where its file reads a function, by its name or as an attribute."""
     model = function.model
     for name in model.names_by_word.get(function.name, ()):
-        parent = model.tree.parent(name)
-        node = parent if isinstance(parent, cst.Attribute) and parent.attr is name else name
-        if not isinstance(parent, cst.FunctionDef):
+        if not isinstance(model.tree.parent(name), cst.FunctionDef):
+            node = whole(model, name)
             value = model.value(node)
             if isinstance(value, Function) and value.definition is function:
                 yield node

@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.syntax.shape import constant, dotted_path, subscript_index
+from mllint.semantic.names.mentions import method_calls
+from mllint.syntax.shape import called_on, constant, dotted_path, subscript_index, targets_of
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -18,7 +19,9 @@ def spent_last(model: "Model", append: cst.CSTNode, key: str, loop: cst.CSTNode)
     if not isinstance(append, cst.Call):
         return None
     found = [
-        call for call in model.backward.calls_in(loop) if _is_of_last(call, key) and _loop_around(model, call) is loop
+        call
+        for call in model.backward.calls_in(loop)
+        if _is_of_last(call, key) and model.tree.nearest(call, *_LOOPS) is loop
     ]
     if len(found) != 1 or _is_changed_besides(model, append, key, loop):
         return None
@@ -29,33 +32,26 @@ def spent_last(model: "Model", append: cst.CSTNode, key: str, loop: cst.CSTNode)
 
 def _is_of_last(call: cst.Call, key: str) -> bool:
     """Whether a call is ``key[-1].backward()``."""
-    item = call.func.value if isinstance(call.func, cst.Attribute) else None
+    item = called_on(call)
     if not isinstance(item, cst.Subscript) or dotted_path(item.value) != key:
         return False
     index = subscript_index(item)
     return index is not None and constant(index) == -1
 
 
-def _loop_around(model: "Model", node: cst.CSTNode) -> cst.CSTNode | None:
-    return next((item for item in model.tree.ancestors(node) if isinstance(item, _LOOPS)), None)
-
-
 def _is_changed_besides(model: "Model", append: cst.Call, key: str, loop: cst.CSTNode) -> bool:
     """Whether the loop does anything else to the list, or appends only under a condition."""
-    if _loop_around(model, append) is not loop or any(
+    if model.tree.nearest(append, *_LOOPS) is not loop or any(
         isinstance(item, (cst.If, cst.Try, cst.With))
         for item in model.tree.ancestors(append)
         if model.tree.is_inside(item, loop)
     ):
         return True
-    for word in _CHANGES:
-        for call in model.calls_by_word.get(word, ()):
-            of = dotted_path(call.func.value) if isinstance(call.func, cst.Attribute) else None
-            if call is not append and of == key and model.tree.is_inside(call, loop):
-                return True
+    changes = method_calls(model, key, _CHANGES)
+    if any(call is not append and model.tree.is_inside(call, loop) for call in changes):
+        return True
     for assign in (*model.tree.by_type.get(cst.Assign, ()), *model.tree.by_type.get(cst.AugAssign, ())):
-        targets = [item.target for item in assign.targets] if isinstance(assign, cst.Assign) else [assign.target]
-        held = [target.value if isinstance(target, cst.Subscript) else target for target in targets]
+        held = [target.value if isinstance(target, cst.Subscript) else target for target in targets_of(assign)]
         if any(dotted_path(node) == key for node in held) and model.tree.is_inside(assign, loop):
             return True
     return False

@@ -6,12 +6,13 @@ import libcst as cst
 
 from mllint.knowledge import lookup
 from mllint.semantic.graph.kept_functions import has_callers_out_of_sight
+from mllint.semantic.names.assigned import assigned
 from mllint.semantic.names.classes import makes_parameter
-from mllint.semantic.names.receivers import method_of_receiver
+from mllint.semantic.names.receivers import method_of_receiver, owner_of_attribute
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import without_narrowing
 from mllint.semantic.values import Module, Tensor
-from mllint.syntax.shape import argument, constant, dotted_path
+from mllint.syntax.shape import argument, constant, dotted_path, items_of
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -82,10 +83,10 @@ def _beginnings(model: "Model", node: cst.BaseExpression) -> list[Binding]:
 
 def _beginnings_of_attribute(model: "Model", node: cst.BaseExpression) -> list[Binding]:
     """What the class of an object sets an attribute to, where a method changes it: ``self.weight += 1``."""
-    method = method_of_receiver(model, node.value) if isinstance(node, cst.Attribute) else None
-    if method is None or method.owner is None or not isinstance(node, cst.Attribute):
+    owner = owner_of_attribute(model, node)
+    if owner is None or not isinstance(node, cst.Attribute):
         return []
-    return [item for item in method.owner.assignments(node.attr.value) if item.kind is not BindingKind.AUGMENTED]
+    return [item for item in owner.assignments(node.attr.value) if item.kind is not BindingKind.AUGMENTED]
 
 
 def is_flagged(model: "Model", node: cst.BaseExpression) -> bool:
@@ -131,8 +132,8 @@ def is_changeable_leaf(model: "Model", node: cst.BaseExpression, statement: cst.
 def viewed(model: "Model", name: cst.Name) -> cst.Attribute | None:
     """The attribute of which a name surely is a view: of ``b`` after ``b = layer.bias.view(3, -1)``."""
     bindings = _beginnings(model, name)
-    call = bindings[0].value if len(bindings) == 1 and bindings[0].kind is BindingKind.ASSIGN else None
-    if not isinstance(call, cst.Call) or bindings[0].path or not isinstance(call.func, cst.Attribute):
+    call = assigned(bindings[0]) if len(bindings) == 1 else None
+    if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute):
         return None
     return call.func.value if call.func.attr.value == "view" and isinstance(call.func.value, cst.Attribute) else None
 
@@ -232,15 +233,11 @@ def _is_weight_of_layer(model: "Model", node: cst.BaseExpression) -> bool:
     if not bindings or any(binding.kind is not BindingKind.NARROWED for binding in bindings):
         return False
     tested = [binding.value for binding in bindings]
-    classes = [item for test in tested for item in (_elements(test) if isinstance(test, cst.Tuple) else [test])]
+    classes = [item for test in tested for item in ([] if test is None else items_of(test))]
     if not all(item is not None and _has_weight(model, item, node.attr.value) for item in classes):
         return False
     behind = without_narrowing(bindings)
     return bool(behind) and all(_is_walked_over(model, item) or _is_applied(model, item) for item in behind)
-
-
-def _elements(display: cst.Tuple) -> list[cst.BaseExpression]:
-    return [element.value for element in display.elements]
 
 
 def _has_weight(model: "Model", tested: cst.BaseExpression, name: str) -> bool:
@@ -309,14 +306,16 @@ def _frozen_with(model: "Model", frozen: cst.BaseExpression) -> list[cst.BaseExp
     if not isinstance(frozen, cst.Name):
         return [frozen]
     looped = [binding.value for binding in model.reaching(frozen) if binding.kind is BindingKind.LOOP]
-    holders = [
-        call.func.value
-        for call in looped
-        if isinstance(call, cst.Call)
-        and isinstance(call.func, cst.Attribute)
-        and call.func.attr.value in ("parameters", "named_parameters")
-    ]
-    return holders or [frozen]
+    holders = [None if value is None else whose_parameters(value) for value in looped]
+    return [holder for holder in holders if holder is not None] or [frozen]
+
+
+def whose_parameters(node: cst.CSTNode) -> cst.BaseExpression | None:
+    """``net`` of ``net.parameters()`` and ``net.named_parameters()``."""
+    match node:
+        case cst.Call(func=cst.Attribute(value=module, attr=cst.Name(value="parameters" | "named_parameters"))):
+            return module
+    return None
 
 
 def _may_hold(model: "Model", holder: cst.BaseExpression, node: cst.BaseExpression) -> bool:

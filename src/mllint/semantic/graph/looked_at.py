@@ -7,13 +7,13 @@ import libcst as cst
 from mllint.knowledge import lookup
 from mllint.semantic.expressions.arguments import given_to
 from mllint.semantic.graph.data_sources import hangs_on_nothing
-from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.names.uses import uses, uses_of_bound
 from mllint.semantic.values import Function, Symbol
-from mllint.syntax.shape import last_word
+from mllint.syntax.shape import is_of_names, last_word, targets_of
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
+    from mllint.semantic.names.definitions import FunctionInfo
 
 CUTTING = frozenset({"detach", "data", "item", "numpy", "tolist", "shape", "size", "dtype", "device", "dim", "ndim"})
 """Attributes and methods that give what hangs on no graph."""
@@ -60,27 +60,29 @@ def only_looks(model: "Model", call: cst.Call, arg: cst.Arg, steps: int = MAX_LO
         return steps > 0 and is_only_looked_at(model, call, steps - 1)
     if not isinstance(callee, Function) or steps <= 0 or not callee.definition.is_plain:
         return False
-    function = callee.definition
-    skipped = 0 if function.self_name is None or callee.receiver is None else 1
+    inside = uses_inside(callee.definition, call, arg, filled_by(callee))
+    return inside is not None and all(is_only_looked_at(callee.definition.model, use, steps - 1) for use in inside)
+
+
+def filled_by(callee: Function) -> int:
+    """How many leading parameters a call of a function fills by itself: the receiver of a method."""
+    return 0 if callee.definition.self_name is None or callee.receiver is None else 1
+
+
+def uses_inside(
+    function: "FunctionInfo", call: cst.Call, arg: cst.Arg, skipped: int
+) -> list[cst.BaseExpression] | None:
+    """Where a function of the project reads what a call gives it by an argument; ``None``: that is not known.
+
+    ``skipped`` leading parameters are filled by the call itself.
+    """
     parameter = given_to(function, call, arg, skipped)
     if parameter is None:
-        return False
+        return None
     bound = [item for item in function.scope.bindings.get(parameter.name.value, ()) if item.node is parameter]
-    return all(
-        binding.kind is BindingKind.PARAMETER and is_only_looked_at(function.model, use, steps - 1)
-        for binding in bound
-        for use in uses(function.model, binding)
-    )
+    return [use for binding in bound for use in uses(function.model, binding)]
 
 
 def binds_names_only(statement: cst.Assign | cst.AugAssign) -> bool:
     """Whether a statement stores nothing anywhere but under names."""
-    targets = [item.target for item in statement.targets] if isinstance(statement, cst.Assign) else [statement.target]
-    return all(is_plain_target(target) for target in targets)
-
-
-def is_plain_target(target: cst.BaseExpression) -> bool:
-    """Whether a target binds nothing but names."""
-    if isinstance(target, (cst.Tuple, cst.List)):
-        return all(is_plain_target(element.value) for element in target.elements)
-    return isinstance(target, cst.Name)
+    return all(map(is_of_names, targets_of(statement)))

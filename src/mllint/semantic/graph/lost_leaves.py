@@ -6,10 +6,12 @@ import libcst as cst
 import msgspec
 
 from mllint.knowledge import lookup
-from mllint.semantic.names.receivers import method_of_receiver
+from mllint.semantic.names.assigned import only_assigned
+from mllint.semantic.names.definitions import function_around
+from mllint.semantic.names.receivers import owner_of_attribute
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by, reads, uses
-from mllint.semantic.values import Elements, Module, Number, Object, Symbol, Tensor, Text
+from mllint.semantic.values import Elements, Module, Number, Symbol, Tensor, Text, is_object
 from mllint.syntax.shape import argument, constant, dotted_path, fingerprint, last_word
 from mllint.syntax.walk import subtree
 
@@ -57,8 +59,8 @@ def _is_wanted_later(model: "Model", binding: Binding, found: LostLeaf) -> bool:
     """Whether what a method makes of what is kept, under the same name, is meant to be a leaf: ``x = x.to(device)``."""
     for use in uses(model, binding) if "." not in binding.key else ():
         called = model.tree.parent(use)
-        call = model.tree.parent(called) if isinstance(called, cst.Attribute) else None
-        later = model.tree.parent(call) if isinstance(call, cst.Call) and call.func is called else None
+        call = model.tree.call_of(called) if isinstance(called, cst.Attribute) else None
+        later = None if call is None else model.tree.parent(call)
         if isinstance(later, cst.Assign) and dotted_path(later.targets[0].target) == binding.key:
             moved = next(iter(bound_by(model, later)), None)
             value = model.value(later.value)
@@ -72,7 +74,7 @@ def lost_later(model: "Model", statement: cst.Assign) -> "Iterator[tuple[cst.Ass
     """The assignments that bind the name of a leaf, which a statement makes, to something else: ``x = x.cuda()``."""
     for binding in bound_by(model, statement):
         for use in uses(model, binding) if "." not in binding.key else ():
-            later = next((item for item in model.tree.ancestors(use) if isinstance(item, cst.Assign)), None)
+            later = model.tree.nearest(use, cst.Assign)
             if later is not None and dotted_path(later.targets[0].target) == binding.key:
                 found = lost_leaf(model, later)
                 if found is not None and found.leaf is statement.value:
@@ -80,8 +82,8 @@ def lost_later(model: "Model", statement: cst.Assign) -> "Iterator[tuple[cst.Ass
 
 
 def _is_attribute_of_module(model: "Model", target: cst.BaseExpression) -> bool:
-    method = method_of_receiver(model, target.value) if isinstance(target, cst.Attribute) else None
-    return method is not None and method.owner is not None and method.owner.framework is not None
+    owner = owner_of_attribute(model, target)
+    return owner is not None and owner.framework is not None
 
 
 def _inside(model: "Model", node: cst.BaseExpression, name_bound: str | None) -> LostLeaf | None:
@@ -121,9 +123,8 @@ def _inside(model: "Model", node: cst.BaseExpression, name_bound: str | None) ->
 
 def _made_before(model: "Model", name: cst.Name) -> cst.Call | None:
     """The call that makes the leaf for which a name stands, and for nothing else."""
-    bindings = model.reaching(name)
-    made = bindings[0].value if len(bindings) == 1 and bindings[0].kind is BindingKind.ASSIGN else None
-    return made if isinstance(made, cst.Call) and not bindings[0].path and says_leaf(made) else None
+    made = only_assigned(model, name)
+    return made if isinstance(made, cst.Call) and says_leaf(made) else None
 
 
 def _computed_from(model: "Model", call: cst.Call) -> cst.BaseExpression | None:
@@ -158,9 +159,7 @@ def _makes_leaf(model: "Model", call: cst.Call) -> bool:
 
 def says_leaf(call: cst.Call) -> bool:
     """Whether a call says by its words that it makes a leaf."""
-    if last_word(call.func) in _LEAF_MAKERS:
-        return True
-    return any(arg.keyword is not None and arg.keyword.value == "requires_grad" for arg in call.args)
+    return last_word(call.func) in _LEAF_MAKERS or argument(call, None, "requires_grad") is not None
 
 
 def _computes(model: "Model", call: cst.Call, name: str) -> bool:
@@ -220,8 +219,7 @@ def _is_made_of_numbers(model: "Model", made: cst.CSTNode | None) -> bool:
 
 def _is_wanted(model: "Model", binding: Binding, statement: cst.Assign, found: LostLeaf) -> bool:
     """Whether somebody asks for the gradient of what is kept, gives it to an optimizer, or takes it for a parameter."""
-    owner = model.enclosing_function(statement)
-    info = None if owner is None else model.function_info(owner)
+    info = function_around(model, statement)
     if "." in binding.key:
         is_own = info is not None and binding.key.partition(".")[0] == info.self_name
         if not is_own or info is None or info.owner is None or binding.key.count(".") > 1:
@@ -258,7 +256,7 @@ def is_given_to_optimizer(model: "Model", node: cst.CSTNode) -> bool:
             container = ancestor
         elif isinstance(ancestor, cst.Call):
             value = model.value(ancestor)
-            return container is not None and isinstance(value, Object) and value.kind == "optimizer"
+            return container is not None and is_object(value, "optimizer")
         elif isinstance(ancestor, cst.Assign):
             return ancestor.value is container and any(_lists_for_optimizer(model, item) for item in ancestor.targets)
         elif not isinstance(ancestor, (cst.BaseElement, cst.Arg, cst.Dict, cst.DictElement)):
@@ -273,6 +271,6 @@ def _lists_for_optimizer(model: "Model", target: cst.AssignTarget) -> bool:
         call = None if argument_of is None else model.tree.parent(argument_of)
         if isinstance(argument_of, cst.Arg) and isinstance(call, cst.Call) and call.args[0] is argument_of:
             value = model.value(call)
-            if isinstance(value, Object) and value.kind == "optimizer" and isinstance(model.value(node), Elements):
+            if is_object(value, "optimizer") and isinstance(model.value(node), Elements):
                 return True
     return False

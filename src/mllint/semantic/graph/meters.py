@@ -52,7 +52,7 @@ def fed(model: "Model", call: cst.Call) -> Iterator[Meter]:
     """The accumulations that the statement ``meter.update(x)`` in a loop may be: one for each thing that it gives."""
     if not isinstance(call.func, cst.Attribute) or has_star_arguments(call):
         return
-    loop = _loop(model, call)
+    loop = next(model.tree.loops_around(call), None)
     holder = call.func.value
     while isinstance(holder, cst.Subscript):
         holder = holder.value  # one meter for each name, in a dict
@@ -68,25 +68,13 @@ def fed(model: "Model", call: cst.Call) -> Iterator[Meter]:
             yield Meter(model, call, call.func.value, key, given.value, loop, (callee.receiver.definition, total))
 
 
-def _loop(model: "Model", call: cst.Call) -> cst.For | cst.While | None:
-    """The innermost loop around a statement."""
-    # By the type itself: what a pattern or `isinstance` denies costs a call into `abc`, and many calls come by here.
-    for ancestor in model.tree.ancestors(call):
-        kind = type(ancestor)
-        if kind is cst.For or kind is cst.While:
-            return ancestor  # type: ignore[return-value]
-        if kind is cst.FunctionDef or kind is cst.ClassDef:
-            return None
-    return None
-
-
 def _total(info: FunctionInfo, parameter: str) -> str | None:
     """The attribute to which a method adds a parameter with its graph; ``None`` where it adds it to nothing.
 
     A class that runs backward passes itself may collect on purpose.
     """
     model, owner = info.model, info.owner
-    if owner is None or any(_is_in(model, call, owner) for call in model.backward.calls):
+    if owner is None or any(model.tree.is_below(call, owner.node) for call in model.backward.calls):
         return None
     for statement in model.tree.by_type.get(cst.AugAssign, ()):
         path = dotted_path(statement.target) if model.enclosing_function(statement) is info.node else None
@@ -103,10 +91,6 @@ def _total(info: FunctionInfo, parameter: str) -> str | None:
         if root == info.self_name and attribute and _is_parameter(model, call.args[0].value, parameter):
             return attribute
     return None
-
-
-def _is_in(model: "Model", call: cst.Call, owner: "ClassInfo") -> bool:
-    return any(ancestor is owner.node for ancestor in model.tree.ancestors(call))
 
 
 def _is_parameter(model: "Model", node: cst.BaseExpression, parameter: str) -> bool:

@@ -6,7 +6,8 @@ import libcst as cst
 
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Array, Function, Instance, Module, Number, Tensor
-from mllint.syntax.shape import argument, dotted_path, last_word, string_literal
+from mllint.syntax.comparison import NEGATED
+from mllint.syntax.shape import argument, dotted_path, last_word, part_at, string_literal
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -37,8 +38,6 @@ _FROM_NAN = {
     **_FROM_TEXT,
 }
 _PREDICATES = frozenset({"isnan", "isna", "isnull", "isfinite"})
-NEGATED = (cst.NotEqual, cst.IsNot, cst.NotIn)
-"""Operators that ask for the opposite."""
 _MAX_STEPS = 4
 
 
@@ -175,10 +174,7 @@ def _may_return(model: "Model", call: cst.Call, path: tuple[int | None, ...], st
         return False
     definition = callee.definition
     for statement in definition.scope.returns:
-        part: cst.BaseExpression | None = statement.value
-        for index in path:
-            items = part.elements if isinstance(part, (cst.Tuple, cst.List)) else ()
-            part = items[index].value if index is not None and index < len(items) else None
+        part = part_at(statement.value, path)
         if part is not None and _may_be(definition.model, part, steps + 1):
             return True
     return False

@@ -13,6 +13,7 @@ from mllint.semantic.files.testing import context_name, is_in_a_test
 from mllint.semantic.graph.additions import augmented
 from mllint.semantic.graph.devices import computes_where_it_is, moves_of
 from mllint.semantic.graph.leaves import is_leaf
+from mllint.semantic.names.mentions import mentions
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import without_narrowing
 from mllint.semantic.values import (
@@ -296,7 +297,7 @@ def wants_number(model: "Model", node: cst.BaseExpression) -> bool:
         if isinstance(ancestor, cst.BinaryOperation) and isinstance(ancestor.operator, cst.Modulo):
             return isinstance(model.value(ancestor.left), Text)
         if isinstance(ancestor, cst.Call):
-            path = dotted_path(ancestor.func) or "." + _last_name(ancestor.func)
+            path = dotted_path(ancestor.func) or "." + (last_word(ancestor.func) or "")
             owner, _, taker = path.rpartition(".")
             return child is not ancestor.func and taker in _NUMBER_TAKERS and not _gives_tensors(model, owner)
         if isinstance(ancestor, cst.AugAssign):
@@ -314,10 +315,6 @@ def _gives_tensors(model: "Model", meter: str) -> bool:
     return bool(meter) and re.search(read, model.source.text) is not None
 
 
-def _last_name(node: cst.BaseExpression) -> str:
-    return node.attr.value if isinstance(node, cst.Attribute) else ""
-
-
 def is_tried_out(model: "Model", target: cst.BaseExpression, statement: cst.CSTNode) -> bool:
     """Whether something is done with a thing only to see whether it works: in a test, or as the last that is done."""
     return is_in_a_test(model, statement) or not is_read_below(model, target, statement)
@@ -331,15 +328,11 @@ def is_read_below(model: "Model", target: cst.BaseExpression, statement: cst.CST
     if key is None or place is None:
         return False
     bindings = set(model.reaching(target))
-    for name in model.names_by_word.get(key.rpartition(".")[2], ()):
-        parent = model.tree.parent(name)
-        whole = parent if isinstance(parent, cst.Attribute) and parent.attr is name else name
-        if dotted_path(whole) != key or model.scope_of(whole) is not scope:
+    for node in mentions(model, key):
+        there = scope.place_of(node) if model.scope_of(node) is scope else None
+        if there is None or there[1] <= place[1] or _is_target(model, node):
             continue
-        there = scope.place_of(whole)
-        if there is None or there[1] <= place[1] or _is_target(model, whole):
-            continue
-        if not bindings or bindings & set(model.reaching(whole)):
+        if not bindings or bindings & set(model.reaching(node)):
             return True
     return False
 
@@ -390,16 +383,12 @@ def _is_read_nowhere_else(model: "Model", target: cst.Name, bindings: list[Bindi
     function = model.scope_of(statement).node
     if not isinstance(function, cst.FunctionDef) or is_read_below(model, target, statement):
         return False
-    loops = [item for item in model.tree.ancestors(statement) if isinstance(item, (cst.For, cst.While))]
-    if any(not _is_within(model, binding.node, loop) for loop in loops for binding in bindings):
+    loops = model.tree.loops_around(statement)
+    if any(not model.tree.is_inside(binding.node, loop) for loop in loops for binding in bindings):
         return False
     # A function further in may read it, and be called below.
     scopes = (model.scope_of(name).node for name in model.names_by_word.get(target.value, ()))
-    return not any(holder is not function and _is_within(model, holder, function) for holder in scopes)
-
-
-def _is_within(model: "Model", node: cst.CSTNode, holder: cst.CSTNode) -> bool:
-    return node is holder or any(ancestor is holder for ancestor in model.tree.ancestors(node))
+    return not any(holder is not function and model.tree.is_inside(holder, function) for holder in scopes)
 
 
 def is_made_there(model: "Model", call: cst.Call) -> bool:

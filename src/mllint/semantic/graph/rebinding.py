@@ -8,6 +8,8 @@ import msgspec
 
 from mllint.knowledge import lookup
 from mllint.semantic.graph.leaves import FLAGS, is_parameter_of_module
+from mllint.semantic.names.mentions import mentions
+from mllint.semantic.names.receivers import owner_of_attribute
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import reads, uses, uses_of_bound
 from mllint.semantic.values import Framework, Module, Tensor
@@ -96,14 +98,11 @@ def rebound(model: "Model", statement: cst.Assign | cst.AugAssign) -> Rebound | 
 
 def _beginnings(model: "Model", target: cst.BaseExpression) -> list[Tensor]:
     """What an attribute of the receiver of a method was before anything computed with it; empty where not known."""
-    function = model.enclosing_function(target)
-    info = None if function is None else model.function_info(function)
-    if info is None or info.owner is None or not isinstance(target, cst.Attribute):
-        return []
-    if not isinstance(target.value, cst.Name) or target.value.value != info.self_name:
+    owner = owner_of_attribute(model, target)
+    if owner is None or not isinstance(target, cst.Attribute):
         return []
     values: list[Tensor] = []
-    for binding in info.owner.assignments(target.attr.value):
+    for binding in owner.assignments(target.attr.value):
         is_step = isinstance(binding.node, (cst.Assign, cst.AugAssign)) and _computes_with(
             binding.scope.model, binding.node, binding.key
         )
@@ -253,14 +252,9 @@ def _is_revived(model: "Model", path: str, made: Binding) -> bool:
     What is done to a name where the new tensor does not get says nothing: ``w.stop_gradient = False`` in front of the
     loop made the leaf.
     """
-    last = path.rpartition(".")[2]
-    for name in model.names_by_word.get(last, ()):
-        parent = model.tree.parent(name)
-        whole = parent if isinstance(parent, cst.Attribute) and parent.attr is name else name
-        holder = model.tree.parent(whole)
-        if dotted_path(whole) != path or not isinstance(holder, cst.Attribute):
-            continue
-        if whole is name and not _may_be(model, name, made):
+    for node in mentions(model, path):
+        holder = model.tree.parent(node)
+        if not isinstance(holder, cst.Attribute) or (isinstance(node, cst.Name) and not _may_be(model, node, made)):
             continue
         if holder.attr.value in _REVIVING:
             return True

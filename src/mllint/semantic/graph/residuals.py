@@ -30,7 +30,7 @@ class Overwritten(msgspec.Struct, frozen=True):
 def overwritten(model: "Model", call: cst.Call) -> Iterator[Overwritten]:
     """The residuals that an activation in place overwrites, or the layer that a call builds."""
     for place, changed in changes_by(model, call):
-        if not isinstance(changed, cst.Name) or _is_dropped(model, place):
+        if not isinstance(changed, cst.Name) or isinstance(model.tree.parent(place), cst.Expr):
             continue
         if keeper_of_result(model, changed) is not None:
             continue  # an activation made it: another one changes little, or nothing
@@ -40,11 +40,6 @@ def overwritten(model: "Model", call: cst.Call) -> Iterator[Overwritten]:
             yield Overwritten(place, changed.value, added)
         elif read is not None:
             yield Overwritten(place, changed.value, read, is_added=False)
-
-
-def _is_dropped(model: "Model", call: cst.Call) -> bool:
-    """Whether a call stands alone: who throws the result away knows that the tensor itself changes."""
-    return isinstance(model.tree.parent(call), cst.Expr)
 
 
 def _added_below(model: "Model", call: cst.Call, changed: cst.Name) -> Iterator[cst.Name]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.semantic.names.definitions import ClassInfo
+from mllint.semantic.names.mentions import whole
 from mllint.semantic.values import ClassObject, Module
 from mllint.syntax.shape import last_word
 
@@ -37,8 +38,7 @@ def runs_of(model: "Model", definition: ClassInfo) -> Iterator[cst.Call]:
             continue
         seen.add(word)
         for name in model.names_by_word.get(word, ()):
-            parent = model.tree.parent(name)
-            mention = parent if isinstance(parent, cst.Attribute) and parent.attr is name else name
+            mention = whole(model, name)
             yield from _runs_at(model, mention)
             onward = _holder(model, mention)
             if onward is not None:

@@ -4,7 +4,7 @@ Autograd counts the changes of each tensor. An operation that keeps its result, 
 ``backward()`` raises where it is another one by then.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -21,7 +21,8 @@ from mllint.semantic.graph.in_place import (
     last_layer,
     works_in_place,
 )
-from mllint.semantic.names.receivers import method_of_receiver
+from mllint.semantic.names.definitions import function_around
+from mllint.semantic.names.receivers import owner_of_attribute
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import uses
 from mllint.semantic.names.writes import is_basic_index, write
@@ -173,8 +174,7 @@ def _of_bindings(model: "Model", bindings: tuple[Binding, ...], steps: int, bloc
 
 def _of_parameter(model: "Model", parameter: cst.Param, steps: int) -> str | None:
     """What made and keeps the tensor that a caller in the same file gives: a change that spoils one call is wrong."""
-    function = model.enclosing_function(parameter)
-    info = None if function is None else model.function_info(function)
+    info = function_around(model, parameter)
     if info is None or steps <= 0:
         return None
     for home, call, given in given_by_callers(info, parameter, 0):
@@ -198,8 +198,7 @@ def _built(model: "Model", callee: cst.BaseExpression, value: Module, block: Mod
     """The layers, one of which a name stands for: of an attribute all that the class sets it to."""
     if value.call is not None:
         return [value]
-    function = model.enclosing_function(callee)
-    info = None if function is None else model.function_info(function)
+    info = function_around(model, callee)
     receiver, _, attribute = (dotted_path(callee) or "").partition(".")
     if info is None or info.owner is None or receiver != info.self_name:
         return []
@@ -272,16 +271,17 @@ class Keeper(msgspec.Struct, frozen=True):
 def keeper_before(model: "Model", target: cst.Name, change: cst.CSTNode) -> Keeper | None:
     """The operation that has surely kept a tensor of this name when a statement or call changes it in place."""
     bindings = model.reaching(target)
-    if not bindings:
-        return None
+    return _first_keeper(model, target, lambda name: _runs_before(model, name, change)) if bindings else None
+
+
+def _first_keeper(model: "Model", target: cst.Name, has_run: Callable[[cst.Name], bool]) -> Keeper | None:
+    """The operation, if it has run, that keeps the tensor of a name."""
+    bindings = model.reaching(target)
     for name in _candidates(model, target):
-        if model.reaching(name) != bindings:
-            continue
-        if not _runs_before(model, name, change):
-            continue
-        found = keeper_of_input(model, name)
-        if found is not None and is_wanted(model, found.node):
-            return found
+        if model.reaching(name) == bindings and has_run(name):
+            found = keeper_of_input(model, name)
+            if found is not None and is_wanted(model, found.node):
+                return found
     return None
 
 
@@ -324,12 +324,12 @@ def keeper_of_input(model: "Model", node: cst.BaseExpression, steps: int = MAX_S
     if isinstance(parent, cst.BinaryOperation):
         return _keeping(model, parent, node)
     if isinstance(parent, cst.Attribute) and parent.value is node:
-        call = model.tree.parent(parent)
-        if not isinstance(call, cst.Call) or call.func is not parent:
+        method_call = model.tree.call_of(parent)
+        if method_call is None:
             return None
         if parent.attr.value in views(model) and parent.attr.value != "detach":
-            return keeper_of_input(model, call, steps)
-        return _keeping(model, call, node)
+            return keeper_of_input(model, method_call, steps)
+        return _keeping(model, method_call, node)
     if isinstance(parent, cst.Arg):
         call = model.tree.parent(parent)
         if not isinstance(call, cst.Call) or parent.star:
@@ -464,10 +464,10 @@ def _asks_for_option(model: "Model", test: cst.BaseExpression) -> bool:
     """Whether a test asks for nothing but how a module was built: ``if self.pre_norm:``."""
     while isinstance(test, cst.UnaryOperation):
         test = test.expression
-    method = method_of_receiver(model, test.value) if isinstance(test, cst.Attribute) else None
-    if method is None or method.owner is None or not isinstance(test, cst.Attribute):
+    owner = owner_of_attribute(model, test)
+    if owner is None or not isinstance(test, cst.Attribute):
         return False
-    places = list(method.owner.members.assignments(test.attr.value))
+    places = list(owner.members.assignments(test.attr.value))
     return bool(places) and all(place.method is not None and place.method.name == "__init__" for place in places)
 
 
@@ -480,16 +480,9 @@ def _first_of(body: Sequence[cst.CSTNode], *several: cst.CSTNode) -> cst.CSTNode
 
 def in_next_round(model: "Model", target: cst.Name, change: cst.CSTNode) -> Keeper | None:
     """The operation that keeps a tensor, or a part of it, in one round of a loop before the next one changes it."""
-    loop = next((item for item in model.tree.ancestors(change) if isinstance(item, (cst.For, cst.While))), None)
+    loop = next(model.tree.loops_around(change), None)
     bindings = model.reaching(target)
     if loop is None or not bindings or any(model.tree.is_inside(item.node, loop) for item in bindings):
         return None
-    for name in _candidates(model, target):
-        if not model.tree.is_inside(name, loop) or model.reaching(name) != bindings:
-            continue
-        if not always_runs(model, name, loop):
-            continue
-        found = keeper_of_input(model, name)
-        if found is not None and is_wanted(model, found.node):
-            return found
-    return None
+    tree = model.tree
+    return _first_keeper(model, target, lambda name: tree.is_inside(name, loop) and always_runs(model, name, loop))

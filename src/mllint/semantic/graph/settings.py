@@ -12,7 +12,7 @@ from mllint.semantic.graph.data_sources import hangs_on_nothing, is_setting
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Elements, Mapping, Module, Output, Repeated, Tensor
-from mllint.syntax.shape import constant, last_word
+from mllint.syntax.shape import all_given, constant, last_word
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -87,11 +87,7 @@ def _reads_settings(model: "Model", call: cst.Call, steps: int) -> bool:
     if model.qualified_name(call.func) in _READERS:
         return True
     is_get = isinstance(call.func, cst.Attribute) and call.func.attr.value == "get"
-    return is_get and all(is_set_before(model, item, steps) for item in (call.func.value, *_given(call)))  # type: ignore[attr-defined]
-
-
-def _given(call: cst.Call) -> list[cst.BaseExpression]:
-    return [arg.value for arg in call.args]
+    return is_get and all(is_set_before(model, item, steps) for item in all_given(call))
 
 
 def _is_set_up(method: "FunctionInfo", name: str, steps: int) -> bool:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.knowledge.words import CLEARING
+from mllint.semantic.names.assigned import only_assigned
 from mllint.semantic.names.scopes import BindingKind
 from mllint.syntax.shape import dotted_path, fingerprint, integer_literal, last_word
 from mllint.syntax.walk import subtree
@@ -17,8 +19,7 @@ if TYPE_CHECKING:
 FEW = 8
 """Up to how many additions are a handful."""
 
-_CLEARING = ("zero_grad", "clear_grad", "clear_gradients")
-_UPDATING = ("step", "minimize", *_CLEARING)
+_UPDATING = ("step", "minimize", *CLEARING)
 _SETTING = "gradient_accumulation_steps"
 """What Accelerate, DeepSpeed and Transformers call the number of batches whose gradients are added up for one step."""
 _LAST_OF_ROUND = "sync_gradients"
@@ -46,8 +47,8 @@ def _asks_for_last(test: cst.BaseExpression) -> bool:
 def _clearing_tests(accumulator: "Accumulator") -> Iterator[list[cst.BaseExpression]]:
     """For each call in the loop that clears gradients the conditions on which the loop reaches it."""
     model = accumulator.model
-    for call in itertools.chain.from_iterable(model.calls_by_word.get(word, ()) for word in _CLEARING):
-        if accumulator.loop in model.tree.ancestors(call):
+    for call in itertools.chain.from_iterable(model.calls_by_word.get(word, ()) for word in CLEARING):
+        if model.tree.is_below(call, accumulator.loop):
             yield list(_tests(accumulator, call))
 
 
@@ -79,7 +80,7 @@ def has_few_additions(accumulator: "Accumulator") -> bool:
         if not isinstance(ancestor, (cst.For, cst.While)):
             continue
         is_outer = ancestor is not accumulator.loop
-        if is_outer and any(ancestor in model.tree.ancestors(binding.node) for binding in begun):
+        if is_outer and any(model.tree.is_below(binding.node, ancestor) for binding in begun):
             break
         if not isinstance(ancestor, cst.For):
             return False
@@ -119,7 +120,4 @@ def _rounds(model: "Model", iterated: cst.BaseExpression) -> int | None:
     if iterated.func.value != "range" or len(iterated.args) != 1:
         return None
     number = integer_literal(iterated.args[0].value)
-    bindings = () if number is not None else model.reaching(iterated.args[0].value)
-    if len(bindings) == 1 and bindings[0].kind is BindingKind.ASSIGN and not bindings[0].path:
-        number = integer_literal(bindings[0].value)
-    return number
+    return integer_literal(only_assigned(model, iterated.args[0].value)) if number is None else number

@@ -4,7 +4,9 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.knowledge.words import CUTTING
 from mllint.semantic.graph.losses import loss_of
+from mllint.semantic.names.mentions import mentions
 from mllint.semantic.names.operands import paths_in
 from mllint.semantic.names.scopes import BindingKind
 from mllint.syntax.iteration import run_over
@@ -16,7 +18,6 @@ if TYPE_CHECKING:
 MAX_STEPS = 40
 """How many names are followed from what ``backward()`` is called on."""
 _VIEWS = frozenset({"items", "values"})
-_CUTTING = frozenset({"item", "data", "detach", "tolist", "numpy"})
 _READING = frozenset({"items", "values", "keys", "get", "index", "count"})
 
 
@@ -38,14 +39,14 @@ def gone_through(model: "Model", loop: cst.For, added: cst.BaseExpression) -> cs
 
 def is_spent_part(model: "Model", node: cst.CSTNode, added: cst.BaseExpression, loop: cst.CSTNode) -> bool:
     """Whether a statement adds the items of what the loop around calls ``backward()`` on, as they are."""
-    inner = next((item for item in model.tree.ancestors(node) if isinstance(item, cst.For)), None)
+    inner = model.tree.nearest(node, cst.For)
     if inner is None or inner is loop or not isinstance(loop, (cst.For, cst.While)):
         return False
     losses = gone_through(model, inner, added)
     if losses is None or dotted_path(losses) is None or detaches(added) or _is_changed(model, losses, loop):
         return False
     made = model.reaching(losses)
-    is_of_round = bool(made) and all(any(item is loop for item in model.tree.ancestors(one.node)) for one in made)
+    is_of_round = bool(made) and all(model.tree.is_below(one.node, loop) for one in made)
     return is_of_round and any(_spends(model, call, losses, loop) for call in model.backward.calls_in(loop))
 
 
@@ -59,7 +60,7 @@ def _spends(model: "Model", call: cst.Call, losses: cst.BaseExpression, loop: cs
             if dotted_path(part) == path and model.reaching(part) == made:
                 return not _is_cut(model, part, whole)
             for binding in model.reaching(part):
-                is_inside = any(item is loop for item in model.tree.ancestors(binding.node))
+                is_inside = model.tree.is_below(binding.node, loop)
                 if id(binding) not in seen and is_inside and binding.value is not None:
                     seen.add(id(binding))
                     pending += [] if detaches(binding.value) else [binding.value]
@@ -69,7 +70,7 @@ def _spends(model: "Model", call: cst.Call, losses: cst.BaseExpression, loop: cs
 def _is_cut(model: "Model", part: cst.BaseExpression, whole: cst.BaseExpression) -> bool:
     """Whether a part goes into an expression without its graph."""
     for ancestor in model.tree.ancestors(part):
-        if isinstance(ancestor, cst.Attribute) and ancestor.attr.value in _CUTTING:
+        if isinstance(ancestor, cst.Attribute) and ancestor.attr.value in CUTTING:
             return True
         if ancestor is whole:
             return False
@@ -78,10 +79,8 @@ def _is_cut(model: "Model", part: cst.BaseExpression, whole: cst.BaseExpression)
 
 def _is_changed(model: "Model", losses: cst.BaseExpression, loop: cst.CSTNode) -> bool:
     """Whether the loop takes something out of the collection, or puts something else in its place."""
-    path = dotted_path(losses) or ""
-    for name in model.names_by_word.get(path.rpartition(".")[2], ()):
-        holder = model.tree.parent(name) if "." in path else name
-        if holder is None or dotted_path(holder) != path or not model.tree.is_inside(holder, loop):
+    for holder in mentions(model, dotted_path(losses) or ""):
+        if not model.tree.is_inside(holder, loop):
             continue
         above = model.tree.parent(holder)
         if isinstance(above, cst.Attribute) and above.value is holder and above.attr.value not in _READING:

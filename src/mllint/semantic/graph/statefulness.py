@@ -7,8 +7,8 @@ import libcst as cst
 
 from mllint.semantic.graph.data_sources import hangs_on_nothing
 from mllint.semantic.graph.losses import WALKING
-from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
-from mllint.semantic.names.receivers import method_of_receiver
+from mllint.semantic.names.definitions import ClassInfo, FunctionInfo, function_around
+from mllint.semantic.names.receivers import method_of_receiver, owner_of_attribute
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import ClassObject, Function, Instance, Module, Object, Repeated, Symbol, Tensor, Value
 from mllint.syntax.shape import dotted_path
@@ -80,8 +80,7 @@ def may_be_plain_module(model: "Model", callee: cst.BaseExpression) -> bool:
     if isinstance(callee, cst.Name):
         kinds = {binding.kind for binding in model.reaching(callee)}
         return bool(kinds) and kinds <= {BindingKind.PARAMETER, BindingKind.ASSIGN}
-    method = method_of_receiver(model, callee.value) if isinstance(callee, cst.Attribute) else None
-    owner = None if method is None else method.owner
+    owner = owner_of_attribute(model, callee)
     return isinstance(callee, cst.Attribute) and owner is not None and any(owner.assignments(callee.attr.value))
 
 
@@ -169,8 +168,7 @@ def _callers(method: FunctionInfo) -> Iterator[FunctionInfo | None]:
         owner = None if caller is None else caller.owner
         if isinstance(attribute, cst.FunctionDef) or (owner is not None and not _are_related(owner, method.owner)):
             continue  # a definition, or a method of another class that has the same name
-        call = None if attribute is None else model.tree.parent(attribute)
-        yield caller if isinstance(call, cst.Call) and call.func is attribute else None
+        yield None if attribute is None or model.tree.call_of(attribute) is None else caller
 
 
 def _are_related(one: ClassInfo, other: ClassInfo | None) -> bool:
@@ -208,8 +206,7 @@ def _grows(info: ClassInfo) -> bool:
 
 
 def _method_around(model: "Model", node: cst.CSTNode, info: ClassInfo) -> FunctionInfo | None:
-    function = model.enclosing_function(node)
-    method = None if function is None else model.function_info(function)
+    method = function_around(model, node)
     return method if method is not None and method.owner is info else None
 
 
@@ -240,7 +237,5 @@ def walks_backwards(info: FunctionInfo) -> bool:
     if info.scope.outer_names:
         return True
     return any(
-        any(ancestor is info.node for ancestor in info.model.tree.ancestors(call))
-        for word in WALKING
-        for call in info.model.calls_by_word.get(word, ())
+        info.model.tree.is_below(call, info.node) for word in WALKING for call in info.model.calls_by_word.get(word, ())
     )

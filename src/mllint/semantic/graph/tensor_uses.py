@@ -84,7 +84,7 @@ def _read(model: "Model", statement: cst.CSTNode) -> Iterator[cst.CSTNode]:
 def _read_inside(model: "Model", loop: cst.CompFor) -> Iterator[cst.CSTNode]:
     """The places in a comprehension that read what its loop binds."""
     bound = {item.value for item in subtree(loop.target) if isinstance(item, cst.Name)}
-    whole = next((item for item in model.tree.ancestors(loop) if isinstance(item, _COMPREHENSIONS)), loop)
+    whole = model.tree.nearest(loop, *_COMPREHENSIONS) or loop
     for item in subtree(whole):
         if isinstance(item, cst.Name) and item.value in bound:
             yield item
@@ -94,11 +94,3 @@ def _readers(model: "Model", word: str) -> Iterator["Model"]:
     """The file, and those that import the name from it."""
     yield model
     yield from model.importers(word)
-
-
-def read_as_attribute(model: "Model", word: str) -> Iterator[cst.Attribute]:
-    """The attributes of this name that are read in the file, of whatever object."""
-    for name in model.names_by_word.get(word, ()):
-        path = model.tree.parent(name)
-        if isinstance(path, cst.Attribute) and path.attr is name:
-            yield path

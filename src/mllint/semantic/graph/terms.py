@@ -7,7 +7,8 @@ import libcst as cst
 
 from mllint.semantic.expressions.hints import is_called_loss
 from mllint.semantic.graph.losses import loss_of
-from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.names.assigned import assigned
+from mllint.semantic.names.scopes import Binding
 from mllint.semantic.values import Function, Tensor
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def is_returned_term(accumulator: "Accumulator") -> bool:
 def _is_term(model: "Model", bindings: tuple[Binding, ...], loss: cst.BaseExpression) -> bool:
     """Whether what some bindings compute is added up in an expression."""
     for binding in bindings:
-        made = binding.value if binding.kind is BindingKind.ASSIGN and not binding.path else None
+        made = assigned(binding)
         if not isinstance(made, (cst.Call, cst.BinaryOperation)):
             return False
         if not isinstance(model.value(made), Tensor) and not is_called_loss(made):
@@ -92,7 +93,7 @@ def _terms(model: "Model", loss: cst.BaseExpression) -> Iterator[cst.BaseExpress
             case cst.Name() | cst.Attribute() as name:
                 yield name
                 for binding in model.reaching(name):
-                    if binding.kind is BindingKind.ASSIGN and not binding.path and binding.value is not None:
-                        pending.append(binding.value)
+                    if (made := assigned(binding)) is not None:
+                        pending.append(made)
                     elif isinstance(binding.node, cst.AugAssign) and isinstance(binding.node.operator, cst.AddAssign):
                         pending.append(binding.node.value)

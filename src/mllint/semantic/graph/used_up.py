@@ -171,7 +171,7 @@ def _is_asked_repeatedly(model: "Model", binding: Binding, node: cst.BaseExpress
         return False
     for ancestor in model.tree.ancestors(target):
         if isinstance(ancestor, (cst.Lambda, cst.BaseComp, cst.For, cst.While)):
-            return not any(item is ancestor for item in model.tree.ancestors(binding.node))
+            return not model.tree.is_below(binding.node, ancestor)
         if isinstance(ancestor, cst.FunctionDef):
             return False
     return False

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.knowledge.words import GIVING_PARAMETERS
 from mllint.semantic.expressions.only_read import is_only_read
 from mllint.semantic.modules.contents import PUTTING, Contents, Filling, display_of, is_display, maker_of, mentions_of
 from mllint.semantic.modules.fresh import is_set_up_by
@@ -15,11 +16,11 @@ from mllint.semantic.modules.other_objects import from_outside
 from mllint.semantic.modules.weights import builds_a_program, have_weights
 from mllint.semantic.names.classes import Assignment, Role
 from mllint.semantic.names.conditions import is_in_another_branch
-from mllint.semantic.names.receivers import method_of_receiver
+from mllint.semantic.names.receivers import owner_of_attribute
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Module, Repeated
 from mllint.syntax.iteration import handed_on
-from mllint.syntax.shape import dotted_path
+from mllint.syntax.shape import dotted_path, followed
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -36,7 +37,6 @@ _LOOKING = frozenset(
 _CHANGING = frozenset({"remove", "clear", "sort", "reverse", "index", "count"})
 _TAKING = frozenset({"pop", "get", "items", "values", "keys", "copy", "popitem", "setdefault"})
 # What gives the parameters: who does more than compute with them looks after them.
-_GIVING_PARAMETERS = frozenset({"parameters", "named_parameters"})
 # What somebody calls who looks after modules that are not registered.
 _LOOKING_AFTER = frozenset({
     "state_dict", "load_state_dict", "set_state_dict", "train", "eval",
@@ -45,7 +45,7 @@ _LOOKING_AFTER = frozenset({
 # Who moves them trains and saves them no more than before.
 _MOVING = frozenset({"to", "cuda", "cpu", "half", "float"})
 # Methods of a module that a class overrides to reach what is not registered.
-_OF_MODULES = _LOOKING_AFTER | _GIVING_PARAMETERS | _MOVING | {"double", "_apply", "children", "sublayers"}
+_OF_MODULES = _LOOKING_AFTER | GIVING_PARAMETERS | _MOVING | {"double", "_apply", "children", "sublayers"}
 
 
 class Container:
@@ -207,9 +207,9 @@ class _Trail:
             case cst.Arg():
                 return self._by_argument(parent, steps, path)
             case cst.For() if parent.iter is node:
-                return self._by_names(_at(parent.target, path), parent, steps)
+                return self._by_names(followed(parent.target, path)[0], parent, steps)
             case cst.CompFor() if parent.iter is node:
-                return self._by_names(_at(parent.target, path), self._comprehension(parent), steps)
+                return self._by_names(followed(parent.target, path)[0], self._comprehension(parent), steps)
             case cst.Element() | cst.StarredElement():
                 display = self.model.tree.parent(parent)
                 return isinstance(display, cst.BaseExpression) and self.leads_on(display, steps - 1)
@@ -226,11 +226,11 @@ class _Trail:
         return False
 
     def _by_attribute(self, attribute: cst.Attribute, steps: int) -> bool:
-        call = self.model.tree.parent(attribute)
+        call = self.model.tree.call_of(attribute)
         method = attribute.attr.value
-        if not isinstance(call, cst.Call) or call.func is not attribute:
+        if call is None:
             return False
-        if method in _GIVING_PARAMETERS:
+        if method in GIVING_PARAMETERS:
             return not is_only_read(self.model, call, steps)
         if method in _MOVING or method in _TAKING:
             return self.leads_on(call, steps - 1)
@@ -264,8 +264,7 @@ class _Trail:
                 around = self.model.enclosing_function(holder) or self.model.tree.module
                 return self._by_names(holder, around, steps)
         elif isinstance(holder, cst.Attribute):
-            method = method_of_receiver(self.model, holder.value)
-            owner = None if method is None else method.owner
+            owner = owner_of_attribute(self.model, holder)
             if owner is not None and self._is_plain(owner, holder.attr.value):
                 reads = owner.members.reads(holder.attr.value)
                 return any(
@@ -295,7 +294,7 @@ class _Trail:
             self.leads_on(name, steps - 1)
             for word in sorted(names)
             for name in self.model.names_by_word.get(word, ())
-            if any(ancestor is holder for ancestor in self.model.tree.ancestors(name))
+            if self.model.tree.is_below(name, holder)
         )
 
     def _comprehension(self, clause: cst.CompFor) -> cst.CSTNode:
@@ -305,14 +304,3 @@ class _Trail:
         """Whether a place is run by ``forward``, where nothing is registered any more."""
         function = self.model.enclosing_function(node)
         return function is not None and self.model.function_info(function) in self.running
-
-
-def _at(target: cst.BaseExpression, path: tuple[int, ...]) -> cst.BaseExpression:
-    """The part of what a loop binds that is found there: ``layer`` at ``(1,)`` of ``index, layer``."""
-    for index in path:
-        if not isinstance(target, (cst.Tuple, cst.List)) or index >= len(target.elements):
-            break
-        if any(isinstance(element, cst.StarredElement) for element in target.elements[: index + 1]):
-            break
-        target = target.elements[index].value
-    return target

@@ -9,6 +9,7 @@ import msgspec
 from mllint.semantic.modules.fresh import is_fresh
 from mllint.semantic.modules.lost_parameters import parameter_inside
 from mllint.semantic.modules.weights import drops_values, has_weights, is_constant, makes_weights
+from mllint.semantic.names.assigned import assigned
 from mllint.semantic.names.classes import makes_parameter
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import ClassObject, Function, Module
@@ -58,11 +59,8 @@ def display_of(function: "FunctionInfo", value: cst.BaseExpression) -> cst.BaseE
     if not isinstance(value, cst.Name):
         return value if is_display(model, value) else None
     begun = [item for item in _bindings_of(model, value) if item.kind is not BindingKind.AUGMENTED]
-    if len(begun) != 1 or begun[0].kind is not BindingKind.ASSIGN or begun[0].path:
-        return None
-    found = begun[0].value
-    is_local = begun[0].scope.node is function.node
-    return found if found is not None and is_local and is_display(model, found) else None
+    found = assigned(begun[0]) if len(begun) == 1 and begun[0].scope.node is function.node else None
+    return found if found is not None and is_display(model, found) else None
 
 
 def _bindings_of(model: "Model", local: cst.Name) -> list[Binding]:
@@ -216,8 +214,7 @@ class Filling:
         if len(bindings) != 1 or bindings[0].value is None or bindings[0].path:
             return False
         value, model = bindings[0].value, self.model
-        loops = (item for item in model.tree.ancestors(node) if isinstance(item, (cst.For, cst.While)))
-        is_in_loop = any(model.tree.is_inside(value, loop) for loop in loops)
+        is_in_loop = any(model.tree.is_inside(value, loop) for loop in model.tree.loops_around(node))
         return is_in_loop and is_fresh(model, value) and _matters(model, value)
 
 

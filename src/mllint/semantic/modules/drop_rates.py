@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import libcst as cst
 
 from mllint.semantic.expressions.options import default_of_option
-from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
+from mllint.semantic.names.definitions import ClassInfo, FunctionInfo, function_around
 from mllint.syntax.shape import argument, constant, has_star_arguments, last_word
 
 if TYPE_CHECKING:
@@ -61,16 +61,14 @@ def _is_nothing(model: "Model", given: cst.BaseExpression) -> bool:
 
 def _parameter(model: "Model", rate: cst.BaseExpression) -> tuple[FunctionInfo, cst.Param] | None:
     """The parameter that a rate is, or that the constructor keeps as ``self.rate``, and the function that has it."""
-    node = model.enclosing_function(rate)
-    function = None if node is None else model.function_info(node)
+    function = function_around(model, rate)
     if isinstance(rate, cst.Attribute) and function is not None and function.owner is not None:
         bound = list(function.owner.assignments(rate.attr.value)) if _is_own(rate, function) else []
         kept = bound[0].value if len(bound) == 1 else None
         if not isinstance(kept, cst.Name):
             return None
         rate, model = kept, bound[0].scope.model
-        node = model.enclosing_function(kept)
-        function = None if node is None else model.function_info(node)
+        function = function_around(model, kept)
     if function is None or not isinstance(rate, cst.Name):
         return None
     return next(((function, item) for item in function.named_parameters if item.name.value == rate.value), None)

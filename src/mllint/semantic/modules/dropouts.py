@@ -7,7 +7,7 @@ import libcst as cst
 from mllint.knowledge.dropouts import Dropout
 from mllint.semantic.modules.modes import is_same_in_all_modes, mentions_mode, runs_in_one_mode
 from mllint.semantic.names.conditions import conditions
-from mllint.semantic.names.receivers import method_of_receiver
+from mllint.semantic.names.receivers import owner_of_attribute
 from mllint.semantic.names.scopes import BindingKind
 from mllint.syntax.shape import argument, constant, dotted_path, has_star_arguments
 from mllint.syntax.walk import subtree
@@ -125,8 +125,7 @@ def _compares_to_zero(model: "Model", test: cst.BaseExpression, path: str, steps
             if dotted_path(part.expression) == path:
                 return True
         elif isinstance(part, cst.Attribute) and steps > 0:
-            method = method_of_receiver(model, part.value)
-            owner = None if method is None else method.owner
+            owner = owner_of_attribute(model, part)
             for binding in () if owner is None else owner.assignments(part.attr.value):
                 last = path.rpartition(".")[2]
                 value = binding.value

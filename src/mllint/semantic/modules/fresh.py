@@ -165,7 +165,7 @@ def _is_fresh_name(model: "Model", node: cst.Name, steps: int) -> bool:
         if name is node or bindings[0] not in model.reaching(name):
             continue
         parent = model.tree.parent(name)
-        is_called = isinstance(parent, cst.Call) and parent.func is name
+        is_called = model.tree.call_of(name) is not None
         if not (is_called or isinstance(parent, (cst.AssignTarget, cst.Attribute)) or is_set_up_by(model, parent)):
             return False
     statement = bindings[0].node
@@ -184,7 +184,5 @@ def is_set_up_by(model: "Model", arg: cst.CSTNode | None) -> bool:
 def _registers_inside(function: "FunctionInfo") -> bool:
     model = function.model
     return any(
-        function.node in model.tree.ancestors(call)
-        for word in _REGISTERING
-        for call in model.calls_by_word.get(word, ())
+        model.tree.is_below(call, function.node) for word in _REGISTERING for call in model.calls_by_word.get(word, ())
     )

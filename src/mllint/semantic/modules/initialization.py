@@ -8,6 +8,7 @@ import libcst as cst
 
 from mllint.knowledge import lookup
 from mllint.semantic.names.classes import makes_parameter
+from mllint.semantic.names.mentions import attributes
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.values import ClassObject, Module, Symbol, Tensor
 from mllint.syntax.shape import dotted_path, last_statement
@@ -72,11 +73,8 @@ def _attributes(definition: "ClassInfo") -> list[cst.Attribute]:
     found: dict[int, list[cst.Attribute]] | None = model.remembered.get(asked)
     if found is None:
         found = model.remembered[asked] = {}
-        for name in model.names_by_word.get("__init__", ()):
-            attribute = model.tree.parent(name)
-            if isinstance(attribute, cst.Attribute) and attribute.attr is name:
-                holder = next((item for item in model.tree.ancestors(name) if type(item) is cst.ClassDef), None)
-                found.setdefault(id(holder), []).append(attribute)
+        for attribute in attributes(model, "__init__"):
+            found.setdefault(id(model.tree.nearest(attribute, cst.ClassDef)), []).append(attribute)
     return found.get(id(definition.node), [])
 
 
@@ -163,7 +161,7 @@ def ends_in_mixin(definition: "ClassInfo") -> "FunctionInfo | None":
         return None
     owner = target.owner
     calls_on = any(True for _ in _attributes(owner)) or any(
-        owner.node in owner.model.tree.ancestors(name) for name in owner.model.names_by_word.get("super", ())
+        owner.model.tree.is_below(name, owner.node) for name in owner.model.names_by_word.get("super", ())
     )
     return None if owner.has_unknown_base or calls_on else target
 
@@ -231,7 +229,7 @@ def _subclasses(definition: "ClassInfo") -> "Iterator[ClassInfo]":
     for model in definition.model.importers(definition.name):
         for node in model.tree.by_type.get(cst.ClassDef, ()):
             info = model.class_info(node)
-            if any(item.name == definition.name and item.model.path == definition.model.path for item in info.lineage):
+            if any(map(definition.is_same_as, info.lineage)):
                 yield info
 
 
@@ -293,7 +291,7 @@ def _hands_on(definition: "ClassInfo", method: "FunctionInfo") -> bool:
 
 def _mentions_init(method: "FunctionInfo") -> bool:
     names = method.model.names_by_word.get("__init__", ())
-    return any(method.node in method.model.tree.ancestors(name) for name in names if name is not method.node.name)
+    return any(method.model.tree.is_below(name, method.node) for name in names if name is not method.node.name)
 
 
 def _looks_only(model: "Model", arg: cst.Arg) -> bool:

@@ -54,9 +54,9 @@ def _may_be_switched_between(model: "Model", module: cst.BaseExpression, first: 
         place, parent = scope.place_of(name), model.tree.parent(name)
         if place is None or not first < place[1] < last:
             continue
-        outer = model.tree.parent(parent) if isinstance(parent, cst.Attribute) else None
-        is_called = isinstance(outer, cst.Call) and outer.func is parent and not isinstance(model.value(parent), Module)
-        if is_called or not isinstance(parent, cst.Attribute):
+        if not isinstance(parent, cst.Attribute):
+            return True
+        if model.tree.call_of(parent) is not None and not isinstance(model.value(parent), Module):
             return True
     return False
 

@@ -13,7 +13,7 @@ from mllint.semantic.names.conditions import conditions
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.uses import bound_by, uses
 from mllint.semantic.values import Module
-from mllint.syntax.shape import argument, constant, dotted_path
+from mllint.syntax.shape import argument, called_on, constant, dotted_path, last_word
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -105,11 +105,10 @@ def _moved(model: "Model", node: cst.BaseExpression) -> cst.BaseExpression:
     """``nn.Linear(2, 2).to(device)`` of ``nn.Linear(2, 2)``."""
     while True:
         attribute = model.tree.parent(node)
-        above = None if attribute is None else model.tree.parent(attribute)
-        is_method = isinstance(attribute, cst.Attribute) and attribute.attr.value in _MOVES
-        if not is_method or not isinstance(above, cst.Call) or above.func is not attribute:
+        move = model.tree.call_of(attribute) if isinstance(attribute, cst.Attribute) else None
+        if move is None or last_word(move.func) not in _MOVES:
             return node
-        node = above
+        node = move
 
 
 def _is_only_called(model: "Model", statement: cst.Assign, steps: int = MAX_CALLS) -> bool:
@@ -129,7 +128,7 @@ def _is_only_called(model: "Model", statement: cst.Assign, steps: int = MAX_CALL
             return False
         node = _moved(model, use)
         parent = model.tree.parent(node)
-        if isinstance(parent, cst.Call) and parent.func is node:
+        if model.tree.call_of(node) is not None:
             called = True
         elif isinstance(parent, cst.Assign) and node is not use:
             if not _is_only_called(model, parent, steps - 1):
@@ -156,7 +155,7 @@ def _runs_in_every_call(node: cst.CSTNode, method: "FunctionInfo", steps: int = 
 def _comes_from_forward(call: cst.Call, method: "FunctionInfo", steps: int) -> bool:
     """Whether a call of a method is one by the instance itself, which runs in every call of the module."""
     model = method.model
-    receiver = call.func.value if isinstance(call.func, cst.Attribute) else None
+    receiver = called_on(call)
     caller = None if receiver is None else method_of_receiver(model, receiver)
     if caller is None or caller is method or caller.owner is None or method.owner not in caller.owner.lineage:
         return False

@@ -6,10 +6,10 @@ import libcst as cst
 
 from mllint.knowledge import lookup
 from mllint.semantic.expressions import picked
+from mllint.semantic.names.assigned import all_assigned
 from mllint.semantic.names.classes import Assignment, Members, Role
 from mllint.semantic.names.conditions import conditions, is_in_another_branch
 from mllint.semantic.names.receivers import method_of_receiver
-from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.names.uses import uses
 from mllint.semantic.values import Array, Elements, Function, Member, Nothing, Number, Output, Repeated, Tensor
 from mllint.syntax.shape import dotted_path, subscript_index
@@ -63,14 +63,7 @@ def is_made_on_cpu(model: "Model", node: cst.BaseExpression, steps: int = MAX_ST
 
 def _assigned_here(model: "Model", name: cst.Name) -> list[cst.BaseExpression]:
     """What a local name may be, as expressions of its function; nothing where it is bound in some other way."""
-    values: list[cst.BaseExpression] = []
-    for binding in model.reaching(name):
-        if binding.kind is not BindingKind.ASSIGN or binding.path or not binding.scope.is_function:
-            return []
-        if binding.value is None:
-            return []
-        values.append(binding.value)
-    return values
+    return all_assigned(model, name) if model.scope_of(name).is_function else []
 
 
 def _is_kept_on_cpu(method: "FunctionInfo", name: str, steps: int) -> bool:

@@ -311,8 +311,7 @@ def _tells(model: "Model", node: cst.CSTNode, holder: ClassInfo | FunctionInfo) 
 def _is_only_read(model: "Model", node: cst.Call) -> bool:
     """Whether only a part of what is made is kept: ``vgg16().features``, while the dropout is in another."""
     read = model.tree.parent(node)
-    called = None if read is None else model.tree.parent(read)
-    return isinstance(read, cst.Attribute) and not (isinstance(called, cst.Call) and called.func is read)
+    return isinstance(read, cst.Attribute) and model.tree.call_of(read) is None
 
 
 def _hangs_on_settings(model: "Model", node: cst.CSTNode) -> bool:

@@ -5,9 +5,11 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.semantic.names.assigned import assigned
 from mllint.semantic.names.conditions import conditions
-from mllint.semantic.names.receivers import method_of_receiver
-from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.names.mentions import attributes
+from mllint.semantic.names.receivers import method_of_receiver, owner_of_attribute
+from mllint.semantic.names.scopes import Binding
 from mllint.syntax.shape import constant, dotted_path
 from mllint.syntax.walk import subtree
 
@@ -88,9 +90,8 @@ def _outer(model: "Model", node: cst.Name) -> tuple[Binding, ...]:
 
 
 def _is_fixed(model: "Model", binding: Binding, steps: int) -> bool:
-    if binding.kind is not BindingKind.ASSIGN or binding.value is None or binding.path:
-        return False
-    return is_same_in_all_modes(model, binding.value, steps)
+    made = assigned(binding)
+    return made is not None and is_same_in_all_modes(model, made, steps)
 
 
 def _is_fixed_attribute(model: "Model", node: cst.Attribute) -> bool:
@@ -108,8 +109,7 @@ def _is_fixed_attribute(model: "Model", node: cst.Attribute) -> bool:
 
 
 def _is_of_receiver(model: "Model", node: cst.Attribute) -> bool:
-    method = method_of_receiver(model, node.value)
-    owner = None if method is None else method.owner
+    owner = owner_of_attribute(model, node)
     if owner is None:
         return False
     name = node.attr.value
@@ -126,13 +126,11 @@ def _is_of_constructor(method: "FunctionInfo | None") -> bool:
 
 def _is_set_from_outside(model: "Model", name: str) -> bool:
     """Whether the file assigns an attribute of this name of something else than the instance."""
-    for word in model.names_by_word.get(name, ()):
-        attribute = model.tree.parent(word)
-        above = None if attribute is None else model.tree.parent(attribute)
-        if isinstance(attribute, cst.Attribute) and isinstance(above, (cst.AssignTarget, cst.AugAssign)):
-            is_target = above.target is attribute
-            if is_target and method_of_receiver(model, attribute.value) is None:
-                return True
+    for attribute in attributes(model, name):
+        above = model.tree.parent(attribute)
+        is_target = isinstance(above, (cst.AssignTarget, cst.AugAssign)) and above.target is attribute
+        if is_target and method_of_receiver(model, attribute.value) is None:
+            return True
     return False
 
 
@@ -140,6 +138,5 @@ def _bindings(model: "Model", node: cst.Name | cst.Attribute) -> tuple[Binding, 
     """What binds a local name, or an attribute of the instance in its class."""
     if isinstance(node, cst.Name):
         return model.reaching(node)
-    method = method_of_receiver(model, node.value)
-    owner = None if method is None else method.owner
+    owner = owner_of_attribute(model, node)
     return () if owner is None else tuple(owner.assignments(node.attr.value))

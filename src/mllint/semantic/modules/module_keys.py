@@ -9,6 +9,7 @@ from mllint.semantic.construction.builder import Construction
 from mllint.semantic.construction.libraries import is_module_class
 from mllint.semantic.construction.parts import Part
 from mllint.semantic.construction.state_keys import WRAPPER_PREFIXES, KeySet
+from mllint.semantic.names.mentions import mentions
 from mllint.semantic.values import Module
 from mllint.syntax.shape import dotted_path
 
@@ -98,15 +99,9 @@ def _changed_later(model: "Model", node: cst.BaseExpression, module: Module) -> 
     """Names under which the file changes a module after it was built; ``None`` for a name that is not known."""
     changed: list[str | None] = []
     for key in sorted(_names_of(model, node, module.call)):
-        for name in model.names_by_word.get(key.rpartition(".")[2], ()):
-            holder: cst.CSTNode = name
-            parent = model.tree.parent(name)
-            if "." in key:
-                if not isinstance(parent, cst.Attribute) or parent.attr is not name:
-                    continue
-                holder, parent = parent, model.tree.parent(parent)
-            if dotted_path(holder) == key and parent is not None:
-                changed += _change(model, holder, parent)
+        for holder in mentions(model, key):
+            parent = model.tree.parent(holder)
+            changed += [] if parent is None else _change(model, holder, parent)
     return changed
 
 
@@ -124,9 +119,9 @@ def _names_of(model: "Model", node: cst.BaseExpression, call: cst.Call | None) -
 def _change(model: "Model", holder: cst.CSTNode, parent: cst.CSTNode) -> list[str | None]:
     """What one use of a module changes in it."""
     if isinstance(parent, cst.Attribute) and parent.value is holder:
-        above = model.tree.parent(parent)
-        if isinstance(above, cst.Call) and above.func is parent:
+        if model.tree.call_of(parent) is not None:
             return [None] if parent.attr.value in _CHANGES else []
+        above = model.tree.parent(parent)
         # `model.head.fc = ...` changes something below `head`.
         while isinstance(above, (cst.Attribute, cst.Subscript)):
             above = model.tree.parent(above)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge import lookup
+from mllint.semantic.names.mentions import attributes, mentions
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.values import Instance, Module, Value
 from mllint.syntax.shape import dotted_path
@@ -17,10 +18,7 @@ if TYPE_CHECKING:
 
 def from_outside(definition: "ClassInfo", model: "Model", attribute: str) -> Iterator[cst.Attribute]:
     """Where a file reads or sets an attribute of that name of what may be an object of a class, not as its own."""
-    for word in model.names_by_word.get(attribute, ()):
-        node = model.tree.parent(word)
-        if not isinstance(node, cst.Attribute) or node.attr is not word:
-            continue
+    for node in attributes(model, attribute):
         if method_of_receiver(model, node.value) is None and not _is_of_another_class(definition, model, node.value):
             yield node
 
@@ -42,16 +40,13 @@ def _is_of_another_class(definition: "ClassInfo", model: "Model", node: cst.Base
     path = dotted_path(node)
     if path is None or not _has_only_what_is_written(definition):
         return False
-    word = path.rpartition(".")[2]
     function = model.enclosing_function(node)
-    for name in model.names_by_word.get(word, ()):
-        parent = model.tree.parent(name)
-        thing = parent if isinstance(parent, cst.Attribute) and parent.attr is name else name
+    for thing in mentions(model, path):
         reader = model.tree.parent(thing)
-        if not isinstance(reader, cst.Attribute) or reader.value is not thing or dotted_path(thing) != path:
+        if not isinstance(reader, cst.Attribute) or reader.value is not thing:
             continue
         attribute = reader.attr.value
-        is_here = model.enclosing_function(name) is function
+        is_here = model.enclosing_function(thing) is function
         if is_here and not _has(definition, attribute) and not _is_set(model, attribute):
             return True
     return False

@@ -7,12 +7,11 @@ import libcst as cst
 
 from mllint.semantic.modules.made_on_cpu import MAX_STEPS, is_made_on_cpu
 from mllint.semantic.modules.other_objects import is_touched_from_outside
-from mllint.semantic.modules.plain_tensors import Fate, fate
+from mllint.semantic.modules.plain_tensors import Fate, fate, is_plain
 from mllint.semantic.names.classes import Members
 from mllint.semantic.names.uses import bound_by, uses
-from mllint.semantic.values import Tensor
 from mllint.syntax.iteration import handed_on
-from mllint.syntax.shape import dotted_path, integer_literal, subscript_index
+from mllint.syntax.shape import dotted_path, integer_literal, part_at, subscript_index
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -29,7 +28,7 @@ def tensors_stay_behind(members: Members, name: str) -> bool:
         elements = list(_elements(place.value))
         if any(_is_empty(element) for element in elements):
             return False  # a place that is filled later
-        if not all(_is_plain(place.model, element) for element in elements):
+        if not all(_is_made_on_cpu(place.model, element) for element in elements):
             return False
         found = found or bool(elements)
     if is_touched_from_outside(members.definition, name):
@@ -40,7 +39,7 @@ def tensors_stay_behind(members: Members, name: str) -> bool:
         put = _put_in(model, read.node)
         if put is None:
             fates |= {(item, is_early) for item in _fates(model, read.node, MAX_STEPS)}
-        elif is_early and _is_plain(model, put):
+        elif is_early and _is_made_on_cpu(model, put):
             found = True
         else:
             return False
@@ -65,11 +64,8 @@ def _is_empty(node: cst.BaseExpression) -> bool:
     return integer_literal(first) == 0 or (isinstance(first, (cst.List, cst.Tuple)) and not first.elements)
 
 
-def _is_plain(model: "Model", node: cst.BaseExpression) -> bool:
-    value = model.value(node)
-    if not isinstance(value, Tensor) or value.attached or value.parameter or value.scalar or value.or_number:
-        return False
-    return is_made_on_cpu(model, node)
+def _is_made_on_cpu(model: "Model", node: cst.BaseExpression) -> bool:
+    return is_plain(model.value(node)) and is_made_on_cpu(model, node)
 
 
 def _put_in(model: "Model", node: cst.BaseExpression) -> cst.BaseExpression | None:
@@ -109,11 +105,7 @@ def _fates(model: "Model", node: cst.BaseExpression, steps: int) -> set[Fate]:
 
 def _of_elements(model: "Model", loop: cst.For | cst.CompFor, path: tuple[int, ...], steps: int) -> set[Fate]:
     """What becomes of what a loop binds at a place of its target."""
-    target: cst.BaseExpression = loop.target
-    for index in path:
-        if not isinstance(target, (cst.Tuple, cst.List)) or index >= len(target.elements):
-            return {Fate.MOVED}
-        target = target.elements[index].value
+    target = part_at(loop.target, path)
     if not isinstance(target, cst.Name):
         return {Fate.MOVED}
     if isinstance(loop, cst.For):
@@ -122,5 +114,5 @@ def _of_elements(model: "Model", loop: cst.For | cst.CompFor, path: tuple[int, .
     else:
         whole = next(item for item in model.tree.ancestors(loop) if isinstance(item, cst.BaseComp))
         named = model.names_by_word.get(target.value, ())
-        places = [name for name in named if name is not target and whole in model.tree.ancestors(name)]
+        places = [name for name in named if name is not target and model.tree.is_below(name, whole)]
     return {fate(model, place, steps - 1) for place in places}

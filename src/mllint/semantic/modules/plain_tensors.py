@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge import lookup
-from mllint.semantic.expressions.arguments import calls_of, given_to
+from mllint.semantic.expressions.arguments import calls_of
+from mllint.semantic.graph.looked_at import filled_by, uses_inside
 from mllint.semantic.graph.runs_of_class import runs_of
 from mllint.semantic.modules.inputs import is_input
 from mllint.semantic.modules.made_on_cpu import (
@@ -23,7 +24,6 @@ from mllint.semantic.modules.weights import has_weights
 from mllint.semantic.names.classes import Assignment, Members, Read, makes_parameter
 from mllint.semantic.names.conditions import verdicts
 from mllint.semantic.names.receivers import method_of_receiver
-from mllint.semantic.names.uses import uses
 from mllint.semantic.values import (
     ClassObject,
     Function,
@@ -33,8 +33,9 @@ from mllint.semantic.values import (
     Output,
     Symbol,
     Tensor,
+    Value,
 )
-from mllint.syntax.shape import argument, constant, dotted_path, last_word
+from mllint.syntax.shape import argument, before_methods, constant, dotted_path, last_word
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -94,22 +95,23 @@ def _is_leaf_of_function(model: "Model", call: cst.Call) -> bool:
     callee = model.value(call.func)
     if not isinstance(callee, Function) or callee.definition.model is not model or not callee.definition.is_plain:
         return False
-    made = [_before_move(item.value) for item in callee.definition.scope.returns]
+    values = [item.value for item in callee.definition.scope.returns]
+    made = [value and before_methods(value, _MOVES) for value in values]
     return bool(made) and all(
         isinstance(item, cst.Call) and _speaks_of_gradients(item) and is_leaf_to_train(model, item) for item in made
     )
 
 
-def _before_move(node: cst.BaseExpression | None) -> cst.BaseExpression | None:
-    """What ``to`` or ``cuda`` is called on: it gives the same tensor, or one that is computed from it."""
-    while isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and last_word(node.func) in _MOVES:
-        node = node.func.value
-    return node
-
-
 def _speaks_of_gradients(call: cst.Call) -> bool:
     keywords = (arg.keyword.value for arg in call.args if arg.keyword is not None)
     return last_word(call.func) == "requires_grad_" or any(word in _GRADIENT_FLAGS for word in keywords)
+
+
+def is_plain(value: Value | None) -> bool:
+    """Whether a value is a tensor that is no parameter and no number, and may be trained by nothing."""
+    if not isinstance(value, Tensor) or value.attached:  # computed from a leaf that is lost: ML209
+        return False
+    return not value.parameter and not value.scalar and not value.or_number
 
 
 def is_new(model: "Model", node: cst.BaseExpression) -> bool:
@@ -185,11 +187,11 @@ def changes_later(members: Members, name: str) -> bool:
 
 def _adds_nothing(place: Assignment, name: str) -> bool:
     """Whether an assignment is ``None``, or only goes on with the tensor: ``self.x = self.x.repeat(10, 1)``."""
-    node = place.value
-    if node is not None and isinstance(place.model.value(node), Nothing):
+    if place.value is None:
+        return False
+    if isinstance(place.model.value(place.value), Nothing):
         return True
-    while isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
-        node = node.func.value
+    node = before_methods(place.value)
     return (
         node is not place.value
         and isinstance(node, cst.Attribute)
@@ -306,9 +308,8 @@ def _of_item(model: "Model", item: cst.Subscript, steps: int) -> Fate:
 def _gets_dimensions(model: "Model", item: cst.Subscript) -> bool:
     """Whether an item is given dimensions right away: ``self.weight[0].view(1, 1, 1)`` is not 0-d any more."""
     method = model.tree.parent(item)
-    call = None if method is None else model.tree.parent(method)
-    is_called = isinstance(method, cst.Attribute) and isinstance(call, cst.Call) and call.func is method
-    return is_called and method.attr.value in _GIVING_DIMENSIONS and bool(call.args)  # type: ignore[union-attr]
+    call = model.tree.call_of(method) if isinstance(method, cst.Attribute) else None
+    return call is not None and last_word(call.func) in _GIVING_DIMENSIONS and bool(call.args)
 
 
 def _picks(model: "Model", index: cst.BaseExpression) -> bool:
@@ -318,13 +319,13 @@ def _picks(model: "Model", index: cst.BaseExpression) -> bool:
 
 
 def _of_attribute(model: "Model", attribute: cst.Attribute, steps: int) -> Fate:
-    call = model.tree.parent(attribute)
+    call = model.tree.call_of(attribute)
     name = attribute.attr.value
     if name in MOVING or name in _ABOUT_DEVICE:
         return Fate.MOVED
     if name in _NOT_NUMBERS:
         return Fate.NOTHING
-    if not isinstance(call, cst.Call) or call.func is not attribute:
+    if call is None:
         return fate(model, attribute, steps)
     if name not in _ONLY_SHAPE and any(is_input(model, arg.value) for arg in call.args):
         return Fate.MEETS_INPUT
@@ -373,7 +374,7 @@ def _own_operation(model: "Model", call: cst.Call) -> "FunctionInfo | None":
 
 def _computes_with(operation: "FunctionInfo", call: cst.Call, arg: cst.Arg) -> bool:
     """Whether an operation may do more with what it is given than to keep it, and to use it where it has gradients."""
-    model, used = operation.model, _uses_of(operation, call, arg, 1)
+    model, used = operation.model, uses_inside(operation, call, arg, 1)
     return used is None or not all(_is_kept(model, use) or _is_for_parameters(model, use) for use in used)
 
 
@@ -387,19 +388,10 @@ def _is_kept(model: "Model", use: cst.BaseExpression) -> bool:
 def _within(callee: Function, call: cst.Call, arg: cst.Arg, steps: int) -> Fate:
     """What a function of the project does with what it is given."""
     function = callee.definition
-    used = _uses_of(function, call, arg, 0 if function.self_name is None or callee.receiver is None else 1)
+    used = uses_inside(function, call, arg, filled_by(callee))
     if used is None or steps <= 0:
         return Fate.NOTHING
     return _strongest(fate(function.model, use, steps) for use in used if not _is_for_parameters(function.model, use))
-
-
-def _uses_of(function: "FunctionInfo", call: cst.Call, arg: cst.Arg, skipped: int) -> list[cst.BaseExpression] | None:
-    """The uses of what a function is given by an argument; ``None`` where that is not known."""
-    parameter = given_to(function, call, arg, skipped)
-    if parameter is None:
-        return None
-    bound = [item for item in function.scope.bindings.get(parameter.name.value, ()) if item.node is parameter]
-    return [use for binding in bound for use in uses(function.model, binding)]
 
 
 def _is_for_parameters(model: "Model", use: cst.BaseExpression) -> bool:

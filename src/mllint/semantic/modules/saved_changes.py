@@ -23,8 +23,8 @@ from mllint.semantic.graph.saved import (
     views,
 )
 from mllint.semantic.modules.modes import MAX_STEPS, runs_in_one_mode
+from mllint.semantic.names.assigned import assigned
 from mllint.semantic.names.conditions import verdicts
-from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.names.uses import uses_of_bound
 from mllint.semantic.names.writes import write
 from mllint.semantic.values import Module, Output, Tensor
@@ -116,7 +116,7 @@ def _kept_item(model: "Model", target: cst.Name, statement: cst.BaseSmallStateme
     if not isinstance(item, cst.Subscript) or item.value is not target:
         return None
     for binding in model.reaching(target):
-        made = binding.value if binding.kind is BindingKind.ASSIGN and not binding.path else None
+        made = assigned(binding)
         name = keeper_of_result(model, made.elt) if isinstance(made, cst.ListComp) else None
         if name is not None and is_attached(model, made.elt):  # type: ignore[union-attr]
             return Kept(name, f"{target.value}[...]")
@@ -235,11 +235,11 @@ def _is_special(test: cst.BaseExpression, holds: bool) -> bool:
 def _is_walked_before(model: "Model", function: cst.FunctionDef, node: cst.CSTNode) -> bool:
     """Whether a function walks its graph only above a place, and in no loop with it: ``loss.backward(); x += step``."""
     here = model.scope_of(node).place_of(node)
-    around = {id(item) for item in model.tree.ancestors(node) if isinstance(item, (cst.For, cst.While))}
+    around = list(model.tree.loops_around(node))
     for call in model.backward.calls_in(function):
         there = model.scope_of(call).place_of(call) if model.scope_of(call) is model.scope_of(node) else None
         if here is None or there is None or there[1] > here[1]:
             return False
-        if any(id(item) in around for item in model.tree.ancestors(call)):
+        if any(model.tree.is_below(call, loop) for loop in around):
             return False
     return True

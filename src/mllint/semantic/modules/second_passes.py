@@ -1,5 +1,6 @@
 """Backward passes through a graph that an earlier one has freed."""
 
+import itertools
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
@@ -13,9 +14,11 @@ from mllint.semantic.graph.data_sources import hangs_on_nothing
 from mllint.semantic.graph.dependence import Dependence, hands_on
 from mllint.semantic.graph.losses import loss_of
 from mllint.semantic.modules.weights import has_weights
+from mllint.semantic.names.assigned import only_assigned
+from mllint.semantic.names.conditions import is_above, loop_of_every_round
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Function, Module, Output, Symbol, Tensor
-from mllint.syntax.shape import argument, constant, dotted_path, has_star_arguments, leaves_loop
+from mllint.syntax.shape import argument, constant, dotted_path, has_star_arguments
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -60,7 +63,7 @@ def _second_pass(model: "Model", backward: cst.Call) -> SecondPass | None:
         return None
     above = [call for call in _passes_written_above(model, backward) if _is_plain(call, freeing=True)]
     spent = {call: other for call in above if (other := loss_of(call)) is not None}
-    loop = _loop_of_every_round(model, backward) if _is_plain(backward, freeing=True) else None
+    loop = loop_of_every_round(model, backward) if _is_plain(backward, freeing=True) else None
     if not spent and loop is None:
         return None
     for first in spent:
@@ -118,14 +121,8 @@ def passes_above(model: "Model", node: cst.Call) -> list[cst.Call]:
 def _passes_written_above(model: "Model", node: cst.Call) -> list[cst.Call]:
     """The backward passes that stand above a call in its function, those next to it."""
     scope = model.scope_of(node)
-    place, found = scope.place_of(node), list[cst.Call]()
-    for call in reversed(model.backward.calls_in(scope.node)):
-        there = scope.place_of(call)
-        if call is not node and place is not None and there is not None and there[1] < place[1]:
-            found.append(call)
-            if len(found) == MAX_PASSES:
-                break
-    return found
+    passes = (call for call in reversed(model.backward.calls_in(scope.node)) if is_above(scope, call, node))
+    return list(itertools.islice(passes, MAX_PASSES))
 
 
 def _freed_where_made(model: "Model", backward: cst.Call, first: cst.Call) -> Iterator[cst.Assign]:
@@ -151,13 +148,8 @@ def _freed_where_made(model: "Model", backward: cst.Call, first: cst.Call) -> It
 def assignments_above(model: "Model", node: cst.Call) -> list[cst.Assign]:
     """The assignments that have surely run before a call, those next to it."""
     scope = model.scope_of(node)
-    place, found = scope.place_of(node), list[cst.Assign]()
-    for statement in reversed(model.assignments_by_scope.get(id(scope), ())):
-        there = scope.place_of(statement)
-        if place is not None and there is not None and there[1] < place[1]:
-            found.append(statement)
-            if len(found) == MAX_SOURCES:
-                break
+    written = reversed(model.assignments_by_scope.get(id(scope), ()))
+    found = itertools.islice((item for item in written if is_above(scope, item, node)), MAX_SOURCES)
     return [statement for statement in found if runs_before(scope, statement, node)]
 
 
@@ -210,25 +202,6 @@ def _is_plain(call: cst.Call, *, freeing: bool) -> bool:
             return False
     positional = [arg for arg in call.args if arg.keyword is None]
     return not freeing or len(positional) < 2
-
-
-def _loop_of_every_round(model: "Model", node: cst.CSTNode) -> _Loop | None:
-    """The loop of which every round runs a node, and that may go on behind it."""
-    for ancestor in model.tree.ancestors(node):
-        if isinstance(ancestor, (cst.For, cst.While)):
-            return None if leaves_loop(ancestor.body) or _runs_once(ancestor) else ancestor
-        if isinstance(ancestor, cst.BaseCompoundStatement) and not isinstance(ancestor, cst.With):
-            return None
-    return None
-
-
-def _runs_once(loop: _Loop) -> bool:
-    """Whether a loop has but one round: ``for _ in range(1)``, ``for x in [data]``."""
-    if not isinstance(loop, cst.For):
-        return False
-    if isinstance(loop.iter, (cst.List, cst.Tuple)):
-        return len(loop.iter.elements) < 2
-    return isinstance(loop.iter, cst.Call) and len(loop.iter.args) == 1 and constant(loop.iter.args[0].value) == 1
 
 
 def _may_share(model: "Model", statement: cst.Assign, *losses: cst.BaseExpression) -> bool:
@@ -327,7 +300,7 @@ def _total(model: "Model", loss: cst.BaseExpression, loop: _Loop) -> str | None:
         for item in binding.scope.bindings.get(binding.key, ())
         if model.tree.is_inside(item.node, loop) and item.kind is not BindingKind.NARROWED
     ]
-    if inside != [binding] or _loop_of_every_round(model, binding.node) is not loop:
+    if inside != [binding] or loop_of_every_round(model, binding.node) is not loop:
         return None
     before, added = _summands(binding)
     if before is None or added is None or binding not in model.reaching(before):
@@ -350,11 +323,10 @@ def _begins_as_number(model: "Model", total: cst.BaseExpression, loop: _Loop) ->
 def _is_computed_loss(model: "Model", node: cst.BaseExpression, loop: _Loop) -> bool:
     """Whether an expression is a loss that the round computes from something that may hang on a graph."""
     if isinstance(node, cst.Name):
-        bindings = model.reaching(node)
-        made = bindings[0] if len(bindings) == 1 and bindings[0].kind is BindingKind.ASSIGN else None
-        if made is None or made.value is None or made.path or not model.tree.is_inside(made.node, loop):
+        made = only_assigned(model, node)
+        if made is None or not model.tree.is_inside(made, loop):
             return False
-        node = made.value
+        node = made
     if not isinstance(node, cst.Call) or not is_called_loss(node) or hangs_on_nothing(model.value(node)):
         return False
     return not all(hangs_on_nothing(model.value(arg.value)) for arg in node.args)

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.semantic.names.definitions import function_around
 from mllint.syntax.shape import dotted_path
 
 if TYPE_CHECKING:
@@ -15,8 +16,7 @@ def is_handed_on(model: "Model", call: cst.Call) -> bool:
 
     An object that is no module has a ``forward`` for no other reason; of a module all methods have to hand on.
     """
-    function = model.enclosing_function(call)
-    info = None if function is None else model.function_info(function)
+    info = function_around(model, call)
     if info is None or info.name != "forward" or info.owner is None:
         return False
     if info.owner.framework is None:

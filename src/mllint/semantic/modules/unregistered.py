@@ -12,7 +12,6 @@ from mllint.semantic.modules import plain_tensors, unsaved_draws
 from mllint.semantic.modules.lost_parameters import becomes_parameter, parameter_inside
 from mllint.semantic.modules.lost_registrations import undoing
 from mllint.semantic.modules.plain_lists import tensors_stay_behind
-from mllint.semantic.values import Tensor
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -67,7 +66,7 @@ def lost(
         plain_tensors.is_asked_for_gradients_later(members, name) and plain_tensors.is_new(model, value)
     ):
         return None if plain_tensors.is_handed_over(members, name) else Lost(Loss.UNTRAINED)
-    if not _is_plain(model, value) or is_test_code(model):
+    if not plain_tensors.is_plain(model.value(value)) or is_test_code(model):
         return None
     if is_torch and any(lookup.may_register(base, name) for base in owner.library_bases):
         return None  # what is assigned to a buffer is one, also where it was ``None`` before
@@ -82,10 +81,3 @@ def lost(
 def has_to_be_saved(model: "Model", owner: "ClassInfo", name: str, value: cst.BaseExpression) -> bool:
     """Whether a tensor cannot be computed again as it was: it is drawn at random, or changes later."""
     return unsaved_draws.draws(model, value) or plain_tensors.changes_later(owner.members, name)
-
-
-def _is_plain(model: "Model", value: cst.BaseExpression) -> bool:
-    found = model.value(value)
-    if not isinstance(found, Tensor) or found.attached:  # computed from a leaf that is lost: ML209
-        return False
-    return not found.parameter and not found.scalar and not found.or_number

@@ -6,14 +6,17 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.semantic.events.places import SAME
+from mllint.knowledge.words import LOADING
+from mllint.semantic.events.places import as_itself
 from mllint.semantic.modules.fresh import takes_others
 from mllint.semantic.modules.weights import has_weights
 from mllint.semantic.names.classes import Assignment, Role
+from mllint.semantic.names.conditions import parts_of_test
+from mllint.semantic.names.mentions import attributes
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Module, Output, Tensor
-from mllint.syntax.shape import argument, constant, dotted_path, last_word
+from mllint.syntax.shape import all_given, argument, constant, dotted_path, last_word
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -24,7 +27,6 @@ if TYPE_CHECKING:
 # What is done with a module before it is used: filling a container, giving weights their first values.
 _PREPARING = frozenset({"append", "extend", "insert", "add_module", "add_sublayer", "register_module", "apply"})
 _STATE_DICTS = ("state_dict", "named_parameters")
-_LOADING = ("load_state_dict", "set_state_dict", "set_dict", "load_dict")
 _WEIGHTS = frozenset({"weight", "bias", "data"})
 
 
@@ -106,8 +108,8 @@ def _is_on_demand(place: Assignment) -> bool:
     for ancestor in place.model.tree.ancestors(place.node):
         if isinstance(ancestor, cst.FunctionDef):
             break
-        demanded = _demanded(ancestor.test) if isinstance(ancestor, cst.If) and child is ancestor.body else ()
-        if any(_is_off_by_default(place.model, item) for item in demanded):
+        demanded = parts_of_test(ancestor.test) if isinstance(ancestor, cst.If) and child is ancestor.body else ()
+        if any(isinstance(item, cst.Name) and _is_off_by_default(place.model, item) for item in demanded):
             return True
         child = ancestor
     return False
@@ -130,15 +132,6 @@ def _is_empty(made: cst.Call) -> bool:
     """Whether a container is made of nothing: ``ModuleList([])``."""
     given = [arg.value for arg in made.args]
     return all(isinstance(node, (cst.List, cst.Tuple, cst.Dict)) and not node.elements for node in given)
-
-
-def _demanded(test: cst.BaseExpression) -> Iterator[cst.Name]:
-    """The names that all have to be true: ``size`` and ``heads`` of ``if size and heads``."""
-    if isinstance(test, cst.BooleanOperation) and isinstance(test.operator, cst.And):
-        yield from _demanded(test.left)
-        yield from _demanded(test.right)
-    elif isinstance(test, cst.Name):
-        yield test
 
 
 def _is_off_by_default(model: "Model", name: cst.Name) -> bool:
@@ -201,7 +194,7 @@ def _has_weights_from_a_file(definition: "ClassInfo") -> bool:
         return False
     return any(
         isinstance(call.func, cst.Attribute) and _is_instance(definition, model.value(call.func.value))
-        for word in _LOADING
+        for word in LOADING
         for call in model.calls_by_word.get(word, ())
     )
 
@@ -210,7 +203,7 @@ def _parts_of_loaded(model: "Model") -> frozenset[str]:
     """The names of what classes of a file may be made of that load a state dict in their constructor, at any depth."""
     key = ("unused", "parts of what loads itself")
     if key not in model.remembered:
-        calls = (call for word in _LOADING for call in model.calls_by_word.get(word, ()))
+        calls = (call for word in LOADING for call in model.calls_by_word.get(word, ()))
         functions = (function for call in calls if (function := model.enclosing_function(call)) is not None)
         owners = (model.function_info(function).owner for function in functions if function.name.value == "__init__")
         pending = [owner.node for owner in owners if owner is not None and _loads_itself(owner)]
@@ -228,7 +221,7 @@ def _parts_of_loaded(model: "Model") -> frozenset[str]:
 def _loads_itself(definition: "ClassInfo") -> bool:
     """Whether the constructor loads a state dict into the instance, all keys of which have to fit."""
     for method in definition.members.reachable("__init__"):
-        for call in (call for word in _LOADING for call in method.model.calls_by_word.get(word, ())):
+        for call in (call for word in LOADING for call in method.model.calls_by_word.get(word, ())):
             if method.model.enclosing_function(call) is not method.node or not isinstance(call.func, cst.Attribute):
                 continue
             strict = argument(call, 1, "strict")
@@ -240,14 +233,12 @@ def _loads_itself(definition: "ClassInfo") -> bool:
 
 def _is_downloaded(definition: "ClassInfo") -> bool:
     """Whether a function of the project loads into an instance what it downloads, all keys of which have to fit."""
-    for model in (*definition.members.models, *definition.model.importers(*_LOADING)):
-        for call in (call for word in _LOADING for call in model.calls_by_word.get(word, ())):
+    for model in (*definition.members.models, *definition.model.importers(*LOADING)):
+        for call in (call for word in LOADING for call in model.calls_by_word.get(word, ())):
             strict = argument(call, 1, "strict")
             is_partial = strict is not None and constant(strict.value) is False
             # A function of the project may load, which is given the module, too: `load_state_dict(net, state)`.
-            receiver = [call.func.value] if isinstance(call.func, cst.Attribute) else []
-            parties = [*receiver, *(arg.value for arg in call.args)]
-            is_loaded = not is_partial and any(_is_made_of(definition, model.value(part)) for part in parties)
+            is_loaded = not is_partial and any(_is_made_of(definition, model.value(part)) for part in all_given(call))
             if is_loaded and any(_downloads(model, arg.value) for arg in call.args):
                 return True
     return False
@@ -286,29 +277,21 @@ def _makes_module(place: Assignment) -> bool:
         return False
     if isinstance(place.node, cst.Assign) and len(place.node.targets) > 1:
         return False
-    made = place.model.value(place.value)
-    return isinstance(made, Module) and not (_is_another_name(place.value) or takes_others(place.model, place.value))
-
-
-def _is_another_name(made: cst.BaseExpression) -> bool:
-    """Whether an expression gives back a module that is there already: ``self.net.to(device)``."""
-    while isinstance(made, cst.Call) and isinstance(made.func, cst.Attribute) and made.func.attr.value in SAME:
-        made = made.func.value
-    return not isinstance(made, cst.Call)
+    if not isinstance(as_itself(place.value), cst.Call):
+        return False  # a module that is there already: `self.net.to(device)`
+    return isinstance(place.model.value(place.value), Module) and not takes_others(place.model, place.value)
 
 
 def _is_used(definition: "ClassInfo", name: str) -> bool:
     """Whether the files of a class do anything with an attribute, or have its name in a text or a comment."""
     members = definition.members
     for model in members.models:
-        for word in model.names_by_word.get(name, ()):
-            attribute = model.tree.parent(word)
-            if isinstance(attribute, cst.Attribute) and attribute.attr is word:
-                method = method_of_receiver(model, attribute.value)
-                if method is None and model.library_name(attribute) is not None:
-                    continue  # `F.layer_norm` is no attribute of an object
-                if (method is None or members.is_related(method)) and _is_use(model, attribute):
-                    return True
+        for attribute in attributes(model, name):
+            method = method_of_receiver(model, attribute.value)
+            if method is None and model.library_name(attribute) is not None:
+                continue  # `F.layer_norm` is no attribute of an object
+            if (method is None or members.is_related(method)) and _is_use(model, attribute):
+                return True
         if name in _spoken_of(model):
             return True
     return False
@@ -342,9 +325,7 @@ def _is_use(model: "Model", node: cst.BaseExpression) -> bool:
         case cst.Subscript() if parent.value is node and isinstance(model.tree.parent(parent), cst.AssignTarget):
             return False
         case cst.Attribute(attr=cst.Name(value=method)):
-            call = model.tree.parent(parent)
-            is_called = isinstance(call, cst.Call) and call.func is parent
-            return not is_called or not (method in _PREPARING or method.endswith("_"))
+            return model.tree.call_of(parent) is None or not (method in _PREPARING or method.endswith("_"))
         case cst.Arg():
             call = model.tree.parent(parent)
             path = dotted_path(call.func) if isinstance(call, cst.Call) else None

@@ -8,9 +8,10 @@ import libcst as cst
 from mllint.knowledge import lookup
 from mllint.semantic.modules.module_keys import module_keys
 from mllint.semantic.names.classes import makes_parameter
+from mllint.semantic.names.mentions import attributes
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Module, Value
-from mllint.syntax.shape import constant, last_word
+from mllint.syntax.shape import argument, constant, last_word
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -213,8 +214,8 @@ def asks_for_no_gradients(definition: "ClassInfo") -> bool:
 
 
 def _is_made_without(parameter: cst.Call) -> bool:
-    flags = (arg.value for arg in parameter.args if arg.keyword is not None and arg.keyword.value == "requires_grad")
-    return any(constant(flag) is False for flag in flags)
+    flag = argument(parameter, None, "requires_grad")
+    return flag is not None and constant(flag.value) is False
 
 
 def is_constant(model: "Model", node: cst.BaseExpression) -> bool:
@@ -243,10 +244,8 @@ def builds_a_program(model: "Model") -> bool:
     """Whether a file writes static graphs of Paddle: there every parameter belongs to the program, whoever holds it."""
     if "enable_static" in model.names_by_word:
         return True
-    attributes = (model.tree.parent(name) for name in model.names_by_word.get("static", ()))
-    return model.imports("paddle.static") or any(
-        isinstance(node, cst.Attribute) and model.qualified_name(node) == "paddle.static" for node in attributes
-    )
+    named = (model.qualified_name(node) for node in attributes(model, "static"))
+    return model.imports("paddle.static") or "paddle.static" in named
 
 
 def drops_values(model: "Model", node: cst.BaseExpression) -> bool:

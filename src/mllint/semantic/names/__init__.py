@@ -2,5 +2,5 @@
 
 - control flow and bindings: ``blocks``, ``scopes``, ``inner_bindings``, ``conditions``, ``narrowing``
 - functions and classes: ``definitions``, ``classes``, ``receivers``, ``named_methods``
-- what happens to a thing under its name: ``uses``, ``writes``, ``changes``, ``operands``
+- what happens to a thing under its name: ``mentions``, ``assigned``, ``uses``, ``writes``, ``changes``, ``operands``
 """

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.semantic.names.mentions import attributes, mentions
 from mllint.syntax.shape import constant, dotted_path, last_word
 
 if TYPE_CHECKING:
@@ -65,8 +66,8 @@ def _changes_at(model: "Model", places: Iterable[cst.BaseExpression]) -> Iterato
             yield target
         elif kind is cst.Attribute and parent.value is target and _changes(parent.attr.value):  # type: ignore[union-attr]
             assert parent is not None
-            call = model.tree.parent(parent)
-            if isinstance(call, cst.Call) and call.func is parent:
+            call = model.tree.call_of(parent)
+            if call is not None:
                 yield call
         elif kind is cst.Arg and parent.keyword is not None and parent.keyword.value == "out":  # type: ignore[union-attr]
             assert parent is not None
@@ -114,22 +115,11 @@ def _places_of_bound(model: "Model", binding: "Binding") -> Iterator[cst.BaseExp
     if word == binding.key:
         yield from model.names_within(word, binding.scope)
         return
-    for name in model.names_by_word.get(word, ()):
-        around = model.tree.parent(name)
-        if isinstance(around, cst.Attribute) and around.attr is name:
-            yield around
+    yield from attributes(model, word)
 
 
 def _places(model: "Model", node: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
     """Where the scope of a name or dotted path names it, as a whole expression."""
     key = dotted_path(node)
-    if key is None:
-        return
-    scope = model.scope_of(node)
-    for name in model.names_in(key.rpartition(".")[2], scope):
-        parent = model.tree.parent(name)
-        whole: cst.BaseExpression = name
-        if isinstance(parent, cst.Attribute) and parent.attr is name:
-            whole = parent
-        if dotted_path(whole) == key:
-            yield whole
+    names = () if key is None else model.names_in(key.rpartition(".")[2], model.scope_of(node))
+    return mentions(model, key or "", names)

@@ -12,6 +12,7 @@ import libcst as cst
 import msgspec
 
 from mllint.knowledge import lookup
+from mllint.semantic.names.mentions import attributes
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.values import Elements, Function, Mapping, Module, Repeated, Symbol, Tensor
 from mllint.syntax.shape import string_literal
@@ -152,12 +153,10 @@ class Members:
         methods = {id(method.node): set[str]() for info in self.definition.lineage for method in info.methods.values()}
         names = {name for info in self.definition.lineage for name in info.methods}
         for model in self.models:
-            for word in (word for name in names for word in model.names_by_word.get(name, ())):
-                attribute = model.tree.parent(word)
-                if type(attribute) is cst.Attribute and attribute.attr is word:
-                    for ancestor in model.tree.ancestors(attribute):
-                        if id(ancestor) in methods:
-                            methods[id(ancestor)].add(word.value)
+            for attribute in (attribute for name in names for attribute in attributes(model, name)):
+                for ancestor in model.tree.ancestors(attribute):
+                    if id(ancestor) in methods:
+                        methods[id(ancestor)].add(attribute.attr.value)
         return methods
 
     # -- attributes --------------------------------------------------------------------------------------------------
@@ -197,12 +196,10 @@ class Members:
 
     def _mentions(self, name: str) -> Iterator[tuple[cst.Attribute, "FunctionInfo"]]:
         for model in self.models:
-            for word in model.names_by_word.get(name, ()):
-                attribute = model.tree.parent(word)
-                if type(attribute) is cst.Attribute and attribute.attr is word:
-                    method = method_of_receiver(model, attribute.value)
-                    if method is not None and self.is_related(method):
-                        yield attribute, method
+            for attribute in attributes(model, name):
+                method = method_of_receiver(model, attribute.value)
+                if method is not None and self.is_related(method):
+                    yield attribute, method
 
     def is_related(self, method: "FunctionInfo") -> bool:
         """Whether a method is of the class itself, of a base of it, or of a class that derives from it."""
@@ -241,12 +238,9 @@ class Members:
 
     def _set_in_dict(self, model: "Model") -> Iterator[cst.BaseExpression]:
         """What a file puts into ``self.__dict__`` item by item."""
-        for word in model.names_by_word.get("__dict__", ()):
-            attribute = model.tree.parent(word)
-            item = None if attribute is None else model.tree.parent(attribute)
-            target = None if item is None else model.tree.parent(item)
-            if type(attribute) is not cst.Attribute or type(item) is not cst.Subscript:
-                continue
+        for attribute in attributes(model, "__dict__"):
+            item = model.tree.parent(attribute)
+            target = model.tree.parent(item) if type(item) is cst.Subscript else None
             statement = model.tree.parent(target) if type(target) is cst.AssignTarget else None
             method = method_of_receiver(model, attribute.value)
             if type(statement) is cst.Assign and method is not None and self.is_related(method):
@@ -303,7 +297,7 @@ def _statement_that_sets(model: "Model", node: cst.BaseExpression) -> cst.CSTNod
     if type(parent) in _SETTING and parent.target is child:  # type: ignore[union-attr]
         return parent
     if type(parent) is cst.AsName:
-        return next((item for item in model.tree.ancestors(parent) if isinstance(item, cst.With)), None)
+        return model.tree.nearest(parent, cst.With)
     return None
 
 

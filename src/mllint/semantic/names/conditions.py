@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.syntax.shape import last_statement
+from mllint.syntax.shape import last_statement, leaves_loop, runs_once
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
+    from mllint.semantic.names.scopes import Scope
 
 
 def conditions(model: "Model", node: cst.CSTNode) -> Iterator[cst.BaseExpression]:
@@ -40,13 +41,22 @@ def _tests_before(block: cst.IndentedBlock, child: cst.CSTNode) -> Iterator[cst.
     for statement in block.body:
         if statement is child:
             return
-        if isinstance(statement, cst.If) and _leaves(statement.body):
+        if isinstance(statement, cst.If) and leaves(statement.body):
             yield statement.test
 
 
-def _leaves(body: cst.BaseSuite) -> bool:
+def leaves(body: cst.BaseSuite) -> bool:
     """Whether a block ends by leaving what is around it."""
     return isinstance(last_statement(body), (cst.Return, cst.Raise, cst.Continue, cst.Break))
+
+
+def parts_of_test(test: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+    """The parts of a test that all hold where it does."""
+    if isinstance(test, cst.BooleanOperation) and isinstance(test.operator, cst.And):
+        yield from parts_of_test(test.left)
+        yield from parts_of_test(test.right)
+    else:
+        yield test
 
 
 def is_in_another_branch(model: "Model", one: cst.CSTNode, other: cst.CSTNode) -> bool:
@@ -69,3 +79,34 @@ def _branches(model: "Model", node: cst.CSTNode) -> dict[int, cst.CSTNode]:
             break
         child = ancestor
     return found
+
+
+def loop_of_every_round(model: "Model", node: cst.CSTNode) -> cst.For | cst.While | None:
+    """The loop of which every round runs a node, and that may go on behind it."""
+    for ancestor in model.tree.ancestors(node):
+        if isinstance(ancestor, (cst.For, cst.While)):
+            return None if leaves_loop(ancestor.body) or runs_once(ancestor) else ancestor
+        if isinstance(ancestor, cst.BaseCompoundStatement) and not isinstance(ancestor, cst.With):
+            return None
+    return None
+
+
+def is_above(scope: "Scope", earlier: cst.CSTNode, later: cst.CSTNode) -> bool:
+    """Whether a place stands above another one of its scope."""
+    here, there = scope.place_of(earlier), scope.place_of(later)
+    return here is not None and there is not None and here[1] < there[1]
+
+
+def stands_before(model: "Model", statement: cst.CSTNode, place: cst.CSTNode) -> bool:
+    """Whether a statement stands right in a block further up in which a place of the scope stands, too: it has run."""
+    line = model.tree.parent(statement)
+    block = None if line is None else model.tree.parent(line)
+    if not isinstance(block, (cst.IndentedBlock, cst.Module)) or model.scope_of(statement) is not model.scope_of(place):
+        return False
+    child = place
+    for ancestor in model.tree.ancestors(place):
+        if ancestor is block:
+            order = [id(item) for item in block.body]
+            return order.index(id(line)) < order.index(id(child))
+        child = ancestor
+    return False

@@ -145,7 +145,7 @@ class FunctionInfo:
         """Whether an attribute of one of these names stands in its body."""
         tree = self.model.tree
         named = (tree.parent(name) for word in words for name in self.model.names_by_word.get(word, ()))
-        return any(isinstance(node, cst.Attribute) and self.node in tree.ancestors(node) for node in named)
+        return any(isinstance(node, cst.Attribute) and tree.is_below(node, self.node) for node in named)
 
     @cached_property
     def parameters(self) -> tuple[cst.Param, ...]:
@@ -178,6 +178,10 @@ class ClassInfo:
     def forget(self) -> None:
         """Drop everything that was derived."""
         self.__dict__ = {"node": self.node, "model": self.model, "_attributes": {}, "listed": {}}
+
+    def is_same_as(self, other: "ClassInfo") -> bool:
+        """Whether two definitions are one, though they may come from two readings of their file."""
+        return self is other or (self.name == other.name and self.model.path == other.model.path)
 
     @property
     def name(self) -> str:
@@ -392,6 +396,18 @@ def _definitions(body: cst.BaseSuite) -> Iterator[cst.FunctionDef]:
             pending.extend(node.body.body)
             if node.orelse is not None and isinstance(node.orelse, cst.Else):
                 pending.extend(node.orelse.body.body)
+
+
+def function_around(model: "Model", node: cst.CSTNode) -> FunctionInfo | None:
+    """The function in whose body (or parameter list) a node stands."""
+    function = model.enclosing_function(node)
+    return None if function is None else model.function_info(function)
+
+
+def class_around(model: "Model", node: cst.CSTNode) -> ClassInfo | None:
+    """The class in a method of which a node stands."""
+    function = function_around(model, node)
+    return None if function is None else function.owner
 
 
 def is_receiver(info: FunctionInfo, binding: Binding) -> bool:

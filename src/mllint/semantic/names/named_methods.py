@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import libcst as cst
 
 from mllint.knowledge import lookup
+from mllint.semantic.names.mentions import calls_of, method_calls
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Batch, Function, Method, Module, Object, Output, Tensor, Value
 from mllint.syntax.shape import dotted_path
@@ -132,8 +133,7 @@ def _is_called_beside(model: "Model", node: cst.Attribute) -> bool:
     path, body = dotted_path(node.value), model.enclosing_function(node)
     if path is None or not _uses_a_framework(model):
         return False
-    calls = model.calls_by_word.get(path.rpartition(".")[2], ())
-    return any(dotted_path(call.func) == path and model.enclosing_function(call) is body for call in calls)
+    return any(model.enclosing_function(call) is body for call in calls_of(model, path))
 
 
 def _may_be_data(model: "Model", node: cst.Attribute) -> bool:
@@ -163,16 +163,10 @@ def _root(node: cst.BaseExpression) -> cst.BaseExpression:
 def _is_called_with_arguments(model: "Model", node: cst.Attribute) -> bool:
     """Whether the file calls the method of what is written alike, and gives it something: ``engine.backward(loss)``."""
     path = dotted_path(node)
-    return path is not None and any(
-        call.args and dotted_path(call.func) == path for call in model.calls_by_word.get(node.attr.value, ())
-    )
+    return path is not None and any(call.args for call in calls_of(model, path))
 
 
 def _also_calls(model: "Model", receiver: cst.BaseExpression, words: frozenset[str]) -> bool:
     """Whether the file calls another method of what is written alike, by which it can be told what it is."""
     path = dotted_path(receiver)
-    return path is not None and any(
-        isinstance(call.func, cst.Attribute) and dotted_path(call.func.value) == path
-        for word in sorted(words)
-        for call in model.calls_by_word.get(word, ())
-    )
+    return path is not None and any(True for _ in method_calls(model, path, words))

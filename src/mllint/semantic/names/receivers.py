@@ -9,7 +9,7 @@ from mllint.syntax.shape import dotted_path, string_literal
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
-    from mllint.semantic.names.definitions import FunctionInfo
+    from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 
 # Methods of a module through which everything in it can be reached, and the tables behind them.
 _WALKS = frozenset({
@@ -74,6 +74,12 @@ def method_of_receiver(model: "Model", node: cst.CSTNode) -> "FunctionInfo | Non
     return model.receivers.method_of(node)
 
 
+def owner_of_attribute(model: "Model", node: cst.CSTNode) -> "ClassInfo | None":
+    """The class of ``self`` in ``self.net``, which an expression is; ``None`` for every other one."""
+    method = method_of_receiver(model, node.value) if isinstance(node, cst.Attribute) else None
+    return None if method is None else method.owner
+
+
 def _may_reach_all(model: "Model", name: cst.Name) -> bool:
     """Whether one use of a receiver may lead to attributes that it does not name."""
     parent = model.tree.parent(name)
@@ -106,7 +112,7 @@ def _only_visits(model: "Model", walk: cst.Attribute) -> bool:
         _only_sets_up(model, name)
         for word in sorted(names)
         for name in model.names_by_word.get(word, ())
-        if any(ancestor is loop.body for ancestor in model.tree.ancestors(name))
+        if model.tree.is_below(name, loop.body)
     )
 
 

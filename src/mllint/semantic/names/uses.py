@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.semantic.names.mentions import mentions
 from mllint.semantic.names.scopes import Binding, BindingKind, Scope
-from mllint.syntax.shape import dotted_path
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -15,13 +15,9 @@ if TYPE_CHECKING:
 
 def reads(model: "Model", key: str, within: Scope | None = None) -> Iterator[cst.BaseExpression]:
     """The places of the file, or of a scope, that read a name or dotted path of this text, in document order."""
-    word = key.rpartition(".")[2]
-    for name in model.names_by_word.get(word, ()) if within is None else model.names_within(word, within):
-        parent = model.tree.parent(name)
-        node: cst.BaseExpression = name
-        if isinstance(parent, cst.Attribute) and parent.attr is name:
-            node, parent = parent, model.tree.parent(parent)
-        if dotted_path(node) == key and not _is_no_read(node, parent) and not _is_unpacked_into(model, node):
+    names = None if within is None else model.names_within(key.rpartition(".")[2], within)
+    for node in mentions(model, key, names):
+        if not _is_no_read(node, model.tree.parent(node)) and not _is_unpacked_into(model, node):
             yield node
 
 

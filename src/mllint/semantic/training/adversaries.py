@@ -12,7 +12,7 @@ from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.training.outputs import comes_from
 from mllint.semantic.training.training_modes import is_one
 from mllint.semantic.values import Function, Symbol, Value
-from mllint.syntax.shape import fingerprint, last_word
+from mllint.syntax.shape import called_on, fingerprint, items_of, last_word
 from mllint.syntax.walk import subtree
 
 _MAX_STEPS = 4
@@ -66,18 +66,18 @@ def is_held_by_another(inside: Iterable[Event], forwards: tuple[Event, ...]) -> 
 
 def _is_made_with(frame: Frame, call: cst.Call, forward: Event) -> bool:
     """Whether a call is one of a method of an object, or of an object, that was given the module of a forward pass."""
-    return _holds(frame, call.func.value if isinstance(call.func, cst.Attribute) else call.func, forward)
+    return _holds(frame, called_on(call) or call.func, forward)
 
 
 def _holds(frame: Frame, node: cst.BaseExpression, forward: Event, steps: int = _MAX_STEPS) -> bool:
     """Whether an object was made with the module of a forward pass: given it, a list with it, or what holds it."""
     thing = frame.thing(node)
     bindings = [] if thing is None or steps == 0 else [root for root in thing.roots if isinstance(root, Binding)]
-    for home, made in ((run_of(frame, binding), call) for binding in bindings for call in _calls_bound(binding)):
+    for home, made in ((run_of(frame, binding.scope), call) for binding in bindings for call in _calls_bound(binding)):
         # What a function of the project gives back is not what holds all that it is given.
         if isinstance(home.value(made.func), Function):
             continue
-        given = [part for arg in made.args for part in _parts(arg.value)]
+        given = [part for arg in made.args for part in items_of(arg.value)]
         if any(is_one(home.thing(part), forward.thing) or _holds(home, part, forward, steps - 1) for part in given):
             return True
     return False
@@ -88,11 +88,6 @@ def _calls_bound(binding: Binding) -> list[cst.Call]:
     value = binding.value
     ways = [value.body, value.orelse] if isinstance(value, cst.IfExp) else [value]
     return [way for way in ways if isinstance(way, cst.Call)]
-
-
-def _parts(node: cst.BaseExpression) -> list[cst.BaseExpression]:
-    """What an expression is, or the items of a list or tuple that is written out."""
-    return [item.value for item in node.elements] if isinstance(node, (cst.List, cst.Tuple)) else [node]
 
 
 def _calls_out_of_sight(frame: Frame, node: cst.CSTNode) -> Iterator[cst.Call]:

@@ -13,6 +13,7 @@ from mllint.semantic.modules.weights import have_weights
 from mllint.semantic.names.definitions import FunctionInfo
 from mllint.semantic.names.scopes import Binding
 from mllint.semantic.values import Function, Module, Value
+from mllint.syntax.shape import part_at
 
 
 def module_called(forward: Event) -> Value | None:
@@ -71,10 +72,7 @@ def _returned(function: FunctionInfo, path: tuple[int | None, ...]) -> Iterator[
     """What a function makes in its return statements, or binds to the names there, or at a place in what it returns."""
     frame = Frame(function.model, function)
     for statement in function.scope.returns:
-        part: cst.BaseExpression | None = statement.value
-        for index in path:
-            elements = part.elements if isinstance(part, cst.Tuple) else ()
-            part = elements[index].value if index is not None and index < len(elements) else None
+        part = part_at(statement.value, path)
         call = None if part is None else as_itself(part)
         if isinstance(call, cst.Call):
             yield function.model.value(call)

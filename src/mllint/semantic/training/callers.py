@@ -7,7 +7,7 @@ import libcst as cst
 import msgspec
 
 from mllint.semantic.files.testing import may_be_of_tests
-from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
+from mllint.semantic.names.definitions import ClassInfo, FunctionInfo, class_around, function_around
 from mllint.semantic.names.scopes import redefinition
 from mllint.semantic.values import Function
 
@@ -43,15 +43,14 @@ def roots_of(model: "Model", function: FunctionInfo | None) -> tuple[Root, ...]:
     return tuple(found.values())
 
 
-def roots_elsewhere(model: "Model", function: FunctionInfo) -> tuple[Root, ...]:
+def roots_elsewhere(function: FunctionInfo) -> tuple[Root, ...]:
     """The bodies from which a function is reached by way of other files, though its own calls it, too.
 
     That need not be asked but for what no call in its own file comes by.
     """
     found: dict[tuple[int, int], Root] = {}
     for call in _calls_elsewhere(function, None) if _calls(function, None) else ():
-        caller = call.model.enclosing_function(call.node)
-        info = None if caller is None else call.model.function_info(caller)
+        info = function_around(call.model, call.node)
         if not _climb(info, call.model, found, (function,), False, None) or len(found) > _MAX_ROOTS:
             return ()
     return tuple(found.values())
@@ -62,8 +61,7 @@ def runs_without_gradients_elsewhere(model: "Model", node: cst.CSTNode) -> bool:
 
     Where nobody in sight calls it, the other functions of its file say what they are for.
     """
-    function = model.enclosing_function(node)
-    info = None if function is None else model.function_info(function)
+    info = function_around(model, node)
     if info is None or info.owner is not None:
         return False
     known = _records(info)
@@ -116,8 +114,7 @@ def _climb(
         for holder in (instance_of,) if instance_of is not None else _completing(function) or (None,):
             found.setdefault((id(holder or model), id(function.node)), Root(model, function, is_open, holder))
     for call in calls:
-        caller = call.model.enclosing_function(call.node)
-        info = None if caller is None else call.model.function_info(caller)
+        info = function_around(call.model, call.node)
         is_followed = _climb(info, call.model, found, (*below, function), is_open, call.instance_of)
         if not is_followed or len(found) > _MAX_ROOTS:
             return False
@@ -183,20 +180,14 @@ def _calls_in_bases(function: FunctionInfo, instance_of: ClassInfo | None) -> li
         for base in holder.lineage[1:]
         if base is not function.owner
         for call in base.model.calls_by_word.get(function.name, ())
-        if _is_on_self(base.model, call) and _owner_at(base.model, call) is base
+        if _is_on_self(base.model, call) and class_around(base.model, call) is base
     ]
-
-
-def _owner_at(model: "Model", node: cst.CSTNode) -> ClassInfo | None:
-    """The class in a method of which a node stands."""
-    method = model.enclosing_function(node)
-    return None if method is None else model.function_info(method).owner
 
 
 def _is_on_self(model: "Model", call: cst.Call) -> bool:
     """Whether a method of the instance is called."""
-    method = model.enclosing_function(call)
-    own = None if method is None else model.function_info(method).self_name
+    method = function_around(model, call)
+    own = None if method is None else method.self_name
     return isinstance(call.func, cst.Attribute) and own is not None and getattr(call.func.value, "value", None) == own
 
 
@@ -231,8 +222,7 @@ def is_same(one: FunctionInfo, other: FunctionInfo) -> bool:
         return True
     if one.name != other.name or not is_same_file(one.model, other.model):
         return False
-    mine, its = one.model.tree.by_type[cst.FunctionDef], other.model.tree.by_type[cst.FunctionDef]
-    return mine.index(one.node) == its.index(other.node)
+    return one.model.tree.twin(other.node, other.model.tree) is one.node
 
 
 def is_same_file(one: "Model", other: "Model") -> bool:

@@ -9,7 +9,7 @@ from mllint.semantic.events.owners import updates
 from mllint.semantic.events.participants import is_given, is_given_optimizer, losses_of
 from mllint.semantic.events.steps import Event, Kind, events
 from mllint.semantic.events.things import Thing
-from mllint.semantic.training.guards import exclude_each_other
+from mllint.semantic.training.guards import exclude_each_other, not_excluded
 from mllint.semantic.training.nearby import word_before, word_behind
 from mllint.semantic.training.paths import Paths
 from mllint.semantic.training.runs import Occurrence, Run
@@ -44,9 +44,7 @@ def _misplaced(occurrence: Occurrence) -> tuple[When, Event] | None:
     if run.is_cut or clip.thing is None or _only_measures(clip):
         return None
     paths = run.derived(("clipping", clip.thing), partial(_paths, run, clip.thing))
-    states = {
-        state for state in paths.before(clip) if not isinstance(state, Event) or not exclude_each_other(state, clip)
-    }
+    states = not_excluded(paths.before(clip), clip)
     before = [state for state in states if isinstance(state, Event)]
     if not before or len(before) + (None in states) < len(states):
         return None

@@ -10,11 +10,12 @@ from mllint.semantic.events.kinds import may_name_module
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.flow import is_about_data
 from mllint.semantic.graph.data_sources import yields_data
+from mllint.semantic.names.definitions import function_around
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.training.pieces import is_fed_piece, is_piecewise, pieces_of
 from mllint.semantic.training.relevance import is_pass, matters
-from mllint.semantic.values import Method, Module, Object, Value, functions_of
-from mllint.syntax.shape import dotted_path, last_word
+from mllint.semantic.values import Method, Module, functions_of, is_object
+from mllint.syntax.shape import all_given, called_on, dotted_path, last_word
 from mllint.syntax.walk import names_in, subtree
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def _may_evaluate(model: "Model", node: cst.For) -> bool:
     if any(may_be_model(model, call.func) for call in _fed(model, node)):
         return True
     # What a loader gives may also reach the model through an object that keeps it.
-    return (is_spelled_as_loader(model, node.iter) or is_loader(model.value(node.iter))) and any(
+    return (is_spelled_as_loader(model, node.iter) or is_object(model.value(node.iter), "loader")) and any(
         may_be_model(model, call.func) for call in model.tree.calls_in(node.body)
     )
 
@@ -129,7 +130,7 @@ def _fed(model: "Model", node: cst.For) -> Iterator[cst.Call]:
                 pending |= {name for target in parent.targets for name in names_in(target.target)}
     if "iter" in model.calls_by_word:
         calls = model.tree.calls_in(node.body)
-        yield from (call for call in calls if any(_is_iterator(model, part) for part in _given_to(call)))
+        yield from (call for call in calls if any(_is_iterator(model, part) for part in all_given(call)))
     seen: set[str] = set()
     while pending:
         word = min(pending)  # the work shall be the same in each process, and so the answer comes from the same call
@@ -168,12 +169,6 @@ def _is_iterator(model: "Model", node: cst.BaseExpression) -> bool:
     return any(type(value) is cst.Call and dotted_path(value.func) == "iter" for value in made)
 
 
-def _given_to(call: cst.Call) -> list[cst.BaseExpression]:
-    """What a call is given; the receiver of a method, too."""
-    receiver = [call.func.value] if isinstance(call.func, cst.Attribute) else []
-    return [*receiver, *(arg.value for arg in call.args)]
-
-
 def may_be_model(model: "Model", callee: cst.BaseExpression) -> bool:
     """Whether a callee may be a model, to go by its text and its file."""
     path = dotted_path(callee)
@@ -208,9 +203,8 @@ def may_be_event_of_module(model: "Model", call: cst.Call) -> bool:
 
 
 def _is_parameter(model: "Model", name: cst.Name) -> bool:
-    function = model.enclosing_function(name)
-    parameters = () if function is None else model.function_info(function).parameters
-    return any(item.name.value == name.value for item in parameters)
+    function = function_around(model, name)
+    return function is not None and any(item.name.value == name.value for item in function.parameters)
 
 
 def may_be_forward_pass(model: "Model", call: cst.Call) -> bool:
@@ -234,11 +228,6 @@ def _may_run_model(model: "Model", name: str) -> bool:
         for function in model.tree.by_type[cst.FunctionDef]
         if function.name.value == name
     )
-
-
-def is_loader(value: Value | None) -> bool:
-    """Whether a value is surely a loader."""
-    return isinstance(value, Object) and value.kind == "loader"
 
 
 def is_spelled_as_loader(model: "Model", iterable: cst.BaseExpression) -> bool:
@@ -277,5 +266,5 @@ def is_next(node: cst.BaseExpression) -> bool:
     """``next(batches)``, ``batches.next()``, ``loader.get_batch(size)``, ``self.loader.get_batch(size)``."""
     if not isinstance(node, cst.Call):
         return False
-    holder = node.func.value if isinstance(node.func, cst.Attribute) else None
+    holder = called_on(node)
     return last_word(node.func) in _NEXT or (isinstance(holder, (cst.Name, cst.Attribute)) and yields_data(holder))

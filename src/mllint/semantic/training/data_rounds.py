@@ -11,14 +11,15 @@ from mllint.semantic.events.made_anew import is_made_in
 from mllint.semantic.events.steps import Event, Kind, Loop, events
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.graph.data_sources import hangs_on_nothing
-from mllint.semantic.training.data_loops import fed_names, is_loader, is_next, is_spelled_as_loader
+from mllint.semantic.training.data_loops import fed_names, is_next, is_spelled_as_loader
 from mllint.semantic.training.handed_on import as_given
 from mllint.semantic.training.nearby import trains_in_every_round
 from mllint.semantic.training.outputs import comes_from, is_in_forward_pass, may_reach
 from mllint.semantic.training.pieces import is_fed_piece, is_piecewise
 from mllint.semantic.training.runs import LoopRun, Run
 from mllint.semantic.training.training_modes import records_graph
-from mllint.syntax.shape import dotted_path, has_one_round
+from mllint.semantic.values import is_object
+from mllint.syntax.shape import all_given, dotted_path, has_one_round
 from mllint.syntax.walk import names_in
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def all_rounds(
     """Whether every run of a loop that evaluates something may be wrong, and all (or any) of them surely are."""
     if trains_in_every_round(model, node):
         return False
-    rounds = in_sight(list(rounds_of(model, model.runs.loops_at(node))))
+    rounds = in_sight(list(rounds_of(model.runs.loops_at(node))))
     if not rounds or not all(may_be(item) for item in rounds):
         return False
     return enough(judge(item) for item in rounds)
@@ -68,7 +69,7 @@ def _happens(run: Run, kinds: frozenset[Kind]) -> bool:
     return any(event.kind in kinds for event in run.events)
 
 
-def rounds_of(model: "Model", found: tuple[LoopRun, ...]) -> Iterator[DataRound]:
+def rounds_of(found: tuple[LoopRun, ...]) -> Iterator[DataRound]:
     """The runs of a loop in which modules are called with its data and nothing trains them, as far as can be seen."""
     trains = any(event.kind in TRAINING for item in found for event in events(item.loop.body))
     for item in found:
@@ -134,7 +135,7 @@ def loop_over_data(forward: Event) -> Loop | None:
 
 def is_over_loader(frame: Frame, iterable: cst.BaseExpression) -> bool:
     """Whether a loop runs over a loader, by what it is or how it is written."""
-    return is_spelled_as_loader(frame.model, iterable) or is_loader(frame.value(iterable))
+    return is_spelled_as_loader(frame.model, iterable) or is_object(frame.value(iterable), "loader")
 
 
 def feeds(frame: Frame, node: cst.For, forward: Event) -> bool:
@@ -164,13 +165,15 @@ def _may_train_with(event: Event, found: DataRound) -> bool:
         return True
     if event.frame.thing(call.func) in run.derived("functions of losses", partial(_functions_of_losses, run)):
         return False
-    receiver = [call.func.value] if isinstance(call.func, cst.Attribute) else []
-    given = [*receiver, *(arg.value for arg in call.args)]
-    return any(
+    return any(is_given_output(event, forward) for forward in found.forwards)
+
+
+def is_given_output(event: Event, forward: Event) -> bool:
+    """Whether what cannot be looked into is given what a forward pass puts out, with its graph: it may train."""
+    return not isinstance(event.node, cst.Call) or any(
         may_reach(event.frame, part, forward)
-        for part in given
+        for part in all_given(event.node)
         if not hangs_on_nothing(event.frame.value(part))
-        for forward in found.forwards
     )
 
 

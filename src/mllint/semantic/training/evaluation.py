@@ -82,7 +82,7 @@ def evaluates_with_graph(model: "Model", node: cst.For | cst.While) -> bool:
 
 def may_need_the_graph(model: "Model", node: cst.For | cst.While) -> bool:
     """Whether a model that a loop evaluates may ask for gradients of what it computes, such as forces."""
-    rounds = rounds_of(model, model.runs.loops_at(node))
+    rounds = rounds_of(model.runs.loops_at(node))
     return any(may_compute_gradients(forward) for item in rounds for forward in item.forwards)
 
 
@@ -107,7 +107,7 @@ def _some_rounds(
 
     None where none of all may be wrong.
     """
-    rounds = [] if trains_in_every_round(model, node) else in_sight(list(rounds_of(model, model.runs.loops_at(node))))
+    rounds = [] if trains_in_every_round(model, node) else in_sight(list(rounds_of(model.runs.loops_at(node))))
     if not any(map(may_be, rounds)):
         return []
     meant = [item for item in rounds if is_meant(item)]
@@ -366,7 +366,7 @@ def evaluated_module(model: "Model", node: cst.For) -> str | None:
     """The one module that a loop of a file evaluates, as it is written in the function of the loop."""
     written = {
         written_module(forward, item.found.loop.frame)
-        for item in rounds_of(model, model.runs.loops_at(node))
+        for item in rounds_of(model.runs.loops_at(node))
         for forward in _left_in_training(item, _asking_for_mode(item))
     }
     return written.pop() if len(written) == 1 else None

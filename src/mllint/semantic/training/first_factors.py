@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import libcst as cst
 import msgspec
 
-from mllint.semantic.events.owners import Made
+from mllint.semantic.events.owners import Made, run_of
 from mllint.semantic.events.things import Frame
 from mllint.semantic.expressions.options import default_of_option
 from mllint.semantic.expressions.quantities import (
@@ -25,10 +25,10 @@ from mllint.semantic.expressions.quantities import (
     rounded,
     smallest,
 )
-from mllint.semantic.names.definitions import FunctionInfo
+from mllint.semantic.names.definitions import FunctionInfo, function_around
 from mllint.semantic.names.scopes import Binding, BindingKind, Scope
 from mllint.semantic.values import Function, Options, Symbol, Value
-from mllint.syntax.shape import constant, has_star_arguments, subscript_index
+from mllint.syntax.shape import constant, has_star_arguments, items_of, subscript_index
 
 _MAX_STEPS = 40
 """How many functions and names are followed, one within another."""
@@ -48,8 +48,7 @@ class _Given(msgspec.Struct, frozen=True):
 
 def begins_above_zero(made: Made, node: cst.BaseExpression) -> bool:
     """Whether every function that is given to a scheduler, one or a list of them, is surely not zero at zero."""
-    nodes = [item.value for item in node.elements] if isinstance(node, (cst.List, cst.Tuple)) else [node]
-    functions = [item for given in nodes for item in _functions(made.frame, given, _MAX_STEPS) or (None,)]
+    functions = [item for given in items_of(node) for item in _functions(made.frame, given, _MAX_STEPS) or (None,)]
     count = exactly(0, is_count=True)
     return bool(functions) and all(
         item is not None and _is_plain(_called(item, (count,), {}, _MAX_STEPS)) for item in functions
@@ -119,23 +118,12 @@ def _defined(frame: Frame, value: Value | None) -> list[_Given] | None:
 
 def _bindings(frame: Frame, name: str) -> tuple[Frame | None, list[Binding]]:
     """What binds a name in the body of a run or around it, at any time, and the run in which it does."""
-    scope: Scope | None = frame.model.scope(frame.model.tree.module) if frame.function is None else frame.function.scope
+    scope: Scope | None = frame.scope
     while scope is not None:
         if not scope.is_class and name in scope.bindings:
-            return _of_scope(frame, scope), scope.bindings[name]
+            return run_of(frame, scope), scope.bindings[name]
         scope = scope.parent
     return None, []
-
-
-def _of_scope(frame: Frame, scope: Scope) -> Frame:
-    """The run of a body that is this run's own, or around it."""
-    current: Frame | None = frame
-    while current is not None:
-        if current.function is not None and current.function.scope is scope:
-            return current
-        current = current.captured or current.caller
-    model = scope.model
-    return Frame(model, model.function_info(scope.node) if isinstance(scope.node, cst.FunctionDef) else None)
 
 
 def _home(frame: Frame, info: FunctionInfo) -> Frame:
@@ -143,7 +131,7 @@ def _home(frame: Frame, info: FunctionInfo) -> Frame:
     scope = info.scope.parent
     while scope is not None and scope.is_class:
         scope = scope.parent
-    return Frame(info.model) if scope is None else _of_scope(frame, scope)
+    return Frame(info.model) if scope is None else run_of(frame, scope)
 
 
 # -- what it is worth --------------------------------------------------------------------------------------------------
@@ -346,8 +334,7 @@ class _Body:
         if isinstance(holder, Options):
             default = default_of_option(holder.model, self._model, node.attr.value)
             return UNKNOWN if default is None else _by_default(_Body(Frame(holder.model), None, 4).quantity(default))
-        function = self._model.enclosing_function(node)
-        info = None if function is None else self._model.function_info(function)
+        info = function_around(self._model, node)
         own = None if info is None or info.owner is None else info.owner
         if own is None or info is None or getattr(node.value, "value", None) != info.self_name or self.steps <= 0:
             return UNKNOWN

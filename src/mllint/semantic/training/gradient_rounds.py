@@ -6,19 +6,30 @@ import libcst as cst
 
 from mllint.semantic.events.kinds import kind_of
 from mllint.semantic.events.owners import updates
-from mllint.semantic.events.steps import Around, Branches, Event, Helper, Kind, Leave, Loop, Step, Within, events
+from mllint.semantic.events.steps import (
+    UPDATES,
+    Around,
+    Branches,
+    Event,
+    Helper,
+    Kind,
+    Leave,
+    Loop,
+    Step,
+    Within,
+    events,
+)
 from mllint.semantic.training.guards import counts_rounds, is_on_another_way, is_setting
 from mllint.semantic.training.nearby import steps_in_every_round
 from mllint.semantic.training.paths import Paths
 from mllint.semantic.training.rates import rounds_of
 from mllint.semantic.training.runs import Occurrence
 from mllint.semantic.training.zeroing import clears_before_step
+from mllint.syntax.shape import called_on
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
-
-_STEPS = (Kind.STEP, Kind.MINIMIZE)
 
 
 def step_in_some_rounds(model: "Model", call: cst.Call) -> Event | None:
@@ -41,7 +52,7 @@ def _step_in_some_rounds(occurrence: Occurrence) -> Event | None:
     if happens_in_some_rounds(zero, loop):
         return None
     inside = tuple(event for event in events(loop.body) if not is_on_another_way(event, zero))
-    steps = [event for event in inside if event.kind in _STEPS]
+    steps = [event for event in inside if event.kind in UPDATES]
     if not all(_stands_with(event, zero) for event in steps):
         return None
     mine = [event for event in steps if event.thing == zero.thing or _may_update(zero, event)]
@@ -60,8 +71,7 @@ def _happens_in_all_rounds(zero: Event, loop: Loop) -> bool:
     """Whether an event happens in every round, or in every one in which a setting is as it is: ``if self.amp``."""
     if zero.happens_in_every_round(loop):
         return True
-    steps = [around.step for around in zero.around]
-    inner = steps[steps.index(loop) + 1 :]
+    inner = (around.step for around in zero.within(loop))
     return all(
         isinstance(step, (Helper, Within)) or (isinstance(step, Branches) and is_setting(step)) for step in inner
     )
@@ -87,13 +97,13 @@ def _step_behind_rounds(occurrence: Occurrence) -> Event | None:
     if any(isinstance(node, (cst.Break, cst.Return)) for node in subtree(loop.node.body)):
         return None
     inside, around = tuple(events(loop.body)), tuple(events(outer.body))
-    if any(event.kind in _STEPS or "grad" in event.frame.model.names_by_word for event in inside):
+    if any(event.kind in UPDATES or "grad" in event.frame.model.names_by_word for event in inside):
         return None
     if happens_in_some_rounds(zero, loop) or not _computes_in_every_round(loop):
         return None
     behind = around[around.index(inside[-1]) + 1 :] if inside[-1] in around else ()
     step = next((event for event in behind if event.kind in _CHANGES or _may_use(event, zero)), None)
-    if step is None or step.loops != zero.loops[:-1] or step.kind not in _STEPS or step.thing is None:
+    if step is None or step.loops != zero.loops[:-1] or step.kind not in UPDATES or step.thing is None:
         return None
     return step if step.thing == zero.thing or _may_update(zero, step) else None
 
@@ -103,7 +113,7 @@ def _may_use(event: Event, zero: Event) -> bool:
     return event.kind is Kind.UNKNOWN and event.concerns(zero.thing)
 
 
-_CHANGES = (*_STEPS, Kind.BACKWARD, Kind.ZERO, Kind.WRITE_GRADIENT)
+_CHANGES = (*UPDATES, Kind.BACKWARD, Kind.ZERO, Kind.WRITE_GRADIENT)
 """What may give a step other gradients than the rounds before it left."""
 
 
@@ -120,8 +130,7 @@ def _may_update(zero: Event, step: Event) -> bool:
 
 
 def _is_optimizer(zero: Event) -> bool:
-    callee = zero.node.func if isinstance(zero.node, cst.Call) else None
-    receiver = callee.value if isinstance(callee, cst.Attribute) else None
+    receiver = called_on(zero.node)
     called = None if receiver is None else kind_of(zero.frame, receiver)
     return called is not None and called.kind == "optimizer"
 
@@ -141,8 +150,7 @@ def happens_in_some_rounds(event: Event, loop: Loop) -> bool:
     It stands under a test that counts, of which another way has no such event, or behind one that begins the next
     round.
     """
-    steps = event.around
-    inner = steps[next(index for index, around in enumerate(steps) if around.step is loop) + 1 :]
+    inner = event.within(loop)
     if any(_is_skipped_elsewhere(around, event.kind, loop) for around in inner):
         return True
     return _is_behind_next_round(event, inner, loop)

@@ -1,7 +1,8 @@
 """Under which conditions an event happens: what the tests around it say, and whether a test counts rounds."""
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
 
 import libcst as cst
 
@@ -12,6 +13,8 @@ from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Function
 from mllint.syntax.shape import dotted_path, fingerprint
 from mllint.syntax.walk import subtree
+
+_State = TypeVar("_State")
 
 _MAX_STEPS = 4
 
@@ -74,11 +77,9 @@ def is_left_out(event: Event, other: Event, loop: Loop) -> bool:
 
 def _varying(event: Event, loop: Loop) -> list[tuple[Branches, int]]:
     """The branches between a loop and an event that are not taken alike in every round, and the arms of them."""
-    steps = [around.step for around in event.around]
-    inner = event.around[steps.index(loop) + 1 :] if loop in steps else ()
     return [
         (around.step, around.arm)
-        for around in inner
+        for around in event.within(loop)
         if isinstance(around.step, Branches) and (not is_setting(around.step) or _asks_for_own(around.step, loop))
     ]
 
@@ -142,6 +143,11 @@ def exclude_each_other(one: Event, other: Event) -> bool:
     """Whether no round has both events: one stands under ``if amp``, the other under ``if not amp``."""
     theirs = conditions(other)
     return any(theirs.get(key, truth) != truth for key, truth in conditions(one).items())
+
+
+def not_excluded(states: Iterable[_State], event: Event) -> set[_State]:
+    """Those of the states in which an event may find a run that stand on no way which excludes it."""
+    return {state for state in states if not isinstance(state, Event) or not exclude_each_other(state, event)}
 
 
 def is_on_another_way(event: Event, other: Event) -> bool:

@@ -3,6 +3,7 @@
 import libcst as cst
 
 from mllint.semantic.events.owners import makers_of
+from mllint.semantic.events.participants import value_called_on
 from mllint.semantic.events.steps import Event, Kind, Loop
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.names.definitions import ClassInfo
@@ -21,8 +22,7 @@ def may_act_on(event: Event, held: Thing, run: Run, loop: Loop) -> bool:
 
 
 def _is_of_known_class(event: Event) -> bool:
-    callee = event.node.func if isinstance(event.node, cst.Call) else None
-    value = event.frame.value(callee.value) if isinstance(callee, cst.Attribute) else None
+    value = value_called_on(event)
     return value is not None and not isinstance(value, Symbol)  # which is a package
 
 

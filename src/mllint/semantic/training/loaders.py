@@ -5,8 +5,9 @@ import libcst as cst
 from mllint.knowledge import lookup
 from mllint.semantic.events.owners import makers_of
 from mllint.semantic.events.things import Frame
+from mllint.semantic.names.definitions import function_around
 from mllint.semantic.names.scopes import Binding, BindingKind
-from mllint.semantic.values import Object
+from mllint.semantic.values import is_object
 from mllint.syntax.iteration import sources
 from mllint.syntax.shape import argument, constant, last_word, string_literal
 
@@ -49,16 +50,14 @@ def _of_binding(binding: Binding, steps: int) -> str | None:
     if binding.value is None or binding.path or binding.kind not in (BindingKind.ASSIGN, BindingKind.ANNOTATED):
         return None
     model = binding.scope.model
-    function = model.enclosing_function(binding.value)
-    frame = Frame(model, None if function is None else model.function_info(function))
-    return _role(frame, binding.value, steps - 1)
+    return _role(Frame(model, function_around(model, binding.value)), binding.value, steps - 1)
 
 
 def _of_call(frame: Frame, call: cst.Call, steps: int) -> str | None:
     if last_word(call.func) in _LOOKUPS:
         return None
     value = frame.value(call)
-    if isinstance(value, Object) and value.kind == "loader":
+    if is_object(value, "loader"):
         dataset = argument(call, 0, "dataset")
         return None if dataset is None else _role(frame, dataset.value, steps - 1)
     return _of_dataset(frame, call)

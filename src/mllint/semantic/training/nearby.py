@@ -8,38 +8,37 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.knowledge.words import CLEARING, UPDATING
 from mllint.semantic.events.kinds import kind_at_sight
 from mllint.semantic.expressions.hints import is_called_loss
 from mllint.semantic.modules.mode_layers import depends_on_mode
+from mllint.semantic.names.mentions import mentions, whole
 from mllint.semantic.training.data_loops import is_within_step, may_be_event_of_module, may_be_model
 from mllint.semantic.values import Module
-from mllint.syntax.shape import dotted_path, fingerprint, last_word
+from mllint.syntax.shape import all_given, dotted_path, fingerprint, last_word
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
-_CLEARING = ("zero_grad", "clear_grad", "clear_gradients")
-_UPDATING = ("backward", "step", "minimize")
 _COMPUTING = ("backward", "minimize")
 _PASSED_THROUGH = (cst.IndentedBlock, cst.SimpleStatementLine, cst.Expr, cst.With)
 _BODIES = (cst.IndentedBlock, cst.Module)
 _LOOPS = (cst.For, cst.While)
+_ROUNDS = (*_LOOPS, cst.FunctionDef)
 _OF_THEIR_OWN = (cst.FunctionDef, cst.Lambda, cst.ClassDef)
 
 
 def clears_beside(model: "Model", step: cst.Call) -> bool:
     """Whether the gradients of the optimizer of a step are cleared in the same round of the same body."""
-    parts = [step.func.value] if isinstance(step.func, cst.Attribute) else []
-    parts += [arg.value for arg in step.args]  # `scaler.step(optimizer)`
-    written = {fingerprint(part) for part in parts}
-    home = _round_of(model, step)
+    written = {fingerprint(part) for part in all_given(step)}  # `scaler.step(optimizer)`
+    home = model.tree.nearest(step, *_ROUNDS)
     return any(
         isinstance(call.func, cst.Attribute)
         and fingerprint(call.func.value) in written
-        and (home is _round_of(model, call) or any(item is home for item in model.tree.ancestors(call)))
+        and (home is model.tree.nearest(call, *_ROUNDS) or model.tree.is_below(call, home))
         and not _stand_in_two_arms(model, step, call)
-        for word in _CLEARING
+        for word in CLEARING
         for call in _calls_beside(model, step, word)
     )
 
@@ -47,10 +46,8 @@ def clears_beside(model: "Model", step: cst.Call) -> bool:
 def _calls_beside(model: "Model", node: cst.CSTNode, word: str) -> Iterator[cst.Call]:
     """The calls of what has this name in the function around a node: of a large file a small part."""
     for name in model.names_within(word, model.scope_of(node)):
-        parent = model.tree.parent(name)
-        callee = parent if isinstance(parent, cst.Attribute) and parent.attr is name else name
-        call = model.tree.parent(callee)
-        if isinstance(call, cst.Call) and call.func is callee:
+        call = model.tree.call_of(whole(model, name))
+        if call is not None:
             yield call
 
 
@@ -64,12 +61,6 @@ def _stand_in_two_arms(model: "Model", one: cst.CSTNode, other: cst.CSTNode) -> 
     return False
 
 
-def _round_of(model: "Model", node: cst.CSTNode) -> cst.CSTNode | None:
-    """The innermost loop or body around a node."""
-    kinds = (cst.For, cst.While, cst.FunctionDef)
-    return next((item for item in model.tree.ancestors(node) if isinstance(item, kinds)), None)
-
-
 def word_before(model: "Model", call: cst.CSTNode) -> str | None:
     """What is called last before a call in the same block: ``backward``, ``step`` or ``minimize``; ``None``: none."""
     return _nearest(model, call, ahead=False)
@@ -81,13 +72,13 @@ def word_behind(model: "Model", call: cst.CSTNode) -> str | None:
 
 
 def _nearest(model: "Model", call: cst.CSTNode, *, ahead: bool) -> str | None:
-    line = next((item for item in model.tree.ancestors(call) if isinstance(item, cst.SimpleStatementLine)), None)
+    line = model.tree.nearest(call, cst.SimpleStatementLine)
     block = None if line is None else model.tree.parent(line)
     if line is None or not isinstance(block, (cst.IndentedBlock, cst.Module)):
         return None
     lines = {id(item): position for position, item in enumerate(block.body)}
     home, found = lines[id(line)], []
-    for word in _UPDATING:
+    for word in UPDATING:
         for other in _calls_beside(model, call, word):
             position = next((lines[id(item)] for item in model.tree.ancestors(other) if id(item) in lines), None)
             if position is not None and (position > home if ahead else position < home):
@@ -136,8 +127,8 @@ def steps_no_optimizer(model: "Model", step: cst.Call) -> bool:
 
 def steps_in_every_round(model: "Model", node: cst.CSTNode) -> bool:
     """Whether an optimizer steps right in the body of the loop around a node, whatever happens in a round."""
-    loop = next((item for item in model.tree.ancestors(node) if isinstance(item, (*_LOOPS, *_OF_THEIR_OWN))), None)
-    if not isinstance(loop, _LOOPS) or any(type(item) is cst.Continue for item in subtree(loop.body)):
+    loop = next(model.tree.loops_around(node), None)
+    if loop is None or any(type(item) is cst.Continue for item in subtree(loop.body)):
         return False
     return any(
         isinstance(call.func, cst.Attribute)
@@ -156,7 +147,7 @@ def is_switched_back(model: "Model", switch: cst.Call) -> bool:
     home = model.enclosing_function(switch)
     word = last_word(switch.func.value) if isinstance(switch.func, cst.Attribute) else None
     computing = _computing(model)
-    if home is None or not computing or word is None or _round_of(model, switch) is not home:
+    if home is None or not computing or word is None or model.tree.nearest(switch, *_ROUNDS) is not home:
         return False
     leading = _and_who_calls(model, *_and_who_calls(model, home.name.value))
     if any(function is None or function is home or function.name.value in leading for function in computing.values()):
@@ -293,21 +284,15 @@ def _evaluated_by(statement: cst.CSTNode) -> str | None:
 def _may_switch_back(model: "Model", statement: cst.CSTNode, path: str) -> bool:
     """Whether some code may put what has a path to training mode, or bind the path anew."""
     if any(
-        _stands_in(model, call, statement)
+        model.tree.is_below(call, statement)
         for name in _and_who_calls(model, "train")
         for call in model.calls_by_word.get(name, ())
     ):
         return True
     is_round = isinstance(statement, _LOOPS)
-    for name in model.names_within(path.rpartition(".")[2], model.scope_of(statement)):
-        held = model.tree.parent(name)
-        held = held if isinstance(held, cst.Attribute) and held.attr is name else name
-        if dotted_path(held) != path or not _stands_in(model, name, statement):
-            continue
-        holder = model.tree.parent(held)
-        if isinstance(holder, cst.AssignTarget) or (isinstance(holder, cst.Arg) and not is_round):
-            return True
-    return False
+    names = model.names_within(path.rpartition(".")[2], model.scope_of(statement))
+    held = (model.tree.parent(node) for node in mentions(model, path, names) if model.tree.is_below(node, statement))
+    return any(isinstance(item, cst.AssignTarget) or (isinstance(item, cst.Arg) and not is_round) for item in held)
 
 
 def _and_who_calls(model: "Model", *words: str) -> frozenset[str]:
@@ -320,7 +305,3 @@ def _and_who_calls(model: "Model", *words: str) -> frozenset[str]:
         model.remembered[key] = names.union(words)
     known: frozenset[str] = model.remembered[key]
     return known
-
-
-def _stands_in(model: "Model", node: cst.CSTNode, statement: cst.CSTNode) -> bool:
-    return any(item is statement for item in model.tree.ancestors(node))

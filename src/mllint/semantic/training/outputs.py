@@ -1,5 +1,6 @@
 """What becomes of the output of a forward pass: whether anybody could want its graph."""
 
+import itertools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -128,8 +129,9 @@ def _is_read_as_array(model: "Model", node: cst.CSTNode, steps: int) -> bool:
     while True:
         parent = model.tree.parent(node)
         if isinstance(parent, cst.Attribute) and parent.value is node:
-            call, word = model.tree.parent(parent), parent.attr.value
-            if not isinstance(call, cst.Call) or call.func is not parent:
+            call: cst.CSTNode | None = model.tree.call_of(parent)
+            word = parent.attr.value
+            if call is None:
                 return False
             if word == "numpy":
                 return True
@@ -209,7 +211,7 @@ def may_reach(frame: Frame, expression: cst.BaseExpression, forward: Event) -> b
 
     A number that is taken of it holds nothing: ``log(loss.item())``.
     """
-    places = dict(_places(forward))
+    places = {id(home): node for home, node in forward.frame.places_of(forward.node)}
     seen: set[tuple[int, Binding]] = set()
     pending: list[tuple[Frame, cst.CSTNode]] = [(frame, expression)]
     while pending:
@@ -232,17 +234,6 @@ def may_reach(frame: Frame, expression: cst.BaseExpression, forward: Event) -> b
     return False
 
 
-def _places(forward: Event) -> Iterator[tuple[int, cst.CSTNode]]:
-    """Where a forward pass happens: in its own run, and in each of those that led to it, as the call that did."""
-    frame: Frame = forward.frame
-    node: cst.CSTNode = forward.node
-    while True:
-        yield id(frame), node
-        if frame.caller is None or frame.call is None:
-            return
-        node, frame = frame.call, frame.caller
-
-
 def _uncut_names(node: cst.CSTNode) -> Iterator[cst.Name]:
     """The names in an expression but for those of which only a number, or a copy without a graph, is taken."""
     pending = [node]
@@ -257,14 +248,11 @@ def _uncut_names(node: cst.CSTNode) -> Iterator[cst.Name]:
 
 def is_used_for_backward(run: "Run", frame: Frame, node: cst.CSTNode) -> bool:
     """Whether gradients may be computed of what a loop or call made, in its function or in those that called it."""
-    while True:
-        for event in run.events:
-            is_here = event.kind is Kind.BACKWARD and event.frame is frame
-            if is_here and comes_from(frame, event.node, node):
-                return True
-        if frame.caller is None or frame.call is None:
-            return False
-        node, frame = frame.call, frame.caller
+    return any(
+        event.kind is Kind.BACKWARD and event.frame is home and comes_from(home, event.node, place)
+        for home, place in frame.places_of(node)
+        for event in run.events
+    )
 
 
 def is_in_forward_pass(frame: Frame, outer: Frame) -> bool:
@@ -272,11 +260,9 @@ def is_in_forward_pass(frame: Frame, outer: Frame) -> bool:
 
     What is not known there computes, and trains nothing.
     """
-    while frame is not outer:
-        info = frame.function
-        if info is not None and info.owner is not None and info.owner.framework and info.owner.called is info:
-            return True
-        if frame.caller is None:
-            return False
-        frame = frame.caller
-    return False
+    inside = itertools.takewhile(lambda run: run is not outer, frame.led_by())
+    functions = (run.function for run in inside)
+    return any(
+        info is not None and info.owner is not None and info.owner.framework and info.owner.called is info
+        for info in functions
+    )

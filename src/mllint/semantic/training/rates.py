@@ -13,6 +13,8 @@ from mllint.semantic.events.steps import Attempt, Branches, Event, Kind, Loop
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.expressions.options import default_of_option
 from mllint.semantic.graph.data_sources import yields_data
+from mllint.semantic.names.assigned import assigned
+from mllint.semantic.names.definitions import function_around
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.training.data_loops import is_next
 from mllint.semantic.training.runs import Run
@@ -23,14 +25,16 @@ from mllint.semantic.training.schedules import (
     seen_from_maker,
     steps_of_optimizer,
 )
-from mllint.semantic.values import File, Object, Options
+from mllint.semantic.values import File, Object, Options, is_object
 from mllint.syntax.iteration import run_over
 from mllint.syntax.shape import (
     argument,
+    called_on,
     constant,
     dotted_path,
     has_star_arguments,
     integer_literal,
+    items_of,
     last_word,
     leaves_loop,
 )
@@ -84,7 +88,7 @@ def _of_all(model: "Model", call: cst.Call, judge: Callable[[Run, Event], str | 
 
 def _may_count(model: "Model", step: cst.Call) -> bool:
     """Whether what steps may be one of the schedulers that count, to go by its file alone."""
-    stepped = step.func.value if isinstance(step.func, cst.Attribute) else None
+    stepped = called_on(step)
     if stepped is None or kind_at_sight(model, stepped) not in (None, "scheduler"):
         return False
     value = model.value(stepped)
@@ -126,7 +130,7 @@ def _epochs_counted(run: Run, made: Construction, batches: cst.For, epochs: Loop
                 return text
         elif _is_bound_of(epochs, made[0], given, run) or (
             # A warm-up of three steps is none of three epochs because there are as many of them.
-            name != "warmup_steps" and _is_within(epochs, made[0], given, run)
+            name != "warmup_steps" and _is_within(epochs, made[0], given)
         ):
             return text
         if name == "step_size" and _falls_too_fast(made, given) and _gives_batches(batches):
@@ -143,7 +147,7 @@ def _gives_batches(node: cst.For) -> bool:
 
 def _arms(event: Event, loop: Loop) -> list[tuple[Branches | Attempt, int]]:
     """The branches between a loop and an event."""
-    inner = event.around[[around.step for around in event.around].index(loop) + 1 :]
+    inner = event.within(loop)
     return [(around.step, around.arm) for around in inner if isinstance(around.step, (Branches, Attempt))]
 
 
@@ -260,11 +264,11 @@ def _mentions_length(binding: Binding, node: cst.BaseExpression, steps: int = 4,
     for item in _multiplied(node):
         if isinstance(item, cst.Call) and isinstance(item.func, cst.Name) and item.func.value == "len" and item.args:
             value = model.value(item.args[0].value)
-            if not of_data or (isinstance(value, Object) and value.kind == "loader") or yields_data(item.args[0].value):
+            if not of_data or is_object(value, "loader") or yields_data(item.args[0].value):
                 return True
         if steps > 0 and isinstance(item, (cst.Name, cst.Attribute)):
             for inner in model.reaching(item):
-                made = inner.value if inner.kind is BindingKind.ASSIGN and not inner.path else None
+                made = assigned(inner)
                 if made is not None and inner is not binding and _mentions_length(inner, made, steps - 1, of_data):
                     return True
     return False
@@ -314,7 +318,7 @@ def _is_bound_of(loop: Loop, binding: Binding, node: cst.BaseExpression, run: Ru
     named = loop.frame.thing(bound)
     if named is None:
         return False
-    parts = [element.value for element in node.elements] if isinstance(node, (cst.List, cst.Tuple)) else [node]
+    parts = items_of(node)
     is_named = partial(_is_named, loop.frame, named, binding, run)
     return bool(parts) and all(_is_share_of(item, is_named) for item in parts)
 
@@ -358,14 +362,12 @@ def _is_share_of(node: cst.BaseExpression, is_number: Callable[[cst.BaseExpressi
     return False
 
 
-def _is_within(loop: Loop, binding: Binding, node: cst.BaseExpression, run: Run) -> bool:
+def _is_within(loop: Loop, binding: Binding, node: cst.BaseExpression) -> bool:
     """Whether literal numbers lie within the literal number of rounds of the loop over the epochs."""
     rounds = rounds_of(loop, or_default=True)
     if rounds is None or not 2 <= rounds <= _MOST_EPOCHS:
         return False
-    made = _display_of(binding, node)
-    parts = [element.value for element in made.elements] if isinstance(made, (cst.List, cst.Tuple)) else [made]
-    numbers = [integer_literal(item) for item in parts]
+    numbers = [integer_literal(item) for item in items_of(_display_of(binding, node))]
     return bool(numbers) and all(number is not None and number <= rounds for number in numbers)
 
 
@@ -374,8 +376,7 @@ def _display_of(binding: Binding, node: cst.BaseExpression) -> cst.BaseExpressio
     if not isinstance(node, (cst.Name, cst.Attribute)):
         return node
     model = binding.scope.model
-    function = model.enclosing_function(node)
-    return _bound_once(Frame(model, None if function is None else model.function_info(function)), node) or node
+    return _bound_once(Frame(model, function_around(model, node)), node) or node
 
 
 def _bound_once(frame: Frame, node: cst.BaseExpression) -> cst.BaseExpression | None:
@@ -386,7 +387,7 @@ def _bound_once(frame: Frame, node: cst.BaseExpression) -> cst.BaseExpression | 
     else:
         thing = frame.thing(node)
         roots = [] if thing is None or thing.path else [root for root in thing.roots if isinstance(root, Binding)]
-    return roots[0].value if len(roots) == 1 and roots[0].kind is BindingKind.ASSIGN and not roots[0].path else None
+    return assigned(roots[0]) if len(roots) == 1 else None
 
 
 _MOST_EPOCHS = 2_000

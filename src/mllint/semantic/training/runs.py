@@ -10,7 +10,7 @@ import msgspec
 from mllint.semantic.events.steps import Event, Loop, Step, events
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.flow import EVENT_WORDS, MODE_WORDS, WORDS, is_managed
-from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
+from mllint.semantic.names.definitions import ClassInfo, FunctionInfo, function_around
 from mllint.semantic.training.callers import Root, is_same, roots_elsewhere, roots_of
 from mllint.semantic.training.unfolding import unfold
 from mllint.syntax.shape import dotted_path
@@ -59,11 +59,10 @@ class Occurrence(msgspec.Struct, frozen=True):
 
 
 class LoopRun(msgspec.Struct, frozen=True):
-    """One time that a loop of a file comes about. ``is_root``: nobody in sight calls its function."""
+    """One time that a loop of a file comes about."""
 
     run: Run
     loop: Loop
-    is_root: bool
 
 
 class Runs:
@@ -87,7 +86,7 @@ class Runs:
 
     def each(self, node: cst.CSTNode, accelerated: bool = False) -> Iterator[Occurrence]:
         """As ``at``, but whoever has had enough of the first ones leaves the runs of the others alone."""
-        function = self._function_around(node)
+        function = function_around(self.model, node)
         for root in self._followed_roots(function, accelerated):
             run = self._run_of(root)
             key = (0 if function is None else id(function.node), id(run))
@@ -98,7 +97,7 @@ class Runs:
 
     def within(self, call: cst.Call, accelerated: bool = False) -> Iterator[Occurrence]:
         """What happens right in the function of the project that a call of this file runs, each time that it does."""
-        function = self._function_around(call)
+        function = function_around(self.model, call)
         for root in self._followed_roots(function, accelerated):
             run = self._run_of(root)
             for event in run.events:
@@ -113,10 +112,6 @@ class Runs:
             if not holds(occurrence):
                 return False
         return occurrence is not None
-
-    def _function_around(self, node: cst.CSTNode) -> FunctionInfo | None:
-        function = self.model.enclosing_function(node)
-        return None if function is None else self.model.function_info(function)
 
     def _followed_roots(self, function: FunctionInfo | None, accelerated: bool) -> tuple[Root, ...]:
         """The bodies from which a function is reached; none where a trainer of another framework runs one of them."""
@@ -154,12 +149,12 @@ class Runs:
         return self._loops[id(node)]
 
     def _loops_at(self, node: cst.For | cst.While) -> tuple[LoopRun, ...]:
-        info = self._function_around(node)
+        info = function_around(self.model, node)
         found = self._loops_from(self._followed_roots(info, accelerated=True), node, info)
         if found or info is None or not _is_chosen_by_caller(self.model, node, info):
             return found
         # Those who call the function in its own file choose another branch.
-        roots = roots_elsewhere(self.model, info)
+        roots = roots_elsewhere(info)
         return () if any(is_managed(_frame_of(root), True) for root in roots) else self._loops_from(roots, node, info)
 
     def _loops_from(
@@ -168,33 +163,25 @@ class Runs:
         found: list[LoopRun] = []
         for root in roots:
             run = self._run_of(root)
-            is_root = info is not None and root.function is not None and is_same(root.function, info)
             for loop in run.loops:
                 frame = loop.frame
                 is_here = frame.model is self.model or (
                     info is not None and frame.function is not None and is_same(frame.function, info)
                 )
                 if is_here and self._own(loop.node, frame) is node:
-                    found.append(LoopRun(run, loop, is_root))
+                    found.append(LoopRun(run, loop))
         return tuple(found)
 
-    def _own(self, node: cst.CSTNode, frame: Frame) -> cst.CSTNode:
+    def _own(self, node: cst.CSTNode, frame: Frame) -> cst.CSTNode | None:
         """The node of this file that stands where a node stands in another model of it."""
-        if frame.model is self.model:
-            return node
-        kind = type(node)
-        nodes: list[cst.CSTNode] = self.model.tree.by_type[kind]
-        return nodes[frame.model.tree.by_type[kind].index(node)]
+        return node if frame.model is self.model else self.model.tree.twin(node, frame.model.tree)
 
     def node_here(self, event: Event) -> cst.CSTNode | None:
         """The node of this file at which an event comes about; ``None`` for one that comes about in another file."""
         function = event.frame.function
         if event.frame.model is self.model or function is None:
             return event.node if event.frame.model is self.model else None
-        kind = type(event.node)
-        nodes: list[cst.CSTNode] = self.model.tree.by_type.get(kind, [])
-        position = event.frame.model.tree.by_type[kind].index(event.node)
-        node = nodes[position] if position < len(nodes) else None
+        node = self.model.tree.twin(event.node, event.frame.model.tree)
         here = None if node is None else self.model.enclosing_function(node)
         return node if here is not None and is_same(function, self.model.function_info(here)) else None
 

@@ -7,17 +7,17 @@ import libcst as cst
 
 from mllint.semantic.events.kinds import kind_at_sight
 from mllint.semantic.events.owners import maker, makers_of, updates
-from mllint.semantic.events.participants import goes_through_scaler, is_given_optimizer
+from mllint.semantic.events.participants import goes_through_scaler, is_given_optimizer, value_called_on
 from mllint.semantic.events.steps import Event, Kind, Loop, events
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import reads
-from mllint.semantic.training.guards import exclude_each_other, is_left_out
+from mllint.semantic.training.guards import exclude_each_other, is_left_out, not_excluded
 from mllint.semantic.training.nearby import steps_no_optimizer, word_before
 from mllint.semantic.training.paths import Paths
 from mllint.semantic.training.runs import Occurrence, Run
 from mllint.semantic.values import Function, Instance, Module, Object, Symbol
-from mllint.syntax.shape import argument, constant, fingerprint, last_word, string_literal
+from mllint.syntax.shape import argument, called_on, constant, fingerprint, last_word, string_literal
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -43,7 +43,7 @@ def _uses_plain_gradients(model: "Model", step: cst.Call) -> bool:
     """Whether an optimizer's own step comes right behind a ``loss.backward()``, in a file that scales nothing."""
     if step.args or "scale" in model.calls_by_word or last_word(step.func) != "step":
         return False
-    stepped = step.func.value if isinstance(step.func, cst.Attribute) else None
+    stepped = called_on(step)
     if stepped is None or kind_at_sight(model, stepped) != "optimizer" or word_before(model, step) != "backward":
         return False
     # A function of that name, which is given the loss, may scale it.
@@ -66,7 +66,7 @@ def _steps_past_scaler(occurrence: Occurrence) -> bool:
     run, step = occurrence.run, occurrence.event
     if run.is_cut or step.kind not in (Kind.STEP, Kind.MINIMIZE) or step.thing is None or goes_through_scaler(step):
         return False
-    if _has_own_step(step):
+    if isinstance(value_called_on(step), Instance):  # a class of the project, which may know of the scaler
         return False
     states = [state for state in states_of(run, step) if isinstance(state, Event) and state.kind is Kind.BACKWARD]
     scaled = [state for state in states if is_scaled(state)]
@@ -79,7 +79,7 @@ def _steps_past_scaler(occurrence: Occurrence) -> bool:
 def is_taken_again(model: "Model", step: cst.Call) -> bool:
     """Whether a scaler's ``minimize()`` in the same block below takes the step of an optimizer, too."""
     block = model.scope_of(step).place_of(step)
-    optimizer = step.func.value if isinstance(step.func, cst.Attribute) else None
+    optimizer = called_on(step)
     for call in model.calls_by_word.get("minimize", ()):
         there = model.scope_of(call).place_of(call)
         if block is None or there is None or there[0] is not block[0] or there[1] <= block[1] or not call.args:
@@ -87,13 +87,6 @@ def is_taken_again(model: "Model", step: cst.Call) -> bool:
         if optimizer is not None and fingerprint(call.args[0].value) == fingerprint(optimizer):
             return True
     return False
-
-
-def _has_own_step(step: Event) -> bool:
-    """Whether the optimizer is of a class of the project, which may know of the scaler."""
-    callee = step.node.func if isinstance(step.node, cst.Call) else None
-    value = step.frame.value(callee.value) if isinstance(callee, cst.Attribute) else None
-    return isinstance(value, Instance)
 
 
 def backward_of(model: "Model", step: cst.CSTNode) -> cst.Call | None:
@@ -158,14 +151,12 @@ def _is_updated_by_name(step: Event, known: list[Event]) -> bool:
     looked_at = {id(event.node) for event in known}
     model = step.frame.model
     function = _only_home(step.other, model)
-    word = (
-        step.node.func.value if isinstance(step.node, cst.Call) and isinstance(step.node.func, cst.Attribute) else None
-    )
-    name = _last_name(word)
+    word = called_on(step.node)
+    name = None if word is None else last_word(word)
     return any(
         isinstance(call.func, cst.Attribute)
         and id(call) not in looked_at
-        and _last_name(call.func.value) == name
+        and last_word(call.func.value) == name
         and (function is None or model.tree.is_inside(call, function))
         and not _updates_another(step, call)
         for call in model.calls_by_word.get("update", ())
@@ -208,17 +199,13 @@ def _only_home(scaler: Thing | None, model: "Model") -> cst.FunctionDef | None:
     return root.scope.node if isinstance(root.scope.node, cst.FunctionDef) else None
 
 
-def _last_name(node: cst.CSTNode | None) -> str | None:
-    return node.attr.value if isinstance(node, cst.Attribute) else getattr(node, "value", None)
-
-
 def _has(loop: Loop, kind: Kind) -> bool:
     return any(event.kind is kind for event in events(loop.body))
 
 
 def _is_made_in(thing: Thing, loop: Loop) -> bool:
     return any(
-        loop.node in root.scope.model.tree.ancestors(root.node)
+        root.scope.model.tree.is_below(root.node, loop.node)
         for root in thing.roots
         if hasattr(root, "scope") and root.kind is not BindingKind.PARAMETER
     )
@@ -384,9 +371,7 @@ def is_scaled(state: Event) -> bool:
 def states_of(run: Run, event: Event) -> set[_State]:
     """In which states the gradients of an event's thing may be before it, ways that it excludes left out."""
     paths = run.derived(("scaling", event.thing), partial(_paths, run, event.thing))
-    return {
-        state for state in paths.before(event) if not isinstance(state, Event) or not exclude_each_other(state, event)
-    }
+    return not_excluded(paths.before(event), event)
 
 
 def _paths(run: Run, target: Thing | None) -> Paths[_State]:
@@ -479,4 +464,4 @@ def _is_bfloat16_only(run: Run) -> bool:
 def _is_bfloat16(given: cst.Arg | None) -> bool:
     if given is None:
         return False
-    return string_literal(given.value) == "bfloat16" or _last_name(given.value) == "bfloat16"
+    return string_literal(given.value) == "bfloat16" or last_word(given.value) == "bfloat16"

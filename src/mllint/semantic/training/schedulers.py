@@ -12,12 +12,13 @@ from mllint.knowledge import lookup
 from mllint.semantic.events.places import is_nothing
 from mllint.semantic.files.testing import is_in_a_test
 from mllint.semantic.names.classes import PLAIN_BASES
+from mllint.semantic.names.mentions import attributes
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by, uses, without_narrowing
 from mllint.semantic.training.own_schedulers import framework_of_own
 from mllint.semantic.values import ClassObject, Function, Method, Symbol, Text
-from mllint.syntax.shape import argument, has_star_arguments
+from mllint.syntax.shape import argument, constant, followed, has_star_arguments
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -152,14 +153,8 @@ def _gives_scheduler(callee: Function, path: tuple[int | None, ...], steps: int)
 
 def _part_of(value: cst.BaseExpression, path: tuple[int | None, ...]) -> cst.BaseExpression | None:
     """What stands at a place in what is returned; of nothing there is nothing at every place."""
-    for index in path:
-        if isinstance(value, cst.Name) and value.value == "None":
-            break
-        elements = value.elements if isinstance(value, cst.Tuple) else ()
-        if index is None or index >= len(elements):
-            return None
-        value = elements[index].value
-    return value
+    part, rest = followed(value, path)
+    return None if rest and constant(part) is not None else part
 
 
 def _gives(home: "Model", given: cst.BaseExpression, steps: int) -> set[str | None]:
@@ -286,14 +281,11 @@ def _reads(model: "Model", binding: Binding) -> "list[tuple[Model, cst.BaseExpre
 
 def _is_read_of_others(model: "Model", name: str) -> bool:
     """Whether the file reads an attribute of this name of something that is not the instance: it may be the same."""
-    for word in model.names_by_word.get(name, ()):
-        attribute = model.tree.parent(word)
-        if not isinstance(attribute, cst.Attribute) or attribute.attr is not word:
-            continue
-        # `paddle.optimizer` is no attribute of an object.
-        if method_of_receiver(model, attribute.value) is None and model.library_name(attribute) is None:
-            return True
-    return False
+    # `paddle.optimizer` is no attribute of an object.
+    return any(
+        method_of_receiver(model, attribute.value) is None and model.library_name(attribute) is None
+        for attribute in attributes(model, name)
+    )
 
 
 def _is_harmless(model: "Model", node: cst.BaseExpression, framework: str, steps: int = MAX_STEPS) -> bool:

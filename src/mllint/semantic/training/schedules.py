@@ -10,8 +10,9 @@ from mllint.knowledge import lookup
 from mllint.semantic.events.kinds import kind_at_sight
 from mllint.semantic.events.made_anew import is_made_in
 from mllint.semantic.events.owners import Made, makers_of, makings, makings_of, run_of, seen_from
-from mllint.semantic.events.steps import Attempt, Branches, Event, Kind, Loop, events
+from mllint.semantic.events.steps import UPDATES, Attempt, Branches, Event, Kind, Loop, events
 from mllint.semantic.events.things import EVERY, Frame, Thing
+from mllint.semantic.names.definitions import function_around
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import uses
 from mllint.semantic.training.first_factors import begins_above_zero, is_above_zero
@@ -19,13 +20,11 @@ from mllint.semantic.training.guards import is_on_another_way, stays
 from mllint.semantic.training.nearby import follows_optimizer
 from mllint.semantic.training.paths import Paths
 from mllint.semantic.training.runs import Occurrence, Run
-from mllint.semantic.values import Instance, Object, Value
-from mllint.syntax.shape import argument, fingerprint, integer_literal, last_word
+from mllint.semantic.values import Instance, Object, Value, is_object
+from mllint.syntax.shape import argument, called_on, fingerprint, integer_literal, last_word
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
-
-_UPDATES = (Kind.STEP, Kind.MINIMIZE)
 
 
 # -- whose learning rate -----------------------------------------------------------------------------------------------
@@ -46,9 +45,7 @@ def all_constructions_of(scheduler: Thing | None) -> tuple[Construction, ...]:
     bindings = _bindings_of(scheduler)
     values = [(item, item.scope.model.binding_value(item)) for item in bindings]
     found = [
-        (item, value, value.call)
-        for item, value in values
-        if isinstance(value, Object) and value.kind == "scheduler" and value.call is not None
+        (item, value, value.call) for item, value in values if is_object(value, "scheduler") and value.call is not None
     ]
     return tuple(found) if len(found) == len(bindings) else ()
 
@@ -82,7 +79,7 @@ def _makings_of_elements(frame: Frame, scheduler: Thing | None) -> list[Made | N
             listed = binding.value if binding is not None and binding.kind is BindingKind.ASSIGN else None
             if binding is None or binding.path or not isinstance(listed, (cst.List, cst.Tuple, cst.Dict)):
                 return [None]
-            home = run_of(frame, binding)
+            home = run_of(frame, binding.scope)
             if isinstance(listed, cst.Dict):
                 found += _makings_under_key(home, binding, listed, scheduler.path[-1])
             elif scheduler.path == (EVERY,):
@@ -130,7 +127,7 @@ def _added(model: "Model", binding: Binding) -> Iterator[cst.BaseExpression | No
 def _is_scheduler(value: Value | None) -> bool:
     if isinstance(value, Instance):
         return value.definition.kind == "scheduler"
-    return isinstance(value, Object) and value.kind == "scheduler"
+    return is_object(value, "scheduler")
 
 
 def _bindings_of(scheduler: Thing | None) -> list[Binding]:
@@ -145,7 +142,7 @@ def steps_of_optimizer(run: Run, scheduler: Thing) -> tuple[Event, ...]:
 
 
 def _steps_of_optimizer(run: Run, scheduler: Thing) -> tuple[Event, ...]:
-    updates = [event for event in run.events if event.kind in _UPDATES and event.thing is not None]
+    updates = [event for event in run.events if event.kind in UPDATES and event.thing is not None]
     made = construction_of(scheduler)
     frame = next((event.frame for event in run.events if event.thing == scheduler), run.frame)
     makers = constructions_of(frame, scheduler)
@@ -174,18 +171,10 @@ def _optimizer_given(made: Made) -> Thing | None:
 def seen_from_maker(run: Run, binding: Binding, node: cst.BaseExpression) -> Thing | None:
     """What an expression stands for where a thing is made: in the body of the run itself, where it was made there."""
     model = binding.scope.model
-    for event in run.events:
-        frame: Frame | None = event.frame
-        while frame is not None:
-            if frame.model is model and _scope_of(frame) is binding.scope:
-                return frame.thing(node)
-            frame = frame.caller
-    function = model.enclosing_function(node)
-    return Frame(model, None if function is None else model.function_info(function)).thing(node)
-
-
-def _scope_of(frame: Frame) -> object:
-    return frame.model.scope(frame.model.tree.module) if frame.function is None else frame.function.scope
+    for frame in (frame for event in run.events for frame in event.frame.led_by()):
+        if frame.model is model and frame.scope is binding.scope:
+            return frame.thing(node)
+    return Frame(model, function_around(model, node)).thing(node)
 
 
 def _learns_by(update: Event, scheduler: Thing) -> bool:
@@ -214,7 +203,7 @@ _FRESH, _UPDATED, _LOADED, _PASSED = "fresh", "updated", "loaded", "passed"
 
 def steps_before_optimizer(model: "Model", call: cst.Call) -> cst.CSTNode | None:
     """The optimizer's step that follows a scheduler's in every round, where that one surely comes first."""
-    stepped = call.func.value if isinstance(call.func, cst.Attribute) else None
+    stepped = called_on(call)
     if stepped is None or kind_at_sight(model, stepped) not in (None, "scheduler") or follows_optimizer(model, call):
         return None
     found: cst.CSTNode | None = None
@@ -263,7 +252,7 @@ def _update_behind_beginning(run: Run, schedule: Event) -> Event | None:
         for event in run.events[place + 1 :]
     )
     optimizer = updates[0].thing
-    meant = (Kind.SCHEDULE, Kind.LOAD, Kind.UNKNOWN, *_UPDATES)
+    meant = (Kind.SCHEDULE, Kind.LOAD, Kind.UNKNOWN, *UPDATES)
     if not goes_on or any(
         event.kind in meant and (event.concerns(optimizer) or event.concerns(schedule.thing))
         for event in run.events[:place]
@@ -287,10 +276,9 @@ def _loop_around(schedule: Event) -> Loop | None:
 def _is_settled(schedule: Event, step: Event, loop: Loop) -> bool:
     """Whether a scheduler steps in every round, in those in which its optimizer does, or in all or none of them."""
     theirs = [(around.step, around.arm) for around in step.around]
-    inner = schedule.around[[around.step for around in schedule.around].index(loop) + 1 :]
     return all(
         (around.step, around.arm) in theirs or stays(around.step)
-        for around in inner
+        for around in schedule.within(loop)
         if isinstance(around.step, (Branches, Attempt))
     )
 
@@ -303,7 +291,7 @@ def _paths(run: Run, schedule: Event, optimizer: Thing, loop: Loop) -> Paths[str
             return _PASSED
         if state != _FRESH:
             return state
-        if event.kind in (*_UPDATES, Kind.UNKNOWN) and event.concerns(optimizer):
+        if event.kind in (*UPDATES, Kind.UNKNOWN) and event.concerns(optimizer):
             # Behind it in the loop, and it was not there: it never is.
             return _PASSED if event in behind and loop in event.loops else _UPDATED
         if event.kind is Kind.LOAD and (event.concerns(optimizer) or event.concerns(schedule.thing)):

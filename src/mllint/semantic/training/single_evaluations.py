@@ -8,7 +8,6 @@ import libcst as cst
 
 from mllint.semantic.events.steps import Event, Kind, Loop, events
 from mllint.semantic.files.testing import is_test_code
-from mllint.semantic.graph.data_sources import hangs_on_nothing
 from mllint.semantic.modules.weights import is_trainable
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.training.adversaries import is_held_by_another, may_be_attacked
@@ -20,13 +19,13 @@ from mllint.semantic.training.data_loops import (
     is_next,
     may_be_forward_pass,
 )
-from mllint.semantic.training.data_rounds import loop_over_data
+from mllint.semantic.training.data_rounds import is_given_output, loop_over_data
 from mllint.semantic.training.evaluation import evaluates_with_graph, is_put_to_training
 from mllint.semantic.training.frozen import is_frozen
 from mllint.semantic.training.handed_on import as_given
 from mllint.semantic.training.inferences import is_made_up
 from mllint.semantic.training.nearby import may_be_in_training_mode
-from mllint.semantic.training.outputs import is_detached, is_dropped, is_used_for_backward, may_reach
+from mllint.semantic.training.outputs import is_detached, is_dropped, is_used_for_backward
 from mllint.semantic.training.relevance import is_pass
 from mllint.semantic.training.runs import Occurrence, Run
 from mllint.semantic.training.training_modes import (
@@ -135,17 +134,7 @@ def _is_drawn_beside_training(occurrence: Occurrence) -> bool:
     if says_gradients(body, _BY_HAND) or is_used_for_backward(run, forward.frame, forward.node):
         return False
     unknown = (event for event in run.events if event.kind is Kind.UNKNOWN and event.frame is forward.frame)
-    return not any(_is_given_output(event, forward) for event in unknown)
-
-
-def _is_given_output(event: Event, forward: Event) -> bool:
-    """Whether what cannot be looked into is given what a forward pass puts out, with its graph: it may train."""
-    if not isinstance(event.node, cst.Call):
-        return True
-    callee = event.node.func
-    given = [callee.value] if isinstance(callee, cst.Attribute) else []
-    given += [arg.value for arg in event.node.args]
-    return any(may_reach(event.frame, part, forward) for part in given if not hangs_on_nothing(event.frame.value(part)))
+    return not any(is_given_output(event, forward) for event in unknown)
 
 
 def _is_kept_from_training(occurrence: Occurrence) -> bool:
@@ -167,7 +156,11 @@ def evaluations_recorded(model: "Model", function: cst.FunctionDef) -> Iterator[
     for call in _calls_in(function):
         if _calls_by_method(model, call):
             inside = list(model.runs.within(call, accelerated=True))
-            if inside and all(map(_is_recorded_for_nothing, inside)) and not _is_statement(model, call):
+            if (
+                inside
+                and all(map(_is_recorded_for_nothing, inside))
+                and not isinstance(model.tree.parent(call), cst.Expr)
+            ):
                 yield call
         elif may_be_forward_pass(model, call) and model.runs.always(call, _is_recorded_for_nothing, accelerated=True):
             yield call
@@ -196,7 +189,7 @@ def inferences_recorded(model: "Model", switch: cst.Call) -> Iterator[cst.Call]:
         if model.gradients.off(call) is True:
             continue  # as its body says: no run need be followed
         body = model.tree.module if function is None else function.body
-        loops = _loops_around(model, call)
+        loops = list(model.tree.loops_around(call))
         # A single graph of what is only looked at is gone at once; those of all the rounds take their time.
         is_read = is_detached(model, call, also_places=bool(loops))
         if not is_read or says_gradients(body, GRADIENT_WORDS - {"backward"}):
@@ -205,17 +198,6 @@ def inferences_recorded(model: "Model", switch: cst.Call) -> Iterator[cst.Call]:
         is_inferred = model.runs.always(call, inferred, accelerated=True)
         if is_inferred and not any(evaluates_with_graph(model, loop) for loop in loops):
             yield call
-
-
-def _loops_around(model: "Model", node: cst.CSTNode) -> list[cst.For | cst.While]:
-    """The loops around a node in its function."""
-    found: list[cst.For | cst.While] = []
-    for parent in model.tree.ancestors(node):
-        if isinstance(parent, (cst.FunctionDef, cst.Lambda, cst.ClassDef)):
-            break
-        if isinstance(parent, (cst.For, cst.While)):
-            found.append(parent)
-    return found
 
 
 def _is_inferred_with_graph(occurrence: Occurrence, *, beside_training: bool) -> bool:
@@ -254,17 +236,13 @@ def _is_recorded_for_nothing(occurrence: Occurrence) -> bool:
     module = forward.thing
     if forward.kind is not Kind.FORWARD or module is None or run.is_cut or not records_graph(forward):
         return False
-    if _is_statement(forward.frame.model, forward.node) or _is_of_round(forward):
+    if isinstance(forward.frame.model.tree.parent(forward.node), cst.Expr) or _is_of_round(forward):
         return False
     if is_frozen(run, (forward,)) or _switches_gradients_off_itself(forward):
         return False
     if modes_before(run, module, forward) != {EVAL} or not is_trained(run, module):
         return False
     return not computes_gradients(forward) and not is_used_for_backward(run, forward.frame, forward.node)
-
-
-def _is_statement(model: "Model", call: cst.CSTNode) -> bool:
-    return isinstance(model.tree.parent(call), cst.Expr)
 
 
 def _is_of_round(forward: Event) -> bool:

@@ -20,15 +20,14 @@ from mllint.semantic.modules.second_passes import (
     plain_loss,
     runs_before,
 )
+from mllint.semantic.names.conditions import is_above
 from mllint.semantic.values import Module, Output, Tensor
 from mllint.syntax.shape import dotted_path
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
-    from mllint.semantic.names.scopes import Scope
 
-_LOOPS = (cst.For, cst.While)
 MAX_STEPS = 6
 """How many steps above a backward pass are looked at."""
 
@@ -77,8 +76,7 @@ def weights_change_every_round(model: "Model", backward: cst.Call) -> Callable[[
 def _steps_below(model: "Model", backward: cst.Call) -> list[cst.Call]:
     """The calls of a ``step`` that come behind a backward pass in its round, and before the next backward pass."""
     scope = model.scope_of(backward)
-    loop = next((item for item in model.tree.ancestors(backward) if isinstance(item, _LOOPS)), None)
-    around = loop if loop is not None and model.tree.is_inside(loop, scope.node) else scope.node
+    around = next(model.tree.loops_around(backward), scope.node)
     below = (
         call
         for call in model.calls_by_word.get("step", ())
@@ -88,15 +86,9 @@ def _steps_below(model: "Model", backward: cst.Call) -> list[cst.Call]:
         call
         for word in WALKING
         for call in model.calls_by_word.get(word, ())
-        if call is not backward and model.scope_of(call) is scope and not _is_before(scope, call, backward)
+        if call is not backward and model.scope_of(call) is scope and not is_above(scope, call, backward)
     ]
-    return [step for step in below if not any(_is_before(scope, other, step) for other in others)]
-
-
-def _is_before(scope: "Scope", earlier: cst.CSTNode, later: cst.CSTNode) -> bool:
-    """Whether a place stands above another one of its scope."""
-    here, there = scope.place_of(earlier), scope.place_of(later)
-    return here is not None and there is not None and here[1] < there[1]
+    return [step for step in below if not any(is_above(scope, other, step) for other in others)]
 
 
 def _may_change(model: "Model", step: cst.Call, call: cst.Call) -> Literal["surely", "perhaps", "no"]:

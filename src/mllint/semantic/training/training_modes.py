@@ -146,15 +146,11 @@ def is_call_of(event: Event, module: Thing | None) -> bool:
 
 def records_graph(event: Event) -> bool | None:
     """Whether a graph is recorded where an event happens, to go by its own function and by those that call it here."""
-    frame = event.frame
-    node: cst.CSTNode = event.node
-    while True:
+    frame, node = event.frame, event.node
+    for frame, node in event.frame.places_of(event.node):
         state = frame.model.gradients.inside(node, partial(truth, frame))
         if state != "untouched":
             return {"on": True, "off": False}.get(state)
-        if frame.caller is None or frame.call is None:
-            break
-        node, frame = frame.call, frame.caller
     off = frame.model.gradients.off(node)
     return None if off is None else not off
 
@@ -288,10 +284,7 @@ def is_taken_out(forward: Event) -> bool:
     if called is None:
         return False
     switch = re.compile(rf"#[^\n]*\b{re.escape(called.removesuffix('.forward'))}\.eval\(")
-    frame: Frame | None = forward.frame
-    while frame is not None and switch.search(frame.model.source.text) is None:
-        frame = frame.caller
-    return frame is not None
+    return any(switch.search(frame.model.source.text) for frame in forward.frame.led_by())
 
 
 # -- evaluation mode for good ------------------------------------------------------------------------------------------
@@ -429,11 +422,7 @@ def mode_matters(forward: Event, run: Run | None = None) -> bool | None:
 def _matters(forward: Event, *, switched: bool) -> bool | None:
     if not isinstance(forward.node, cst.Call):
         return None
-    frame: Frame | None = forward.frame
-    value, models = module_called(forward), []
-    while frame is not None:
-        models.append(frame.model)
-        frame = frame.caller
+    value, models = module_called(forward), [frame.model for frame in forward.frame.led_by()]
     matters = depends_on_mode(value, *models, switched=switched)
     if isinstance(value, Module) and value.call is not None and children_of(value.call) is not None:
         return matters  # without its head a model may be another

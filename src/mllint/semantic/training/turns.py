@@ -4,13 +4,12 @@ or again and again with the same input.
 
 import libcst as cst
 
-from mllint.semantic.events.steps import Event, Kind, Loop, events
+from mllint.semantic.events.steps import UPDATES, Event, Kind, Loop, events
 from mllint.semantic.training.handed_on import as_given
 from mllint.semantic.training.runs import LoopRun, Run
 from mllint.syntax.walk import names_in, subtree
 
-_UPDATES = frozenset({Kind.STEP, Kind.MINIMIZE})
-_TRAINING = _UPDATES | {Kind.BACKWARD}
+_TRAINING = UPDATES | {Kind.BACKWARD}
 _BINDING = frozenset({cst.AssignTarget, cst.AnnAssign, cst.AugAssign, cst.For, cst.CompFor})
 
 
@@ -38,7 +37,7 @@ def is_behind_training(run: Run, event: Event) -> bool:
 
 def steps_several(run: Run) -> bool:
     """Whether several optimizers step in a run."""
-    return len({event.thing for event in run.events if event.kind in _UPDATES}) > 1
+    return len({event.thing for event in run.events if event.kind in UPDATES}) > 1
 
 
 def is_sampled(forward: Event) -> bool:

@@ -47,6 +47,9 @@ def unfold(frame: Frame) -> tuple[list[Step], bool]:
     return unfolding.body(body, frame, ()), unfolding.is_cut
 
 
+_Way = Callable[[tuple[Around, ...]], list[Step]]
+
+
 class _Unfolding:
     """One run while it is being unfolded."""
 
@@ -125,16 +128,8 @@ class _Unfolding:
         steps = self._expression(node.test, frame, around)
         if is_main_guard(node.test):
             return [*steps, *self._suite(node.body.body, frame, around)]
-        chosen = truth(frame, node.test)
-        if chosen is True:
-            return [*steps, *self._suite(node.body.body, frame, around)]
-        if chosen is False:
-            return [*steps, *self._orelse(node, frame, around)]
-        branches = Branches(node, frame)
-        body = self._suite(node.body.body, frame, (*around, Around(branches, 0)))
-        orelse = self._orelse(node, frame, (*around, Around(branches, 1)))
-        branches.arms = (body, orelse)
-        return [*steps, *_kept(branches)]
+        ways = partial(self._suite, node.body.body, frame), partial(self._orelse, node, frame)
+        return [*steps, *_branching(node, frame, around, ways)]
 
     def _orelse(self, node: cst.If, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
         if isinstance(node.orelse, cst.Else):
@@ -184,16 +179,8 @@ class _Unfolding:
         return [*steps, *self._call(node, frame, around)]
 
     def _conditional(self, node: cst.IfExp, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
-        chosen = truth(frame, node.test)
-        if chosen is not None:
-            steps = self._expression(node.test, frame, around)
-            return [*steps, *self._expression(node.body if chosen else node.orelse, frame, around)]
-        branches = Branches(node, frame)
-        branches.arms = (
-            self._expression(node.body, frame, (*around, Around(branches, 0))),
-            self._expression(node.orelse, frame, (*around, Around(branches, 1))),
-        )
-        return [*self._expression(node.test, frame, around), *_kept(branches)]
+        ways = partial(self._expression, node.body, frame), partial(self._expression, node.orelse, frame)
+        return [*self._expression(node.test, frame, around), *_branching(node, frame, around, ways)]
 
     def _boolean_operation(self, node: cst.BooleanOperation, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
         branches = Branches(node, frame)
@@ -284,7 +271,8 @@ class _Unfolding:
         if frame.depth >= _MAX_DEPTH or self._events > _MAX_EVENTS or not _can_be_followed(function):
             self.is_cut = self.is_cut or self._events > _MAX_EVENTS
             return self._unknown(call, frame, around)
-        receiver, around_it = receiver_of(frame, call, called), _captured(function, frame)
+        receiver, outer = receiver_of(frame, call, called), function.scope.parent
+        around_it = frame.run_of(outer) if outer is not None and outer.is_function else None
         inner = Frame(function.model, function, frame, call, receiver, around_it, instance_of)
         helper = Helper(call, inner)
         helper.body = self.body(function.node, inner, (*around, Around(helper)))
@@ -326,6 +314,18 @@ _LEAVING: dict[type[cst.CSTNode], str] = {
     cst.Continue: "continue",
     cst.Raise: "raise",
 }
+
+
+def _branching(
+    node: cst.If | cst.IfExp, frame: Frame, around: tuple[Around, ...], ways: "tuple[_Way, _Way]"
+) -> list[Step]:
+    """The steps of the one of two ways that is surely taken; else both, as the arms of a branch."""
+    chosen = truth(frame, node.test)
+    if chosen is not None:
+        return ways[0 if chosen else 1](around)
+    branches = Branches(node, frame)
+    branches.arms = tuple(way((*around, Around(branches, arm))) for arm, way in enumerate(ways))
+    return _kept(branches)
 
 
 def _kept(branches: Branches) -> list[Step]:
@@ -373,16 +373,6 @@ def _gives_loss(call: cst.Call, value: Value | None, frame: Frame) -> bool:
     if called is None or called.kind != "module":
         return False
     return any(any(part is call for part in subtree(item)) or comes_from(frame, item, call) for item in losses)
-
-
-def _captured(function: FunctionInfo, frame: Frame) -> Frame | None:
-    """The run whose variables a nested function sees."""
-    outer: Frame | None = frame
-    while outer is not None:
-        if outer.function is not None and outer.function.scope is function.scope.parent:
-            return outer
-        outer = outer.captured or outer.caller
-    return None
 
 
 def _touched(call: cst.Call, frame: Frame) -> tuple[Thing | None, ...]:

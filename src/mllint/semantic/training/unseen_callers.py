@@ -10,6 +10,7 @@ import libcst as cst
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.expressions.arguments import takes
 from mllint.semantic.names.definitions import FunctionInfo
+from mllint.semantic.names.mentions import whole
 from mllint.semantic.values import Function
 from mllint.syntax.walk import subtree
 
@@ -29,10 +30,8 @@ def has_unseen_callers(function: FunctionInfo | None) -> bool:
 def _is_handed_on(function: FunctionInfo) -> bool:
     model = function.model
     for name in model.names_by_word.get(function.name, ()):
-        node: cst.BaseExpression = name
-        parent = model.tree.parent(name)
-        if isinstance(parent, cst.Attribute) and parent.attr is name:
-            node, parent = parent, model.tree.parent(parent)
+        node = whole(model, name)
+        parent = model.tree.parent(node)
         if not isinstance(parent, cst.Arg) or parent.value is not node:
             continue
         value = model.value(node)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.semantic.names.mentions import attributes
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Function
 from mllint.syntax.shape import dotted_path, has_one_round, last_word, runs_once
@@ -23,10 +24,7 @@ _ADDING = frozenset({"add_", "sub_", "copy_", "set_value", "assign_sub", "subtra
 def updates_by_hand(model: "Model") -> Iterator[tuple[cst.CSTNode, str]]:
     """The statements that update with gradients which add up over all rounds, each with whose gradient it reads."""
     seen: set[int] = set()
-    for name in model.names_by_word.get("grad", ()):
-        gradient = model.tree.parent(name)
-        if not isinstance(gradient, cst.Attribute) or gradient.attr is not name:
-            continue
+    for gradient in attributes(model, "grad"):
         owner = dotted_path(gradient.value)
         statement = None if owner is None else _update(model, gradient, owner)
         if owner is None or statement is None or id(statement) in seen:

@@ -10,9 +10,9 @@ import libcst as cst
 
 from mllint.semantic.events.made_anew import is_made_in
 from mllint.semantic.events.owners import maker, modules_of_optimizer
-from mllint.semantic.events.participants import losses_of
+from mllint.semantic.events.participants import losses_of, value_called_on
 from mllint.semantic.events.steps import Event, Kind, Loop, events
-from mllint.semantic.events.things import Frame, Thing
+from mllint.semantic.events.things import Thing
 from mllint.semantic.graph.data_sources import yields_data
 from mllint.semantic.graph.placement import reads_clock
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
@@ -22,8 +22,8 @@ from mllint.semantic.training.holders import may_act_on
 from mllint.semantic.training.nearby import clears_beside, steps_no_optimizer, word_before, word_behind
 from mllint.semantic.training.paths import Paths
 from mllint.semantic.training.runs import Occurrence, Run
-from mllint.semantic.values import Function, Instance, Object
-from mllint.syntax.shape import dotted_path, integer_literal, last_word, runs_once
+from mllint.semantic.values import Function, Instance, is_object
+from mllint.syntax.shape import called_on, dotted_path, integer_literal, last_word, runs_once
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def _runs_over_batches(loop: Loop, step: Event) -> bool:
     if not isinstance(loop.node, cst.For) or not step.happens_in_every_round(loop):
         return False
     value = loop.frame.value(loop.node.iter)
-    return (isinstance(value, Object) and value.kind == "loader") or yields_data(loop.node.iter)
+    return is_object(value, "loader") or yields_data(loop.node.iter)
 
 
 def _is_further_out(event: Event, loop: Loop) -> bool:
@@ -149,10 +149,10 @@ def _leaves_alone(model: "Model", optimizer: str) -> bool:
     """Whether a file, and those that import it, never clear gradients, but of optimizers with other names."""
     for word in _CLEARING:
         for call in model.calls_by_word.get(word, ()):
-            callee = call.func
-            value = model.value(callee.value) if isinstance(callee, cst.Attribute) else None
-            is_other = isinstance(value, Object) and value.kind == "optimizer"
-            if not is_other or (dotted_path(callee) or "").split(".")[-2:-1] == [optimizer.removeprefix(".")]:
+            holder = called_on(call)
+            value = None if holder is None else model.value(holder)
+            is_other = is_object(value, "optimizer")
+            if not is_other or (dotted_path(call.func) or "").split(".")[-2:-1] == [optimizer.removeprefix(".")]:
                 return False
     if model.project is None:
         return True
@@ -212,18 +212,13 @@ def _runs_once(loop: Loop) -> bool:
 
 def _clears_by_itself(step: Event) -> bool:
     """Whether the optimizer is of a class of the project that has a ``step`` of its own, or hooks may run with it."""
-    frame: Frame | None = step.frame
-    while frame is not None:
-        if any(word in frame.model.names_by_word for word in _STEP_HOOKS):
-            return True
-        frame = frame.caller
-    return _has_step_of_its_own(step)
+    hooks = (word in frame.model.names_by_word for frame in step.frame.led_by() for word in _STEP_HOOKS)
+    return any(hooks) or _has_step_of_its_own(step)
 
 
 def _has_step_of_its_own(step: Event) -> bool:
     """Whether the optimizer is of a class of the project that has a ``step`` of its own: that may do anything."""
-    callee = step.node.func if isinstance(step.node, cst.Call) else None
-    value = step.frame.value(callee.value) if isinstance(callee, cst.Attribute) else None
+    value = value_called_on(step)
     return isinstance(value, Instance) and value.definition.method("step") is not None
 
 
@@ -237,9 +232,8 @@ def _may_clear(event: Event, step: Event) -> bool:
     if event.thing is None or optimizer is None or event.thing.may_be(optimizer):
         return True
     mine = modules_of_optimizer(step.frame, optimizer)
-    callee = event.node.func if isinstance(event.node, cst.Call) else None
-    value = event.frame.value(callee.value) if isinstance(callee, cst.Attribute) else None
-    if event.is_proven and isinstance(value, Object) and value.kind == "optimizer":
+    value = value_called_on(event)
+    if event.is_proven and is_object(value, "optimizer"):
         other = modules_of_optimizer(event.frame, event.thing)
         return None in mine or None in other or bool(set(mine) & set(other))
     return any(module is None or module.may_be(event.thing) or _may_be_given(module, event.thing) for module in mine)

@@ -1,0 +1,16 @@
+"""Words by which code says what it does in a training, where nothing more is known of the thing that has them."""
+
+CLEARING = ("zero_grad", "clear_grad", "clear_gradients")
+"""Methods that clear gradients, of an optimizer or a module."""
+UPDATING = ("backward", "step", "minimize")
+"""Methods of which a training consists."""
+LOADING = ("load_state_dict", "set_state_dict", "set_dict", "load_dict")
+"""Methods that load a state dict."""
+MODES = ("train", "eval")
+"""Methods that switch the mode of a module."""
+GIVING_PARAMETERS = frozenset({"parameters", "named_parameters"})
+"""Methods that give the parameters of a module."""
+STATEFUL = frozenset({"optimizer", "scheduler", "scaler"})
+"""What a training has beside its modules, by kind."""
+CUTTING = frozenset({"item", "data", "detach", "tolist", "numpy"})
+"""What takes a tensor off its graph: numbers, arrays, and the tensor alone."""
