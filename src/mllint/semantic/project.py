@@ -248,7 +248,7 @@ class Project:
 
 
 _STAR_IMPORT = re.compile(rb"import\s*\*")
-_CALLED = re.compile(rb"(?:[\s\\)]|#[^\r\n]*)*\(")
+_CALLED = re.compile(rb"(?:[\s\\)]|#[^\r\n]*+)*+\(")
 """What stands behind the name of what is called, also in parentheses of its own, or over several rows."""
 
 
