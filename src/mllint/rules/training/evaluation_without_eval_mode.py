@@ -27,6 +27,10 @@ switches a mode. Where only one of those who call a function to infer forgets to
 pretrained model of torchvision, timm or Paddle is one that has its weights from a file; a `Sequential` of its first
 children is this model without its head.
 
+An evaluation that calls `train()` of the model itself, right there or in the round, is reported at that call: where the
+model is trained in the same run, nothing in the evaluation switches it back, and the one output of each batch is held
+against data that the model was not given, such as its targets.
+
 ## Why is this bad?
 
 In training mode dropout goes on dropping, so that the numbers are worse than the model and change from run to run, and
@@ -85,14 +89,16 @@ the project too; functions that nobody in the project calls, but for models that
 which no layer is known to ask for its mode, such as those whose only dropout drops nothing by default, or is there only
 where a setting says so. Models that `from_pretrained` of transformers gave, and modules that are made of these, as long
 as nothing puts them to training mode, or it is not known to which family they belong. Loops before which a model was
-switched to training mode, or its switch to evaluation mode was taken out and left as a comment: to recompute the
-statistics of batch normalization, or to sample with dropout, is done like that. Tests. Loops that drop the output, or
-never read it, as where a hook is what is wanted; and loaded models that are given the same input in every round, or one
-that is made up for its shape, which a buffer of zeros is not that data is put into. Beside what is trained, models that
-nothing updates decide nothing: the network of a perceptual loss, a teacher. Containers of models that have names of
-their own, where one of these is switched, and modules without such a layer of their own that are made of one that is in
-evaluation mode. Parts that an object keeps of a model which its base class switches. Where several optimizers step, as
-for adversaries, what is made of a drawn batch, or when the training is over: it is only looked at.
+switched to training mode by who calls the evaluation, or its switch to evaluation mode was taken out and left as a
+comment: to recompute the statistics of batch normalization, or to sample with dropout, is done like that, as is a call
+of `train()` in an evaluation that draws several outputs of a batch, reads none, gives the model the targets, or has a
+comment that says why. Tests. Loops that drop the output, or never read it, as where a hook is what is wanted; and
+loaded models that are given the same input in every round, or one that is made up for its shape, which a buffer of
+zeros is not that data is put into. Beside what is trained, models that nothing updates decide nothing: the network of a
+perceptual loss, a teacher. Containers of models that have names of their own, where one of these is switched, and
+modules without such a layer of their own that are made of one that is in evaluation mode. Parts that an object keeps of
+a model which its base class switches. Where several optimizers step, as for adversaries, what is made of a drawn batch,
+or when the training is over: it is only looked at.
 
 ## Fix safety
 
@@ -106,6 +112,7 @@ others from then on.
 - [paddle.nn.Layer](https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/nn/Layer_en.html)
 """
 
+import re
 from collections.abc import Iterator
 
 import libcst as cst
@@ -125,7 +132,11 @@ from mllint.semantic.training.single_evaluations import (
     single_evaluations,
     switches_gradients_off,
 )
+from mllint.semantic.training.trained_for_evaluation import switch_for_evaluation
 
+_HELP_SWITCH = "call `eval()` here, and `train()` before the training goes on"
+_MEANS_IT = re.compile(r"(?i)eval|drop|norm|\bbn|statist|loss|sampl|stochas|uncertain").search
+"""What a comment speaks of who wants training mode in an evaluation; others only say what is called."""
 _HELP_LOADED = "call `eval()` of the model when its weights are loaded"
 _HELP = "call `eval()` of the model before it, and `train()` before the training goes on"
 
@@ -142,8 +153,12 @@ rule = Rule(
 @rule.on(cst.For)
 def check(loop: cst.For, context: Context) -> Iterator[Finding]:
     """Report the loop over the data."""
-    if may_evaluate(context.model, loop) and evaluates_in_training_mode(context.model, loop):
+    if not may_evaluate(context.model, loop):
+        return
+    if evaluates_in_training_mode(context.model, loop):
         yield Finding(loop, fix=lambda: _fix(loop, context))
+    elif (switch := switch_for_evaluation(context.model, loop)) and not any(map(_MEANS_IT, context.comments(switch))):
+        yield Finding(switch, "this puts the model to training mode for an evaluation", _HELP_SWITCH)
 
 
 @rule.on(cst.With, cst.FunctionDef, mentions=OFF)

@@ -184,7 +184,7 @@ def _is_called_evaluation(found: DataRound) -> bool:
     """
     run = found.found.run
     loops = (found.found.loop, *_loops_around_that_feed(found))
-    return any(_is_over_called_evaluation(run, loop) for loop in loops) or _is_in_called_evaluation(found.found)
+    return any(_is_over_called_evaluation(run, loop) for loop in loops) or is_in_called_evaluation(found.found)
 
 
 def _loops_around_that_feed(found: DataRound) -> Iterator[Loop]:
@@ -218,7 +218,7 @@ def _literal_words(frame: Frame, name: cst.Name) -> Iterator[str]:
             yield from () if text is None else (text,)
 
 
-def _is_in_called_evaluation(found: LoopRun) -> bool:
+def is_in_called_evaluation(found: LoopRun) -> bool:
     """Whether the function around a loop is called an evaluation, and trains nothing itself. No test case is meant."""
     frame = found.loop.frame
     name = "" if frame.function is None else frame.function.name
