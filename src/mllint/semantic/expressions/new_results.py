@@ -25,7 +25,7 @@ from mllint.semantic.values import (
     Text,
     Value,
 )
-from mllint.syntax.shape import dotted_path, last_word, string_literal, writes_elsewhere
+from mllint.syntax.shape import dotted_path, integer_literal, last_word, string_literal, writes_elsewhere
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -47,6 +47,8 @@ _OF_OTHER_SHAPE = (
 )  # fmt: skip
 """Parts of the names of functions and layers that give another shape, too."""
 _SHAPING = frozenset({"view", "reshape", "expand", "repeat", "tile", "broadcast_to"})
+_TOLD_BY_NUMBERS = {"squeeze": (0, 1), "transpose": (2, 2), "swapaxes": (2, 2), "view": (1, 8), "reshape": (1, 8)}
+"""How many numbers these methods take, at least and at most."""
 _MOVING = frozenset({"to", "cuda", "cpu", "npu", "xpu"})
 _CONVERTING = frozenset({
     "to", "type", "type_as", "astype", "cast", "cpu", "cuda", "float", "double", "half", "bfloat16", "long", "int",
@@ -111,7 +113,9 @@ def gives_other_shape(name: str) -> bool:
 
 def gives_new_shape(model: "Model", call: cst.Call) -> bool:
     """Whether a thing that is not known surely has a new one made of it, of another shape."""
-    return model.framework is not None and (_takes_own_shape(call) or _is_shaped_alike(model, call))
+    return model.framework is not None and (
+        _takes_own_shape(call) or _is_shaped_alike(model, call) or _turns_axes(model, call)
+    )
 
 
 def _takes_own_shape(call: cst.Call) -> bool:
@@ -126,6 +130,19 @@ def _takes_own_shape(call: cst.Call) -> bool:
         for arg in call.args
         for part in subtree(arg.value)
     )
+
+
+def _turns_axes(model: "Model", call: cst.Call) -> bool:
+    """Whether a method is told axes or sizes by numbers: ``x.squeeze(0)``, ``x.view(-1, 3)``.
+
+    Tensors of every framework and arrays have it, and give a new thing then.
+    """
+    name, numbers = last_word(call.func), [integer_literal(arg.value) for arg in call.args]
+    if name is None or None in numbers or any(arg.keyword or arg.star for arg in call.args):
+        return False
+    fewest, most = _TOLD_BY_NUMBERS.get(name, (1, 0))
+    is_told = fewest <= len(numbers) <= most
+    return is_told and name not in model.function_names and not _is_defined_beside(model, name)
 
 
 def _is_shaped_alike(model: "Model", call: cst.Call) -> bool:
