@@ -68,3 +68,34 @@ def test_torch_own_classes_can_be_allowed(torch: Any, tmp_path: pathlib.Path) ->
         torch.load(tmp_path / "model.pth", weights_only=True)
     with torch.serialization.safe_globals([pathlib.PurePosixPath]):
         torch.load(tmp_path / "model.pth", weights_only=True)
+
+
+def _objects(torch: Any) -> dict[str, Any]:
+    import argparse
+
+    return {"module": torch.nn.Linear(2, 2), "options": argparse.Namespace(hidden=3)}
+
+
+@pytest.mark.parametrize("what", ["module", "options"])
+def test_torch_refuses_objects_by_default(torch: Any, tmp_path: pathlib.Path, what: str) -> None:
+    thing = _objects(torch)[what]
+    for content in (thing, {"args": thing}):
+        torch.save(content, tmp_path / "file.pt")
+        with pytest.raises(pickle.UnpicklingError):
+            torch.load(tmp_path / "file.pt")
+        assert torch.load(tmp_path / "file.pt", weights_only=False)
+
+
+def test_torch_reads_objects_of_classes_that_are_allowed(torch: Any, tmp_path: pathlib.Path) -> None:
+    """The look-alike."""
+    import argparse
+
+    torch.save({"args": argparse.Namespace(hidden=3)}, tmp_path / "file.pt")
+    with torch.serialization.safe_globals([argparse.Namespace]):
+        assert torch.load(tmp_path / "file.pt")["args"].hidden == 3
+
+
+@pytest.mark.parametrize("plain", [3, "text", [1, 2], {"a": {1, 2}}, (1.5, None)], ids=str)
+def test_torch_reads_plain_values(torch: Any, tmp_path: pathlib.Path, plain: Any) -> None:
+    torch.save({"plain": plain}, tmp_path / "file.pt")
+    assert torch.load(tmp_path / "file.pt")["plain"] == plain

@@ -1,12 +1,15 @@
 """## What it does
 
-Finds calls of `torch.load` without `weights_only` in projects that allow a PyTorch below 2.6.
+Finds calls of `torch.load` without `weights_only` in projects that allow a PyTorch below 2.6; and in others those of
+which the code below uses the result, or an entry of it, as an object: `torch.load("net.pt").eval()`,
+`torch.load(path)["args"].lr`.
 
 ## Why is this bad?
 
 A checkpoint is a pickle, and unpickling runs what the file says: whoever can change the file runs code on your machine.
 With `weights_only=True` only tensors and plain Python values are read. That is the default since PyTorch 2.6; before,
-it has to be said, and since 1.13 it can be.
+it has to be said, and since 1.13 it can be. So since 2.6 a file with anything else in it (a whole module, an
+`argparse.Namespace`, a number of NumPy) raises an `UnpicklingError`, unless `weights_only=False` is said.
 
 ## Example
 
@@ -28,17 +31,20 @@ state = torch.load("model.pt", map_location="cpu", weights_only=True)
 
 ## What it leaves alone
 
-Projects whose lowest PyTorch is 2.6 or newer, or below 1.13, or not known. `weights_only=False`, which somebody has
-decided. `pickle_module=...`, beside which `weights_only=True` raises. Calls whose result is used as a whole module,
-or read for an attribute that no plain value has, or has to be an object of a class of the project: these cannot be read
-this way. A second try where a load with `weights_only` has failed.
+Projects whose lowest PyTorch is below 1.13. Where it is 2.6 or newer, or not known, files of which nothing says that
+there is an object in them, what the code asks about first (`isinstance`, `hasattr`, `try`), what is loaded as a whole
+and is no module, since libraries may allow their own classes, and all where the files around it allow classes
+(`add_safe_globals`) or put another function in the place of `torch.load`. `weights_only=False`, which somebody has
+decided. `pickle_module=...`, beside which `weights_only=True` raises. For a PyTorch below 2.6 calls whose result is
+used as a whole module, or read for an attribute that no plain value has, or has to be an object of a class of the
+project: these cannot be read this way. A second try where a load with `weights_only` has failed.
 
 The lowest version is that of the `target-version` setting, or else of the project's requirements.
 
 ## Fix safety
 
 Unsafe: `weights_only=True` refuses files that hold more than tensors and plain values, such as `argparse.Namespace` or
-numbers of NumPy.
+numbers of NumPy. `weights_only=False` runs whatever the file says.
 
 ## References
 
@@ -56,6 +62,7 @@ from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, insert_after, replace
 from mllint.knowledge import lookup
 from mllint.rule import Finding, Rule
+from mllint.semantic.checkpoints.refused import is_refused
 from mllint.semantic.names.narrowing import narrowing
 from mllint.semantic.names.uses import bound_by, uses, uses_of_bound
 from mllint.semantic.values import ClassObject
@@ -71,6 +78,8 @@ rule = Rule(
     applicability=Applicability.UNSAFE,
 )
 
+_REFUSED = "this file holds an object, which `torch.load` refuses since PyTorch 2.6"
+_HELP_REFUSED = "save and load state dicts and plain values, or add `weights_only=False` if you trust the file"
 _INTRODUCED, _DEFAULT = (1, 13), (2, 6)
 # What is done with a module, and with no dict of tensors.
 _OF_MODULES = frozenset({
@@ -82,21 +91,27 @@ _OF_VALUES = frozenset({name for kind in (OrderedDict, list, str, float) for nam
 
 @rule.on_call("torch.load")
 def check(call: cst.Call, context: Context) -> Iterator[Finding]:
-    """Report the call when the lowest PyTorch that the project allows unpickles everything."""
+    """Report the call when the lowest PyTorch that the project allows unpickles everything, or refuses the file."""
     version = context.torch_version
-    if version is None or not _INTRODUCED <= version < _DEFAULT or not call.args or has_star_arguments(call):
+    if not call.args or has_star_arguments(call) or (version is not None and version < _INTRODUCED):
         return
     given = argument(call, None, "weights_only")
     if (given is not None and constant(given.value) is not None) or argument(call, 2, "pickle_module") is not None:
         return
+    if version is None or version >= _DEFAULT:
+        if is_refused(context.model, call) and not _is_other_way(call, context):
+            yield Finding(call, _REFUSED, _HELP_REFUSED, fix=lambda: _fix(call, given, "False"))
+        return
     if _is_module(call, context) or _is_other_way(call, context) or _is_object(call, context):
         return
-    edit = replace(given.value, "True") if given else insert_after(call.args[-1].value, ", weights_only=True")
-    yield Finding(
-        call,
-        help="add `weights_only=True`, if the file holds nothing but tensors and plain values",
-        fix=lambda: NodeFix("add `weights_only=True`", (edit,), Applicability.UNSAFE),
-    )
+    help_ = "add `weights_only=True`, if the file holds nothing but tensors and plain values"
+    yield Finding(call, help=help_, fix=lambda: _fix(call, given, "True"))
+
+
+def _fix(call: cst.Call, given: cst.Arg | None, value: str) -> NodeFix:
+    text = f"weights_only={value}"
+    edit = replace(given.value, value) if given else insert_after(call.args[-1].value, f", {text}")
+    return NodeFix(f"add `{text}`", (edit,), Applicability.UNSAFE)
 
 
 def _is_other_way(call: cst.Call, context: Context) -> bool:
