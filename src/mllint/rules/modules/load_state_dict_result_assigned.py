@@ -55,9 +55,10 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, delete_assignment_target, insert_after
 from mllint.rule import Finding, Rule
+from mllint.semantic.expressions.iteration import is_one_place
 from mllint.semantic.names.uses import bound_by, uses
 from mllint.semantic.values import Instance, Loaded, Module, Object, Value
-from mllint.syntax.shape import argument, called_on, dotted_path, fingerprint, items_of, last_word, subscript_index
+from mllint.syntax.shape import argument, dotted_path
 
 rule = Rule(
     code="ML420",
@@ -99,7 +100,7 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
         return
     path, written = dotted_path(target), context.text(target)
     message = f"`{method}` does not return the model: `{written}` becomes a report of keys"
-    if _is_one_place(target, receiver, context):
+    if is_one_place(context.model, target, receiver):
         if context.model.framework is not None or value is not None:
             fix = NodeFix("drop the assignment", (delete_assignment_target(statement),))
             help_ = f"write `{context.text(receiver)}.{method}(...)` without the assignment"
@@ -121,25 +122,6 @@ def _is_returned_elsewhere(receiver: cst.BaseExpression, statement: cst.Return, 
     others = [item.value for item in context.model.scope(function).returns if item is not statement]
     given = [value for value in others if value is not None and dotted_path(value) == path]
     return bool(given) and all(context.model.reaching(value) == context.model.reaching(receiver) for value in given)
-
-
-def _is_one_place(target: cst.BaseExpression, receiver: cst.BaseExpression, context: Context) -> bool:
-    """Whether what is assigned to holds the very thing that is loaded into: ``nets[key]``, in a loop over the items
-    of ``nets`` also by the name that the loop gives it.
-    """
-    if fingerprint(target) == fingerprint(receiver):
-        return isinstance(target, (cst.Name, cst.Attribute, cst.Subscript))
-    key = subscript_index(target) if isinstance(target, cst.Subscript) else None
-    if key is None or not isinstance(target, cst.Subscript):
-        return False
-    item = [fingerprint(target.value), fingerprint(key), fingerprint(receiver)]
-    return any(
-        isinstance(loop, cst.For)
-        and isinstance(loop.iter, cst.Call)
-        and last_word(loop.iter.func) == "items"
-        and item == [fingerprint(part) for part in (called_on(loop.iter) or key, *items_of(loop.target))]
-        for loop in context.model.tree.loops_around(target)
-    )
 
 
 def _only_target(statement: cst.CSTNode | None) -> cst.BaseExpression | None:

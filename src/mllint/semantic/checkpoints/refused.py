@@ -20,7 +20,9 @@ _OF_MODULES = frozenset({
     "load_state_dict", "zero_grad", "sublayers",
 })  # fmt: skip
 """What is asked of modules alone, or of what holds a state like theirs."""
-_OF_VALUES = frozenset({name for kind in (Counter, OrderedDict, list, str, int, float, set, bytes) for name in dir(kind)})
+_OF_VALUES = frozenset(
+    {name for kind in (Counter, OrderedDict, list, str, int, float, set, bytes) for name in dir(kind)}
+)
 _ALLOWED = re.compile(
     rb"safe_globals|NO_WEIGHTS_ONLY|torch\.load\s*=[^=]|partial\(\s*torch\.load|\b(?:ultralytics|torch_geometric)\b"
 )

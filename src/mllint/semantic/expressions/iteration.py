@@ -1,4 +1,4 @@
-"""What iterating over a value yields."""
+"""What iterating over a value yields, and what stands at one place of what is gone through."""
 
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,7 @@ from mllint.semantic.values import (
     Value,
     join,
 )
-from mllint.syntax.shape import argument, constant
+from mllint.syntax.shape import argument, called_on, constant, fingerprint, items_of, last_word, subscript_index
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -78,3 +78,22 @@ def _collated(loader: Object) -> Value | None:
         return None
     size = argument(loader.call, 1, "batch_size")
     return None if size is not None and constant(size.value) is None else Batch(loader.framework)
+
+
+def is_one_place(model: "Model", target: cst.BaseExpression, node: cst.BaseExpression) -> bool:
+    """Whether what is assigned to holds the very thing that an expression is: ``nets[key]`` or, in a loop over the
+    items of ``nets``, the name that the loop gives it.
+    """
+    if fingerprint(target) == fingerprint(node):
+        return isinstance(target, (cst.Name, cst.Attribute, cst.Subscript))
+    key = subscript_index(target) if isinstance(target, cst.Subscript) else None
+    if key is None or not isinstance(target, cst.Subscript):
+        return False
+    item = [fingerprint(target.value), fingerprint(key), fingerprint(node)]
+    return any(
+        isinstance(loop, cst.For)
+        and isinstance(loop.iter, cst.Call)
+        and last_word(loop.iter.func) == "items"
+        and item == [fingerprint(part) for part in (called_on(loop.iter) or key, *items_of(loop.target))]
+        for loop in model.tree.loops_around(target)
+    )

@@ -35,7 +35,7 @@ _SWITCHES = (Kind.TRAIN, Kind.EVAL, Kind.SET_MODE)
 
 def switch_for_evaluation(model: "Model", node: cst.For) -> cst.Call | None:
     """The call of ``train()`` by which a loop that surely evaluates, or the evaluation around it, spoils its mode."""
-    if is_test_code(model) or trains_in_every_round(model, node):
+    if not _may_spoil(model, node) or is_test_code(model) or trains_in_every_round(model, node):
         return None
     rounds = in_sight(list(rounds_of(model.runs.loops_at(node))))
     found = [next(_switches(item), None) for item in rounds]
@@ -43,6 +43,15 @@ def switch_for_evaluation(model: "Model", node: cst.For) -> cst.Call | None:
     if switch is None or switch.frame.model is not model or not isinstance(switch.node, cst.Call):
         return None
     return switch.node
+
+
+def _may_spoil(model: "Model", node: cst.For) -> bool:
+    """Whether ``train`` is named in a loop, or in a function around it that names no ``eval``: few are followed."""
+    scope = model.scope_of(node)
+    named = model.names_within("train", scope)
+    return any(model.tree.is_inside(name, node) for name in named) or (
+        bool(named) and model.enclosing_function(node) is not None and not model.names_within("eval", scope)
+    )
 
 
 def _switches(found: DataRound) -> Iterator[Event]:
