@@ -9,8 +9,8 @@ import libcst as cst
 
 from mllint.knowledge import lookup
 from mllint.semantic.names.uses import uses_of_bound
-from mllint.syntax.shape import dotted_path, string_literal, subscript_index
-from mllint.syntax.walk import names_in
+from mllint.syntax.shape import dotted_path, last_word, string_literal, subscript_index
+from mllint.syntax.walk import names_in, subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -27,6 +27,7 @@ _ALLOWED = re.compile(
     rb"safe_globals|NO_WEIGHTS_ONLY|torch\.load\s*=[^=]|partial\(\s*torch\.load|\b(?:ultralytics|torch_geometric)\b"
 )
 """Where classes are allowed, by a library for its own, too, or another function is put in the place of this one."""
+_ASKING = frozenset({"isinstance", "issubclass", "hasattr", "callable", "type", "getattr"})
 _STEPS = 3
 
 
@@ -87,8 +88,14 @@ def _is_asked_first(model: "Model", use: cst.BaseExpression, load: cst.Call) -> 
     for ancestor in model.tree.ancestors(use):
         if isinstance(ancestor, cst.Try) and not model.tree.is_inside(load, ancestor):
             return True
-        if isinstance(ancestor, (cst.If, cst.IfExp)) and path in names_in(ancestor.test):
+        if isinstance(ancestor, (cst.If, cst.IfExp)) and _asks_what_it_is(ancestor.test, path):
             return True
         if isinstance(ancestor, (cst.FunctionDef, cst.Lambda)):
             return False
     return False
+
+
+def _asks_what_it_is(test: cst.BaseExpression, name: str) -> bool:
+    """Whether a condition asks of what kind something is, and not what is in it: ``"args" in checkpoint``."""
+    calls = (part for part in subtree(test) if isinstance(part, cst.Call))
+    return any(last_word(call.func) in _ASKING and name in names_in(call) for call in calls)
