@@ -9,7 +9,7 @@ import libcst as cst
 from mllint.semantic.names.mentions import attributes
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Function
-from mllint.syntax.shape import dotted_path, has_one_round, last_word, runs_once
+from mllint.syntax.shape import dotted_path, has_one_round, last_word, root_of, runs_once
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -75,9 +75,7 @@ def _is_kept(model: "Model", gradient: cst.Attribute, loop: cst.For | cst.While)
 
     The variable of a loop over ``net.parameters()`` is what it runs over.
     """
-    node: cst.BaseExpression = gradient
-    while isinstance(node, cst.Attribute):
-        node = node.value
+    node = root_of(gradient)
     for _ in range(2):
         bindings = model.reaching(node) if isinstance(node, cst.Name) else ()
         inside = [binding for binding in bindings if model.tree.is_inside(binding.node, loop)]
