@@ -273,13 +273,9 @@ class Tracer(PathTracer):
         is_popped = isinstance(holder, cst.Attribute) and holder.value is use and holder.attr.value == "pop"
         if not is_written and not is_popped:
             return None
-        around = list(self.model.tree.ancestors(binding.node))
-        for ancestor in self.model.tree.ancestors(use):
-            if isinstance(ancestor, cst.For):
-                return None if any(ancestor is holder for holder in around) else ancestor
-            if isinstance(ancestor, (cst.FunctionDef, cst.Lambda)):
-                break
-        return None
+        tree = self.model.tree
+        loop = next((loop for loop in tree.loops_around(use) if isinstance(loop, cst.For)), None)
+        return None if loop is None or tree.is_below(binding.node, loop) else loop
 
     def _is_target(self, node: cst.CSTNode) -> bool:
         return isinstance(self.model.tree.parent(node), (cst.AssignTarget, cst.Del))
