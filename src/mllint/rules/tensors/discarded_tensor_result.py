@@ -81,6 +81,15 @@ from mllint.rule import Finding, Rule
 from mllint.semantic.expressions import new_results
 from mllint.semantic.expressions.hints import may_name_layer
 from mllint.semantic.files.testing import ends_a_test
+from mllint.semantic.graph.placement import (
+    can_be_rebound,
+    is_computed_again,
+    is_made_there,
+    is_tried_out,
+    loses_gradient,
+    root_of_chain,
+    wants_no_result,
+)
 from mllint.semantic.values import Batch, Elements, Module, Output, Tensor
 from mllint.syntax.shape import detaches, discarded_calls, may_discard, writes_elsewhere
 
@@ -122,7 +131,7 @@ def check(statement: cst.Expr, context: Context) -> Iterator[Finding]:
         lost = _method(call, context)
         if lost is None and not ends_a_test(context.model, statement):
             lost = _function(call, context) or _layer(call, context)
-        if lost and not (context.wants_no_result(statement) or new_results.is_measured(context.model, call)):
+        if lost and not (wants_no_result(context.model, statement) or new_results.is_measured(context.model, call)):
             yield _finding(statement, call, lost, context)
 
 
@@ -134,12 +143,12 @@ def _method(call: cst.Call, context: Context) -> _Lost | None:
     facts = [lookup.tensor_method(framework, name) for framework in ("torch", "paddle")]
     if name in _EFFECTS or not any(fact is not None and fact.returns in new_results.NEW for fact in facts):
         return None
-    root = context.root_of_chain(receiver)
+    root = root_of_chain(context.model, receiver)
     if root is None and isinstance(receiver, cst.Call) and isinstance(context.value(receiver), Module):
         return _function(receiver, context)  # nn.DataParallel(model).cuda()
     if root is None or new_results.is_other_object(context.model, receiver):
         return None
-    if context.is_made_there(call) or context.is_computed_again(call):
+    if is_made_there(context.model, call) or is_computed_again(context.model, call):
         return None
     value = context.value(receiver)
     is_sure = new_results.gives_new(context.model, value, name, context.paddle_version)
@@ -164,14 +173,14 @@ def _function(call: cst.Call, context: Context) -> _Lost | None:
     given, last, fact = call.args[0].value, name.rpartition(".")[2], lookup.function(name)
     if name in _READERS:
         return _Lost(given, name + "()", None)
-    root = context.root_of_chain(given)
+    root = root_of_chain(context.model, given)
     if last in _EFFECTS:
         return None
     if lookup.wrapper(name) is not None or (
         fact is not None and fact.returns == "module" and "inplace" in fact.parameters
     ):
         is_module = root is not None and isinstance(context.value(given), (Module, type(None)))
-        tried_out = last in ("script", "trace") and context.is_tried_out(given, call)
+        tried_out = last in ("script", "trace") and is_tried_out(context.model, given, call)
         return _Lost(given, f"{last}()") if is_module and not tried_out else None
     if fact is None or fact.returns not in new_results.NEW or lookup.framework_of(name) == "numpy":
         return None
@@ -192,7 +201,7 @@ def _function(call: cst.Call, context: Context) -> _Lost | None:
 
 def _layer(call: cst.Call, context: Context) -> _Lost | None:
     """A layer without state (an activation, dropout, pooling), called on a tensor."""
-    if len(call.args) != 1 or call.args[0].star or context.root_of_chain(call.args[0].value) is None:
+    if len(call.args) != 1 or call.args[0].star or root_of_chain(context.model, call.args[0].value) is None:
         return None
     layer = context.value(call.func) if may_name_layer(context.model, call.func) else None
     if not isinstance(layer, Module) or layer.name is None or not new_results.is_without_state(layer):
@@ -204,12 +213,12 @@ def _finding(statement: cst.Expr, call: cst.Call, lost: _Lost, context: Context)
     operand, written = context.text(lost.operand).strip(), context.text(call)
     message = f"the result of `{lost.what}` is discarded"
     trust = lost.trust
-    if trust is None or not context.can_be_rebound(lost.operand, statement):
+    if trust is None or not can_be_rebound(context.model, lost.operand, statement):
         return Finding(call, message, "assign the result to a name of its own and use that")
     if "\n" in written or len(operand) + len(written) > 100:
         written = f"{context.text(call.func)}(...)"
     is_other = new_results.gives_other_shape(lost.what) or new_results.moves_one_of_several(context.model, call)
-    if is_other or new_results.asks_for_cpu_type(call) or context.loses_gradient(lost.operand, statement):
+    if is_other or new_results.asks_for_cpu_type(call) or loses_gradient(context.model, lost.operand, statement):
         trust = Applicability.UNSAFE
     fix = NodeFix("assign the result", (assign_result(statement, operand),), trust)
     is_whole = statement.value is call and isinstance(lost.operand, (cst.Name, cst.Attribute))
