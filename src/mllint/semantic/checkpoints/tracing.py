@@ -42,6 +42,7 @@ from mllint.semantic.values import (
     Options,
     StateDict,
     Symbol,
+    own_method,
 )
 from mllint.syntax.shape import argument, dotted_path, integer_literal, last_word, string_literal, subscript_index
 
@@ -168,7 +169,7 @@ class Tracer(PathTracer):
         tracer, source = self.origin(node)
         owner, name = tracer.model.value(source), last_word(source)
         if isinstance(owner, Module):
-            if owner.definition is not None and owner.definition.method("state_dict") is not None:
+            if own_method(owner, "state_dict") is not None:
                 return None
             return State(partial(module_keys, tracer.model, source, owner), owner, place, name=name)
         is_own = isinstance(owner, (Instance, ClassObject))
