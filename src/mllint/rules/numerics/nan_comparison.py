@@ -140,11 +140,10 @@ def _equality(node: cst.Comparison, left: _Operand, part: cst.ComparisonTarget, 
     by_identity = isinstance(part.operator, _IDENTITY)
     for operand, other in ((left, part.comparator), (part.comparator, left)):
         library = library_of_nan(context.model, other)
-        if library is None or (
-            _may_be_it(operand, other, context) if by_identity else is_asked_beside(context.model, operand)
-        ):
+        if library is None or (by_identity and may_be_that_object(context.model, operand, other)):
             continue
-        return _Test(node, operand, library, isinstance(part.operator, NEGATED), by_identity)
+        if by_identity or not is_asked_beside(context.model, operand):
+            return _Test(node, operand, library, isinstance(part.operator, NEGATED), by_identity)
     return None
 
 
@@ -154,18 +153,13 @@ def _membership(node: cst.Comparison, left: _Operand, part: cst.ComparisonTarget
     if isinstance(right, (cst.List, cst.Tuple, cst.Set)):
         for element in right.elements:
             library = library_of_nan(context.model, element.value)
-            if library is not None and not _may_be_it(left, element.value, context):
+            if library is not None and not may_be_that_object(context.model, left, element.value):
                 return _Test(node, left, library, negated, by_identity=True, can_fix=len(right.elements) == 1)
     library = library_of_nan(context.model, left)
     is_array = isinstance(context.value(right), (Tensor, Array))
     if library is not None and (is_array or isinstance(left, cst.Call)):
         return _Test(node, right, library, negated, by_identity=True, is_searched=True, can_fix=is_array)
     return None
-
-
-def _may_be_it(operand: _Operand, nan: _Operand, context: Context) -> bool:
-    """Whether the operand may be the very object that the NaN is; what ``float("nan")`` makes is always a new one."""
-    return not isinstance(nan, cst.Call) and may_be_that_object(context.model, operand)
 
 
 def _finding(test: _Test, context: Context) -> Finding:
