@@ -9,7 +9,6 @@ import libcst as cst
 
 from mllint.edits import NodeEdit
 from mllint.imports import need_import
-from mllint.semantic.graph import nan, placement
 from mllint.semantic.model import Model
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo, function_around
 from mllint.semantic.names.scopes import Binding
@@ -168,62 +167,8 @@ class Context:
 
     def class_(self, node: cst.CSTNode) -> ClassInfo | None:
         """The nearest ``class`` around a node."""
-        for ancestor in self._tree.ancestors(node):
-            if isinstance(ancestor, cst.ClassDef):
-                return self.model.class_info(ancestor)
-        return None
-
-    def wants_no_result(self, statement: cst.BaseSmallStatement) -> bool:
-        """Whether an expression stands there for its error, for the time it takes, or to be shown in a notebook."""
-        return placement.wants_no_result(self.model, statement)
-
-    def is_computed_again(self, call: cst.Call) -> bool:
-        """Whether the same call stands further below, where its result is used: this one is left over."""
-        return placement.is_computed_again(self.model, call)
-
-    def wants_number(self, node: cst.BaseExpression) -> bool:
-        """Whether the place of an expression asks for a number: it is printed, formatted, logged or added up."""
-        return placement.wants_number(self.model, node)
-
-    def root_of_chain(self, node: cst.BaseExpression) -> cst.BaseExpression | None:
-        """The name, attribute or item that a chain of method calls starts from; ``None`` for a fresh value."""
-        return placement.root_of_chain(self.model, node)
-
-    def is_read_below(self, target: cst.BaseExpression, statement: cst.CSTNode) -> bool:
-        """Whether a later statement of the same scope reads a name or dotted path."""
-        return placement.is_read_below(self.model, target, statement)
-
-    def is_tried_out(self, target: cst.BaseExpression, statement: cst.CSTNode) -> bool:
-        """Whether a statement only tries something on a thing: in a test, or nobody reads the thing below."""
-        return placement.is_tried_out(self.model, target, statement)
-
-    def can_be_rebound(self, target: cst.BaseExpression, statement: cst.CSTNode) -> bool:
-        """Whether ``target = ...`` in place of a statement rebinds the very thing that the code below reads."""
-        return placement.can_be_rebound(self.model, target, statement)
-
-    def is_made_there(self, call: cst.Call) -> bool:
-        """Whether ``x.to(device)`` moves what was made on that very device."""
-        return placement.is_made_there(self.model, call)
-
-    def loses_gradient(self, target: cst.BaseExpression, statement: cst.CSTNode) -> bool:
-        """Whether ``target = ...`` in place of a statement may keep a gradient from getting to where it went."""
-        return placement.loses_gradient(self.model, target, statement)
-
-    def library_of_nan(self, node: cst.BaseExpression) -> str | None:
-        """Whose NaN an expression is: ``math``, ``numpy``, ``torch`` or ``paddle``; ``None`` when it is not one."""
-        return nan.library_of_nan(self.model, node)
-
-    def may_be_nan_object(self, node: cst.BaseExpression) -> bool:
-        """Whether an expression may give the very NaN object that the code wrote as a default or beginning."""
-        return nan.may_be_that_object(self.model, node)
-
-    def asks_isnan(self, node: cst.BaseExpression) -> bool:
-        """Whether another part of the condition around it asks with ``isnan`` whether the same thing is NaN."""
-        return nan.is_asked_beside(self.model, node)
-
-    def gradients_off(self, node: cst.CSTNode) -> bool | None:
-        """Whether a place surely runs without gradients; ``None`` when that depends on something not known."""
-        return self.model.gradients.off(node)
+        definition = self._tree.nearest(node, cst.ClassDef)
+        return None if definition is None else self.model.class_info(definition)
 
     # -- for the engine and for fixes --------------------------------------------------------------------------------
 

@@ -131,6 +131,12 @@ def is_object(value: Value | None, kind: str) -> TypeGuard[Object]:
     return isinstance(value, Object) and value.kind == kind
 
 
+def own_method(value: Value | None, name: str) -> "FunctionInfo | None":
+    """The method of that name which a class of the project gives an object; ``None`` where none does."""
+    definition = value.definition if isinstance(value, (Module, Instance)) else None
+    return None if definition is None else definition.method(name)
+
+
 def functions_of(value: Value | None) -> tuple[Function, ...]:
     """The functions of the project of which a value is one; empty where it may be anything else."""
     options = value.options if isinstance(value, Choice) else (value,)

@@ -146,6 +146,13 @@ def before_methods(node: cst.BaseExpression, names: Container[str] | None = None
     return node
 
 
+def root_of(node: cst.BaseExpression) -> cst.BaseExpression:
+    """What the first of several attributes is one of: ``x`` of ``x.a.b``."""
+    while isinstance(node, cst.Attribute):
+        node = node.value
+    return node
+
+
 def argument(call: cst.Call, position: int | None, name: str | None = None) -> cst.Arg | None:
     """The argument of a call at a position or with a keyword.
 

@@ -57,6 +57,7 @@ from mllint.edits import NodeFix, insert_before
 from mllint.rule import Finding, Rule
 from mllint.semantic.graph.data_sources import is_setting
 from mllint.semantic.graph.leaves import becomes_parameter_again, is_changeable_leaf, viewed
+from mllint.semantic.graph.placement import wants_no_result
 from mllint.semantic.names.writes import Write, is_basic_index, may_write_to_attribute, may_write_to_name, write
 from mllint.semantic.values import Number, Tensor
 from mllint.syntax.shape import dotted_path, subscript_index
@@ -103,7 +104,7 @@ def check(statement: cst.Assign | cst.AugAssign | cst.Expr, context: Context) ->
         leaf = source
     elif not is_changeable_leaf(context.model, leaf, statement):
         return
-    if context.gradients_off(statement) is not False or context.wants_no_result(statement):
+    if context.model.gradients.off(statement) is not False or wants_no_result(context.model, statement):
         return
     value = context.value(leaf)
     framework = value.framework if isinstance(value, Tensor) else context.model.framework or "torch"

@@ -60,7 +60,7 @@ from mllint.edits import NodeFix, call_instead_of_assigning, rename_attribute, r
 from mllint.knowledge.lookup import parameters
 from mllint.rule import Finding, Rule
 from mllint.semantic.graph.flags import is_context, is_trained_whole
-from mllint.semantic.values import ClassObject, Instance, Module, Other, Output, Symbol, Tensor, Value
+from mllint.semantic.values import ClassObject, Instance, Module, Other, Output, Symbol, Tensor, Value, own_method
 from mllint.syntax.shape import constant
 
 rule = Rule(
@@ -180,7 +180,7 @@ def _is_own_field(target: cst.Attribute, typo: str, context: Context) -> bool:
         return True
     if isinstance(owner, Instance) and owner.definition.framework is None:
         return True
-    if isinstance(owner, Module) and owner.definition is not None and owner.definition.method(typo) is not None:
+    if isinstance(owner, Module) and own_method(owner, typo) is not None:
         return True
     return any(
         attribute.attr.value == typo and _is_read(attribute, context) for attribute in context.nodes(cst.Attribute)

@@ -92,7 +92,7 @@ rule = Rule(
 def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     """Report the call, where its graph is surely spent by it."""
     kept, loss = retaining(call), loss_of(call)
-    if kept is None or loss is None or context.gradients_off(call) is not False or is_test_code(context.model):
+    if kept is None or loss is None or context.model.gradients.off(call) is not False or is_test_code(context.model):
         return
     graph = GraphSlice(context.model, loss, call, weights_change_every_round(context.model, call))
     if not graph.is_open and graph.is_spent_once and not is_tried_out(context.model, call):

@@ -66,6 +66,7 @@ import libcst as cst
 from mllint.context import Context
 from mllint.rule import Finding, Rule
 from mllint.semantic.graph.differentiability import DeadLoss, dead_loss
+from mllint.semantic.graph.placement import wants_no_result
 
 rule = Rule(
     code="ML211",
@@ -80,7 +81,7 @@ rule = Rule(
 def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     """Report the loss that the call is made on, where it is computed."""
     statement = context.parent(call)
-    if isinstance(statement, cst.Expr) and context.wants_no_result(statement):
+    if isinstance(statement, cst.Expr) and wants_no_result(context.model, statement):
         return
     loss = dead_loss(context.model, call)
     if loss is not None:

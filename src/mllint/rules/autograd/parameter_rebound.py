@@ -89,7 +89,7 @@ def _wording(statement: cst.Assign | cst.AugAssign, found: Rebound, context: Con
     elif found.form is Form.LOST:
         message = f"this binds `{name}` to a new tensor: the parameter does not change"
     else:
-        what = "needs no gradient" if context.gradients_off(statement) else "is no leaf"
+        what = "needs no gradient" if context.model.gradients.off(statement) else "is no leaf"
         message = f"this binds `{name}` to a new tensor that {what}"
     return message, _advice(statement, found)
 

@@ -51,7 +51,7 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, wrap
 from mllint.rule import Finding, Rule
-from mllint.semantic.values import Module, Object, Text, is_object
+from mllint.semantic.values import Module, Object, Text, is_object, own_method
 from mllint.syntax.shape import argument
 
 rule = Rule(
@@ -76,7 +76,7 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     assert isinstance(call.func, cst.Attribute)
     receiver = context.value(call.func.value)
     method = call.func.attr.value
-    if not isinstance(receiver, (Module, Object)) or _has_own_method(receiver, method):
+    if not isinstance(receiver, (Module, Object)) or own_method(receiver, method) is not None:
         return
     module, import_edit = context.need_import(receiver.framework or "torch")
     edits = wrap(given.value, f"{module}.load(", ")")
@@ -86,10 +86,4 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
         f"`{method}` is given a path instead of a state dict",
         f"write `{method}({module}.load({context.short_text(given.value)}))`",
         fix=lambda: fix,
-    )
-
-
-def _has_own_method(receiver: Module | Object, method: str) -> bool:
-    return isinstance(receiver, Module) and (
-        receiver.definition is not None and receiver.definition.method(method) is not None
     )

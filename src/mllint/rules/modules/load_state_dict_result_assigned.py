@@ -57,7 +57,7 @@ from mllint.edits import NodeFix, delete_assignment_target, insert_after
 from mllint.rule import Finding, Rule
 from mllint.semantic.expressions.iteration import is_one_place
 from mllint.semantic.names.uses import bound_by, uses
-from mllint.semantic.values import Instance, Loaded, Module, Object, Value
+from mllint.semantic.values import Instance, Loaded, Module, Object, Value, own_method
 from mllint.syntax.shape import argument, dotted_path
 
 rule = Rule(
@@ -151,7 +151,7 @@ def _is_given_a_file(call: cst.Call, value: Value | None, context: Context) -> b
 def _has_own_method(value: Value | None, method: str) -> bool:
     """Whether the receiver is of a project class that defines the method itself."""
     if isinstance(value, (Instance, Module)) and value.definition is not None:
-        return value.definition.method(method) is not None
+        return own_method(value, method) is not None
     return value is not None and not isinstance(value, (Module, Object))
 
 

@@ -62,7 +62,18 @@ from mllint.rule import Finding, Rule
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import BindingKind
-from mllint.semantic.values import ClassObject, Function, Instance, Method, Module, Object, Other, Symbol, Tensor
+from mllint.semantic.values import (
+    ClassObject,
+    Function,
+    Instance,
+    Method,
+    Module,
+    Object,
+    Other,
+    Symbol,
+    Tensor,
+    own_method,
+)
 from mllint.syntax.shape import dotted_path, last_word, targets_of
 
 rule = Rule(
@@ -145,7 +156,7 @@ def _is_set_by_class(target: cst.BaseExpression, module: Module, name: str, cont
 
 def _is_method(module: Module, name: str, context: Context) -> bool:
     """Whether a module has such a method, and somebody calls it."""
-    own = None if module.definition is None else module.definition.method(name)
+    own = own_method(module, name)
     if own is not None and own.is_property:
         return False
     if module.framework == "paddle" and name in _IN_PADDLE_SINCE_3_3 and (context.paddle_version or (3, 3)) < (3, 3):

@@ -61,7 +61,7 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, keep_only
 from mllint.rule import Finding, Rule
-from mllint.semantic.graph.nan import may_hold_objects
+from mllint.semantic.graph.nan import is_asked_beside, library_of_nan, may_be_that_object, may_hold_objects
 from mllint.semantic.values import Array, Number, Tensor
 from mllint.syntax.comparison import NEGATED, may_compare_numbers
 from mllint.syntax.shape import last_word
@@ -130,7 +130,7 @@ def check_call(call: cst.Call, context: Context) -> Iterator[Finding]:
     else:
         return
     for operand, other in operands:
-        library = context.library_of_nan(other)
+        library = library_of_nan(context.model, other)
         if library is not None:
             yield _finding(_Test(call, operand, library, _FUNCTIONS[last_word(call.func) or ""]), context)
             return
@@ -139,10 +139,11 @@ def check_call(call: cst.Call, context: Context) -> Iterator[Finding]:
 def _equality(node: cst.Comparison, left: _Operand, part: cst.ComparisonTarget, context: Context) -> _Test | None:
     by_identity = isinstance(part.operator, _IDENTITY)
     for operand, other in ((left, part.comparator), (part.comparator, left)):
-        library = context.library_of_nan(other)
-        if library is None or (_may_be_it(operand, other, context) if by_identity else context.asks_isnan(operand)):
+        library = library_of_nan(context.model, other)
+        if library is None or (by_identity and may_be_that_object(context.model, operand, other)):
             continue
-        return _Test(node, operand, library, isinstance(part.operator, NEGATED), by_identity)
+        if by_identity or not is_asked_beside(context.model, operand):
+            return _Test(node, operand, library, isinstance(part.operator, NEGATED), by_identity)
     return None
 
 
@@ -151,19 +152,14 @@ def _membership(node: cst.Comparison, left: _Operand, part: cst.ComparisonTarget
     negated, right = isinstance(part.operator, NEGATED), part.comparator
     if isinstance(right, (cst.List, cst.Tuple, cst.Set)):
         for element in right.elements:
-            library = context.library_of_nan(element.value)
-            if library is not None and not _may_be_it(left, element.value, context):
+            library = library_of_nan(context.model, element.value)
+            if library is not None and not may_be_that_object(context.model, left, element.value):
                 return _Test(node, left, library, negated, by_identity=True, can_fix=len(right.elements) == 1)
-    library = context.library_of_nan(left)
+    library = library_of_nan(context.model, left)
     is_array = isinstance(context.value(right), (Tensor, Array))
     if library is not None and (is_array or isinstance(left, cst.Call)):
         return _Test(node, right, library, negated, by_identity=True, is_searched=True, can_fix=is_array)
     return None
-
-
-def _may_be_it(operand: _Operand, nan: _Operand, context: Context) -> bool:
-    """Whether the operand may be the very object that the NaN is; what ``float("nan")`` makes is always a new one."""
-    return not isinstance(nan, cst.Call) and context.may_be_nan_object(operand)
 
 
 def _finding(test: _Test, context: Context) -> Finding:

@@ -81,6 +81,7 @@ from mllint.rule import Finding, Rule
 from mllint.semantic.expressions import new_results
 from mllint.semantic.expressions.hints import may_name_layer
 from mllint.semantic.files.testing import ends_a_test
+from mllint.semantic.graph import placement
 from mllint.semantic.values import Batch, Elements, Module, Output, Tensor
 from mllint.syntax.shape import detaches, discarded_calls, may_discard, writes_elsewhere
 
@@ -118,11 +119,12 @@ class _Lost(NamedTuple):
 @rule.on(cst.Expr, shape=may_discard)
 def check(statement: cst.Expr, context: Context) -> Iterator[Finding]:
     """Report the calls whose results a statement throws away."""
+    model = context.model
     for call in discarded_calls(statement.value):
         lost = _method(call, context)
-        if lost is None and not ends_a_test(context.model, statement):
+        if lost is None and not ends_a_test(model, statement):
             lost = _function(call, context) or _layer(call, context)
-        if lost and not (context.wants_no_result(statement) or new_results.is_measured(context.model, call)):
+        if lost and not (placement.wants_no_result(model, statement) or new_results.is_measured(model, call)):
             yield _finding(statement, call, lost, context)
 
 
@@ -134,12 +136,12 @@ def _method(call: cst.Call, context: Context) -> _Lost | None:
     facts = [lookup.tensor_method(framework, name) for framework in ("torch", "paddle")]
     if name in _EFFECTS or not any(fact is not None and fact.returns in new_results.NEW for fact in facts):
         return None
-    root = context.root_of_chain(receiver)
+    root = placement.root_of_chain(context.model, receiver)
     if root is None and isinstance(receiver, cst.Call) and isinstance(context.value(receiver), Module):
         return _function(receiver, context)  # nn.DataParallel(model).cuda()
     if root is None or new_results.is_other_object(context.model, receiver):
         return None
-    if context.is_made_there(call) or context.is_computed_again(call):
+    if placement.is_made_there(context.model, call) or placement.is_computed_again(context.model, call):
         return None
     value = context.value(receiver)
     is_sure = new_results.gives_new(context.model, value, name, context.paddle_version)
@@ -164,20 +166,19 @@ def _function(call: cst.Call, context: Context) -> _Lost | None:
     given, last, fact = call.args[0].value, name.rpartition(".")[2], lookup.function(name)
     if name in _READERS:
         return _Lost(given, name + "()", None)
-    root = context.root_of_chain(given)
+    root = placement.root_of_chain(context.model, given)
     if last in _EFFECTS:
         return None
     if lookup.wrapper(name) is not None or (
         fact is not None and fact.returns == "module" and "inplace" in fact.parameters
     ):
         is_module = root is not None and isinstance(context.value(given), (Module, type(None)))
-        tried_out = last in ("script", "trace") and context.is_tried_out(given, call)
+        tried_out = last in ("script", "trace") and placement.is_tried_out(context.model, given, call)
         return _Lost(given, f"{last}()") if is_module and not tried_out else None
     if fact is None or fact.returns not in new_results.NEW or lookup.framework_of(name) == "numpy":
         return None
     if name in _MAKERS and root is not None:
-        is_plain = isinstance(given, (cst.Name, cst.Attribute))
-        return _Lost(root, f"{last}()", Applicability.UNSAFE if is_plain else None)
+        return _Lost(root, f"{last}()", Applicability.UNSAFE if isinstance(given, (cst.Name, cst.Attribute)) else None)
     if not _INPUTS.intersection(fact.parameters.split()[:1]):
         return None
     values = [context.value(arg.value) for arg in call.args]
@@ -192,7 +193,7 @@ def _function(call: cst.Call, context: Context) -> _Lost | None:
 
 def _layer(call: cst.Call, context: Context) -> _Lost | None:
     """A layer without state (an activation, dropout, pooling), called on a tensor."""
-    if len(call.args) != 1 or call.args[0].star or context.root_of_chain(call.args[0].value) is None:
+    if len(call.args) != 1 or call.args[0].star or placement.root_of_chain(context.model, call.args[0].value) is None:
         return None
     layer = context.value(call.func) if may_name_layer(context.model, call.func) else None
     if not isinstance(layer, Module) or layer.name is None or not new_results.is_without_state(layer):
@@ -203,14 +204,14 @@ def _layer(call: cst.Call, context: Context) -> _Lost | None:
 def _finding(statement: cst.Expr, call: cst.Call, lost: _Lost, context: Context) -> Finding:
     operand, written = context.text(lost.operand).strip(), context.text(call)
     message = f"the result of `{lost.what}` is discarded"
-    trust = lost.trust
-    if trust is None or not context.can_be_rebound(lost.operand, statement):
+    if lost.trust is None or not placement.can_be_rebound(context.model, lost.operand, statement):
         return Finding(call, message, "assign the result to a name of its own and use that")
     if "\n" in written or len(operand) + len(written) > 100:
         written = f"{context.text(call.func)}(...)"
     is_other = new_results.gives_other_shape(lost.what) or new_results.moves_one_of_several(context.model, call)
-    if is_other or new_results.asks_for_cpu_type(call) or context.loses_gradient(lost.operand, statement):
-        trust = Applicability.UNSAFE
+    is_other = is_other or new_results.asks_for_cpu_type(call)
+    is_unsafe = is_other or placement.loses_gradient(context.model, lost.operand, statement)
+    trust = Applicability.UNSAFE if is_unsafe else lost.trust
     fix = NodeFix("assign the result", (assign_result(statement, operand),), trust)
     is_whole = statement.value is call and isinstance(lost.operand, (cst.Name, cst.Attribute))
     return Finding(call, message, f"write `{operand} = {written}`", (lambda: fix) if is_whole else None)

@@ -67,6 +67,7 @@ from mllint.semantic.expressions.hints import (
     is_scaled_scalar,
     is_spelled_as_reduction,
 )
+from mllint.semantic.graph.placement import wants_number
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Array, Output, Tensor, Value
 from mllint.syntax.shape import has_first_index
@@ -114,7 +115,7 @@ def _is_number_meant(node: cst.Subscript, steps: frozenset[str], context: Contex
     parent = context.parent(node)
     if isinstance(parent, cst.Attribute):  # loss[0].item()
         return False
-    return bool(steps & {"data", "detach", "numpy"}) or context.wants_number(node)
+    return bool(steps & {"data", "detach", "numpy"}) or wants_number(context.model, node)
 
 
 def _is_scalar(value: Value | None, base: Value | None, steps: frozenset[str]) -> bool:

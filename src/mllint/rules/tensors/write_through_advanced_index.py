@@ -50,6 +50,7 @@ import libcst as cst
 from mllint.context import Context
 from mllint.rule import Finding, Rule
 from mllint.semantic.graph.indexing import copied
+from mllint.semantic.graph.placement import wants_no_result
 from mllint.semantic.names.writes import Write, write
 from mllint.semantic.values import Array
 from mllint.syntax.shape import last_word
@@ -86,7 +87,7 @@ def check(statement: cst.Assign | cst.AugAssign | cst.Expr, context: Context) ->
         change is not None and change.how.endswith("_()") and change.how[:-2] not in context.model.function_names
     )
     copy = None if change is None else copied(context.model, change.target, is_method)
-    if change is None or copy is None or context.wants_no_result(statement):
+    if change is None or copy is None or wants_no_result(context.model, statement):
         return
     text = context.text(copy)
     if len(text) > 40 or "\n" in text:

@@ -72,6 +72,7 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, add_call_parentheses
 from mllint.rule import Finding, Rule
+from mllint.semantic.graph.placement import wants_no_result
 from mllint.semantic.names.named_methods import named_method
 from mllint.syntax.shape import dotted_path
 
@@ -94,7 +95,7 @@ def check(module: cst.Module, context: Context) -> Iterator[Finding]:
         if statement.value.__class__ is not cst.Attribute:
             continue
         method = named_method(context.model, statement.value)
-        if method is None or context.wants_no_result(statement):
+        if method is None or wants_no_result(context.model, statement):
             continue
         written = dotted_path(statement.value)
         shown = written if written is not None and len(written) <= _LONGEST_NAME else method.name

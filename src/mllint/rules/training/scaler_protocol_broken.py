@@ -87,6 +87,7 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, insert_after, replace, wrap
 from mllint.rule import Finding, Rule
+from mllint.semantic.graph.placement import wants_no_result
 from mllint.semantic.training import scaling
 
 rule = Rule(
@@ -150,7 +151,7 @@ def check_unscaling(call: cst.Call, context: Context) -> Iterator[Finding]:
 def _wants_error(call: cst.Call, context: Context) -> bool:
     """Whether a test shows that the call raises."""
     statement = context.statement(call)
-    return isinstance(statement, cst.BaseSmallStatement) and context.wants_no_result(statement)
+    return isinstance(statement, cst.BaseSmallStatement) and wants_no_result(context.model, statement)
 
 
 def _step_through_scaler(step: cst.Call, context: Context) -> NodeFix | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.semantic.names.uses import uses_of_bound
-from mllint.semantic.values import Instance, Module
+from mllint.semantic.values import Instance, Module, own_method
 from mllint.syntax.shape import last_word
 
 if TYPE_CHECKING:
@@ -32,5 +32,5 @@ def _is_own(model: "Model", method: cst.BaseExpression) -> bool:
     """Whether a class of the project says what its ``state_dict`` does."""
     owner = model.value(method.value) if isinstance(method, cst.Attribute) else None
     if isinstance(owner, (Module, Instance)) and owner.definition is not None:
-        return owner.definition.method("state_dict") is not None
+        return own_method(owner, "state_dict") is not None
     return owner is None and "state_dict" in model.function_names

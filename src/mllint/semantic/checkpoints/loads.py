@@ -15,7 +15,18 @@ from mllint.semantic.checkpoints.saves import MAX_ROUTES, Saved, resolved
 from mllint.semantic.checkpoints.tracing import Tracer, default_path, read_path
 from mllint.semantic.construction.state_keys import KeySet
 from mllint.semantic.modules.module_keys import ANYTHING, module_keys
-from mllint.semantic.values import ClassObject, File, Framework, Function, Instance, Module, Object, Symbol, Value
+from mllint.semantic.values import (
+    ClassObject,
+    File,
+    Framework,
+    Function,
+    Instance,
+    Module,
+    Object,
+    Symbol,
+    Value,
+    own_method,
+)
 from mllint.syntax.shape import argument, constant, dotted_path, last_word
 
 if TYPE_CHECKING:
@@ -61,7 +72,7 @@ def load_of(model: "Model", call: cst.Call) -> Load | None:
         return None
     if isinstance(model.value(function), Function) or _is_super(function.value):
         return None
-    if isinstance(value, Module) and any(_loads_in_its_own_way(other, function.attr.value) for other in value.others):
+    if isinstance(value, Module) and any(own_method(other, function.attr.value) is not None for other in value.others):
         return None
     return Load(model, call, function.value, value, given.value, _strictness(call, function.attr.value))
 
@@ -142,10 +153,6 @@ def _strictness(call: cst.Call, method: str) -> bool | None:
         return True
     value = constant(given.value)
     return value if isinstance(value, bool) else None
-
-
-def _loads_in_its_own_way(module: Module, method: str) -> bool:
-    return module.definition is not None and module.definition.method(method) is not None
 
 
 def _is_super(node: cst.BaseExpression) -> bool:

@@ -6,7 +6,7 @@ import libcst as cst
 
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.names.uses import without_narrowing
-from mllint.syntax.shape import dotted_path
+from mllint.syntax.shape import dotted_path, root_of
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -25,9 +25,7 @@ def writes_into(model: "Model", call: cst.Call, owner: str) -> bool:
     path = dotted_path(call.func)
     if path is None or ".grad." in path:
         return False
-    root = call.func
-    while isinstance(root, cst.Attribute):
-        root = root.value
-    walked = [item.value for item in without_narrowing(model.reaching(root)) if item.kind is BindingKind.LOOP]
+    roots = without_narrowing(model.reaching(root_of(call.func)))
+    walked = [item.value for item in roots if item.kind is BindingKind.LOOP]
     ways = {dotted_path(value.func) for value in walked if isinstance(value, cst.Call)}
     return path.startswith(f"{owner}.") or any(f"{owner}.{word}" in ways for word in _PARTS)

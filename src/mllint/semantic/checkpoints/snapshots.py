@@ -4,6 +4,7 @@
 best" or "the first" state is, when somebody looks at it again, the last one.
 """
 
+import itertools
 import re
 from collections.abc import Iterator
 from functools import cached_property
@@ -290,15 +291,8 @@ class Snapshot:
     @cached_property
     def _loop(self) -> Loop | None:
         """The outermost loop in which it is kept and that its owner outlives."""
-        found: Loop | None = None
-        for ancestor in self.model.tree.ancestors(self.alias.statement):
-            if isinstance(ancestor, (cst.For, cst.While)):
-                if not self._outlives(ancestor):
-                    break
-                found = ancestor
-            elif isinstance(ancestor, (cst.FunctionDef, cst.ClassDef, cst.Lambda)):
-                break
-        return found
+        loops = list(itertools.takewhile(self._outlives, self.model.tree.loops_around(self.alias.statement)))
+        return loops[-1] if loops else None
 
     def _outlives(self, loop: Loop) -> bool:
         """Whether the owner, and what is kept entry by entry, were there before the loop began."""

@@ -14,7 +14,7 @@ from mllint.semantic.names.conditions import conditions
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Module
-from mllint.syntax.shape import dotted_path
+from mllint.syntax.shape import dotted_path, root_of
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -32,10 +32,7 @@ def is_start(load: "Load") -> bool:
     the file is of another training, also a module that loads into itself later, a part of any module, and one that a
     function builds and gives back. The whole model of a training is none: whether its file was read shows nowhere else.
     """
-    holder = load.receiver
-    while isinstance(holder, cst.Attribute):
-        holder = holder.value
-    method = method_of_receiver(load.model, holder)
+    method = method_of_receiver(load.model, root_of(load.receiver))
     owner = None if method is None else method.owner
     steps = (dotted_path(load.receiver) or "").count(".")
     if method is None:

@@ -42,6 +42,7 @@ from mllint.semantic.values import (
     Options,
     StateDict,
     Symbol,
+    own_method,
 )
 from mllint.syntax.shape import argument, dotted_path, integer_literal, last_word, string_literal, subscript_index
 
@@ -168,7 +169,7 @@ class Tracer(PathTracer):
         tracer, source = self.origin(node)
         owner, name = tracer.model.value(source), last_word(source)
         if isinstance(owner, Module):
-            if owner.definition is not None and owner.definition.method("state_dict") is not None:
+            if own_method(owner, "state_dict") is not None:
                 return None
             return State(partial(module_keys, tracer.model, source, owner), owner, place, name=name)
         is_own = isinstance(owner, (Instance, ClassObject))
@@ -273,13 +274,9 @@ class Tracer(PathTracer):
         is_popped = isinstance(holder, cst.Attribute) and holder.value is use and holder.attr.value == "pop"
         if not is_written and not is_popped:
             return None
-        around = list(self.model.tree.ancestors(binding.node))
-        for ancestor in self.model.tree.ancestors(use):
-            if isinstance(ancestor, cst.For):
-                return None if any(ancestor is holder for holder in around) else ancestor
-            if isinstance(ancestor, (cst.FunctionDef, cst.Lambda)):
-                break
-        return None
+        tree = self.model.tree
+        loop = next((loop for loop in tree.loops_around(use) if isinstance(loop, cst.For)), None)
+        return None if loop is None or tree.is_below(binding.node, loop) else loop
 
     def _is_target(self, node: cst.CSTNode) -> bool:
         return isinstance(self.model.tree.parent(node), (cst.AssignTarget, cst.Del))

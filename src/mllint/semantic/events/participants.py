@@ -1,12 +1,12 @@
 """What takes part in an event besides its thing: the scaler of a step, the losses, what a call is given."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import libcst as cst
 
 from mllint.semantic.events.kinds import kind_of
 from mllint.semantic.events.steps import Event
-from mllint.semantic.events.things import Thing
+from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.values import Value
 from mllint.syntax.shape import called_on
 
@@ -56,3 +56,13 @@ def value_called_on(event: Event) -> Value | None:
     """The value of what a method is called on; ``None`` where it is not known, or no method is called."""
     receiver = called_on(event.node)
     return None if receiver is None else event.frame.value(receiver)
+
+
+def places_of(frame: Frame, node: cst.CSTNode) -> Iterator[tuple[Frame, cst.CSTNode]]:
+    """Where a node of a run comes about: there, and in each of the runs that led to it, as the call that did."""
+    place: cst.CSTNode | None = node
+    for run in frame.led_by():
+        if place is None:
+            return
+        yield run, place
+        place = run.call

@@ -101,15 +101,6 @@ class Frame(msgspec.Struct, eq=False):
             yield frame
             frame = frame.caller
 
-    def places_of(self, node: cst.CSTNode) -> "Iterator[tuple[Frame, cst.CSTNode]]":
-        """Where a node of this run comes about: here, and in each of the runs that led here, as the call that did."""
-        place: cst.CSTNode | None = node
-        for frame in self.led_by():
-            if place is None:
-                return
-            yield frame, place
-            place = frame.call
-
     def running(self) -> Iterator[FunctionInfo]:
         """The function and those that called it."""
         return (frame.function for frame in self.led_by() if frame.function is not None)
@@ -119,11 +110,11 @@ class Frame(msgspec.Struct, eq=False):
         """The scope of the body that runs."""
         return self.model.scope(self.model.tree.module) if self.function is None else self.function.scope
 
-    def run_of(self, scope: Scope) -> "Frame | None":
-        """The run of the body with a scope: this one, one around it, or one of those that called it."""
+    def run_of(self, scope: Scope, *, of_callers: bool = True) -> "Frame | None":
+        """The run of the body with a scope: this one, one around it, or one of those that called it as well."""
         frame: Frame | None = self
         while frame is not None and frame.scope is not scope:
-            frame = frame.captured or frame.caller
+            frame = frame.captured or (frame.caller if of_callers else None)
         return frame
 
     def in_round(self, literals: Known, elements: Named) -> "Frame":
@@ -290,7 +281,7 @@ class Frame(msgspec.Struct, eq=False):
 
     def _of_parameter(self, binding: Binding, steps: int) -> Thing | None:
         own = self._published(binding) or Thing(frozenset({binding}))
-        frame = self._frame_of(binding.scope)
+        frame = self.run_of(binding.scope, of_callers=False)
         if frame is None:
             return own
         function = frame.function
@@ -305,7 +296,7 @@ class Frame(msgspec.Struct, eq=False):
 
     def _published(self, binding: Binding) -> Thing | None:
         """The attribute that a method makes of what it binds: of ``net`` in ``self.net = net``."""
-        scope, frame = binding.scope, self._frame_of(binding.scope)
+        scope, frame = binding.scope, self.run_of(binding.scope, of_callers=False)
         function = None if frame is None else frame.function
         if frame is None or function is None or function.owner is None or function.self_name is None:
             return None
@@ -329,7 +320,7 @@ class Frame(msgspec.Struct, eq=False):
         """
         if binding.kind is not BindingKind.ASSIGN or "." in binding.key or not binding.scope.is_function:
             return None
-        frame = self._frame_of(binding.scope)
+        frame = self.run_of(binding.scope, of_callers=False)
         if frame is None or frame.function is None or frame.call is None or frame.caller is None:
             return None
         path = place_in_returns(frame.function, binding)
@@ -348,15 +339,6 @@ class Frame(msgspec.Struct, eq=False):
         target = target_of(binding)
         holder = None if target is None else self.thing(target.value, steps - 1)
         return None if holder is None or target is None else holder.part(f".{target.attr.value}")
-
-    def _frame_of(self, scope: Scope) -> "Frame | None":
-        """The run to which a scope belongs: this one, or that of a function around it."""
-        frame: Frame | None = self
-        while frame is not None:
-            if frame.function is not None and frame.function.scope is scope:
-                return frame
-            frame = frame.captured
-        return None
 
     def _attribute(self, node: cst.Attribute, steps: int) -> Thing | None:
         bound = self.model.reaching(node)

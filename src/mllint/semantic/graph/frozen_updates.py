@@ -15,6 +15,7 @@ import msgspec
 from mllint.knowledge.words import CLEARING
 from mllint.semantic.graph.leaves import whose_parameters
 from mllint.semantic.names.mentions import calls_of
+from mllint.semantic.names.operands import names_in
 from mllint.semantic.values import Function, Object, Tensor, is_object
 from mllint.syntax.shape import argument, constant, dotted_path, fingerprint, has_star_arguments, subscript_index
 from mllint.syntax.walk import children
@@ -106,7 +107,7 @@ def _is_trained(model: "Model", call: cst.Call, branch: cst.CSTNode) -> bool:
 def _looped_module(model: "Model", statement: cst.CSTNode, parameter: cst.BaseExpression) -> str | None:
     """The module over whose parameters the loop around a statement runs, with the parameter as its variable."""
     loop = model.tree.nearest(statement, cst.For, cst.FunctionDef)
-    if not isinstance(loop, cst.For) or dotted_path(parameter) not in {item.value for item in _names(loop.target)}:
+    if not isinstance(loop, cst.For) or dotted_path(parameter) not in {item.value for item in names_in(loop.target)}:
         return None
     return _owner(loop.iter)
 
@@ -126,14 +127,6 @@ def _path(node: cst.CSTNode) -> str | None:
         holder = _path(node.value)
         return None if holder is None else f"{holder}.{node.attr.value}"
     return node.value if isinstance(node, cst.Name) else None
-
-
-def _names(node: cst.CSTNode) -> Iterator[cst.Name]:
-    if isinstance(node, cst.Name):
-        yield node
-    else:
-        for child in children(node):
-            yield from _names(child)
 
 
 def _is_undone(model: "Model", path: str) -> bool:

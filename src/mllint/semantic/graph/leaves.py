@@ -12,7 +12,7 @@ from mllint.semantic.names.receivers import method_of_receiver, owner_of_attribu
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import without_narrowing
 from mllint.semantic.values import Module, Tensor
-from mllint.syntax.shape import argument, constant, dotted_path, items_of
+from mllint.syntax.shape import argument, constant, dotted_path, items_of, root_of
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def is_changeable_leaf(model: "Model", node: cst.BaseExpression, statement: cst.
     if _is_weight_of_layer(model, node):
         return not _may_run_otherwise(model, statement) and not _may_be_frozen(model, node)
     # What things are costs more than where they come from, and is asked last.
-    bindings = model.reaching(_root(node))
+    bindings = model.reaching(root_of(node))
     is_own = bool(bindings) and all(item.kind is not BindingKind.PARAMETER for item in bindings)
     if not is_own and (_runs_without_gradients(model) or not _is_called_here(model, statement)):
         return False
@@ -146,13 +146,13 @@ def becomes_parameter_again(model: "Model", node: cst.Attribute, statement: cst.
     path, place = dotted_path(node), model.scope_of(statement).place_of(statement)
     if path is None or place is None:
         return False
-    begun = model.reaching(_root(node))
+    begun = model.reaching(root_of(node))
     for binding in model.scope_of(statement).bindings.get(path, ()):
         again = binding.node
         if binding.order < place[1] or not isinstance(again, cst.Assign) or not makes_parameter(model, again.value):
             continue
         flag = argument(again.value, 1, "requires_grad") if isinstance(again.value, cst.Call) else None
-        is_same = model.reaching(_root(again.targets[0].target)) == begun
+        is_same = model.reaching(root_of(again.targets[0].target)) == begun
         if is_same and (flag is None or constant(flag.value) is True):
             is_run = _is_called_here(model, statement) and not _may_run_otherwise(model, statement)
             return is_run and not _may_be_frozen(model, node)
@@ -326,14 +326,8 @@ def _may_hold(model: "Model", holder: cst.BaseExpression, node: cst.BaseExpressi
         return False  # a tensor of some function
     if path is None or held is None or path.partition(".")[0] != held.partition(".")[0]:
         return True
-    methods = method_of_receiver(model, _root(node)), method_of_receiver(model, _root(holder))
+    methods = method_of_receiver(model, root_of(node)), method_of_receiver(model, root_of(holder))
     own, other = (None if method is None else method.owner for method in methods)
     if own is not None and other is not None and own not in other.lineage and other not in own.lineage:
         return False
     return f"{path}.".startswith(f"{held}.")
-
-
-def _root(node: cst.BaseExpression) -> cst.BaseExpression:
-    while isinstance(node, cst.Attribute):
-        node = node.value
-    return node

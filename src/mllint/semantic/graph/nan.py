@@ -96,12 +96,14 @@ def only_binding(model: "Model", node: cst.BaseExpression) -> Binding | None:
     return None
 
 
-def may_be_that_object(model: "Model", node: cst.BaseExpression) -> bool:
-    """Whether an expression may give the very NaN object that the code wrote somewhere as a default or beginning.
+def may_be_that_object(model: "Model", node: cst.BaseExpression, nan: cst.BaseExpression) -> bool:
+    """Whether an expression may give the very object that a NaN is: what ``float("nan")`` makes is always a new one.
 
-    What is not known may be a cell of a table: pandas hands out the object that was put in. Or whether it does not
-    matter, since ``isnan`` is asked as well.
+    The code may have written it somewhere as a default or beginning. What is not known may be a cell of a table: pandas
+    hands out the object that was put in. Or whether it does not matter, since ``isnan`` is asked as well.
     """
+    if isinstance(nan, cst.Call):
+        return False
     is_known = isinstance(model.value(node), (Tensor, Array, Number))
     return not is_known or _may_be(model, node, 0) or is_asked_beside(model, node)
 

@@ -14,6 +14,7 @@ from mllint.semantic.graph.additions import augmented
 from mllint.semantic.graph.devices import computes_where_it_is, moves_of
 from mllint.semantic.graph.leaves import is_leaf
 from mllint.semantic.names.mentions import mentions
+from mllint.semantic.names.operands import names_in
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import without_narrowing
 from mllint.semantic.values import (
@@ -29,7 +30,7 @@ from mllint.semantic.values import (
     Text,
 )
 from mllint.syntax.shape import dotted_path, fingerprint, last_word, string_literal
-from mllint.syntax.walk import children, subtree
+from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -78,7 +79,7 @@ def is_computed_again(model: "Model", call: cst.Call) -> bool:
         if there is not None and there[1] > place[1] and fingerprint(other) == text:
             return all(
                 model.reaching(one) == model.reaching(two)
-                for one, two in zip(*map(_names_in, (call, other)), strict=True)
+                for one, two in zip(*map(names_in, (call, other)), strict=True)
             )
     return False
 
@@ -173,11 +174,11 @@ def _is_tried_out(model: "Model", statement: cst.BaseSmallStatement, body: cst.B
     rest = _behind(model, statement, body)
     if rest is None:
         return False
-    about = {name.value for name in _names_in(statement) if not isinstance(model.value(name), Symbol)}
+    about = {name.value for name in names_in(statement) if not isinstance(model.value(name), Symbol)}
     # `thing.eval` and below it `thing.train`: both are tried.
     # So are two functions that give something new, one below the other.
     reading = (item for item in rest if not _is_only_named(item) and not _is_only_computed(model, item))
-    return not any(name.value in about for item in reading for name in _names_in(item))
+    return not any(name.value in about for item in reading for name in names_in(item))
 
 
 def _behind(model: "Model", statement: cst.BaseSmallStatement, body: cst.BaseSuite) -> list[cst.CSTNode] | None:
@@ -212,22 +213,6 @@ def _is_only_computed(model: "Model", line: cst.CSTNode) -> bool:
     return fact is not None and fact.returns in NEW
 
 
-def _names_in(node: cst.CSTNode) -> list[cst.Name]:
-    found: list[cst.Name] = []
-    pending = [node]
-    while pending:
-        current = pending.pop()
-        if isinstance(current, cst.Name):
-            found.append(current)
-        elif isinstance(current, cst.Attribute):
-            pending.append(current.value)  # the last name is no name of the scope
-        elif isinstance(current, cst.Arg):
-            pending.append(current.value)
-        else:
-            pending.extend(children(current))
-    return found
-
-
 def _only_spends_time(loop: cst.For | cst.While) -> bool:
     """Whether a loop repeats expressions without a name for the round, as a measurement does."""
     if not isinstance(loop, cst.For) or not isinstance(loop.target, cst.Name) or not isinstance(loop.iter, cst.Call):
@@ -235,7 +220,7 @@ def _only_spends_time(loop: cst.For | cst.While) -> bool:
     if dotted_path(loop.iter.func) != "range" or not isinstance(loop.body, cst.IndentedBlock):
         return False
     # Rounds that are counted from the thing itself are meant to change it: `range(4 - x.dim())`.
-    counted = {name.value for name in _names_in(loop.iter)}
+    counted = {name.value for name in names_in(loop.iter)}
     calls = (part.value for line in loop.body.body for part in getattr(line, "body", ()) if isinstance(part, cst.Expr))
     roots = ((dotted_path(call.func) or "").partition(".")[0] for call in calls if isinstance(call, cst.Call))
     return all(map(_is_only_expressions, loop.body.body)) and counted.isdisjoint(roots)

@@ -8,6 +8,7 @@ import msgspec
 
 from mllint.semantic.graph.in_place import changes_by
 from mllint.semantic.graph.saved import keeper_of_result
+from mllint.semantic.names.blocks import may_come_from
 from mllint.semantic.names.conditions import is_in_another_branch
 from mllint.semantic.names.scopes import Binding, BindingKind, Block
 
@@ -104,16 +105,7 @@ def _is_kept(key: str, start: tuple[Block, int], end: tuple[Block, int]) -> bool
         return False
     if any(item.order < end[1] for item in end[0].bindings.get(key, ())):
         return False
-    seen: set[int] = set()
-    pending = [*end[0].after, *end[0].interrupted]
-    while pending:
-        block = pending.pop()
-        if block is start[0]:
-            return True
-        if id(block) not in seen and key not in block.bindings:
-            seen.add(id(block))
-            pending += [*block.after, *block.interrupted]
-    return False
+    return may_come_from(start[0], end[0], key)
 
 
 def _other_names(

@@ -74,17 +74,13 @@ def has_few_additions(accumulator: "Accumulator") -> bool:
     if "." in accumulator.key or not begun or not accumulator.is_in_loop:
         return False
     rounds = 1
-    for ancestor in model.tree.ancestors(accumulator.node):
-        if isinstance(ancestor, (cst.FunctionDef, cst.ClassDef)):
+    for loop in model.tree.loops_around(accumulator.node):
+        is_outer = loop is not accumulator.loop
+        if is_outer and any(model.tree.is_below(binding.node, loop) for binding in begun):
             break
-        if not isinstance(ancestor, (cst.For, cst.While)):
-            continue
-        is_outer = ancestor is not accumulator.loop
-        if is_outer and any(model.tree.is_below(binding.node, ancestor) for binding in begun):
-            break
-        if not isinstance(ancestor, cst.For):
+        if not isinstance(loop, cst.For):
             return False
-        number = FEW if _is_of_one_step(model, ancestor) else _rounds(model, ancestor.iter)
+        number = FEW if _is_of_one_step(model, loop) else _rounds(model, loop.iter)
         if number is None or rounds * number > FEW:
             return False
         rounds *= number

@@ -7,6 +7,7 @@ import libcst as cst
 
 from mllint.knowledge import lookup
 from mllint.semantic.graph.consumers import Consumer, consumer
+from mllint.semantic.names.blocks import may_come_from
 from mllint.semantic.names.scopes import Binding, BindingKind, Block, Scope
 from mllint.semantic.names.uses import bound_by, uses
 from mllint.semantic.values import Method, Module, Symbol
@@ -152,16 +153,9 @@ def _is_repeated(model: "Model", binding: Binding, found: Consumer) -> bool:
         if isinstance(ancestor, (cst.For, cst.While)) and not _is_header(found.node, ancestor):
             break
     place = binding.scope.place_of(found.node)
-    seen: set[int] = set()
-    pending = [] if place is None else [*place[0].after]
-    while pending and place is not None:
-        block = pending.pop()
-        if block is place[0]:
-            return not _is_in_block(binding, (block, 1 << 60))
-        if id(block) not in seen and binding.key not in block.bindings:
-            seen.add(id(block))
-            pending += block.after
-    return False
+    if place is None or _is_in_block(binding, (place[0], 1 << 60)):
+        return False
+    return may_come_from(place[0], place[0], binding.key)
 
 
 def _is_asked_repeatedly(model: "Model", binding: Binding, node: cst.BaseExpression) -> bool:

@@ -335,3 +335,17 @@ def _fits(target: cst.Tuple | cst.List, value: cst.BaseExpression | None) -> boo
         return False
     elements = (*target.elements, *value.elements)
     return len(target.elements) == len(value.elements) and all(type(item) is cst.Element for item in elements)
+
+
+def may_come_from(start: Block, end: Block, key: str) -> bool:
+    """Whether some way leads from one block to another, past no block that binds a name."""
+    seen: set[int] = set()
+    pending = [*end.after, *end.interrupted]
+    while pending:
+        block = pending.pop()
+        if block is start:
+            return True
+        if id(block) not in seen and key not in block.bindings:
+            seen.add(id(block))
+            pending += [*block.after, *block.interrupted]
+    return False

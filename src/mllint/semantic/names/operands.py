@@ -32,10 +32,16 @@ def paths_in(node: cst.CSTNode) -> list[cst.BaseExpression]:
         current = pending.pop()
         if isinstance(current, cst.Arg):
             pending.append(current.value)  # the keyword is no name of the scope
-        elif isinstance(current, (cst.Name, cst.Attribute)) and dotted_path(current) is not None:
+        elif isinstance(current, cst.Attribute):
+            found += [] if dotted_path(current) is None else [current]
+            pending.append(current.value)  # the last name is no name of the scope
+        elif isinstance(current, cst.Name):
             found.append(current)
-            if isinstance(current, cst.Attribute):
-                pending.append(current.value)
         else:
             pending.extend(children(current))
     return found
+
+
+def names_in(node: cst.CSTNode) -> list[cst.Name]:
+    """The names of the scope that an expression reads."""
+    return [path for path in paths_in(node) if isinstance(path, cst.Name)]

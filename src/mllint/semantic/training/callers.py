@@ -9,6 +9,7 @@ import msgspec
 from mllint.semantic.files.testing import may_be_of_tests
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo, class_around, function_around
 from mllint.semantic.names.scopes import redefinition
+from mllint.semantic.training.unseen_callers import handing_on
 from mllint.semantic.values import Function
 
 if TYPE_CHECKING:
@@ -234,16 +235,11 @@ def is_same_file(one: "Model", other: "Model") -> bool:
 
 def _given_to(function: FunctionInfo) -> Iterator[cst.Call]:
     """The calls of ``step`` that are given a function to call."""
-    model = function.model
-    for name in model.names_by_word.get(function.name, ()):
-        arg = model.tree.parent(name)
-        call = None if arg is None else model.tree.parent(arg)
-        if isinstance(arg, cst.Arg) and arg.value is name and isinstance(call, cst.Call):
-            callee = call.func
-            if isinstance(callee, cst.Attribute) and callee.attr.value in ("step", "minimize"):
-                value = model.value(name)
-                if isinstance(value, Function) and value.definition is function:
-                    yield call
+    for arg in handing_on(function):
+        call = function.model.tree.parent(arg) if isinstance(arg.value, cst.Name) else None
+        match call:
+            case cst.Call(func=cst.Attribute(attr=cst.Name(value="step" | "minimize"))):
+                yield call
 
 
 def _has_other_callers(function: FunctionInfo, calls: list[_Call]) -> bool:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.semantic.events.participants import places_of
 from mllint.semantic.events.steps import Event, Kind
 from mllint.semantic.events.things import Frame
 from mllint.semantic.modules.weights import has_weights
@@ -211,7 +212,7 @@ def may_reach(frame: Frame, expression: cst.BaseExpression, forward: Event) -> b
 
     A number that is taken of it holds nothing: ``log(loss.item())``.
     """
-    places = {id(home): node for home, node in forward.frame.places_of(forward.node)}
+    places = {id(home): node for home, node in places_of(forward.frame, forward.node)}
     seen: set[tuple[int, Binding]] = set()
     pending: list[tuple[Frame, cst.CSTNode]] = [(frame, expression)]
     while pending:
@@ -250,7 +251,7 @@ def is_used_for_backward(run: "Run", frame: Frame, node: cst.CSTNode) -> bool:
     """Whether gradients may be computed of what a loop or call made, in its function or in those that called it."""
     return any(
         event.kind is Kind.BACKWARD and event.frame is home and comes_from(home, event.node, place)
-        for home, place in frame.places_of(node)
+        for home, place in places_of(frame, node)
         for event in run.events
     )
 

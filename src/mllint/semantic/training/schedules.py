@@ -20,7 +20,7 @@ from mllint.semantic.training.guards import is_on_another_way, stays
 from mllint.semantic.training.nearby import follows_optimizer
 from mllint.semantic.training.paths import Paths
 from mllint.semantic.training.runs import Occurrence, Run
-from mllint.semantic.values import Instance, Object, Value, is_object
+from mllint.semantic.values import Instance, Object, Value, is_object, own_method
 from mllint.syntax.shape import argument, called_on, fingerprint, integer_literal, last_word
 
 if TYPE_CHECKING:
@@ -334,7 +334,7 @@ def _warms_up(made: Made) -> bool:
     value = made.frame.value(made.call)
     if isinstance(value, Instance):
         # A step or a beginning of its own may do anything.
-        return any(name in info.methods for info in value.definition.lineage for name in ("step", "_initial_step"))
+        return any(own_method(value, name) is not None for name in ("step", "_initial_step"))
     last = value.name.rpartition(".")[2] if isinstance(value, Object) else ""
     if last in ("LambdaLR", "LambdaDecay"):
         given = argument(made.call, 1, "lr_lambda")

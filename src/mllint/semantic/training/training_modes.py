@@ -12,6 +12,7 @@ from mllint.semantic.events.given import truth
 from mllint.semantic.events.kinds import is_named_switch
 from mllint.semantic.events.made_anew import is_made_in, makes_anew
 from mllint.semantic.events.owners import makers_of, modules_of_optimizer
+from mllint.semantic.events.participants import places_of
 from mllint.semantic.events.places import as_itself, children_given, children_of
 from mllint.semantic.events.steps import Branches, Event, Helper, Kind, Loop, events
 from mllint.semantic.events.things import Frame, Thing
@@ -147,7 +148,7 @@ def is_call_of(event: Event, module: Thing | None) -> bool:
 def records_graph(event: Event) -> bool | None:
     """Whether a graph is recorded where an event happens, to go by its own function and by those that call it here."""
     frame, node = event.frame, event.node
-    for frame, node in event.frame.places_of(event.node):
+    for frame, node in places_of(event.frame, event.node):
         state = frame.model.gradients.inside(node, partial(truth, frame))
         if state != "untouched":
             return {"on": True, "off": False}.get(state)

@@ -29,7 +29,7 @@ from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.names.scopes import Binding
 from mllint.semantic.training.outputs import comes_from
 from mllint.semantic.training.relevance import calls_what_matters, is_pass, matters, names_event
-from mllint.semantic.values import ClassObject, Function, Instance, Method, Module, Value, functions_of
+from mllint.semantic.values import ClassObject, Function, Instance, Method, Module, Value, functions_of, own_method
 from mllint.syntax.shape import constant, dotted_path, is_main_guard
 from mllint.syntax.walk import children, subtree
 
@@ -215,9 +215,8 @@ class _Unfolding:
             inside = self._forward(call, frame, around) if seen.kind is Kind.FORWARD else []
             return [*closures, self._event(seen, call, frame, around), *inside]
         value = _dispatched(call, frame.value(call.func), frame)
-        if isinstance(value, Instance):
-            called = value.definition.method("__call__")
-            value = value if called is None else Function(called, value)
+        called = own_method(value, "__call__") if isinstance(value, Instance) else None
+        value = value if called is None else Function(called, value)
         if isinstance(value, ClassObject):
             return self._constructor(call, value.definition, frame, around)
         if isinstance(value, Function):
@@ -239,8 +238,7 @@ class _Unfolding:
     def _forward(self, call: cst.Call, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
         """The events of the project's ``forward`` method that the call of a module runs."""
         value = frame.value(call.func)
-        definition = value.definition if isinstance(value, Module) else None
-        forward = None if definition is None else definition.method("forward")
+        forward = own_method(value, "forward") if isinstance(value, Module) else None
         return [] if forward is None else self._helper(call, Function(forward, value), frame, around)
 
     def _closures(self, call: cst.Call, frame: Frame, around: tuple[Around, ...]) -> list[Step]:

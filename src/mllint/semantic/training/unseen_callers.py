@@ -3,7 +3,7 @@ objects of which nothing is known where they are called.
 """
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 import libcst as cst
 
@@ -24,10 +24,11 @@ def has_unseen_callers(function: FunctionInfo | None) -> bool:
 
     Under what it is called then nobody can see.
     """
-    return function is not None and (_is_handed_on(function) or _is_picked_by_name(function))
+    return function is not None and (next(handing_on(function), None) is not None or _is_picked_by_name(function))
 
 
-def _is_handed_on(function: FunctionInfo) -> bool:
+def handing_on(function: FunctionInfo) -> Iterator[cst.Arg]:
+    """The arguments by which its file hands a function on."""
     model = function.model
     for name in model.names_by_word.get(function.name, ()):
         node = whole(model, name)
@@ -36,8 +37,7 @@ def _is_handed_on(function: FunctionInfo) -> bool:
             continue
         value = model.value(node)
         if isinstance(value, Function) and value.definition is function:
-            return True
-    return False
+            yield parent
 
 
 def _is_picked_by_name(function: FunctionInfo) -> bool:

@@ -9,7 +9,7 @@ import libcst as cst
 from mllint.semantic.names.mentions import attributes
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Function
-from mllint.syntax.shape import dotted_path, has_one_round, last_word, runs_once
+from mllint.syntax.shape import dotted_path, has_one_round, last_word, root_of, runs_once
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -59,14 +59,10 @@ def _is_of(model: "Model", target: cst.BaseExpression, owner: str) -> bool:
 
 def _loop_of_backward(model: "Model", statement: cst.CSTNode) -> cst.For | cst.While | None:
     """The innermost loop around an update in which gradients are computed, and that goes round more than once."""
-    for holder in model.tree.ancestors(statement):
-        if isinstance(holder, (cst.FunctionDef, cst.Lambda)):
-            return None
-        if isinstance(holder, (cst.For, cst.While)) and any(
-            last_word(call.func) == "backward" for call in model.tree.calls_in(holder)
-        ):
-            is_one = (isinstance(holder, cst.For) and has_one_round(holder)) or runs_once(holder)
-            return None if is_one else holder
+    for loop in model.tree.loops_around(statement):
+        if any(last_word(call.func) == "backward" for call in model.tree.calls_in(loop)):
+            is_one = (isinstance(loop, cst.For) and has_one_round(loop)) or runs_once(loop)
+            return None if is_one else loop
     return None
 
 
@@ -75,9 +71,7 @@ def _is_kept(model: "Model", gradient: cst.Attribute, loop: cst.For | cst.While)
 
     The variable of a loop over ``net.parameters()`` is what it runs over.
     """
-    node: cst.BaseExpression = gradient
-    while isinstance(node, cst.Attribute):
-        node = node.value
+    node = root_of(gradient)
     for _ in range(2):
         bindings = model.reaching(node) if isinstance(node, cst.Name) else ()
         inside = [binding for binding in bindings if model.tree.is_inside(binding.node, loop)]

@@ -22,7 +22,7 @@ from mllint.semantic.training.holders import may_act_on
 from mllint.semantic.training.nearby import clears_beside, steps_no_optimizer, word_before, word_behind
 from mllint.semantic.training.paths import Paths
 from mllint.semantic.training.runs import Occurrence, Run
-from mllint.semantic.values import Function, Instance, is_object
+from mllint.semantic.values import Function, Instance, is_object, own_method
 from mllint.syntax.shape import called_on, dotted_path, integer_literal, last_word, runs_once
 from mllint.syntax.walk import subtree
 
@@ -219,7 +219,7 @@ def _clears_by_itself(step: Event) -> bool:
 def _has_step_of_its_own(step: Event) -> bool:
     """Whether the optimizer is of a class of the project that has a ``step`` of its own: that may do anything."""
     value = value_called_on(step)
-    return isinstance(value, Instance) and value.definition.method("step") is not None
+    return isinstance(value, Instance) and own_method(value, "step") is not None
 
 
 def _may_clear(event: Event, step: Event) -> bool:
