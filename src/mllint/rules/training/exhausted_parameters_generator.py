@@ -1,7 +1,7 @@
 """## What it does
 
 Finds generators of parameters, such as `model.parameters()` or `filter(lambda p: p.requires_grad, ...)`, that are bound
-to a name and gone through twice.
+to a name and gone through twice: also those that a constructor keeps, and a method clips, which every step calls.
 
 ## Why is this bad?
 

@@ -25,6 +25,7 @@ _LAZY = frozenset({
     "builtins.filter", "builtins.map", "builtins.zip", "builtins.enumerate", "itertools.chain",
     "itertools.chain.from_iterable", "itertools.islice",
 })  # fmt: skip
+_CLIPS = "clip_grad"
 _LAZY_WORDS = ("filter", "map", "zip", "enumerate", "chain", "from_iterable", "islice")
 
 
@@ -120,10 +121,20 @@ def _used_up(model: "Model", binding: Binding) -> UsedUp | None:
     if asked is not None:
         return UsedUp(binding, Consumer(asked, "an `in` before", True), asked, False)
     elsewhere = [found for found in consumers if found not in here]
-    first = next((found for found in spending if _always_runs(model, found.node, binding)), None)
-    if first is None or not elsewhere or not _holds_elsewhere(model, binding):
+    if not elsewhere or not _holds_elsewhere(model, binding):
         return None
-    return UsedUp(binding, first, elsewhere[0].node, False)
+    first = next((found for found in spending if _always_runs(model, found.node, binding)), None)
+    if first is not None:
+        return UsedUp(binding, first, elsewhere[0].node, False)
+    return next((item for found in elsewhere if (item := _in_every_step(model, binding, found)) is not None), None)
+
+
+def _in_every_step(model: "Model", binding: Binding, found: Consumer) -> UsedUp | None:
+    """A place that clips the gradients of what the constructor has bound: one call of its method has used that up."""
+    method = model.enclosing_function(found.node)
+    if method is None or not found.exhausts or _CLIPS not in found.by:
+        return None
+    return UsedUp(binding, found._replace(by=f"the first call of `{method.name.value}`"), found.node, False)
 
 
 def _before(model: "Model", binding: Binding, spending: list[Consumer], later: Consumer) -> Consumer | None:
