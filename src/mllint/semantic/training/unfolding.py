@@ -362,7 +362,8 @@ def _class_of(call: cst.Call, called: Function, frame: Frame) -> ClassInfo | Non
 def _gives_loss(call: cst.Call, value: Value | None, frame: Frame) -> bool:
     """Whether a method of a module that is not known gives a loss, of which its caller computes gradients.
 
-    ``model.compute_loss(batch)`` is a forward pass, then.
+    ``model.compute_loss(batch)`` is a forward pass, then. What a class of the project does not define as a method is
+    something that its objects hold: ``self._criterion(output, target)`` says nothing of the rest of it.
     """
     model = frame.model
     if not isinstance(call.func, cst.Attribute) or not call.args or not (value is None or isinstance(value, Method)):
@@ -371,6 +372,9 @@ def _gives_loss(call: cst.Call, value: Value | None, frame: Frame) -> bool:
     losses = [item for item in model.calls_by_word.get("backward", ()) if model.enclosing_function(item) is function]
     called = kind_of(frame, call.func.value) if losses else None
     if called is None or called.kind != "module":
+        return False
+    holder = frame.value(call.func.value)
+    if isinstance(holder, (Instance, Module)) and holder.definition is not None:
         return False
     return any(any(part is call for part in subtree(item)) or comes_from(frame, item, call) for item in losses)
 
