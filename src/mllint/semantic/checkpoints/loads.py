@@ -16,7 +16,7 @@ from mllint.semantic.checkpoints.tracing import Tracer, default_path, read_path
 from mllint.semantic.construction.state_keys import KeySet
 from mllint.semantic.modules.module_keys import ANYTHING, module_keys
 from mllint.semantic.values import ClassObject, File, Framework, Function, Instance, Module, Object, Symbol, Value
-from mllint.syntax.shape import argument, constant, dotted_path, last_word
+from mllint.syntax.shape import argument, constant, dotted_path, is_super_call, last_word
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -59,7 +59,7 @@ def load_of(model: "Model", call: cst.Call) -> Load | None:
     value = model.value(function.value)
     if given is None or isinstance(value, (Instance, ClassObject, Symbol, File)):
         return None
-    if isinstance(model.value(function), Function) or _is_super(function.value):
+    if isinstance(model.value(function), Function) or is_super_call(function.value):
         return None
     if isinstance(value, Module) and any(_loads_in_its_own_way(other, function.attr.value) for other in value.others):
         return None
@@ -146,10 +146,6 @@ def _strictness(call: cst.Call, method: str) -> bool | None:
 
 def _loads_in_its_own_way(module: Module, method: str) -> bool:
     return module.definition is not None and module.definition.method(method) is not None
-
-
-def _is_super(node: cst.BaseExpression) -> bool:
-    return isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.func.value == "super"
 
 
 def is_read_back(model: "Model", node: cst.BaseExpression) -> bool:

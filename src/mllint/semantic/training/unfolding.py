@@ -30,7 +30,7 @@ from mllint.semantic.names.scopes import Binding
 from mllint.semantic.training.outputs import comes_from
 from mllint.semantic.training.relevance import calls_what_matters, is_pass, matters, names_event
 from mllint.semantic.values import ClassObject, Function, Instance, Method, Module, Value, functions_of
-from mllint.syntax.shape import constant, dotted_path, is_main_guard
+from mllint.syntax.shape import called_on, constant, dotted_path, is_main_guard, is_super_call
 from mllint.syntax.walk import children, subtree
 
 if TYPE_CHECKING:
@@ -353,7 +353,7 @@ def _dispatched(call: cst.Call, value: Value | None, frame: Frame) -> Value | No
 
 def _class_of(call: cst.Call, called: Function, frame: Frame) -> ClassInfo | None:
     """The class of the object whose method is called, where it derives from the one that defines it."""
-    if frame.instance_of is not None and _is_own_method(call, frame):
+    if frame.instance_of is not None and (_is_own_method(call, frame) or is_super_call(called_on(call))):
         return frame.instance_of
     definition = called.receiver.definition if isinstance(called.receiver, (Instance, Module)) else None
     return None if definition is called.definition.owner else definition
