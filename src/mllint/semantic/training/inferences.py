@@ -279,8 +279,7 @@ def may_train(run: Run) -> bool:
 
 
 def _load_before(run: Run, forward: Event) -> Event | None:
-    """The first event before a forward pass that loads weights from a file into its module, or what that is a part of.
-    """
+    """The first event before a forward pass that loads weights from a file into its module, or what holds it."""
     module, earlier = forward.thing, run.events[: run.events.index(forward)]
     loads = (item for item in earlier if item.thing is not None and _is_from_file(item))
     return next((item for item in loads if module and item.thing and covers(item.thing, module)), None)
