@@ -1,5 +1,6 @@
 """ML301: without ``zero_grad()`` every step uses the sum of all gradients so far."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -63,6 +64,60 @@ def test_torch_a_step_with_a_closure_clears_nothing(torch: Any) -> None:
     optimizer.step(closure)
     optimizer.step(closure)
     assert weight.item() == -6
+
+
+@pytest.mark.parametrize("clears", ["in closure", "before", "never"])
+def test_torch_gradients_add_up_over_the_calls_of_a_closure(torch: Any, clears: str) -> None:
+    weight = torch.tensor([3.0], requires_grad=True)
+    optimizer = torch.optim.LBFGS([weight], lr=0.1, max_iter=3)
+    assert _are_sums(weight, optimizer, optimizer.zero_grad, clears) is (clears != "in closure")
+
+
+@pytest.mark.parametrize("clears", ["in closure", "before", "never"])
+def test_paddle_gradients_add_up_over_the_calls_of_a_closure(paddle: Any, clears: str) -> None:
+    weight = paddle.create_parameter([1], "float32", default_initializer=paddle.nn.initializer.Constant(3.0))
+    optimizer = paddle.optimizer.LBFGS(0.1, max_iter=3, parameters=[weight])
+    assert _are_sums(weight, optimizer, optimizer.clear_grad, clears) is (clears != "in closure")
+
+
+def _are_sums(weight: Any, optimizer: Any, clear: Callable[[], None], clears: str) -> bool:
+    """Whether the gradients of a square in the second call of a closure in one step are more than twice the weight."""
+    found = []
+
+    def closure() -> Any:
+        if clears == "in closure":
+            clear()
+        loss = (weight * weight).sum()
+        loss.backward()
+        found.append((2 * weight.item(), weight.grad.item()))
+        return loss
+
+    if clears == "before":
+        clear()
+    optimizer.step(closure)
+    assert len(found) > 1
+    return any(gradient > right + 1 for right, gradient in found)
+
+
+@pytest.mark.parametrize(("rounds", "calls"), [(1, 1), (2, 2), (20, 20)])
+def test_how_often_a_closure_is_called_in_one_step(torch: Any, paddle: Any, rounds: int, calls: int) -> None:
+    weight = torch.tensor([3.0], requires_grad=True)
+    other = paddle.create_parameter([1], "float32", default_initializer=paddle.nn.initializer.Constant(3.0))
+    first = torch.optim.LBFGS([weight], lr=0.01, max_iter=rounds)
+    second = paddle.optimizer.LBFGS(0.01, max_iter=rounds, parameters=[other])
+    for optimizer, value, clear in ((first, weight, first.zero_grad), (second, other, second.clear_grad)):
+        count = 0
+
+        def closure(value: Any = value, clear: Callable[[], None] = clear) -> Any:
+            nonlocal count
+            count += 1
+            clear()
+            loss = (value * value).sum()
+            loss.backward()
+            return loss
+
+        optimizer.step(closure)
+        assert count == calls
 
 
 def test_paddle_what_clears_too(paddle: Any) -> None:

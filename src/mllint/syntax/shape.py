@@ -137,6 +137,11 @@ def called_on(node: cst.CSTNode | None) -> cst.BaseExpression | None:
     return callee.value if isinstance(callee, cst.Attribute) else None
 
 
+def is_super_call(node: cst.CSTNode | None) -> bool:
+    """``super()``, also with its arguments."""
+    return isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.func.value == "super"
+
+
 def before_methods(node: cst.BaseExpression, names: Container[str] | None = None) -> cst.BaseExpression:
     """What methods are called on, one after the other, all of some names: ``net`` of ``net.to(device).train()``."""
     while isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):

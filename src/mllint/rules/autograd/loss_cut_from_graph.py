@@ -101,6 +101,11 @@ def _wording(cut: Cut) -> tuple[str, str]:
         message = "`requires_grad = True` gives a loss no graph: `backward()` reaches no parameter"
         return message, "delete this, and find what took the graph away"
     effect = "raises" if cut.framework == "torch" and not cut.needs_gradient else "gets no further"
+    if cut.within is not None:
+        way = cut.way.removesuffix(" above")
+        what = "compute the loss outside of `no_grad()` in" if way == "no_grad()" else "return the loss itself from"
+        message = f"`{way}` in `{cut.within}` cuts the loss from its graph: `backward()` {effect}"
+        return message, f"{what} `{cut.within}`"
     if cut.way == "no_grad()":
         return f"this is computed without a graph: `backward()` {effect}", "move the loss out of `no_grad()`"
     if cut.way == "no_grad() above":

@@ -76,7 +76,7 @@ from mllint.semantic.names.classes import PLAIN_BASES
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.uses import uses
 from mllint.semantic.values import Module, Value
-from mllint.syntax.shape import dotted_path
+from mllint.syntax.shape import dotted_path, is_super_call
 
 rule = Rule(
     code="ML316",
@@ -124,7 +124,7 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
 def _is_own(receiver: cst.BaseExpression, context: Context) -> bool:
     """Whether it is ``self``, ``super()`` or ``super(Net, self)``."""
     if isinstance(receiver, cst.Call):
-        return isinstance(receiver.func, cst.Name) and receiver.func.value == "super"
+        return is_super_call(receiver)
     return method_of_receiver(context.model, receiver) is not None
 
 

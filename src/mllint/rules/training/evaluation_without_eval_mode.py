@@ -22,10 +22,10 @@ run is over, and the model is seen to have dropout or batch normalization; in su
 nothing is trained with it. So does one of a batch that is drawn from test or validation data in the training of the
 model, `next(iter(test_loader))`. So does the first call of such a model that is made, gets its weights from a file
 (`load_state_dict(torch.load(path))`), also through a function of the project or key by key, and is called, where
-nothing in the whole run trains; also where an object keeps it and nothing in its file, or in those that import it,
-switches a mode. Where only one of those who call a function to infer forgets to switch, its call is reported. A
-pretrained model of torchvision, timm or Paddle is one that has its weights from a file; a `Sequential` of its first
-children is this model without its head.
+nothing in the whole run trains, or of a method of it that calls layers to which the mode matters (`model.decode(x)`);
+also where an object keeps it and nothing in its file, or in those that import it, switches a mode. Where only one of
+those who call a function to infer forgets to switch, its call is reported. A pretrained model of torchvision, timm or
+Paddle is one that has its weights from a file; a `Sequential` of its first children is this model without its head.
 
 An evaluation that calls `train()` of the model itself, right there or in the round, is reported at that call: where the
 model is trained in the same run, nothing in the evaluation switches it back, and the one output of each batch is held

@@ -3,7 +3,8 @@
 Finds training loops that compute gradients and step an optimizer in every round, but never clear the gradients, or
 clear them once for all the batches of a loader. And methods that compute gradients and step with an optimizer which
 their object keeps, where nothing in the class, or in the files that import it, ever clears them. And loops that update
-by hand, `weight -= rate * weight.grad`, with a gradient that nobody clears.
+by hand, `weight -= rate * weight.grad`, with a gradient that nobody clears. And closures that do not clear what they
+compute, for an optimizer that calls them several times in one step: `LBFGS`.
 
 ## Why is this bad?
 
@@ -86,6 +87,7 @@ from mllint.semantic.values import Object
 from mllint.syntax.shape import fingerprint, last_word
 
 _FURTHER_OUT = "the gradients are cleared outside of the loop: every step uses the sum of its rounds"
+_IN_CLOSURE = "the closure never clears the gradients: they add up over its calls in one step"
 
 rule = Rule(
     code="ML301",
@@ -110,6 +112,9 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     if context.model.framework == "paddle":
         method = "clear_gradients" if _is_of_fluid(optimizer, context) else "clear_grad"
     text = None if optimizer is None else f"{context.text(optimizer)}.{method}()"
+    if clearing == "not in closure":
+        yield Finding(call, _IN_CLOSURE, f"write `{text or f'{method}()'}` at the beginning of the closure")
+        return
     yield Finding(
         call,
         message=_FURTHER_OUT if clearing == "further out" else None,

@@ -27,7 +27,7 @@ from mllint.semantic.values import (
     Value,
     own_method,
 )
-from mllint.syntax.shape import argument, constant, dotted_path, last_word
+from mllint.syntax.shape import argument, constant, dotted_path, is_super_call, last_word
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -70,7 +70,7 @@ def load_of(model: "Model", call: cst.Call) -> Load | None:
     value = model.value(function.value)
     if given is None or isinstance(value, (Instance, ClassObject, Symbol, File)):
         return None
-    if isinstance(model.value(function), Function) or _is_super(function.value):
+    if isinstance(model.value(function), Function) or is_super_call(function.value):
         return None
     if isinstance(value, Module) and any(own_method(other, function.attr.value) is not None for other in value.others):
         return None
@@ -153,10 +153,6 @@ def _strictness(call: cst.Call, method: str) -> bool | None:
         return True
     value = constant(given.value)
     return value if isinstance(value, bool) else None
-
-
-def _is_super(node: cst.BaseExpression) -> bool:
-    return isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.func.value == "super"
 
 
 def is_read_back(model: "Model", node: cst.BaseExpression) -> bool:

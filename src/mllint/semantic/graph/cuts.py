@@ -60,7 +60,8 @@ class Cut(msgspec.Struct, frozen=True):
 
     ``way`` is how it is written, for the message. ``needs_gradient``: the new tensor needs one itself, so that
     ``backward()`` is silent in torch as well. ``source``: what the tensor is made of; ``of_output``: of an output, of
-    which a loss is computed then.
+    which a loss is computed then. ``within``: the function of another file in which the place is, where ``node`` is the
+    call of it.
     """
 
     node: cst.CSTNode
@@ -69,6 +70,7 @@ class Cut(msgspec.Struct, frozen=True):
     needs_gradient: bool
     source: cst.BaseExpression | None = None
     of_output: bool = False
+    within: str | None = None
 
 
 class Cuts:
@@ -166,7 +168,7 @@ class Cuts:
     def _of_inputs(self, call: cst.Call, fact: object) -> list[Cut]:
         """What a function of the framework computes of what has lost its graph, and of data, alone."""
         framework = self._framework(call)
-        if fact is None or framework is None or self.model.gradients.off(call) is not False:
+        if fact is None or framework is None or self._is_off(call) is not False:
             return []
         is_above, cuts = False, list[Cut]()
         for arg in call.args:
@@ -206,7 +208,7 @@ class Cuts:
 
     def _is_computed_without(self, binding: Binding) -> bool:
         value = assigned(binding)
-        if not isinstance(value, cst.Call) or self.model.gradients.off(binding.node) is not True:
+        if not isinstance(value, cst.Call) or self._is_off(binding.node) is not True:
             return False
         made = self.model.value(value)
         if isinstance(made, (Tensor, Output)):
@@ -231,7 +233,15 @@ class Cuts:
             found += cuts
         if info.model is self.model:
             return found
-        return [replace(found[0], node=call, way=f"{found[0].way} in `{info.name}`", source=None)]
+        return [replace(found[0], node=call, within=found[0].within or info.name, source=None)]
+
+    def _is_off(self, node: cst.CSTNode) -> bool | None:
+        """Whether gradients are off at a place, for a call that is made where they are on.
+
+        That others call the function without gradients says nothing of this call.
+        """
+        off = self.model.gradients.off(node)
+        return {"off": True, "untouched": False}.get(self.model.gradients.inside(node)) if off else off
 
     # -- names -----------------------------------------------------------------------------------------------------
 
@@ -256,7 +266,7 @@ class Cuts:
             return self._augmented(binding)
         if binding.kind not in (BindingKind.ASSIGN, BindingKind.ANNOTATED):
             return []
-        if self.model.gradients.off(binding.node) is True and self._is_computed_loss(binding.value, binding.key):
+        if self._is_off(binding.node) is True and self._is_computed_loss(binding.value, binding.key):
             framework = self._framework(binding.value)
             return [] if framework is None else [Cut(binding.value, "no_grad()", framework, False, binding.value)]
         return self._follow(binding.value)

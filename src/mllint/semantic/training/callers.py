@@ -105,6 +105,7 @@ def _climb(
         found.setdefault((id(model), id(function.node)), Root(model, function, True, instance_of))
         return True
     calls = [*_calls(function, instance_of), *_calls_in_bases(function, instance_of)]
+    calls += _calls_by_super(function, instance_of)
     is_open = is_open or _has_other_callers(function, calls)
     if all(call.model.enclosing_function(call.node) is None for call in calls):
         # A file that is run as a script may be imported, too.
@@ -182,6 +183,22 @@ def _calls_in_bases(function: FunctionInfo, instance_of: ClassInfo | None) -> li
         if base is not function.owner
         for call in base.model.calls_by_word.get(function.name, ())
         if _is_on_self(base.model, call) and class_around(base.model, call) is base
+    ]
+
+
+def _calls_by_super(function: FunctionInfo, instance_of: ClassInfo | None) -> list[_Call]:
+    """The calls of ``super().method()`` in another file, by which the class of the object, or a base class, hands on
+    what it overrides: also of ``__call__``.
+    """
+    bases = [] if instance_of is None else instance_of.lineage
+    overriding = [base for base in bases if base.model is not function.model and function.name in base.methods]
+    return [
+        _Call(base.model, call, instance_of)
+        for base in overriding
+        for call in base.model.calls_by_word.get(function.name, ())
+        if isinstance(value := base.model.value(call.func), Function)
+        and value.definition is function
+        and base.model.enclosing_function(call) is base.methods[function.name].node
     ]
 
 

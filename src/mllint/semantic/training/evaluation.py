@@ -9,6 +9,8 @@ from mllint.semantic.events.steps import Event, Kind, Loop, events
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.modules.weights import is_trainable
+from mllint.semantic.names.definitions import ClassInfo
+from mllint.semantic.names.scopes import Binding
 from mllint.semantic.training.adversaries import is_held_by_another, may_be_attacked
 from mllint.semantic.training.called_modules import is_loss, module_called
 from mllint.semantic.training.data_loops import as_bound, is_named_evaluation, is_next
@@ -337,10 +339,21 @@ def _trains_while_it_evaluates(found: DataRound, forward: Event) -> bool:
 
 
 def _is_left_as_made(run: Run, module: Thing, value: Value | None) -> bool:
-    """Whether a module is made in a run, and neither who makes it nor it itself switches its mode."""
-    if not isinstance(value, Module) or value.call is None or not is_made_within(run, module):
+    """Whether a module is made in a run, and neither who makes it nor it itself switches its mode.
+
+    So is a part of it, which one of its methods calls.
+    """
+    if not isinstance(value, Module) or value.call is None or not is_made_within(run, Thing(module.roots)):
+        return False
+    if module.path and not all(map(_is_made_module, module.roots)):
         return False
     return not is_switched_by_maker(module) and (value.definition is None or not switches_itself(value.definition))
+
+
+def _is_made_module(root: Binding | ClassInfo) -> bool:
+    """Whether a name is bound to a module of a class of the project that is made there."""
+    value = root.scope.model.binding_value(root) if isinstance(root, Binding) else None
+    return isinstance(value, Module) and value.definition is not None and value.call is not None
 
 
 def _is_over_evaluation_data(found: DataRound) -> bool:

@@ -29,6 +29,7 @@ from mllint.semantic.training.outputs import is_dropped
 from mllint.semantic.training.runs import Occurrence, Run
 from mllint.semantic.training.training_modes import (
     FRESH,
+    covers,
     has_mode_from_file,
     is_made_within,
     is_taken_out,
@@ -70,26 +71,50 @@ def inferences(model: "Model", load: cst.Call) -> Iterator[cst.Call]:
         run, loaded = occurrence.run, occurrence.event
         if loaded.kind is not Kind.LOAD or loaded.thing is None or not _is_from_file(loaded):
             continue
-        later = run.events[run.events.index(loaded) + 1 :]
-        forward = next((item for item in later if item.kind is Kind.FORWARD and item.thing == loaded.thing), None)
-        node = None if forward is None else model.runs.node_here(forward)
+        forward = _forward_behind(run, loaded)
+        is_whole = forward is not None and forward.thing == loaded.thing
+        node = model.runs.node_here(forward) if forward is not None and is_whole else None
         if forward is None and _is_at_the_beginning(run):
             kept[loaded.thing] = None
         elif forward is not None and loaded is _load_before(run, forward):
             if isinstance(node, cst.Call):
                 found[id(node)] = node
             call = _call_towards(model, loaded, forward)
-            if call is not None:
+            if call is not None and (is_whole or not _is_given_what_is_made_up(model, call)):
                 leading.setdefault(id(call), (call, []))[1].append(Occurrence(run, forward, occurrence.is_open))
     always = [node for node in found.values() if _always_infers(model, node)]
     yield from always
     for call, occurrences in leading.values() if not always else ():
-        if all(infers_in_training_mode(item) and not _is_told_elsewhere(item.event) for item in occurrences):
+        if all(infers_in_training_mode(item) and not _is_told_elsewhere(item) for item in occurrences):
             yield call  # one of those who call a function to infer forgets what the others do
     for thing in kept:
         node = next(_calls_of_kept(model, thing), None)
         if node is not None and not found:
             yield node
+
+
+def _forward_behind(run: Run, loaded: Event) -> Event | None:
+    """The first forward pass behind one that loads weights, of the module; else that of a part to which the mode
+    matters, by a method: ``network.decode(inputs)``.
+    """
+    assert loaded.thing is not None
+    later = run.events[run.events.index(loaded) + 1 :]
+    forwards = [event for event in later if event.kind is Kind.FORWARD and event.thing is not None]
+    whole = next((event for event in forwards if event.thing == loaded.thing), None)
+    if whole is not None or any(event.kind in _TRAINING for event in run.events):
+        return whole
+    parts = (event for event in forwards if event.thing is not None and covers(loaded.thing, event.thing))
+    return next((event for event in parts if _is_by_method(event, loaded.thing) and mode_matters(event)), None)
+
+
+def _is_by_method(forward: Event, module: Thing) -> bool:
+    """Whether a method of a module, which somebody calls, calls a part of it."""
+    return any(frame.receiver == module and frame.call is not None for frame in forward.frame.led_by())
+
+
+def _is_given_what_is_made_up(model: "Model", call: cst.Call) -> bool:
+    """Whether noise, or what stands for any input, is given to a method."""
+    return _is_of_made_up(model, [arg.value for arg in call.args])
 
 
 def _is_of_no_module(model: "Model", load: cst.Call) -> bool:
@@ -110,9 +135,13 @@ def _call_towards(model: "Model", loaded: Event, forward: Event) -> cst.Call | N
     return None
 
 
-def _is_told_elsewhere(forward: Event) -> bool:
+def _is_told_elsewhere(occurrence: Occurrence) -> bool:
     """Whether a forward pass without a graph is one that every way there leaves in training mode: it is reported."""
-    return records_graph(forward) is False and _always_infers(forward.frame.model, forward.node)
+    run, forward = occurrence.run, occurrence.event
+    load = _load_before(run, forward)
+    if records_graph(forward) is not False or load is None or load.thing != forward.thing:
+        return False
+    return _always_infers(forward.frame.model, forward.node)
 
 
 def inferences_elsewhere_loaded(model: "Model", body: cst.CSTNode) -> Iterator[cst.Call]:
@@ -143,7 +172,8 @@ def _imports_what_loads(model: "Model") -> bool:
 
 def _is_loaded_elsewhere(model: "Model", occurrence: Occurrence) -> bool:
     load = _load_before(occurrence.run, occurrence.event)
-    return load is not None and load.frame.model is not model and infers_in_training_mode(occurrence)
+    is_elsewhere = load is not None and load.frame.model is not model and load.thing == occurrence.event.thing
+    return is_elsewhere and infers_in_training_mode(occurrence)
 
 
 def _is_at_the_beginning(run: Run) -> bool:
@@ -249,9 +279,10 @@ def may_train(run: Run) -> bool:
 
 
 def _load_before(run: Run, forward: Event) -> Event | None:
-    """The first event before a forward pass that loads weights from a file into its module."""
-    earlier = run.events[: run.events.index(forward)]
-    return next((item for item in earlier if item.thing == forward.thing and _is_from_file(item)), None)
+    """The first event before a forward pass that loads weights from a file into its module, or what holds it."""
+    module, earlier = forward.thing, run.events[: run.events.index(forward)]
+    loads = (item for item in earlier if item.thing is not None and _is_from_file(item))
+    return next((item for item in loads if module and item.thing and covers(item.thing, module)), None)
 
 
 def _is_from_file(load: Event) -> bool:
@@ -290,7 +321,11 @@ def _keeps_to_itself(run: Run, function: FunctionInfo, forward: Event) -> bool:
 def is_made_up(forward: Event) -> bool:
     """Whether the input is noise, or stands for any: only the shape of the output is asked for."""
     assert isinstance(forward.node, cst.Call)
-    model, pending = forward.frame.model, [arg.value for arg in forward.node.args]
+    return _is_of_made_up(forward.frame.model, [arg.value for arg in forward.node.args])
+
+
+def _is_of_made_up(model: "Model", given: list[cst.BaseExpression]) -> bool:
+    pending = [*given]
     for part in pending:  # which grows
         pending += _made_of(model, part) if len(pending) < _MAX_STEPS else []
     return any(map(_makes_up, pending))

@@ -30,7 +30,7 @@ from mllint.semantic.names.scopes import Binding
 from mllint.semantic.training.outputs import comes_from
 from mllint.semantic.training.relevance import calls_what_matters, is_pass, matters, names_event
 from mllint.semantic.values import ClassObject, Function, Instance, Method, Module, Value, functions_of, own_method
-from mllint.syntax.shape import constant, dotted_path, is_main_guard
+from mllint.syntax.shape import called_on, constant, dotted_path, is_main_guard, is_super_call
 from mllint.syntax.walk import children, subtree
 
 if TYPE_CHECKING:
@@ -351,7 +351,7 @@ def _dispatched(call: cst.Call, value: Value | None, frame: Frame) -> Value | No
 
 def _class_of(call: cst.Call, called: Function, frame: Frame) -> ClassInfo | None:
     """The class of the object whose method is called, where it derives from the one that defines it."""
-    if frame.instance_of is not None and _is_own_method(call, frame):
+    if frame.instance_of is not None and (_is_own_method(call, frame) or is_super_call(called_on(call))):
         return frame.instance_of
     definition = called.receiver.definition if isinstance(called.receiver, (Instance, Module)) else None
     return None if definition is called.definition.owner else definition
@@ -360,7 +360,8 @@ def _class_of(call: cst.Call, called: Function, frame: Frame) -> ClassInfo | Non
 def _gives_loss(call: cst.Call, value: Value | None, frame: Frame) -> bool:
     """Whether a method of a module that is not known gives a loss, of which its caller computes gradients.
 
-    ``model.compute_loss(batch)`` is a forward pass, then.
+    ``model.compute_loss(batch)`` is a forward pass, then. What a class of the project does not define as a method is
+    something that its objects hold: ``self._criterion(output, target)`` says nothing of the rest of it.
     """
     model = frame.model
     if not isinstance(call.func, cst.Attribute) or not call.args or not (value is None or isinstance(value, Method)):
@@ -369,6 +370,9 @@ def _gives_loss(call: cst.Call, value: Value | None, frame: Frame) -> bool:
     losses = [item for item in model.calls_by_word.get("backward", ()) if model.enclosing_function(item) is function]
     called = kind_of(frame, call.func.value) if losses else None
     if called is None or called.kind != "module":
+        return False
+    holder = frame.value(call.func.value)
+    if isinstance(holder, (Instance, Module)) and holder.definition is not None:
         return False
     return any(any(part is call for part in subtree(item)) or comes_from(frame, item, call) for item in losses)
 

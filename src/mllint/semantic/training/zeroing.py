@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Literal
 
 import libcst as cst
 
+from mllint.knowledge import lookup
 from mllint.semantic.events.made_anew import is_made_in
 from mllint.semantic.events.owners import maker, modules_of_optimizer
 from mllint.semantic.events.participants import losses_of, value_called_on
-from mllint.semantic.events.steps import Event, Kind, Loop, events
+from mllint.semantic.events.steps import Event, Helper, Kind, Loop, Step, events
 from mllint.semantic.events.things import Thing
 from mllint.semantic.graph.data_sources import yields_data
 from mllint.semantic.graph.placement import reads_clock
@@ -22,8 +23,16 @@ from mllint.semantic.training.holders import may_act_on
 from mllint.semantic.training.nearby import clears_beside, steps_no_optimizer, word_before, word_behind
 from mllint.semantic.training.paths import Paths
 from mllint.semantic.training.runs import Occurrence, Run
-from mllint.semantic.values import Function, Instance, is_object, own_method
-from mllint.syntax.shape import called_on, dotted_path, integer_literal, last_word, runs_once
+from mllint.semantic.values import Function, Instance, Value, is_object, own_method
+from mllint.syntax.shape import (
+    argument,
+    called_on,
+    dotted_path,
+    has_star_arguments,
+    integer_literal,
+    last_word,
+    runs_once,
+)
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -33,6 +42,8 @@ if TYPE_CHECKING:
 _CLEARING = ("zero_grad", "clear_grad", "clear_gradients", "zero_")
 _IN_PLACE = "zero_"
 """That one of them that clears whatever tensor it is called on."""
+_ROUNDS = "max_iter"
+"""How often an optimizer that is given a closure calls it, or more often."""
 _FEW = 20
 """Up to how many rounds a loop is taken for a trial."""
 _STEP_HOOKS = ("register_step_post_hook", "register_step_pre_hook", "register_optimizer_step_post_hook")
@@ -52,15 +63,20 @@ _SAYS_MEASURING = re.compile(
 _CLEARS_PART = re.compile(rb"\b(?!self\b)\w+(?:\.\w+)+\.(?:zero_grad|clear_grad|clear_gradients)\(")
 
 
-Clearing = Literal["never", "further out"]
-"""When the gradients are cleared that a loop adds up: not at all, or only by a loop around it."""
+Clearing = Literal["never", "further out", "not in closure"]
+"""When the gradients are cleared that a loop adds up: not at all, or only by a loop around it.
+
+Or not by the closure that a step calls several times, whatever is done before.
+"""
 
 
 def accumulates_without_end(model: "Model", step: cst.Call) -> Clearing | None:
     """When gradients are cleared that are added up over all rounds of a training loop; ``None``: they are not.
 
-    Or over all calls of a method that updates with an optimizer its object keeps.
+    Or over all calls of a method that updates with an optimizer its object keeps, or of the closure of one step.
     """
+    if _may_repeat_closure(model, step) and model.runs.always(step, _adds_up_in_closure):
+        return "not in closure"
     if steps_no_optimizer(model, step) or clears_beside(model, step):
         return None
     alone: list[Occurrence] = []
@@ -93,6 +109,42 @@ def _clearing(occurrence: Occurrence) -> Clearing | None:
         return None if any(_may_clear_held(event, step.thing, run, loop) for event in within) else "never"
     is_misplaced = _runs_over_batches(loop, step) and all(_is_further_out(event, loop) for event in clearing)
     return "further out" if is_misplaced else None
+
+
+def _may_repeat_closure(model: "Model", step: cst.Call) -> bool:
+    """Whether a step may be given a function that its optimizer calls several times, to go by its file."""
+    optimizer = called_on(step)
+    if optimizer is None or len(step.args) != 1 or not isinstance(step.args[0].value, (cst.Name, cst.Attribute)):
+        return False
+    value = model.value(optimizer)
+    return value is None or _repeats_closure(value)
+
+
+def _repeats_closure(value: Value | None) -> bool:
+    """Whether something is an optimizer that calls the closure of a step more than once, as it is made."""
+    if not is_object(value, "optimizer") or value.call is None or value.name.rpartition(".")[2] != "LBFGS":
+        return False
+    names = lookup.parameters(value.name)
+    given = argument(value.call, names.index(_ROUNDS) if _ROUNDS in names else None, _ROUNDS)
+    rounds = None if given is None else integer_literal(given.value)
+    return not has_star_arguments(value.call) and (given is None or (rounds is not None and rounds > 1))
+
+
+def _adds_up_in_closure(occurrence: Occurrence) -> bool:
+    """Whether a step is given a closure that computes gradients and never clears them, and is called several times."""
+    run, step = occurrence.run, occurrence.event
+    if run.is_cut or step.kind is not Kind.STEP or _clears_by_itself(step):
+        return False
+    if not _repeats_closure(value_called_on(step)):
+        return False
+    inside = [event for event in run.events if any(_is_closure_of(around.step, step) for around in event.around)]
+    is_computing = any(event.kind is Kind.BACKWARD for event in inside)
+    return is_computing and not any(_may_clear(event, step) for event in inside)
+
+
+def _is_closure_of(around: Step, step: Event) -> bool:
+    """Whether a step around an event is the run of the function that an optimizer's step is given."""
+    return isinstance(around, Helper) and around.node is step.node and around.frame.caller is step.frame
 
 
 def _may_clear_held(event: Event, optimizer: Thing, run: Run, loop: Loop) -> bool:
