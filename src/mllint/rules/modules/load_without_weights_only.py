@@ -44,7 +44,8 @@ The lowest version is that of the `target-version` setting, or else of the proje
 ## Fix safety
 
 Unsafe: `weights_only=True` refuses files that hold more than tensors and plain values, such as `argparse.Namespace` or
-numbers of NumPy. `weights_only=False` runs whatever the file says.
+numbers of NumPy. `weights_only=False` runs whatever the file says; it is not offered where the code saves such
+files itself.
 
 ## References
 
@@ -100,7 +101,8 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
         return
     if version is None or version >= _DEFAULT:
         if is_refused(context.model, call) and not _is_other_way(call, context):
-            yield Finding(call, _REFUSED, _HELP_REFUSED, fix=lambda: _fix(call, given, "False"))
+            saves_too = "save" in context.model.calls_by_word  # what it saves is what is to be changed
+            yield Finding(call, _REFUSED, _HELP_REFUSED, fix=None if saves_too else lambda: _fix(call, given, "False"))
         return
     if _is_module(call, context) or _is_other_way(call, context) or _is_object(call, context):
         return

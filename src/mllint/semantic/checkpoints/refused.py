@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge import lookup
+from mllint.semantic.checkpoints.mistaken import taken_for_module
 from mllint.semantic.names.uses import uses_of_bound
 from mllint.syntax.shape import dotted_path, last_word, string_literal, subscript_index
 from mllint.syntax.walk import names_in, subtree
@@ -38,6 +39,8 @@ def is_refused(model: "Model", load: cst.Call) -> bool:
     """
     if not any(_is_object(model, use, is_entry) for use, is_entry in _read(model, load, load, _STEPS)):
         return False
+    if taken_for_module(model, load) is not None:
+        return False  # the code has saved a dict there
     if model.project is None:
         return _ALLOWED.search(model.source.text.encode()) is None
     return not model.project.is_written_near(model.path, _ALLOWED)
