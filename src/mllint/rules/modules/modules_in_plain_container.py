@@ -2,7 +2,7 @@
 
 Finds layers and parameters that a module keeps in a plain list, tuple, set or dict: `self.layers = [nn.Linear(3, 3)]`,
 `self.heads = {}` with `self.heads["a"] = nn.Linear(3, 2)`, or the list that a function or method of the project fills
-and returns. What one branch registers and another does not is reported in the other.
+and returns, also among other things: `self.size, self.layers = make(3)`. What one branch registers and another does not is reported in the other.
 
 ## Why is this bad?
 
@@ -78,7 +78,7 @@ from mllint.rule import Finding, Rule
 from mllint.semantic.modules.containers import Container
 from mllint.semantic.modules.contents import Contents
 from mllint.semantic.names.receivers import method_of_receiver
-from mllint.syntax.shape import assigns_attribute
+from mllint.syntax.shape import assigns_attribute, followed, unpacks_into_attributes
 
 rule = Rule(
     code="ML402",
@@ -103,13 +103,34 @@ _METHODS = frozenset({"append", "extend", "insert", "items", "keys", "values", "
 def check(statement: cst.Assign | cst.AnnAssign, context: Context) -> Iterator[Finding]:
     """Report the assignment of a container with fresh modules or parameters in it."""
     target = statement.targets[0].target if isinstance(statement, cst.Assign) else statement.target
-    if statement.value is None or not isinstance(target, cst.Attribute):
-        return
+    if statement.value is not None and isinstance(target, cst.Attribute):
+        yield from _of_attribute(statement, target, statement.value, (), context)
+
+
+@rule.on(cst.Assign, shape=unpacks_into_attributes)
+def check_unpacked(statement: cst.Assign, context: Context) -> Iterator[Finding]:
+    """Report those of several attributes that get such a container: `self.size, self.layers = make(3)`."""
+    target = statement.targets[0].target
+    for index, element in enumerate(target.elements if isinstance(target, (cst.Tuple, cst.List)) else ()):
+        if isinstance(element, cst.StarredElement):
+            return
+        if isinstance(element.value, cst.Attribute):
+            value, path = followed(statement.value, (index,))
+            yield from _of_attribute(statement, element.value, value, path, context)
+
+
+def _of_attribute(
+    statement: cst.Assign | cst.AnnAssign,
+    target: cst.Attribute,
+    value: cst.BaseExpression,
+    path: tuple[int | None, ...],
+    context: Context,
+) -> Iterator[Finding]:
     method = method_of_receiver(context.model, target.value)
     owner = None if method is None else method.owner
     if method is None or owner is None or owner.framework is None:
         return
-    container = Container(owner, method, target.attr.value, statement.value)
+    container = Container(owner, method, target.attr.value, value, path)
     if container.display is None:
         return
     contents = container.fill()
@@ -122,14 +143,16 @@ def check(statement: cst.Assign | cst.AnnAssign, context: Context) -> Iterator[F
             statement,
             "the comma at the end makes a tuple of it: it cannot be called, nor is it registered",
             "take the comma away",
-            fix=lambda: _without_comma(statement.value, context),
+            fix=lambda: _without_comma(value, context),
         )
         return
+    kind = _kind(contents, container)
+    which = f"this {kind}" if value is statement.value and not path else f"the {kind} `{target.attr.value}`"
     yield Finding(
         statement,
-        f"the {what} in this {_kind(contents, container)} are not registered with the module",
+        f"the {what} in {which} are not registered with the module",
         _help(container, contents, what, wrapper),
-        fix=lambda: _wrapped(statement.value, container, contents, f"{owner.framework}.nn", wrapper, context),
+        fix=None if path else lambda: _wrapped(value, container, contents, f"{owner.framework}.nn", wrapper, context),
     )
 
 

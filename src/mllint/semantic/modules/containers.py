@@ -49,23 +49,35 @@ _OF_MODULES = _LOOKING_AFTER | GIVING_PARAMETERS | _MOVING | {"double", "_apply"
 
 
 class Container:
-    """A list, tuple or dict that a statement assigns to an attribute of a module."""
+    """A list, tuple or dict that a statement assigns to an attribute of a module.
 
-    def __init__(self, definition: "ClassInfo", method: "FunctionInfo", name: str, value: cst.BaseExpression) -> None:
+    ``path`` says where it is in the value: ``(1,)`` of the call in ``self.size, self.layers = make(3)``.
+    """
+
+    def __init__(
+        self,
+        definition: "ClassInfo",
+        method: "FunctionInfo",
+        name: str,
+        value: cst.BaseExpression,
+        path: tuple[int | None, ...] = (),
+    ) -> None:
         self.definition = definition
         self.method = method
         self.model = method.model
         self.name = name
         self.value = value
+        self.maker = maker_of(self.model, value, path)
+        """The function that makes it, and what that returns."""
         self.contents = Contents()
-        self.display = self._find_display(value)
+        self.display = None if path and self.maker is None else self._find_display(value)
         """The display, comprehension or constructor that makes it; ``None`` when it is not known to be a container."""
 
     def _find_display(self, value: cst.BaseExpression) -> cst.BaseExpression | None:
         """What makes the container: the value, what its local name is bound to, or the call of a function."""
         if isinstance(value, cst.Name) and self._is_given(value):
             return value
-        return display_of(self.method, value) or (None if maker_of(self.model, value) is None else value)
+        return display_of(self.method, value) or (None if self.maker is None else value)
 
     # -- what is in it -----------------------------------------------------------------------------------------------
 
@@ -73,9 +85,8 @@ class Container:
         """Gather what the container is made with, and what is put into it later."""
         contents = Contents()
         filling = Filling(self.model, contents, self._is_given)
-        maker = maker_of(self.model, self.value)
-        if maker is not None:
-            function, returned = maker
+        if self.maker is not None:
+            function, returned = self.maker
             display, elsewhere = display_of(function, returned), Filling(function.model, contents)
             if display is not None:
                 elsewhere.take(display)
@@ -131,6 +142,10 @@ class Container:
         if any(read.method.name in _OF_MODULES for read in members.reads(self.name)):
             return True
         if any(_Trail(self.definition, model).leads_on(node, MAX_STEPS) for model, node in self._names()):
+            return True
+        if self.maker is not None and any(
+            _Trail(None, self.maker[0].model).leads_on(name, MAX_STEPS) for name in mentions_of(*self.maker)
+        ):
             return True
         places = from_outside(self.definition, self.model, self.name)
         return any(_Trail(None, self.model).leads_on(node, MAX_STEPS) for node in places)
@@ -221,9 +236,20 @@ class _Trail:
                 target = parent.targets[0].target
                 holder = self.model.enclosing_function(parent) or self.model.tree.module
                 return not isinstance(target, cst.Name) or self._by_names(target, holder, steps)
+            case cst.Return() if self._is_never_asked(parent):
+                return False
             case cst.Return() | cst.Yield() | cst.DictElement() | cst.NamedExpr():
                 return not self._is_running(node)
         return False
+
+    def _is_never_asked(self, returned: cst.Return) -> bool:
+        """Whether a method gives the thing to nobody: nothing in the project mentions its name."""
+        function = self.model.enclosing_function(returned)
+        info = None if function is None else self.model.function_info(function)
+        if info is None or info.owner is None or info.name.startswith("__") or info.node.decorators:
+            return False
+        names = self.model.names_by_word.get(info.name, ())
+        return all(name is info.node.name for name in names) and not info.owner.members.may_be_read_elsewhere(info.name)
 
     def _by_attribute(self, attribute: cst.Attribute, steps: int) -> bool:
         call = self.model.tree.call_of(attribute)

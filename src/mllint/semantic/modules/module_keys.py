@@ -62,8 +62,8 @@ def _bare_keys(model: "Model", module: Module, changed: list[str | None]) -> Key
     """The keys of a module without its wrappers, from the call that builds it; of one of several, from each call."""
     if module.call is None and module.others:
         every = [_bare_keys(model, other, changed) for other in module.others]
-        # What is loaded into a module without weights is none of them; of what that means nothing is known.
-        return ANYTHING if any(keys.is_empty for keys in every) else reduce(KeySet.either, every)
+        # One without weights beside one that has some: what that means for a load is not known.
+        return ANYTHING if len({keys.is_empty for keys in every}) > 1 else reduce(KeySet.either, every)
     call, definition = module.call, module.definition
     homes = [model] if definition is None else [model, definition.model]
     home = next((home for home in homes if id(call) in home.tree.parents), None)
