@@ -2,7 +2,8 @@
 
 Finds layers and parameters that a module keeps in a plain list, tuple, set or dict: `self.layers = [nn.Linear(3, 3)]`,
 `self.heads = {}` with `self.heads["a"] = nn.Linear(3, 2)`, or the list that a function or method of the project fills
-and returns, also among other things: `self.size, self.layers = make(3)`. What one branch registers and another does not is reported in the other.
+and returns, also among other things: `self.size, self.layers = make(3)`. What one branch registers and another does not
+is reported in the other.
 
 ## Why is this bad?
 
@@ -50,8 +51,8 @@ Containers that are registered later (`self.layers = nn.ModuleList(self.layers)`
 `add_module`, `setattr`), or whose elements are attributes of their own, or are put into something else that is
 registered, or may be. Layers without weights. Modules that were made elsewhere and handed over. A list of one module
 that is read as `self._teacher[0]`: that hides it on purpose. Containers whose elements somebody looks after by hand:
-gives their `parameters()` to an optimizer, calls their `train()`. What the method that makes it deletes again, once the
-weights are in a parameter. Sequences of layers that are registered one by one.
+gives their `parameters()` to an optimizer, calls their `train()`, sets their weights as attributes. What the method
+that makes it deletes again, once the weights are in a parameter. Sequences of layers that are registered one by one.
 Files that build static graphs with `paddle.static`, where the program holds the parameters.
 
 ## Fix safety

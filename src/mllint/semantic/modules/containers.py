@@ -34,7 +34,8 @@ MAX_STEPS = 12
 _LOOKING = frozenset(
     {"len", "isinstance", "print", "range", "bool", "id", "type", "str", "repr", "all", "any", "hasattr"}
 )
-_CHANGING = frozenset({"remove", "clear", "sort", "reverse", "index", "count"})
+# What sets an attribute of a name that is computed, or registers a parameter.
+_SETTING = frozenset({"setattr", "__setattr__", "register_parameter", "add_parameter"})
 _TAKING = frozenset({"pop", "get", "items", "values", "keys", "copy", "popitem", "setdefault"})
 # What gives the parameters: who does more than compute with them looks after them.
 # What somebody calls who looks after modules that are not registered.
@@ -196,10 +197,22 @@ class Container:
 
 
 class _Trail:
-    """Follows a thing from where it is read."""
+    """Follows a thing from where it is read.
 
-    def __init__(self, definition: "ClassInfo | None", model: "Model", seen: set[int] | None = None) -> None:
+    ``of_weights``: it is no module, but something that a module has; nothing matters but whether it is set as an
+    attribute, under whatever name: ``setattr(self, f"weight{i}", cell.weight)``.
+    """
+
+    def __init__(
+        self,
+        definition: "ClassInfo | None",
+        model: "Model",
+        seen: set[int] | None = None,
+        *,
+        of_weights: bool = False,
+    ) -> None:
         self.model = model
+        self.of_weights = of_weights
         self.running = frozenset["FunctionInfo"]() if definition is None else definition.members.reachable("forward")
         self._seen = set[int]() if seen is None else seen
 
@@ -235,11 +248,12 @@ class _Trail:
             case cst.Assign():
                 target = parent.targets[0].target
                 holder = self.model.enclosing_function(parent) or self.model.tree.module
-                return not isinstance(target, cst.Name) or self._by_names(target, holder, steps)
+                is_named = isinstance(target, cst.Name)
+                return self._by_names(target, holder, steps) if is_named else not self.of_weights
             case cst.Return() if self._is_never_asked(parent):
                 return False
             case cst.Return() | cst.Yield() | cst.DictElement() | cst.NamedExpr():
-                return not self._is_running(node)
+                return not (self.of_weights or self._is_running(node))
         return False
 
     def _is_never_asked(self, returned: cst.Return) -> bool:
@@ -254,8 +268,9 @@ class _Trail:
     def _by_attribute(self, attribute: cst.Attribute, steps: int) -> bool:
         call = self.model.tree.call_of(attribute)
         method = attribute.attr.value
-        if call is None:
-            return False
+        if call is None or self.of_weights:
+            is_one_of_its_own = call is None and not self.of_weights
+            return is_one_of_its_own and _Trail(None, self.model, of_weights=True).leads_on(attribute, steps - 1)
         if method in GIVING_PARAMETERS:
             return not is_only_read(self.model, call, steps)
         if method in _MOVING or method in _TAKING:
@@ -278,6 +293,8 @@ class _Trail:
             return self.leads_on(call, steps - 1, place + path)
         if word in PUTTING and isinstance(call.func, cst.Attribute):
             return self._by_holder(call.func.value, steps)
+        if self.of_weights:
+            return word in _SETTING
         return not (word in _LOOKING or is_set_up_by(self.model, arg) or self._is_running(call))
 
     def _by_holder(self, holder: cst.BaseExpression, steps: int) -> bool:
@@ -296,7 +313,7 @@ class _Trail:
                 return any(
                     _Trail(owner, read.method.model, self._seen).leads_on(read.node, steps - 1) for read in reads
                 )
-        return not self._is_running(holder)
+        return not (self.of_weights or self._is_running(holder))
 
     def _is_made_here(self, name: cst.Name) -> bool:
         """Whether a name surely stands for a list or dict that is made where it is bound."""
