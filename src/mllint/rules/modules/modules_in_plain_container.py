@@ -53,7 +53,8 @@ registered, or may be. Layers without weights. Modules that were made elsewhere 
 that is read as `self._teacher[0]`: that hides it on purpose. Containers whose elements somebody looks after by hand:
 gives their `parameters()` to an optimizer, calls their `train()`, sets their weights as attributes. What the method
 that makes it deletes again, once the weights are in a parameter. Sequences of layers that are registered one by one.
-Files that build static graphs with `paddle.static`, where the program holds the parameters.
+Parameters that only hold a place: `forward` sets the list anew, or nothing but its length is read. Files that build
+static graphs with `paddle.static`, where the program holds the parameters.
 
 ## Fix safety
 

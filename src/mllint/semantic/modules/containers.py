@@ -138,6 +138,8 @@ class Container:
         members = self.definition.members
         if builds_a_program(self.model) or (self.contents.parameters and members.may_be_read_elsewhere(self.name)):
             return True
+        if self.contents.parameters and not self.contents.modules and self._stands_for_inputs():
+            return True
         if self._is_deleted or any(self._registers(assignment) for assignment in members.assignments(self.name)):
             return True
         if any(read.method.name in _OF_MODULES for read in members.reads(self.name)):
@@ -150,6 +152,22 @@ class Container:
             return True
         places = from_outside(self.definition, self.model, self.name)
         return any(_Trail(None, self.model).leads_on(node, MAX_STEPS) for node in places)
+
+    def _stands_for_inputs(self) -> bool:
+        """Whether the parameters only hold a place: ``forward`` sets the attribute anew, or nobody reads but its length.
+
+        Then they are no weights, and should be no parameters.
+        """
+        running = self.definition.members.reachable("forward")
+        for assignment in self.definition.members.assignments(self.name):
+            if assignment.method in running and isinstance(assignment.node, cst.Assign):
+                return True
+        parents = [parent for parent in self.reads if not isinstance(parent, cst.Attribute)]  # `append`
+        return bool(parents) and all(self._asks_for_length(parent) for parent in parents)
+
+    def _asks_for_length(self, parent: cst.CSTNode | None) -> bool:
+        call = self.model.tree.parent(parent) if isinstance(parent, cst.Arg) else None
+        return isinstance(call, cst.Call) and dotted_path(call.func) == "len"
 
     def _registers(self, assignment: Assignment) -> bool:
         """Whether an assignment registers what is in it: none that another branch of the same ``if`` holds."""
