@@ -102,7 +102,9 @@ def runs_of_layer(model: "Model", layer: cst.Call) -> Iterator[tuple[cst.Call, c
     word = last_word(parent.targets[0].target)
     for call in model.calls_by_word.get(word, ()) if word is not None else ():
         value = model.value(call.func)
-        is_it = first_layer(model, value) is layer if isinstance(value, Module) else _only_value(model, call.func) is node
+        is_it = (
+            first_layer(model, value) is layer if isinstance(value, Module) else _only_value(model, call.func) is node
+        )
         if is_it and call.args and not call.args[0].star:
             yield call, call.args[0].value
 

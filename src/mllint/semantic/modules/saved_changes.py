@@ -221,7 +221,9 @@ def may_be_needed(model: "Model", node: cst.CSTNode) -> bool:
     if any(_is_special(test, holds) for test, holds in verdicts(model, node)):
         return False
     info = None if function is None else model.function_info(function)
-    if info is not None and any(holds and _is_asked_by_others(model, info, test) for test, holds in verdicts(model, node)):
+    if info is not None and any(
+        holds and _is_asked_by_others(model, info, test) for test, holds in verdicts(model, node)
+    ):
         return False
     if info is None or info.owner is None or info.owner.framework is None or info.name in ("forward", "__call__"):
         return True
