@@ -101,7 +101,7 @@ def unpacks_into_attributes(statement: cst.Assign) -> bool:
     target = statement.targets[0].target
     return target.__class__ in (cst.Tuple, cst.List) and any(
         element.value.__class__ is cst.Attribute and element.value.value.__class__ is cst.Name
-        for element in target.elements  # type: ignore[attr-defined]
+        for element in target.elements
     )
 
 

@@ -97,8 +97,6 @@ _WRAPPERS = {
     ("paddle", "modules"): ("LayerList", "LayerDict"),
     ("paddle", "parameters"): ("ParameterList", "ParameterDict"),
 }
-# What lists and dicts of modules can do as well as the plain ones.
-_METHODS = frozenset({"append", "extend", "insert", "items", "keys", "values", "update", "pop"})
 
 
 @rule.on(cst.Assign, cst.AnnAssign, shape=assigns_attribute)
@@ -148,7 +146,7 @@ def _of_attribute(
             fix=lambda: _without_comma(value, context),
         )
         return
-    kind = _kind(contents, container)
+    kind = container.kind
     which = f"this {kind}" if value is statement.value and not path else f"the {kind} `{target.attr.value}`"
     yield Finding(
         statement,
@@ -180,14 +178,6 @@ def _without_comma(value: cst.BaseExpression | None, context: Context) -> NodeFi
     return NodeFix("take the comma away", (edit,), Applicability.UNSAFE)
 
 
-def _kind(contents: Contents, container: Container) -> str:
-    if contents.is_keyed:
-        return "dict"
-    if isinstance(container.display, (cst.Set, cst.SetComp)):
-        return "set"
-    return "tuple" if isinstance(container.display, cst.Tuple) else "list"
-
-
 def _wrapped(
     value: cst.BaseExpression | None,
     container: Container,
@@ -205,7 +195,7 @@ def _wrapped(
         or isinstance(container.display, (cst.Set, cst.SetComp))
     ):
         return None
-    if (contents.modules and contents.parameters) or not all(map(_can_be_wrapped, container.reads)):
+    if (contents.modules and contents.parameters) or not container.is_used_alike:
         return None
     name, imported = context.need_import(package)
     trust = Applicability.SAFE if contents.has_plain_keys or not contents.is_keyed else Applicability.UNSAFE
@@ -222,10 +212,3 @@ def _edits(value: cst.BaseExpression, wrapper: str) -> tuple[NodeEdit, ...]:
     if isinstance(value, cst.Tuple) and not value.lpar:
         return wrap(value, f"{wrapper}((", "))")
     return wrap(value, f"{wrapper}(", ")")
-
-
-def _can_be_wrapped(parent: cst.CSTNode | None) -> bool:
-    """Whether what is done with the container can be done with a list or dict of modules."""
-    if isinstance(parent, cst.Attribute):
-        return parent.attr.value in _METHODS
-    return isinstance(parent, (cst.Subscript, cst.For, cst.CompFor, cst.Arg, cst.ComparisonTarget, cst.AugAssign))

@@ -319,9 +319,9 @@ def _loosen_by(method: "FunctionInfo", part: Part) -> None:
         return
     prefix = f"{name}."
     for key in method.scope.bindings:
-        first, *below = key.removeprefix(prefix).split(".")
+        attribute, *below = key.removeprefix(prefix).split(".")
         if key.startswith(prefix) and not (below and below[-1] in _OF_PARAMETERS):
-            part.loosen(first)
+            part.loosen(attribute)
     for word in _REGISTRATIONS:
         for call in method.model.calls_by_word.get(word, ()):
             if method.model.enclosing_function(call) is not method.node or not call.args:

@@ -34,6 +34,9 @@ MAX_STEPS = 12
 _LOOKING = frozenset(
     {"len", "isinstance", "print", "range", "bool", "id", "type", "str", "repr", "all", "any", "hasattr"}
 )
+# What lists and dicts of modules can do as well as the plain ones, and what can be done with them.
+_OF_LISTS = frozenset({"append", "extend", "insert", "items", "keys", "values", "update", "pop"})
+_ABOUT_LISTS = (cst.Subscript, cst.For, cst.CompFor, cst.Arg, cst.ComparisonTarget, cst.AugAssign)
 # What sets an attribute of a name that is computed, or registers a parameter.
 _SETTING = frozenset({"setattr", "__setattr__", "register_parameter", "add_parameter"})
 _TAKING = frozenset({"pop", "get", "items", "values", "keys", "copy", "popitem", "setdefault"})
@@ -154,7 +157,7 @@ class Container:
         return any(_Trail(None, self.model).leads_on(node, MAX_STEPS) for node in places)
 
     def _stands_for_inputs(self) -> bool:
-        """Whether the parameters only hold a place: ``forward`` sets the attribute anew, or nobody reads but its length.
+        """Whether the parameters only hold a place: ``forward`` sets the attribute anew, or only its length is read.
 
         Then they are no weights, and should be no parameters.
         """
@@ -205,6 +208,23 @@ class Container:
         parents = [(read.method.model.tree.parent(read.node), read.node) for read in reads]
         return self.name.startswith("_") or all(
             isinstance(parent, cst.Subscript) and parent.value is node for parent, node in parents
+        )
+
+    @property
+    def kind(self) -> str:
+        """What it is in plain words."""
+        if self.contents.is_keyed:
+            return "dict"
+        if isinstance(self.display, (cst.Set, cst.SetComp)):
+            return "set"
+        return "tuple" if isinstance(self.display, cst.Tuple) else "list"
+
+    @property
+    def is_used_alike(self) -> bool:
+        """Whether all that is done with it can be done with a list or dict of modules."""
+        return all(
+            parent.attr.value in _OF_LISTS if isinstance(parent, cst.Attribute) else isinstance(parent, _ABOUT_LISTS)
+            for parent in self.reads
         )
 
     @property
