@@ -178,3 +178,24 @@ def test_paddle_a_plain_list_cannot_take_the_place_of_a_registered_one(paddle: A
     layer.parts = paddle.nn.LayerList()
     with pytest.raises(TypeError, match="should be of type Layer"):
         layer.parts = [paddle.ones([1])]
+
+
+def test_torch_weights_set_by_name_are_registered(torch: Any) -> None:
+    net = torch.nn.Module()
+    net.cells = [torch.nn.Linear(3, 3)]
+    assert list(net.parameters()) == []
+    for name in ("weight_0",):
+        setattr(net, name, net.cells[0].weight)
+    net.register_parameter("bias_0", net.cells[0].bias)
+    assert [name for name, _ in net.named_parameters()] == ["weight_0", "bias_0"]
+    assert net.cells[0].double().weight is net.weight_0
+
+
+def test_paddle_weights_set_by_name_are_registered(paddle: Any) -> None:
+    net = paddle.nn.Layer()
+    net.cells = [paddle.nn.Linear(3, 3)]
+    assert net.parameters() == []
+    for name in ("weight_0",):
+        setattr(net, name, net.cells[0].weight)
+    net.add_parameter("bias_0", net.cells[0].bias)
+    assert [name for name, _ in net.named_parameters()] == ["weight_0", "bias_0"]

@@ -277,3 +277,22 @@ def test_paddle_losses_register_nothing(paddle: Any) -> None:
     loss = paddle.nn.CrossEntropyLoss()
     loss.weight = paddle.ones([2])
     assert not loss.state_dict()
+
+
+def test_torch_registers_parameters_only(torch: Any) -> None:
+    parameter = torch.nn.Parameter(torch.ones(3))
+    for computed in (parameter.to("meta"), parameter.double(), parameter * 0.1):
+        with pytest.raises(TypeError, match=r"cannot assign .* to parameter 'w'"):
+            torch.nn.Module().register_parameter("w", computed)
+    for same in (parameter.to("cpu"), parameter.float()):
+        assert same is parameter
+        torch.nn.Module().register_parameter("w", same)
+
+
+def test_paddle_adds_parameters_only(paddle: Any) -> None:
+    layer = paddle.nn.Layer()
+    parameter = layer.create_parameter([3])
+    for computed in (parameter.astype("float64"), parameter * 0.1):
+        with pytest.raises(TypeError, match="should be a Parameter"):
+            layer.add_parameter("w", computed)
+    layer.add_parameter("w", parameter.astype("float32"))

@@ -96,6 +96,15 @@ def assigns_attribute(statement: cst.Assign | cst.AnnAssign) -> bool:
     return target.__class__ is cst.Attribute and target.value.__class__ is cst.Name and statement.value is not None
 
 
+def unpacks_into_attributes(statement: cst.Assign) -> bool:
+    """Whether a statement assigns to several things at once, of which one is an attribute of a name."""
+    target = statement.targets[0].target
+    return target.__class__ in (cst.Tuple, cst.List) and any(
+        element.value.__class__ is cst.Attribute and element.value.value.__class__ is cst.Name
+        for element in target.elements
+    )
+
+
 def adds(statement: cst.AugAssign | cst.Assign) -> bool:
     """Whether an assignment adds something: ``x += y``, ``x = y + z``."""
     if type(statement) is cst.AugAssign:

@@ -55,11 +55,11 @@ Results that nothing keeps: of a convolution, a linear or normalization layer, a
 (`x.clone()`) and what is written through `x.data`, which no check sees. A dropout that is built with a rate of zero. In
 Paddle what a method on a part of a tensor takes in, `x[0].add_(linear(x[1]))`: no gradient goes through that.
 Everything without gradients, also where all who call the function have switched them off, what only runs in evaluation
-or under a flag that speaks of exporting, tracing or memory, and tests. Tensors of which it is not certain that they
-hang on a graph: what a function or module is given, unless somebody gives it what surely does, in its file or in one
-that imports it (tests do not count), or `backward()` is called on a loss that is computed from nothing else. In Paddle
-`x += y`, which makes a new tensor. Changes behind the last `backward()` of their function; of those of a leaf, ML208
-speaks.
+or under a flag that speaks of exporting, tracing or memory, or under one, off by default, for which none but others
+than `forward` ask, and tests. Tensors of which it is not certain that they hang on a graph: what a function or module
+is given, unless somebody gives it what surely does, in its file or in one that imports it (tests do not count), or
+`backward()` is called on a loss that is computed from nothing else. In Paddle `x += y`, which makes a new tensor.
+Changes behind the last `backward()` of their function; of those of a leaf, ML208 speaks.
 
 ## Fix safety
 

@@ -42,10 +42,11 @@ class Net(nn.Module):
 ## What it leaves alone
 
 `nn.Module.__init__(self)`, `Base.__init__(self, ...)`, `super(Net, self).__init__()`, a call in another method that
-`__init__` runs, and data classes with a `__post_init__`. Numbers, strings and lists that are set before the call
-(plain tensors too on PyTorch). Constructors that only raise, and classes with a `__new__` or metaclass of their own.
-Classes that are modules by name only: nothing is registered, and there is no `forward` to call. Tests: one that passes
-does without the tables. Methods of an odd name that the project mentions, and `__int__(self)`, which makes a number.
+`__init__` runs, and data classes with a `__post_init__`. Numbers, strings and lists that are set before the call (plain
+tensors too on PyTorch). Constructors that only raise, and classes with a `__new__` or metaclass of their own. Classes
+that are modules by name only: nothing is registered, and there is no `forward` to call, or it is a builder that makes
+objects of the module class from which it derives. Tests: one that passes does without the tables. Methods of an odd
+name that the project mentions, and `__int__(self)`, which makes a number.
 
 ## Fix safety
 
@@ -123,6 +124,7 @@ def _constructor(definition: ClassInfo, method: FunctionInfo, context: Context) 
         yield _late(definition, method, late, context)
     elif (
         mixin is not None
+        and not initialization.makes_its_base(definition)
         and initialization.needs_it(definition, method)
         and all(initialization.is_super(context.model, mention) for mention in right)
     ):

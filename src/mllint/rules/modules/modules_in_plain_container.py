@@ -2,7 +2,8 @@
 
 Finds layers and parameters that a module keeps in a plain list, tuple, set or dict: `self.layers = [nn.Linear(3, 3)]`,
 `self.heads = {}` with `self.heads["a"] = nn.Linear(3, 2)`, or the list that a function or method of the project fills
-and returns. What one branch registers and another does not is reported in the other.
+and returns, also among other things: `self.size, self.layers = make(3)`. What one branch registers and another does not
+is reported in the other.
 
 ## Why is this bad?
 
@@ -50,9 +51,10 @@ Containers that are registered later (`self.layers = nn.ModuleList(self.layers)`
 `add_module`, `setattr`), or whose elements are attributes of their own, or are put into something else that is
 registered, or may be. Layers without weights. Modules that were made elsewhere and handed over. A list of one module
 that is read as `self._teacher[0]`: that hides it on purpose. Containers whose elements somebody looks after by hand:
-gives their `parameters()` to an optimizer, calls their `train()`. What the method that makes it deletes again, once the
-weights are in a parameter. Sequences of layers that are registered one by one.
-Files that build static graphs with `paddle.static`, where the program holds the parameters.
+gives their `parameters()` to an optimizer, calls their `train()`, sets their weights as attributes. What the method
+that makes it deletes again, once the weights are in a parameter. Sequences of layers that are registered one by one.
+Parameters that only hold a place: `forward` sets the list anew, or nothing but its length is read. Files that build
+static graphs with `paddle.static`, where the program holds the parameters.
 
 ## Fix safety
 
@@ -78,7 +80,7 @@ from mllint.rule import Finding, Rule
 from mllint.semantic.modules.containers import Container
 from mllint.semantic.modules.contents import Contents
 from mllint.semantic.names.receivers import method_of_receiver
-from mllint.syntax.shape import assigns_attribute
+from mllint.syntax.shape import assigns_attribute, followed, unpacks_into_attributes
 
 rule = Rule(
     code="ML402",
@@ -95,21 +97,40 @@ _WRAPPERS = {
     ("paddle", "modules"): ("LayerList", "LayerDict"),
     ("paddle", "parameters"): ("ParameterList", "ParameterDict"),
 }
-# What lists and dicts of modules can do as well as the plain ones.
-_METHODS = frozenset({"append", "extend", "insert", "items", "keys", "values", "update", "pop"})
 
 
 @rule.on(cst.Assign, cst.AnnAssign, shape=assigns_attribute)
 def check(statement: cst.Assign | cst.AnnAssign, context: Context) -> Iterator[Finding]:
     """Report the assignment of a container with fresh modules or parameters in it."""
     target = statement.targets[0].target if isinstance(statement, cst.Assign) else statement.target
-    if statement.value is None or not isinstance(target, cst.Attribute):
-        return
+    if statement.value is not None and isinstance(target, cst.Attribute):
+        yield from _of_attribute(statement, target, statement.value, (), context)
+
+
+@rule.on(cst.Assign, shape=unpacks_into_attributes)
+def check_unpacked(statement: cst.Assign, context: Context) -> Iterator[Finding]:
+    """Report those of several attributes that get such a container: `self.size, self.layers = make(3)`."""
+    target = statement.targets[0].target
+    for index, element in enumerate(target.elements if isinstance(target, (cst.Tuple, cst.List)) else ()):
+        if isinstance(element, cst.StarredElement):
+            return
+        if isinstance(element.value, cst.Attribute):
+            value, path = followed(statement.value, (index,))
+            yield from _of_attribute(statement, element.value, value, path, context)
+
+
+def _of_attribute(
+    statement: cst.Assign | cst.AnnAssign,
+    target: cst.Attribute,
+    value: cst.BaseExpression,
+    path: tuple[int | None, ...],
+    context: Context,
+) -> Iterator[Finding]:
     method = method_of_receiver(context.model, target.value)
     owner = None if method is None else method.owner
     if method is None or owner is None or owner.framework is None:
         return
-    container = Container(owner, method, target.attr.value, statement.value)
+    container = Container(owner, method, target.attr.value, value, path)
     if container.display is None:
         return
     contents = container.fill()
@@ -122,14 +143,16 @@ def check(statement: cst.Assign | cst.AnnAssign, context: Context) -> Iterator[F
             statement,
             "the comma at the end makes a tuple of it: it cannot be called, nor is it registered",
             "take the comma away",
-            fix=lambda: _without_comma(statement.value, context),
+            fix=lambda: _without_comma(value, context),
         )
         return
+    kind = container.kind
+    which = f"this {kind}" if value is statement.value and not path else f"the {kind} `{target.attr.value}`"
     yield Finding(
         statement,
-        f"the {what} in this {_kind(contents, container)} are not registered with the module",
+        f"the {what} in {which} are not registered with the module",
         _help(container, contents, what, wrapper),
-        fix=lambda: _wrapped(statement.value, container, contents, f"{owner.framework}.nn", wrapper, context),
+        fix=None if path else lambda: _wrapped(value, container, contents, f"{owner.framework}.nn", wrapper, context),
     )
 
 
@@ -155,14 +178,6 @@ def _without_comma(value: cst.BaseExpression | None, context: Context) -> NodeFi
     return NodeFix("take the comma away", (edit,), Applicability.UNSAFE)
 
 
-def _kind(contents: Contents, container: Container) -> str:
-    if contents.is_keyed:
-        return "dict"
-    if isinstance(container.display, (cst.Set, cst.SetComp)):
-        return "set"
-    return "tuple" if isinstance(container.display, cst.Tuple) else "list"
-
-
 def _wrapped(
     value: cst.BaseExpression | None,
     container: Container,
@@ -180,7 +195,7 @@ def _wrapped(
         or isinstance(container.display, (cst.Set, cst.SetComp))
     ):
         return None
-    if (contents.modules and contents.parameters) or not all(map(_can_be_wrapped, container.reads)):
+    if (contents.modules and contents.parameters) or not container.is_used_alike:
         return None
     name, imported = context.need_import(package)
     trust = Applicability.SAFE if contents.has_plain_keys or not contents.is_keyed else Applicability.UNSAFE
@@ -197,10 +212,3 @@ def _edits(value: cst.BaseExpression, wrapper: str) -> tuple[NodeEdit, ...]:
     if isinstance(value, cst.Tuple) and not value.lpar:
         return wrap(value, f"{wrapper}((", "))")
     return wrap(value, f"{wrapper}(", ")")
-
-
-def _can_be_wrapped(parent: cst.CSTNode | None) -> bool:
-    """Whether what is done with the container can be done with a list or dict of modules."""
-    if isinstance(parent, cst.Attribute):
-        return parent.attr.value in _METHODS
-    return isinstance(parent, (cst.Subscript, cst.For, cst.CompFor, cst.Arg, cst.ComparisonTarget, cst.AugAssign))

@@ -5,7 +5,7 @@ Finds tensors in plain attributes of a module that ought to be registered:
 - a new tensor with `requires_grad=True` (Paddle: `stop_gradient=False`), which is no parameter, also one that a
   function or method of the file makes;
 - a tensor computed from a new parameter, `nn.Parameter(x).cuda()` or `nn.Parameter(x) * 0.1`, also where the
-  parameter has a name and is used for nothing else;
+  parameter has a name and is used for nothing else; also where it is given to `register_parameter`;
 - on PyTorch, a table made while the module is set up, of numbers or of other such tables, that meets the input of
   `forward`, or in any method what the weights give, also where functions or methods hand it on first; also as an
   element of a list or dict, where another branch registers it, and where it is computed from itself later on, as a
@@ -17,7 +17,8 @@ Finds tensors in plain attributes of a module that ought to be registered:
 
 Only an `nn.Parameter` is a parameter: the first two get gradients and are in no `parameters()`, so that no optimizer
 moves them, and they are not saved. `nn.Parameter(x).to(device)` looks right on a machine without a GPU, because there
-`to` has nothing to do and gives the parameter itself.
+`to` has nothing to do and gives the parameter itself. `register_parameter` and `add_parameter` raise where they are
+given what is no parameter: "cannot assign 'torch.DoubleTensor' object to parameter 'w'".
 
 A plain tensor does not move with its module: after `model.cuda()` the input is on the GPU and the table is not, which
 raises. (Paddle makes an unsaved buffer of every tensor that is assigned, and moves it.)
@@ -90,10 +91,11 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, append_trailer, insert_after, replace_before, replace_between, wrap
 from mllint.rule import Finding, Rule
+from mllint.semantic.modules.lost_parameters import registered_in_vain
 from mllint.semantic.modules.unregistered import Loss, Lost, has_to_be_saved, lost
 from mllint.semantic.names.definitions import FunctionInfo
 from mllint.semantic.names.receivers import method_of_receiver
-from mllint.syntax.shape import assigns_attribute
+from mllint.syntax.shape import assigns_attribute, called_on, last_word
 
 rule = Rule(
     code="ML404",
@@ -157,6 +159,20 @@ def check(statement: cst.Assign | cst.AnnAssign, context: Context) -> Iterator[F
         help_.format(**words, persistence=persistence),
         fix=lambda: _fix(found, statement, target, method, persistence, context),
     )
+
+
+@rule.on_method("register_parameter", "add_parameter")
+def check_registered(call: cst.Call, context: Context) -> Iterator[Finding]:
+    """Report what is registered as a parameter, and is only computed from one."""
+    found = registered_in_vain(context.model, call)
+    if found is not None:
+        value, inner = found
+        message = "this is computed from a parameter, and no parameter itself: registering it raises"
+        if isinstance(value, cst.Call) and called_on(value) is inner and last_word(value.func) in ("to", "cuda"):
+            message = "on another device this is no parameter any more, and registering it raises"
+        is_torch = context.model.framework != "paddle"
+        fix = (lambda: _computed_first(value, inner, context)) if is_torch else None
+        yield Finding(call, message, _WORDS[Loss.COMPUTED][1], fix=fix)
 
 
 def _fix(

@@ -51,15 +51,19 @@ On Paddle before 3.0 `x.to(...)` changes the tensor itself, so it is left alone 
 
 ## Fix safety
 
-Safe for a plain name of this function or module that is not the variable of a loop over a list (there the assignment
-would be lost too), and for an attribute that is surely a plain tensor: a tensor cannot be assigned to a registered
-parameter. Unsafe for `detach()`, because code below may rely on the graph that is still there, for another shape
-(`unsqueeze()`, `permute()`, pooling), or another type or device on the way (`x.cpu().clamp(0, 1)`), because the code
-below has run with the one there is, for `x.type(torch.FloatTensor)`, which takes the tensor to the CPU as well, for a
-thing that is a tensor on one of several ways only, for a leaf that needs a gradient (the name would be bound to another
-tensor, which no optimizer knows), where gradients are switched off but the tensor has a graph, and where another thing
-beside it, which may be no tensor, stays where it is. No fix is offered where nothing reads the name below: the caller's
-tensor was to be changed, and another name for it changes nothing.
+Safe for what moves a tensor or converts its type, and for a wrapper of a model: `x = x.cuda()` is all that the
+statement can have been written for, and the numbers stay. So it is for a plain name of this function or module that is
+not the variable of a loop over a list (there the assignment would be lost too), and for an attribute that is surely a
+plain tensor: a tensor cannot be assigned to a registered parameter. Unsafe for what computes other numbers
+(`masked_fill()`, `clamp()`, `relu()`, quantization): the code has run without, weights were perhaps trained without,
+and where the statement itself is wrong, a mask the wrong way round, nobody has seen it yet. Unsafe for `detach()`,
+because code below may rely on the graph that is still there, for another shape (`unsqueeze()`, `permute()`, pooling),
+or another type or device on the way (`x.cpu().clamp(0, 1)`), because the code below has run with the one there is, for
+`x.type(torch.FloatTensor)`, which takes the tensor to the CPU as well, for a thing that is a tensor on one of several
+ways only, for a leaf that needs a gradient (the name would be bound to another tensor, which no optimizer knows), where
+gradients are switched off but the tensor has a graph, and where another thing beside it, which may be no tensor, stays
+where it is. No fix is offered where nothing reads the name below: the caller's tensor was to be changed, and another
+name for it changes nothing.
 
 ## References
 
@@ -113,7 +117,7 @@ class _Lost(NamedTuple):
 
     operand: cst.BaseExpression
     what: str
-    trust: Applicability | None = Applicability.SAFE
+    trust: Applicability | None
 
 
 @rule.on(cst.Expr, shape=may_discard)
@@ -152,7 +156,7 @@ def _method(call: cst.Call, context: Context) -> _Lost | None:
     ):
         return None
     returns = {fact.returns for fact in facts if fact is not None}
-    is_same = "scalar" not in returns and not new_results.is_converted(receiver)
+    is_same = new_results.keeps_numbers(name) and not new_results.is_converted(receiver)
     trust = Applicability.SAFE if is_sure and is_same and not detaches(call) else Applicability.UNSAFE
     meant = "tensors" not in returns and name not in _NAMED and not name.startswith("new")
     return _Lost(root, f"{name}()", trust if meant else None)
@@ -174,7 +178,8 @@ def _function(call: cst.Call, context: Context) -> _Lost | None:
     ):
         is_module = root is not None and isinstance(context.value(given), (Module, type(None)))
         tried_out = last in ("script", "trace") and placement.is_tried_out(context.model, given, call)
-        return _Lost(given, f"{last}()") if is_module and not tried_out else None
+        trust = Applicability.UNSAFE if lookup.wrapper(name) is None else Applicability.SAFE
+        return _Lost(given, f"{last}()", trust) if is_module and not tried_out else None
     if fact is None or fact.returns not in new_results.NEW or lookup.framework_of(name) == "numpy":
         return None
     if name in _MAKERS and root is not None:
@@ -188,7 +193,7 @@ def _function(call: cst.Call, context: Context) -> _Lost | None:
         return None
     alone = not any(isinstance(value, (Tensor, Batch, Output)) for value in values[1:])
     is_meant = alone and fact.returns == "tensor" and last not in _NAMED | {"where"}
-    return _Lost(given, f"{last}()", Applicability.SAFE if is_meant else None)
+    return _Lost(given, f"{last}()", Applicability.UNSAFE if is_meant else None)
 
 
 def _layer(call: cst.Call, context: Context) -> _Lost | None:
@@ -198,7 +203,7 @@ def _layer(call: cst.Call, context: Context) -> _Lost | None:
     layer = context.value(call.func) if may_name_layer(context.model, call.func) else None
     if not isinstance(layer, Module) or layer.name is None or not new_results.is_without_state(layer):
         return None
-    return _Lost(call.args[0].value, layer.name.rpartition(".")[2])
+    return _Lost(call.args[0].value, layer.name.rpartition(".")[2], Applicability.UNSAFE)
 
 
 def _finding(statement: cst.Expr, call: cst.Call, lost: _Lost, context: Context) -> Finding:

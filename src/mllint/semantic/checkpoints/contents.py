@@ -156,6 +156,11 @@ def with_entry(content: "Content | None", key: str, value: "Content | None") -> 
     return None
 
 
+def with_unknown_entries(content: "Content | None") -> "Content | None":
+    """The content after ``content[key] = value`` of keys that are not known, which may be those that it has, too."""
+    return Record(dict.fromkeys(content.items), True, content.place) if isinstance(content, Record) else None
+
+
 def without_entry(content: "Content | None", key: str) -> "Content | None":
     """The content after ``del content[key]``."""
     match content:

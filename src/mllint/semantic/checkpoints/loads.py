@@ -137,7 +137,7 @@ def wanted(load: Load) -> KeySet:
     """The keys of what is loaded into."""
     if not isinstance(load.value, Module):
         return ANYTHING
-    if dotted_path(load.receiver) == "self" or load.value.call is None:
+    if dotted_path(load.receiver) == "self" or (load.value.call is None and not load.value.others):
         # Of an instance of some derived class not even the class is known.
         return ANYTHING
     return module_keys(load.model, load.receiver, load.value)

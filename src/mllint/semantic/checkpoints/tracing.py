@@ -18,6 +18,7 @@ from mllint.semantic.checkpoints.contents import (
     merged,
     renamed,
     with_entry,
+    with_unknown_entries,
     without_entry,
 )
 from mllint.semantic.checkpoints.path_tracing import PathTracer
@@ -288,11 +289,20 @@ class Tracer(PathTracer):
         if dotted_path(source) == key:
             return renamed(content, loop_rename(loop, key, self.model, in_place=True))
         if not isinstance(content, Record) or content.items or content.is_open:
-            return None
+            return with_unknown_entries(content) if self._only_adds(loop, key) else None
         base = self.content(source)
         if base is None or isinstance(base, Whole):
             return None  # what a loop takes from a module (a `ParameterDict`, say) is something else
         return renamed(base, loop_rename(loop, key, self.model, in_place=False))
+
+    def _only_adds(self, loop: cst.For, key: str) -> bool:
+        """Whether a loop does nothing with a dict but to set entries."""
+        inside = [use for use in mentions(self.model, key) if self.model.tree.is_below(use, loop)]
+        items = [self.model.tree.parent(use) for use in inside]
+        return all(
+            isinstance(item, cst.Subscript) and isinstance(self.model.tree.parent(item), cst.AssignTarget)
+            for item in items
+        )
 
     def _after_use(self, content: Content | None, use: cst.BaseExpression) -> Content | None:
         """The content after one use of the name that holds it."""
@@ -336,7 +346,7 @@ class Tracer(PathTracer):
         key = None if index is None else self._key(index)
         above = self.model.tree.parent(item)
         if key is None:
-            return None
+            return with_unknown_entries(content) if isinstance(above, cst.AssignTarget) else None
         if isinstance(above, cst.Del):
             return without_entry(content, key)
         assign = None if above is None else self.model.tree.parent(above)

@@ -47,6 +47,8 @@ _REGISTRATIONS = frozenset({
     "add_module", "register_module", "add_sublayer", "register_parameter", "add_parameter", "register_buffer",
     "setattr", "delattr", "__setattr__",
 })  # fmt: skip
+# What is set of a parameter, and registers nothing: ``self.fc.weight.data = x``.
+_OF_PARAMETERS = frozenset({"data", "grad", "requires_grad", "stop_gradient"})
 
 
 class Construction(Statements):
@@ -317,8 +319,9 @@ def _loosen_by(method: "FunctionInfo", part: Part) -> None:
         return
     prefix = f"{name}."
     for key in method.scope.bindings:
-        if key.startswith(prefix):
-            part.loosen(key.removeprefix(prefix).partition(".")[0])
+        attribute, *below = key.removeprefix(prefix).split(".")
+        if key.startswith(prefix) and not (below and below[-1] in _OF_PARAMETERS):
+            part.loosen(attribute)
     for word in _REGISTRATIONS:
         for call in method.model.calls_by_word.get(word, ()):
             if method.model.enclosing_function(call) is not method.node or not call.args:

@@ -63,6 +63,12 @@ class KeySet(msgspec.Struct, frozen=True):
         optional = (self.optional | other.optional) - certain
         return KeySet(certain, optional, self.open | other.open, frozenset(never))
 
+    def either(self, other: "KeySet") -> "KeySet":
+        """The keys of the one or of the other, as of a thing that is one of two modules: certain is what both have."""
+        both = self | other
+        certain = self.certain & other.certain
+        return KeySet(certain, (both.certain | both.optional) - certain, both.open, both.never)
+
     def may_begin_with(self, prefix: str) -> bool:
         """Whether some key can begin with the prefix."""
         if any(key.startswith(prefix) for key in (*self.certain, *self.optional)):

@@ -54,6 +54,7 @@ _CONVERTING = frozenset({
     "to", "type", "type_as", "astype", "cast", "cpu", "cuda", "float", "double", "half", "bfloat16", "long", "int",
     "short", "bool", "byte",
 })  # fmt: skip
+_KEEPING_NUMBERS = _CONVERTING | _MOVING | {"contiguous", "pin_memory"}
 _CHANGING_CONTAINERS = frozenset({name for kind in (list, dict, set) for name in dir(kind)})
 
 
@@ -104,6 +105,11 @@ def is_other_object(model: "Model", node: cst.BaseExpression) -> bool:
         and lookup.tensor_attribute(value.framework, part.attr.value) is None
         for part in read
     )
+
+
+def keeps_numbers(name: str) -> bool:
+    """Whether a method of a tensor gives the same numbers: on another device, of another type, laid out otherwise."""
+    return name in _KEEPING_NUMBERS
 
 
 def gives_other_shape(name: str) -> bool:

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge import lookup
+from mllint.semantic.names.assigned import assigned
+from mllint.semantic.names.receivers import owner_of_attribute
+from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Module
 from mllint.syntax.shape import argument, constant, integer_literal, last_word
 
@@ -99,8 +102,18 @@ def runs_of_layer(model: "Model", layer: cst.Call) -> Iterator[tuple[cst.Call, c
     word = last_word(parent.targets[0].target)
     for call in model.calls_by_word.get(word, ()) if word is not None else ():
         value = model.value(call.func)
-        if isinstance(value, Module) and first_layer(model, value) is layer and call.args and not call.args[0].star:
+        is_it = (
+            first_layer(model, value) is layer if isinstance(value, Module) else _only_value(model, call.func) is node
+        )
+        if is_it and call.args and not call.args[0].star:
             yield call, call.args[0].value
+
+
+def _only_value(model: "Model", node: cst.BaseExpression) -> cst.BaseExpression | None:
+    """The one value that an attribute, of which it is not known what it is, is assigned in its class and the bases."""
+    owner = owner_of_attribute(model, node)
+    bound = list(owner.assignments(node.attr.value)) if owner is not None and isinstance(node, cst.Attribute) else []
+    return assigned(bound[0]) if len(bound) == 1 else None
 
 
 def first_layer(model: "Model", module: Module) -> cst.Call | None:
@@ -133,10 +146,18 @@ def changes_by(model: "Model", call: cst.Call) -> Iterator[tuple[cst.Call, cst.B
     if changed is not None:
         yield call, changed[0]
         return
-    name = model.library_name(call.func)
+    name = model.library_name(call.func) or _name_by_default(model, call.func)
     known = None if name is None else lookup.class_(name)
     if name is not None and known is not None and known.kind == "layer" and works_in_place(call, name):
         yield from runs_of_layer(model, call)
+
+
+def _name_by_default(model: "Model", callee: cst.BaseExpression) -> str | None:
+    """The class that a parameter stands for where nobody gives another: ``act=nn.ReLU``. Others take the same flag."""
+    bindings = model.reaching(callee) if isinstance(callee, cst.Name) else ()
+    parameter = bindings[0].node if len(bindings) == 1 and bindings[0].kind is BindingKind.PARAMETER else None
+    default = parameter.default if isinstance(parameter, cst.Param) else None
+    return None if default is None else model.library_name(default)
 
 
 def _listed(model: "Model", arg: cst.Arg, index: int) -> cst.BaseExpression | None:

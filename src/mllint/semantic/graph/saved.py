@@ -33,8 +33,10 @@ if TYPE_CHECKING:
     from mllint.semantic.model import Model
     from mllint.semantic.names.definitions import FunctionInfo
 
-MAX_STEPS = 3
-"""Through how many names and functions of the project a tensor is followed."""
+MAX_STEPS = 7
+"""Through how many names and functions of the project a tensor is followed back to what made it."""
+MAX_USES = 3
+"""Through how many functions of the project it is followed to what keeps it."""
 MAX_LOOKS = 60
 """How many places that name a tensor are looked at above a change, and below."""
 
@@ -316,7 +318,7 @@ def _looks_kept(model: "Model", node: cst.CSTNode) -> bool:
     return kind is cst.Arg
 
 
-def keeper_of_input(model: "Model", node: cst.BaseExpression, steps: int = MAX_STEPS) -> Keeper | None:
+def keeper_of_input(model: "Model", node: cst.BaseExpression, steps: int = MAX_USES) -> Keeper | None:
     """The operation that is given a tensor there, or a view of it, and keeps it."""
     parent = model.tree.parent(node)
     if isinstance(parent, cst.Subscript) and parent.value is node:

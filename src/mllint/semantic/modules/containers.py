@@ -34,7 +34,11 @@ MAX_STEPS = 12
 _LOOKING = frozenset(
     {"len", "isinstance", "print", "range", "bool", "id", "type", "str", "repr", "all", "any", "hasattr"}
 )
-_CHANGING = frozenset({"remove", "clear", "sort", "reverse", "index", "count"})
+# What lists and dicts of modules can do as well as the plain ones, and what can be done with them.
+_OF_LISTS = frozenset({"append", "extend", "insert", "items", "keys", "values", "update", "pop"})
+_ABOUT_LISTS = (cst.Subscript, cst.For, cst.CompFor, cst.Arg, cst.ComparisonTarget, cst.AugAssign)
+# What sets an attribute of a name that is computed, or registers a parameter.
+_SETTING = frozenset({"setattr", "__setattr__", "register_parameter", "add_parameter"})
 _TAKING = frozenset({"pop", "get", "items", "values", "keys", "copy", "popitem", "setdefault"})
 # What gives the parameters: who does more than compute with them looks after them.
 # What somebody calls who looks after modules that are not registered.
@@ -49,23 +53,35 @@ _OF_MODULES = _LOOKING_AFTER | GIVING_PARAMETERS | _MOVING | {"double", "_apply"
 
 
 class Container:
-    """A list, tuple or dict that a statement assigns to an attribute of a module."""
+    """A list, tuple or dict that a statement assigns to an attribute of a module.
 
-    def __init__(self, definition: "ClassInfo", method: "FunctionInfo", name: str, value: cst.BaseExpression) -> None:
+    ``path`` says where it is in the value: ``(1,)`` of the call in ``self.size, self.layers = make(3)``.
+    """
+
+    def __init__(
+        self,
+        definition: "ClassInfo",
+        method: "FunctionInfo",
+        name: str,
+        value: cst.BaseExpression,
+        path: tuple[int | None, ...] = (),
+    ) -> None:
         self.definition = definition
         self.method = method
         self.model = method.model
         self.name = name
         self.value = value
+        self.maker = maker_of(self.model, value, path)
+        """The function that makes it, and what that returns."""
         self.contents = Contents()
-        self.display = self._find_display(value)
+        self.display = None if path and self.maker is None else self._find_display(value)
         """The display, comprehension or constructor that makes it; ``None`` when it is not known to be a container."""
 
     def _find_display(self, value: cst.BaseExpression) -> cst.BaseExpression | None:
         """What makes the container: the value, what its local name is bound to, or the call of a function."""
         if isinstance(value, cst.Name) and self._is_given(value):
             return value
-        return display_of(self.method, value) or (None if maker_of(self.model, value) is None else value)
+        return display_of(self.method, value) or (None if self.maker is None else value)
 
     # -- what is in it -----------------------------------------------------------------------------------------------
 
@@ -73,9 +89,8 @@ class Container:
         """Gather what the container is made with, and what is put into it later."""
         contents = Contents()
         filling = Filling(self.model, contents, self._is_given)
-        maker = maker_of(self.model, self.value)
-        if maker is not None:
-            function, returned = maker
+        if self.maker is not None:
+            function, returned = self.maker
             display, elsewhere = display_of(function, returned), Filling(function.model, contents)
             if display is not None:
                 elsewhere.take(display)
@@ -126,14 +141,36 @@ class Container:
         members = self.definition.members
         if builds_a_program(self.model) or (self.contents.parameters and members.may_be_read_elsewhere(self.name)):
             return True
+        if self.contents.parameters and not self.contents.modules and self._stands_for_inputs():
+            return True
         if self._is_deleted or any(self._registers(assignment) for assignment in members.assignments(self.name)):
             return True
         if any(read.method.name in _OF_MODULES for read in members.reads(self.name)):
             return True
         if any(_Trail(self.definition, model).leads_on(node, MAX_STEPS) for model, node in self._names()):
             return True
+        if self.maker is not None and any(
+            _Trail(None, self.maker[0].model).leads_on(name, MAX_STEPS) for name in mentions_of(*self.maker)
+        ):
+            return True
         places = from_outside(self.definition, self.model, self.name)
         return any(_Trail(None, self.model).leads_on(node, MAX_STEPS) for node in places)
+
+    def _stands_for_inputs(self) -> bool:
+        """Whether the parameters only hold a place: ``forward`` sets the attribute anew, or only its length is read.
+
+        Then they are no weights, and should be no parameters.
+        """
+        running = self.definition.members.reachable("forward")
+        for assignment in self.definition.members.assignments(self.name):
+            if assignment.method in running and isinstance(assignment.node, cst.Assign):
+                return True
+        parents = [parent for parent in self.reads if not isinstance(parent, cst.Attribute)]  # `append`
+        return bool(parents) and all(self._asks_for_length(parent) for parent in parents)
+
+    def _asks_for_length(self, parent: cst.CSTNode | None) -> bool:
+        call = self.model.tree.parent(parent) if isinstance(parent, cst.Arg) else None
+        return isinstance(call, cst.Call) and dotted_path(call.func) == "len"
 
     def _registers(self, assignment: Assignment) -> bool:
         """Whether an assignment registers what is in it: none that another branch of the same ``if`` holds."""
@@ -174,6 +211,23 @@ class Container:
         )
 
     @property
+    def kind(self) -> str:
+        """What it is in plain words."""
+        if self.contents.is_keyed:
+            return "dict"
+        if isinstance(self.display, (cst.Set, cst.SetComp)):
+            return "set"
+        return "tuple" if isinstance(self.display, cst.Tuple) else "list"
+
+    @property
+    def is_used_alike(self) -> bool:
+        """Whether all that is done with it can be done with a list or dict of modules."""
+        return all(
+            parent.attr.value in _OF_LISTS if isinstance(parent, cst.Attribute) else isinstance(parent, _ABOUT_LISTS)
+            for parent in self.reads
+        )
+
+    @property
     def reads(self) -> Iterator[cst.CSTNode | None]:
         """What stands around each read of the attribute."""
         for read in self.definition.members.reads(self.name):
@@ -181,10 +235,22 @@ class Container:
 
 
 class _Trail:
-    """Follows a thing from where it is read."""
+    """Follows a thing from where it is read.
 
-    def __init__(self, definition: "ClassInfo | None", model: "Model", seen: set[int] | None = None) -> None:
+    ``of_weights``: it is no module, but something that a module has; nothing matters but whether it is set as an
+    attribute, under whatever name: ``setattr(self, f"weight{i}", cell.weight)``.
+    """
+
+    def __init__(
+        self,
+        definition: "ClassInfo | None",
+        model: "Model",
+        seen: set[int] | None = None,
+        *,
+        of_weights: bool = False,
+    ) -> None:
         self.model = model
+        self.of_weights = of_weights
         self.running = frozenset["FunctionInfo"]() if definition is None else definition.members.reachable("forward")
         self._seen = set[int]() if seen is None else seen
 
@@ -220,16 +286,29 @@ class _Trail:
             case cst.Assign():
                 target = parent.targets[0].target
                 holder = self.model.enclosing_function(parent) or self.model.tree.module
-                return not isinstance(target, cst.Name) or self._by_names(target, holder, steps)
+                is_named = isinstance(target, cst.Name)
+                return self._by_names(target, holder, steps) if is_named else not self.of_weights
+            case cst.Return() if self._is_never_asked(parent):
+                return False
             case cst.Return() | cst.Yield() | cst.DictElement() | cst.NamedExpr():
-                return not self._is_running(node)
+                return not (self.of_weights or self._is_running(node))
         return False
+
+    def _is_never_asked(self, returned: cst.Return) -> bool:
+        """Whether a method gives the thing to nobody: nothing in the project mentions its name."""
+        function = self.model.enclosing_function(returned)
+        info = None if function is None else self.model.function_info(function)
+        if info is None or info.owner is None or info.name.startswith("__") or info.node.decorators:
+            return False
+        names = self.model.names_by_word.get(info.name, ())
+        return all(name is info.node.name for name in names) and not info.owner.members.may_be_read_elsewhere(info.name)
 
     def _by_attribute(self, attribute: cst.Attribute, steps: int) -> bool:
         call = self.model.tree.call_of(attribute)
         method = attribute.attr.value
-        if call is None:
-            return False
+        if call is None or self.of_weights:
+            is_one_of_its_own = call is None and not self.of_weights
+            return is_one_of_its_own and _Trail(None, self.model, of_weights=True).leads_on(attribute, steps - 1)
         if method in GIVING_PARAMETERS:
             return not is_only_read(self.model, call, steps)
         if method in _MOVING or method in _TAKING:
@@ -252,6 +331,8 @@ class _Trail:
             return self.leads_on(call, steps - 1, place + path)
         if word in PUTTING and isinstance(call.func, cst.Attribute):
             return self._by_holder(call.func.value, steps)
+        if self.of_weights:
+            return word in _SETTING
         return not (word in _LOOKING or is_set_up_by(self.model, arg) or self._is_running(call))
 
     def _by_holder(self, holder: cst.BaseExpression, steps: int) -> bool:
@@ -270,7 +351,7 @@ class _Trail:
                 return any(
                     _Trail(owner, read.method.model, self._seen).leads_on(read.node, steps - 1) for read in reads
                 )
-        return not self._is_running(holder)
+        return not (self.of_weights or self._is_running(holder))
 
     def _is_made_here(self, name: cst.Name) -> bool:
         """Whether a name surely stands for a list or dict that is made where it is bound."""

@@ -13,7 +13,7 @@ from mllint.semantic.names.assigned import assigned
 from mllint.semantic.names.classes import makes_parameter
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import ClassObject, Function, Module
-from mllint.syntax.shape import constant, string_literal
+from mllint.syntax.shape import constant, part_at, string_literal
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -25,6 +25,7 @@ BUILDERS = frozenset({
 })  # fmt: skip
 PUTTING = frozenset({"append", "extend", "insert", "update", "appendleft"})
 """The methods of containers that put something into them."""
+_ADDING = frozenset({"add_module", "add_sublayer", "register_module", "append"})
 _DISPLAYS = (cst.List, cst.Tuple, cst.Set, cst.Dict, cst.ListComp, cst.SetComp, cst.DictComp)
 
 
@@ -86,12 +87,17 @@ def mentions_of(function: "FunctionInfo", value: cst.BaseExpression) -> Iterator
                 yield name
 
 
-def maker_of(model: "Model", node: cst.BaseExpression) -> "tuple[FunctionInfo, cst.BaseExpression] | None":
-    """The function of the project whose call makes a container anew, and what it returns: ``self._make_layers(3)``."""
+def maker_of(
+    model: "Model", node: cst.BaseExpression, path: tuple[int | None, ...] = ()
+) -> "tuple[FunctionInfo, cst.BaseExpression] | None":
+    """The function of the project whose call makes a container anew, and what it returns: ``self._make_layers(3)``.
+
+    ``path``: where the container is in what the function returns, as in ``self.size, self.layers = make(3)``.
+    """
     called = model.value(node.func) if isinstance(node, cst.Call) else None
     if not isinstance(called, Function) or not (called.definition.is_plain and called.definition.is_transparent):
         return None
-    returned = [statement.value for statement in called.definition.scope.returns]
+    returned = [part_at(statement.value, path) for statement in called.definition.scope.returns]
     if len(returned) != 1 or returned[0] is None or display_of(called.definition, returned[0]) is None:
         return None
     return called.definition, returned[0]
@@ -226,4 +232,25 @@ def _brings_weights(model: "Model", node: cst.BaseExpression) -> bool:
 
 def _matters(model: "Model", node: cst.BaseExpression) -> bool:
     """Whether a module has something to train, save, move or switch off."""
-    return drops_values(model, node) or (has_weights(model, node) is True and not is_constant(model, node))
+    return (
+        drops_values(model, node)
+        or (has_weights(model, node) is True and not is_constant(model, node))
+        or _is_given_weights(model, node)
+    )
+
+
+def _is_given_weights(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether a module with a local name gets a new layer with weights: ``stage.add_module("conv", conv)``."""
+    bindings = model.reaching(node) if isinstance(node, cst.Name) else ()
+    for name in model.names_by_word.get(node.value, ()) if isinstance(node, cst.Name) and bindings else ():
+        called = model.tree.parent(name)
+        call = model.tree.call_of(called) if isinstance(called, cst.Attribute) and called.value is name else None
+        if isinstance(called, cst.Attribute) and call is not None and call.args and called.attr.value in _ADDING:
+            layer = call.args[-1].value
+            if (
+                any(binding in bindings for binding in model.reaching(name))
+                and is_fresh(model, layer)
+                and has_weights(model, layer) is True
+            ):
+                return True
+    return False

@@ -166,6 +166,20 @@ def ends_in_mixin(definition: "ClassInfo") -> "FunctionInfo | None":
     return None if owner.has_unknown_base or calls_on else target
 
 
+def makes_its_base(definition: "ClassInfo") -> bool:
+    """Whether a class has no ``forward`` of its own, and makes objects of the module class from which it derives.
+
+    So does a builder, which is no module itself, and has the base for its type alone.
+    """
+    model = definition.model
+    makers = [method for name, method in definition.methods.items() if name != "__init__"]
+    if any(name in definition.methods for name in ("forward", "__call__")):
+        return False
+    made = (model.value(call.func) for method in makers for call in model.tree.calls_in(method.node))
+    bases = [info for info in definition.lineage if info is not definition and info.framework is not None]
+    return any(isinstance(value, ClassObject) and any(map(value.definition.is_same_as, bases)) for value in made)
+
+
 def needs_no_arguments(definition: "ClassInfo") -> bool:
     """Whether ``super().__init__()`` without arguments surely fits the next class, and gets to the framework's."""
     target = next_initializer(definition)

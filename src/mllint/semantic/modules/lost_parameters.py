@@ -5,12 +5,14 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge import lookup
+from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.graph.lost_leaves import is_made_there
 from mllint.semantic.names.classes import Members, makes_parameter
 from mllint.semantic.names.conditions import is_in_another_branch
+from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.uses import uses
-from mllint.semantic.values import Other
-from mllint.syntax.shape import constant, dotted_path
+from mllint.semantic.values import Function, Module, Other
+from mllint.syntax.shape import argument, called_on, constant, dotted_path
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -47,6 +49,21 @@ def parameter_inside(model: "Model", node: cst.BaseExpression) -> cst.Call | Non
     if not changes or not isinstance(current, cst.Call):
         return None
     return None if move is not None and is_made_there(model, current, move) else current
+
+
+def registered_in_vain(model: "Model", call: cst.Call) -> tuple[cst.BaseExpression, cst.Call] | None:
+    """What a call registers as a parameter though it is none, and the new parameter from which it is computed.
+
+    That raises. What is only moved is the parameter itself where it is on that device already.
+    """
+    keyword = "parameter" if model.framework == "paddle" else "param"
+    given = argument(call, 1, keyword)
+    receiver = called_on(call)
+    inner = None if given is None or receiver is None else parameter_inside(model, given.value)
+    if given is None or receiver is None or inner is None or is_test_code(model):
+        return None
+    is_module = method_of_receiver(model, receiver) is not None or isinstance(model.value(receiver), Module)
+    return (given.value, inner) if is_module and not isinstance(model.value(call.func), Function) else None
 
 
 def becomes_parameter(members: Members, name: str, statement: cst.CSTNode) -> bool:
@@ -90,7 +107,10 @@ def _gives_another(model: "Model", call: cst.Call, method: str) -> bool:
         value = call.args[0].value
         spelled = dotted_path(value) or ""
         is_dtype = model.value(value) == Other("dtype") or "dtype" in spelled or spelled.endswith("float32")
-        return constant(value) != "cpu" and not is_dtype
+        return constant(value) not in ("cpu", "float32") and not is_dtype
+    if method in ("astype", "cast") and call.args:
+        value = call.args[0].value
+        return constant(value) != "float32" and not (dotted_path(value) or "").endswith("float32")
     return True
 
 

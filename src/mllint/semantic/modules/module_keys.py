@@ -1,5 +1,6 @@
 """The keys of the state dict of a module that an expression stands for."""
 
+from functools import reduce
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -58,7 +59,11 @@ def _derived_keys(model: "Model", node: cst.BaseExpression, module: Module) -> K
 
 
 def _bare_keys(model: "Model", module: Module, changed: list[str | None]) -> KeySet:
-    """The keys of a module without its wrappers, from the call that builds it."""
+    """The keys of a module without its wrappers, from the call that builds it; of one of several, from each call."""
+    if module.call is None and module.others:
+        every = [_bare_keys(model, other, changed) for other in module.others]
+        # One without weights beside one that has some: what that means for a load is not known.
+        return ANYTHING if len({keys.is_empty for keys in every}) > 1 else reduce(KeySet.either, every)
     call, definition = module.call, module.definition
     homes = [model] if definition is None else [model, definition.model]
     home = next((home for home in homes if id(call) in home.tree.parents), None)
@@ -98,7 +103,8 @@ def _may_be_wrapper(module: Module) -> bool:
 def _changed_later(model: "Model", node: cst.BaseExpression, module: Module) -> list[str | None]:
     """Names under which the file changes a module after it was built; ``None`` for a name that is not known."""
     changed: list[str | None] = []
-    for key in sorted(_names_of(model, node, module.call)):
+    calls = [module.call, *(other.call for other in module.others)]
+    for key in sorted(set[str]().union(*(_names_of(model, node, call) for call in calls))):
         for holder in mentions(model, key):
             parent = model.tree.parent(holder)
             changed += [] if parent is None else _change(model, holder, parent)

@@ -7,6 +7,7 @@ import libcst as cst
 import msgspec
 
 from mllint.knowledge import saved_tensors
+from mllint.semantic.expressions.arguments import calls_of, given_to
 from mllint.semantic.graph.given_graphs import is_attached
 from mllint.semantic.graph.in_place import ACTIVATIONS, changes_by, works_in_place
 from mllint.semantic.graph.placement import is_read_below
@@ -25,6 +26,8 @@ from mllint.semantic.graph.saved import (
 from mllint.semantic.modules.modes import MAX_STEPS, runs_in_one_mode
 from mllint.semantic.names.assigned import assigned
 from mllint.semantic.names.conditions import verdicts
+from mllint.semantic.names.definitions import FunctionInfo, function_around
+from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.names.uses import uses_of_bound
 from mllint.semantic.names.writes import write
 from mllint.semantic.values import Module, Output, Tensor
@@ -218,9 +221,34 @@ def may_be_needed(model: "Model", node: cst.CSTNode) -> bool:
     if any(_is_special(test, holds) for test, holds in verdicts(model, node)):
         return False
     info = None if function is None else model.function_info(function)
+    if info is not None and any(
+        holds and _is_asked_by_others(model, info, test) for test, holds in verdicts(model, node)
+    ):
+        return False
     if info is None or info.owner is None or info.owner.framework is None or info.name in ("forward", "__call__"):
         return True
     return any(call for call in model.calls_by_word.get(info.name, ()) if isinstance(call.func, cst.Attribute))
+
+
+def _is_asked_by_others(model: "Model", info: FunctionInfo, test: cst.BaseExpression) -> bool:
+    """Whether a test is an option of a method, off by default, for which none but others than ``forward`` ask.
+
+    So it is with what only ``predict`` wants, of which no ``backward()`` comes.
+    """
+    bindings = model.reaching(test) if isinstance(test, cst.Name) and info.owner is not None else ()
+    parameter = bindings[0].node if len(bindings) == 1 and bindings[0].kind is BindingKind.PARAMETER else None
+    if not isinstance(parameter, cst.Param) or parameter.default is None or constant(parameter.default) is not False:
+        return False
+    asking = [
+        function_around(model, call)
+        for call, skipped in calls_of(model, info)
+        for arg in call.args
+        if given_to(info, call, arg, skipped) is parameter and constant(arg.value) is not False
+    ]
+    running = frozenset[FunctionInfo]() if info.owner is None else info.owner.members.reachable("forward")
+    return bool(asking) and not any(
+        asker is None or asker in running or model.backward.calls_in(asker.node) for asker in asking
+    )
 
 
 def _is_special(test: cst.BaseExpression, holds: bool) -> bool:

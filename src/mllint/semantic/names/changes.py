@@ -59,18 +59,18 @@ def _changes_at(model: "Model", places: Iterable[cst.BaseExpression]) -> Iterato
         target: cst.CSTNode = place
         parent = model.tree.parents.get(id(place))
         kind = parent.__class__  # asked of every use of every new tensor, and `isinstance` of these is slow
-        while kind is cst.Subscript and parent.value is target:
+        while kind is cst.Subscript and parent.value is target:  # type: ignore[union-attr]
             assert parent is not None
             target, parent = parent, model.tree.parents.get(id(parent))
             kind = parent.__class__
         if target is not place and _is_assigned(target, parent):
             yield target
-        elif kind is cst.Attribute and parent.value is target and _changes(parent.attr.value):
+        elif kind is cst.Attribute and parent.value is target and _changes(parent.attr.value):  # type: ignore[union-attr]
             assert parent is not None
             call = model.tree.call_of(parent)
             if call is not None:
                 yield call
-        elif kind is cst.Arg and parent.keyword is not None and parent.keyword.value == "out":
+        elif kind is cst.Arg and parent.keyword is not None and parent.keyword.value == "out":  # type: ignore[union-attr]
             assert parent is not None
             yield parent
 
@@ -107,7 +107,7 @@ def _changes(name: str) -> bool:
 
 
 def _is_assigned(target: cst.CSTNode, parent: cst.CSTNode | None) -> bool:
-    return parent.__class__ in _ASSIGNING and parent.target is target
+    return parent.__class__ in _ASSIGNING and getattr(parent, "target", None) is target
 
 
 def _places_of_bound(model: "Model", binding: "Binding") -> Iterator[cst.BaseExpression]:
