@@ -173,12 +173,11 @@ def _function(call: cst.Call, context: Context) -> _Lost | None:
     root = placement.root_of_chain(context.model, given)
     if last in _EFFECTS:
         return None
-    if lookup.wrapper(name) is not None or (
-        fact is not None and fact.returns == "module" and "inplace" in fact.parameters
-    ):
+    is_wrapper = lookup.wrapper(name) is not None
+    if is_wrapper or (fact is not None and fact.returns == "module" and "inplace" in fact.parameters):
         is_module = root is not None and isinstance(context.value(given), (Module, type(None)))
         tried_out = last in ("script", "trace") and placement.is_tried_out(context.model, given, call)
-        trust = Applicability.UNSAFE if lookup.wrapper(name) is None else Applicability.SAFE
+        trust = Applicability.SAFE if is_wrapper else Applicability.UNSAFE
         return _Lost(given, f"{last}()", trust) if is_module and not tried_out else None
     if fact is None or fact.returns not in new_results.NEW or lookup.framework_of(name) == "numpy":
         return None

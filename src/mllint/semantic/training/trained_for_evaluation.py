@@ -24,7 +24,7 @@ from mllint.semantic.training.training_modes import (
     modes_before,
     records_graph,
 )
-from mllint.syntax.shape import all_given, fingerprint
+from mllint.syntax.shape import all_given, fingerprint, last_word
 from mllint.syntax.walk import names_in, subtree
 
 if TYPE_CHECKING:
@@ -46,11 +46,20 @@ def switch_for_evaluation(model: "Model", node: cst.For) -> cst.Call | None:
 
 
 def _may_spoil(model: "Model", node: cst.For) -> bool:
-    """Whether ``train`` is named in a loop, or in a function around it that names no ``eval``: few are followed."""
-    scope = model.scope_of(node)
-    named = model.names_within("train", scope)
-    return any(model.tree.is_inside(name, node) for name in named) or (
-        bool(named) and model.enclosing_function(node) is not None and not model.names_within("eval", scope)
+    """Whether ``train`` is named in a loop, or what it calls, or in a function around it that names no ``eval``.
+
+    Few are, so that few are followed.
+    """
+    named = model.names_by_word.get("train", ())
+    if not named:
+        return False
+    inside = [name for name in named if model.tree.is_inside(name, node)]
+    homes = {home.name.value for name in named if (home := model.enclosing_function(name)) is not None}
+    if inside or any(last_word(call.func) in homes for call in model.tree.calls_in(node.body)):
+        return True
+    function = model.enclosing_function(node)
+    return (
+        function is not None and function.name.value in homes and not model.names_within("eval", model.scope_of(node))
     )
 
 
