@@ -32,7 +32,7 @@ _STEPS: tuple[tuple[Any, str, str], ...] = (
     (siblings, "parse", "siblings"),
     (siblings, "Tree", "siblings"),
     *((context.Context, name, "model") for name in ("value", "qualified_name", "library_name", "bindings")),
-    *((context.Context, name, "model") for name in ("function", "class_", "gradients_off")),
+    *((context.Context, name, "model") for name in ("function", "class_")),
 )
 
 

@@ -328,13 +328,14 @@ def _is_of_made_up(model: "Model", given: list[cst.BaseExpression]) -> bool:
     pending = [*given]
     for part in pending:  # which grows
         pending += _made_of(model, part) if len(pending) < _MAX_STEPS else []
-    return any(map(_makes_up, pending))
+    return any(_makes_up(model, part) for part in pending)
 
 
-def _makes_up(part: cst.BaseExpression) -> bool:
+def _makes_up(model: "Model", part: cst.BaseExpression) -> bool:
     """Whether something is drawn, or is the same number all over, in an expression."""
-    called = (dotted_path(item.func) or "" for item in _values_in(part) if isinstance(item, cst.Call))
-    return any(path.rpartition(".")[2].startswith(_MADE_UP) for path in called)
+    called = (item.func for item in _values_in(part) if isinstance(item, cst.Call))
+    names = (model.library_name(function) or dotted_path(function) or "" for function in called)
+    return any(name.rpartition(".")[2].startswith(_MADE_UP) for name in names)
 
 
 def _made_of(model: "Model", part: cst.BaseExpression) -> list[cst.BaseExpression]:
@@ -361,7 +362,7 @@ def _is_filled_with_data(model: "Model", binding: Binding) -> bool:
 
     Not to numbers, to what is drawn, or to what a module puts out.
     """
-    if binding.value is None or not _makes_up(binding.value):
+    if binding.value is None or not _makes_up(model, binding.value):
         return False
     for change in changes_of_bound(model, binding):
         target = model.tree.parent(change)
@@ -370,10 +371,15 @@ def _is_filled_with_data(model: "Model", binding: Binding) -> bool:
             given = [statement.value, *(item.value for item in _bound(model, statement.value) if item.value)]
             calls = [call for part in given for call in subtree(part) if isinstance(call, cst.Call)]
             read = [call for call in calls if not (model.qualified_name(call.func) or "").startswith("builtins.")]
-            if read and not any(map(_makes_up, given)) and not any(_is_drawn_or_put_out(model, call) for call in read):
+            if (
+                read
+                and not any(_makes_up(model, part) for part in given)
+                and not any(_is_drawn_or_put_out(model, call) for call in read)
+            ):
                 return True
     return False
 
 
 def _is_drawn_or_put_out(model: "Model", call: cst.Call) -> bool:
-    return "random" in (dotted_path(call.func) or "").split(".") or isinstance(model.value(call.func), Module)
+    name = model.library_name(call.func) or dotted_path(call.func) or ""
+    return "random" in name.split(".") or isinstance(model.value(call.func), Module)
