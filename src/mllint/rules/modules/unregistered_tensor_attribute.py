@@ -84,6 +84,7 @@ its values can be computed again).
 """
 
 from collections.abc import Iterator
+from functools import partial
 
 import libcst as cst
 
@@ -93,9 +94,10 @@ from mllint.edits import NodeFix, append_trailer, insert_after, replace_before, 
 from mllint.rule import Finding, Rule
 from mllint.semantic.modules.lost_parameters import registered_in_vain
 from mllint.semantic.modules.unregistered import Loss, Lost, has_to_be_saved, lost
+from mllint.semantic.modules.unregistered_words import words, words_of_registered
 from mllint.semantic.names.definitions import FunctionInfo
 from mllint.semantic.names.receivers import method_of_receiver
-from mllint.syntax.shape import assigns_attribute, called_on, last_word
+from mllint.syntax.shape import assigns_attribute
 
 rule = Rule(
     code="ML404",
@@ -106,33 +108,6 @@ rule = Rule(
     applicability=Applicability.SAFE,
 )
 
-_REGISTER = 'write `self.register_buffer("{name}", ...{persistence})`'
-# What is said of each, and what to write; of `{name}`, the method `{setter}`, and how the framework makes a parameter.
-_WORDS = {
-    Loss.CONTAINED: (
-        "the tensors in `self.{name}` stay behind when the module moves to a device",
-        "register each with `register_buffer`, or put parameters into an `nn.ParameterList`",
-    ),
-    Loss.UNDONE: (
-        "`{setter}` gives `None`, and assigning that takes `{name}` away again",
-        "write only `self.{setter}(...)`",
-    ),
-    Loss.COMPUTED: (
-        "`self.{name}` is a tensor computed from a parameter, and no parameter itself",
-        "compute the value first, and make a parameter of it",
-    ),
-    Loss.UNTRAINED: ("`self.{name}` asks for gradients and is no parameter: nothing trains it", "assign {parameter}"),
-    Loss.LEFT_BEHIND: (
-        "`self.{name}` is no buffer: it stays behind when the module moves to a device",
-        _REGISTER,
-    ),
-    Loss.REDRAWN: (
-        "`self.{name}` is drawn at random and not saved: a module that is loaded has another",
-        _REGISTER,
-    ),
-}
-_PARAMETERS = {"torch": "an `nn.Parameter`", "paddle": "what `self.create_parameter(...)` gives"}
-
 
 @rule.on(cst.Assign, cst.AnnAssign, shape=assigns_attribute)
 def check(statement: cst.Assign | cst.AnnAssign, context: Context) -> Iterator[Finding]:
@@ -142,23 +117,20 @@ def check(statement: cst.Assign | cst.AnnAssign, context: Context) -> Iterator[F
     if value is None or not isinstance(target, cst.Attribute):
         return
     method = method_of_receiver(context.model, target.value)
-    if method is None or method.owner is None or method.owner.framework is None:
+    owner = None if method is None else method.owner
+    framework = None if owner is None else owner.framework
+    if method is None or owner is None or framework is None:
         return
-    owner, name = method.owner, target.attr.value
+    name = target.attr.value
     found = lost(context.model, owner, name, statement, value)
     if found is None:
         return
-    message, help_ = _WORDS[found.how]
     persistence = ""
     if found.how in (Loss.LEFT_BEHIND, Loss.REDRAWN) and not has_to_be_saved(context.model, owner, name, value):
         persistence = ", persistent=False"
-    words = {"name": name, "setter": found.setter, "parameter": _PARAMETERS[method.owner.framework]}
-    yield Finding(
-        statement,
-        message.format(**words),
-        help_.format(**words, persistence=persistence),
-        fix=lambda: _fix(found, statement, target, method, persistence, context),
-    )
+    message, help_ = words(found, name, framework, persistence)
+    fix = partial(_fix, found, statement, target, method, persistence, context)
+    yield Finding(statement, message, help_, fix=fix)
 
 
 @rule.on_method("register_parameter", "add_parameter")
@@ -167,12 +139,10 @@ def check_registered(call: cst.Call, context: Context) -> Iterator[Finding]:
     found = registered_in_vain(context.model, call)
     if found is not None:
         value, inner = found
-        message = "this is computed from a parameter, and no parameter itself: registering it raises"
-        if isinstance(value, cst.Call) and called_on(value) is inner and last_word(value.func) in ("to", "cuda"):
-            message = "on another device this is no parameter any more, and registering it raises"
+        message, help_ = words_of_registered(value, inner)
         is_torch = context.model.framework != "paddle"
         fix = (lambda: _computed_first(value, inner, context)) if is_torch else None
-        yield Finding(call, message, _WORDS[Loss.COMPUTED][1], fix=fix)
+        yield Finding(call, message, help_, fix=fix)
 
 
 def _fix(

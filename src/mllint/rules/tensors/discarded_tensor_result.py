@@ -73,21 +73,15 @@ name for it changes nothing.
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import libcst as cst
 
 from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, assign_result
-from mllint.knowledge import lookup
 from mllint.rule import Finding, Rule
-from mllint.semantic.expressions import new_results
-from mllint.semantic.expressions.hints import may_name_layer
-from mllint.semantic.files.testing import ends_a_test
-from mllint.semantic.graph import placement
-from mllint.semantic.values import Batch, Elements, Module, Output, Tensor
-from mllint.syntax.shape import detaches, discarded_calls, may_discard, writes_elsewhere
+from mllint.semantic.graph.discarded import Discarded, discarded
+from mllint.syntax.shape import discarded_calls, may_discard
 
 rule = Rule(
     code="ML101",
@@ -98,124 +92,27 @@ rule = Rule(
     applicability=Applicability.SAFE,
 )
 
-# Called for what else they do: random state, in-place updates, the error on a matrix that is not positive definite.
-_EFFECTS = frozenset({
-    "assign", "increment", "set_value", "bernoulli", "multinomial", "normal", "poisson", "rand_like", "randn_like",
-    "randint_like", "cholesky", "inv", "inverse", "to_static",
-})  # fmt: skip
-# They make a tensor of what they are given, whatever that is.
-_MAKERS = frozenset({"torch.tensor", "torch.as_tensor", "torch.from_numpy", "paddle.to_tensor"})
-# They read something and change nothing.
-_READERS = frozenset({"torch.load", "paddle.load"})
-# What functions of tensors call their first argument.
-_INPUTS = frozenset({"input", "x", "self", "tensors", "A", "condition"})
-_NAMED = frozenset({"clone", "copy", "eq", "ne", "gt", "lt", "ge", "le", "isnan", "isinf", "isfinite", "logical_not"})
-
-
-class _Lost(NamedTuple):
-    """What a statement throws away: the operand that stays as it was, and what was done with it."""
-
-    operand: cst.BaseExpression
-    what: str
-    trust: Applicability | None
+_LONGEST = 100
+"""How long a statement is shown in full."""
 
 
 @rule.on(cst.Expr, shape=may_discard)
 def check(statement: cst.Expr, context: Context) -> Iterator[Finding]:
     """Report the calls whose results a statement throws away."""
-    model = context.model
     for call in discarded_calls(statement.value):
-        lost = _method(call, context)
-        if lost is None and not ends_a_test(model, statement):
-            lost = _function(call, context) or _layer(call, context)
-        if lost and not (placement.wants_no_result(model, statement) or new_results.is_measured(model, call)):
+        lost = discarded(context.model, statement, call, context.paddle_version)
+        if lost is not None:
             yield _finding(statement, call, lost, context)
 
 
-def _method(call: cst.Call, context: Context) -> _Lost | None:
-    """A method that gives a new tensor, on a tensor that outlives the statement."""
-    if not isinstance(call.func, cst.Attribute) or writes_elsewhere(call):
-        return None
-    name, receiver = call.func.attr.value, call.func.value
-    facts = [lookup.tensor_method(framework, name) for framework in ("torch", "paddle")]
-    if name in _EFFECTS or not any(fact is not None and fact.returns in new_results.NEW for fact in facts):
-        return None
-    root = placement.root_of_chain(context.model, receiver)
-    if root is None and isinstance(receiver, cst.Call) and isinstance(context.value(receiver), Module):
-        return _function(receiver, context)  # nn.DataParallel(model).cuda()
-    if root is None or new_results.is_other_object(context.model, receiver):
-        return None
-    if placement.is_made_there(context.model, call) or placement.is_computed_again(context.model, call):
-        return None
-    value = context.value(receiver)
-    is_sure = new_results.gives_new(context.model, value, name, context.paddle_version)
-    if not (
-        is_sure
-        or new_results.gives_new_on_some_way(context.model, receiver, name, context.paddle_version)
-        or (value is None and new_results.gives_new_shape(context.model, call))
-    ):
-        return None
-    returns = {fact.returns for fact in facts if fact is not None}
-    is_same = new_results.keeps_numbers(name) and not new_results.is_converted(receiver)
-    trust = Applicability.SAFE if is_sure and is_same and not detaches(call) else Applicability.UNSAFE
-    meant = "tensors" not in returns and name not in _NAMED and not name.startswith("new")
-    return _Lost(root, f"{name}()", trust if meant else None)
-
-
-def _function(call: cst.Call, context: Context) -> _Lost | None:
-    """A function of the framework that gives a new tensor or module, from its first argument."""
-    name = context.library_name(call.func)
-    if name is None or not call.args or call.args[0].star or writes_elsewhere(call, lookup.parameters(name)):
-        return None
-    given, last, fact = call.args[0].value, name.rpartition(".")[2], lookup.function(name)
-    if name in _READERS:
-        return _Lost(given, name + "()", None)
-    root = placement.root_of_chain(context.model, given)
-    if last in _EFFECTS:
-        return None
-    is_wrapper = lookup.wrapper(name) is not None
-    if is_wrapper or (fact is not None and fact.returns == "module" and "inplace" in fact.parameters):
-        is_module = root is not None and isinstance(context.value(given), (Module, type(None)))
-        tried_out = last in ("script", "trace") and placement.is_tried_out(context.model, given, call)
-        trust = Applicability.SAFE if is_wrapper else Applicability.UNSAFE
-        return _Lost(given, f"{last}()", trust) if is_module and not tried_out else None
-    if fact is None or fact.returns not in new_results.NEW or lookup.framework_of(name) == "numpy":
-        return None
-    if name in _MAKERS and root is not None:
-        return _Lost(root, f"{last}()", Applicability.UNSAFE if isinstance(given, (cst.Name, cst.Attribute)) else None)
-    if not _INPUTS.intersection(fact.parameters.split()[:1]):
-        return None
-    values = [context.value(arg.value) for arg in call.args]
-    if isinstance(values[0], Elements) and any(isinstance(item, (Tensor, Output)) for item in values[0].items):
-        return _Lost(given, f"{last}()", None)
-    if root is None or not isinstance(values[0], (Tensor, Batch, Output, type(None))):
-        return None
-    alone = not any(isinstance(value, (Tensor, Batch, Output)) for value in values[1:])
-    is_meant = alone and fact.returns == "tensor" and last not in _NAMED | {"where"}
-    return _Lost(given, f"{last}()", Applicability.UNSAFE if is_meant else None)
-
-
-def _layer(call: cst.Call, context: Context) -> _Lost | None:
-    """A layer without state (an activation, dropout, pooling), called on a tensor."""
-    if len(call.args) != 1 or call.args[0].star or placement.root_of_chain(context.model, call.args[0].value) is None:
-        return None
-    layer = context.value(call.func) if may_name_layer(context.model, call.func) else None
-    if not isinstance(layer, Module) or layer.name is None or not new_results.is_without_state(layer):
-        return None
-    return _Lost(call.args[0].value, layer.name.rpartition(".")[2], Applicability.UNSAFE)
-
-
-def _finding(statement: cst.Expr, call: cst.Call, lost: _Lost, context: Context) -> Finding:
+def _finding(statement: cst.Expr, call: cst.Call, lost: Discarded, context: Context) -> Finding:
     operand, written = context.text(lost.operand).strip(), context.text(call)
     message = f"the result of `{lost.what}` is discarded"
-    if lost.trust is None or not placement.can_be_rebound(context.model, lost.operand, statement):
+    if not lost.is_meant:
         return Finding(call, message, "assign the result to a name of its own and use that")
-    if "\n" in written or len(operand) + len(written) > 100:
+    if "\n" in written or len(operand) + len(written) > _LONGEST:
         written = f"{context.text(call.func)}(...)"
-    is_other = new_results.gives_other_shape(lost.what) or new_results.moves_one_of_several(context.model, call)
-    is_other = is_other or new_results.asks_for_cpu_type(call)
-    is_unsafe = is_other or placement.loses_gradient(context.model, lost.operand, statement)
-    trust = Applicability.UNSAFE if is_unsafe else lost.trust
+    trust = Applicability.SAFE if lost.keeps_numbers else Applicability.UNSAFE
     fix = NodeFix("assign the result", (assign_result(statement, operand),), trust)
     is_whole = statement.value is call and isinstance(lost.operand, (cst.Name, cst.Attribute))
     return Finding(call, message, f"write `{operand} = {written}`", (lambda: fix) if is_whole else None)

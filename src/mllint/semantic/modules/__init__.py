@@ -2,7 +2,8 @@
 
 - what a constructor sets up: ``initialization``, ``containers``, ``contents``, ``plain_tensors``, ``plain_lists``,
   ``inputs``, ``weights``, ``unused``, ``fresh``; what it loses again: ``lost_registrations``,
-  ``lost_parameters``, ``unsaved_draws``, of which ``unregistered`` finds the first
+  ``lost_parameters``, ``unsaved_draws``, of which ``unregistered`` finds the first and
+  ``unregistered_words`` speaks
 - what a forward pass makes: ``made_in_forward``, ``made_on_cpu``, ``dropouts``, ``single_values``, ``batches``;
   what it changes in place although ``backward()`` needs it: ``saved_changes``; backward passes that come too late:
   ``second_passes``

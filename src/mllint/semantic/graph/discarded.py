@@ -1,0 +1,134 @@
+"""Tensors and modules that a statement computes and throws away."""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import libcst as cst
+
+from mllint.knowledge import lookup
+from mllint.semantic.expressions import new_results
+from mllint.semantic.expressions.hints import may_name_layer
+from mllint.semantic.files.testing import ends_a_test
+from mllint.semantic.graph import placement
+from mllint.semantic.values import Batch, Elements, Module, Output, Tensor
+from mllint.syntax.shape import detaches, writes_elsewhere
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+# Called for what else they do: random state, in-place updates, the error on a matrix that is not positive definite.
+_EFFECTS = frozenset({
+    "assign", "increment", "set_value", "bernoulli", "multinomial", "normal", "poisson", "rand_like", "randn_like",
+    "randint_like", "cholesky", "inv", "inverse", "to_static",
+})  # fmt: skip
+# They make a tensor of what they are given, whatever that is.
+_MAKERS = frozenset({"torch.tensor", "torch.as_tensor", "torch.from_numpy", "paddle.to_tensor"})
+# They read something and change nothing.
+_READERS = frozenset({"torch.load", "paddle.load"})
+# What functions of tensors call their first argument.
+_INPUTS = frozenset({"input", "x", "self", "tensors", "A", "condition"})
+_NAMED = frozenset({"clone", "copy", "eq", "ne", "gt", "lt", "ge", "le", "isnan", "isinf", "isfinite", "logical_not"})
+
+
+class Discarded(NamedTuple):
+    """What a statement throws away: the operand that stays as it was, and what was done with it.
+
+    ``is_meant``: it can only have been written to have the operand changed. ``keeps_numbers``: with the result in its
+    place the code below surely computes what it did.
+    """
+
+    operand: cst.BaseExpression
+    what: str
+    is_meant: bool
+    keeps_numbers: bool = False
+
+
+def discarded(model: "Model", statement: cst.Expr, call: cst.Call, paddle: tuple[int, int] | None) -> Discarded | None:
+    """What is lost of a call whose result a statement throws away; ``None``: nothing, or it is called for more.
+
+    ``paddle`` is the version of Paddle that the project runs on; ``None`` for the newest.
+    """
+    found = _by_method(model, call, paddle)
+    if found is None and not ends_a_test(model, statement):
+        found = _by_function(model, call) or _by_layer(model, call)
+    if found is None or placement.wants_no_result(model, statement) or new_results.is_measured(model, call):
+        return None
+    if not found.is_meant or not placement.can_be_rebound(model, found.operand, statement):
+        return found._replace(is_meant=False)
+    changes = (
+        new_results.gives_other_shape(found.what)
+        or new_results.moves_one_of_several(model, call)
+        or new_results.asks_for_cpu_type(call)
+        or placement.loses_gradient(model, found.operand, statement)
+    )
+    return found._replace(keeps_numbers=found.keeps_numbers and not changes)
+
+
+def _by_method(model: "Model", call: cst.Call, paddle: tuple[int, int] | None) -> Discarded | None:
+    """A method that gives a new tensor, on a tensor that outlives the statement."""
+    if not isinstance(call.func, cst.Attribute) or writes_elsewhere(call):
+        return None
+    name, receiver = call.func.attr.value, call.func.value
+    facts = [lookup.tensor_method(framework, name) for framework in ("torch", "paddle")]
+    if name in _EFFECTS or not any(fact is not None and fact.returns in new_results.NEW for fact in facts):
+        return None
+    root = placement.root_of_chain(model, receiver)
+    if root is None and isinstance(receiver, cst.Call) and isinstance(model.value(receiver), Module):
+        return _by_function(model, receiver)  # nn.DataParallel(model).cuda()
+    if root is None or new_results.is_other_object(model, receiver):
+        return None
+    if placement.is_made_there(model, call) or placement.is_computed_again(model, call):
+        return None
+    value = model.value(receiver)
+    is_sure = new_results.gives_new(model, value, name, paddle)
+    if not (
+        is_sure
+        or new_results.gives_new_on_some_way(model, receiver, name, paddle)
+        or (value is None and new_results.gives_new_shape(model, call))
+    ):
+        return None
+    returns = {fact.returns for fact in facts if fact is not None}
+    is_same = new_results.keeps_numbers(name) and not new_results.is_converted(receiver)
+    is_meant = "tensors" not in returns and name not in _NAMED and not name.startswith("new")
+    return Discarded(root, f"{name}()", is_meant, is_sure and is_same and not detaches(call))
+
+
+def _by_function(model: "Model", call: cst.Call) -> Discarded | None:
+    """A function of the framework that gives a new tensor or module, from its first argument."""
+    name = model.library_name(call.func)
+    if name is None or not call.args or call.args[0].star or writes_elsewhere(call, lookup.parameters(name)):
+        return None
+    given, last, fact = call.args[0].value, name.rpartition(".")[2], lookup.function(name)
+    if name in _READERS:
+        return Discarded(given, name + "()", False)
+    root = placement.root_of_chain(model, given)
+    if last in _EFFECTS:
+        return None
+    is_wrapper = lookup.wrapper(name) is not None
+    if is_wrapper or (fact is not None and fact.returns == "module" and "inplace" in fact.parameters):
+        is_module = root is not None and isinstance(model.value(given), (Module, type(None)))
+        tried_out = last in ("script", "trace") and placement.is_tried_out(model, given, call)
+        return Discarded(given, f"{last}()", True, is_wrapper) if is_module and not tried_out else None
+    if fact is None or fact.returns not in new_results.NEW or lookup.framework_of(name) == "numpy":
+        return None
+    if name in _MAKERS and root is not None:
+        return Discarded(root, f"{last}()", isinstance(given, (cst.Name, cst.Attribute)))
+    if not _INPUTS.intersection(fact.parameters.split()[:1]):
+        return None
+    values = [model.value(arg.value) for arg in call.args]
+    if isinstance(values[0], Elements) and any(isinstance(item, (Tensor, Output)) for item in values[0].items):
+        return Discarded(given, f"{last}()", False)
+    if root is None or not isinstance(values[0], (Tensor, Batch, Output, type(None))):
+        return None
+    alone = not any(isinstance(value, (Tensor, Batch, Output)) for value in values[1:])
+    is_meant = alone and fact.returns == "tensor" and last not in _NAMED | {"where"}
+    return Discarded(given, f"{last}()", is_meant)
+
+
+def _by_layer(model: "Model", call: cst.Call) -> Discarded | None:
+    """A layer without state (an activation, dropout, pooling), called on a tensor."""
+    if len(call.args) != 1 or call.args[0].star or placement.root_of_chain(model, call.args[0].value) is None:
+        return None
+    layer = model.value(call.func) if may_name_layer(model, call.func) else None
+    if not isinstance(layer, Module) or layer.name is None or not new_results.is_without_state(layer):
+        return None
+    return Discarded(call.args[0].value, layer.name.rpartition(".")[2], True)
