@@ -53,7 +53,6 @@ files itself.
 - [Serialization semantics](https://docs.pytorch.org/docs/stable/notes/serialization.html#weights-only)
 """
 
-from collections import OrderedDict
 from collections.abc import Iterator
 
 import libcst as cst
@@ -61,12 +60,8 @@ import libcst as cst
 from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, insert_after, replace
-from mllint.knowledge import lookup
 from mllint.rule import Finding, Rule
-from mllint.semantic.checkpoints.refused import is_refused
-from mllint.semantic.names.narrowing import narrowing
-from mllint.semantic.names.uses import bound_by, uses, uses_of_bound
-from mllint.semantic.values import ClassObject
+from mllint.semantic.checkpoints.refused import is_refused, may_hold_object
 from mllint.syntax.shape import argument, constant, has_star_arguments
 from mllint.syntax.walk import subtree
 
@@ -82,12 +77,6 @@ rule = Rule(
 _REFUSED = "this file holds an object, which `torch.load` refuses since PyTorch 2.6"
 _HELP_REFUSED = "save and load state dicts and plain values, or add `weights_only=False` if you trust the file"
 _INTRODUCED, _DEFAULT = (1, 13), (2, 6)
-# What is done with a module, and with no dict of tensors.
-_OF_MODULES = frozenset({
-    "eval", "train", "parameters", "named_parameters", "modules", "children", "module", "forward", "cuda", "half",
-    "float", "to", "state_dict", "requires_grad_", "generate",
-})  # fmt: skip
-_OF_VALUES = frozenset({name for kind in (OrderedDict, list, str, float) for name in dir(kind)})
 
 
 @rule.on_call("torch.load")
@@ -104,7 +93,7 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
             saves_too = "save" in context.model.calls_by_word  # what it saves is what is to be changed
             yield Finding(call, _REFUSED, _HELP_REFUSED, fix=None if saves_too else lambda: _fix(call, given, "False"))
         return
-    if _is_module(call, context) or _is_other_way(call, context) or _is_object(call, context):
+    if may_hold_object(context.model, call) or _is_other_way(call, context):
         return
     help_ = "add `weights_only=True`, if the file holds nothing but tensors and plain values"
     yield Finding(call, help=help_, fix=lambda: _fix(call, given, "True"))
@@ -139,43 +128,3 @@ def _asks_version(test: cst.BaseExpression) -> bool:
     """Whether a condition asks for the version of the framework, or whether a function takes the option."""
     words = (part.value for part in subtree(test) if isinstance(part, (cst.Name, cst.SimpleString)))
     return any("version" in word.lower() or "weights_only" in word for word in words)
-
-
-def _is_object(call: cst.Call, context: Context) -> bool:
-    """Whether what was loaded has to be an object of a class of the project: ``isinstance(state, Session)``."""
-    statement = context.parent(call)
-    bindings = bound_by(context.model, statement) if isinstance(statement, (cst.Assign, cst.AnnAssign)) else ()
-    for binding in bindings:
-        for node in uses(context.model, binding):
-            given = context.parent(node)
-            asked = context.parent(given) if isinstance(given, cst.Arg) else None
-            narrowed = narrowing(asked) if isinstance(asked, cst.Call) else None
-            if narrowed is not None and isinstance(context.value(narrowed[1]), ClassObject):
-                return True
-    return False
-
-
-def _is_module(call: cst.Call, context: Context) -> bool:
-    """Whether what was loaded, or an entry of it, is used as a module, or as no plain value: at once, or by name."""
-    if _is_used_as_module(call, context):
-        return True
-    statement = context.parent(call)
-    if not isinstance(statement, (cst.Assign, cst.AnnAssign)):
-        return False
-    return any(_is_used_as_module(node, context) for node in uses_of_bound(context.model, statement))
-
-
-def _is_used_as_module(node: cst.BaseExpression, context: Context) -> bool:
-    parent = context.parent(node)
-    while isinstance(parent, cst.Subscript) and parent.value is node:
-        node, parent = parent, context.parent(parent)
-    if isinstance(parent, cst.Attribute) and parent.value is node:
-        return parent.attr.value in _OF_MODULES or not _is_of_plain_value(parent.attr.value)
-    return context.model.tree.call_of(node) is not None
-
-
-def _is_of_plain_value(name: str) -> bool:
-    """Whether a tensor, a dict or list, a text or a number has an attribute or method of that name."""
-    if name in _OF_VALUES or lookup.tensor_method("torch", name) is not None:
-        return True
-    return lookup.tensor_attribute("torch", name) is not None

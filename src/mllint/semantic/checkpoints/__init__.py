@@ -21,7 +21,7 @@
 ``unpacked``       dicts in files that are taken for a pair
 ``given_back``     calls that copy the weights into what was read, instead of loading it
 ``problems``       what is surely wrong with a load
-``refused``        loads of objects of Python, which PyTorch refuses since 2.6
+``refused``        files that hold objects of Python, which PyTorch refuses since 2.6
 ``mistaken``       state dicts in files that are taken for the module whose state they are
 ``wording``        the same in the words of a message
 ``deliberate``     loads that skip what does not match, on purpose

@@ -1,4 +1,7 @@
-"""Loads of files that hold objects of Python, which ``torch.load`` has refused since PyTorch 2.6."""
+"""Files that hold objects of Python, which ``torch.load`` with ``weights_only`` refuses: the default since PyTorch 2.6.
+
+What the code does with what it has read tells: some of it no tensor, plain value or collection of these can do.
+"""
 
 import re
 from collections import Counter, OrderedDict
@@ -9,7 +12,9 @@ import libcst as cst
 
 from mllint.knowledge import lookup
 from mllint.semantic.checkpoints.mistaken import taken_for_module
+from mllint.semantic.names.narrowing import narrowing
 from mllint.semantic.names.uses import uses_of_bound
+from mllint.semantic.values import ClassObject
 from mllint.syntax.shape import dotted_path, last_word, string_literal, subscript_index
 from mllint.syntax.walk import names_in, subtree
 
@@ -21,9 +26,10 @@ _OF_MODULES = frozenset({
     "load_state_dict", "zero_grad", "sublayers",
 })  # fmt: skip
 """What is asked of modules alone, or of what holds a state like theirs."""
-_OF_VALUES = frozenset(
-    {name for kind in (Counter, OrderedDict, list, str, int, float, set, bytes) for name in dir(kind)}
-)
+_ALSO_OF_MODULES = frozenset({"module", "cuda", "half", "float", "to", "requires_grad_", "generate"})
+"""What modules are asked more often than tensors that come straight out of a file."""
+_PLAIN = (Counter, OrderedDict, list, str, int, float, set, bytes)
+_OF_VALUES = frozenset({name for kind in _PLAIN for name in dir(kind)})
 _ALLOWED = re.compile(
     rb"safe_globals|NO_WEIGHTS_ONLY|torch\.load\s*=[^=]|partial\(\s*torch\.load|\b(?:ultralytics|torch_geometric)\b"
 )
@@ -32,8 +38,19 @@ _ASKING = frozenset({"isinstance", "issubclass", "hasattr", "callable", "type", 
 _STEPS = 3
 
 
+def may_hold_object(model: "Model", load: cst.Call) -> bool:
+    """Whether what a call of ``torch.load`` reads may be no tensor, plain value or collection of these: it is used as
+    a module, read for what none of these has, or has to be of a class of the project.
+    """
+    statement = model.tree.parent(load)
+    found: list[cst.BaseExpression] = [load]
+    if isinstance(statement, (cst.Assign, cst.AnnAssign)):
+        found += uses_of_bound(model, statement)
+    return any(_may_be_object(model, node) or _has_to_be_of_class(model, node) for node in found)
+
+
 def is_refused(model: "Model", load: cst.Call) -> bool:
-    """Whether what a call of ``torch.load`` reads is surely used as no tensor, plain value or collection of these.
+    """Whether what a call of ``torch.load`` reads is surely no tensor, plain value or collection of these.
 
     Nowhere in the files around it may a class be allowed. What the code asks about first may be either.
     """
@@ -46,6 +63,25 @@ def is_refused(model: "Model", load: cst.Call) -> bool:
     return not model.project.is_written_near(model.path, _ALLOWED)
 
 
+def _may_be_object(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether a module, or any other object, is used like that, or an entry of what is read there."""
+    parent = model.tree.parent(node)
+    while isinstance(parent, cst.Subscript) and parent.value is node:
+        node, parent = parent, model.tree.parent(parent)
+    if isinstance(parent, cst.Attribute) and parent.value is node:
+        name = parent.attr.value
+        return name in _OF_MODULES | _ALSO_OF_MODULES or not _is_of_plain_value(name)
+    return model.tree.call_of(node) is not None
+
+
+def _has_to_be_of_class(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether it is asked to be an object of a class of the project: ``isinstance(state, Session)``."""
+    given = model.tree.parent(node)
+    asked = model.tree.parent(given) if isinstance(given, cst.Arg) else None
+    narrowed = narrowing(asked) if isinstance(asked, cst.Call) else None
+    return narrowed is not None and isinstance(model.value(narrowed[1]), ClassObject)
+
+
 def _read(
     model: "Model", node: cst.BaseExpression, load: cst.Call, steps: int, *, is_entry: bool = False
 ) -> Iterator[tuple[cst.BaseExpression, bool]]:
@@ -54,8 +90,7 @@ def _read(
     parent = model.tree.parent(node)
     if isinstance(parent, cst.Subscript) and parent.value is node:
         has_name = string_literal(subscript_index(parent)) is not None
-        if has_name or subscript_index(parent) is not None:
-            yield from _read(model, parent, load, steps, is_entry=has_name)
+        yield from _read(model, parent, load, steps, is_entry=has_name)
     elif isinstance(parent, (cst.Assign, cst.AnnAssign)) and parent.value is node and steps:
         for use in uses_of_bound(model, parent):
             if not _is_asked_first(model, use, load):
@@ -67,9 +102,9 @@ def _is_object(model: "Model", node: cst.BaseExpression, is_entry: bool) -> bool
 
     What is loaded as a whole, or stands in a list, may be of a library that allows its own classes: graphs, boxes.
     """
-    parent = model.tree.parent(node)
-    if isinstance(parent, cst.Call) and parent.func is node:
+    if model.tree.call_of(node) is not None:
         return True
+    parent = model.tree.parent(node)
     if not isinstance(parent, cst.Attribute) or parent.value is not node:
         return False
     name = parent.attr.value
