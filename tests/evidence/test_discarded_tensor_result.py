@@ -502,3 +502,24 @@ def test_torch_the_name_of_a_type_on_the_cpu_takes_a_tensor_there(torch: Any) ->
     assert elsewhere.type(torch.float64).device.type == "meta"
     with pytest.raises(NotImplementedError, match="Cannot copy out of meta tensor"):
         elsewhere.type(torch.DoubleTensor)
+
+
+TOLD_BY_NUMBERS: dict[str, Callable[[Any], Any]] = {
+    "squeeze": lambda x: x.squeeze(),
+    "squeeze(0)": lambda x: x.squeeze(0),
+    "transpose": lambda x: x.transpose(0, 1),
+    "swapaxes": lambda x: x.swapaxes(0, 1),
+    "reshape": lambda x: x.reshape(-1),
+}
+
+
+@pytest.mark.parametrize("call", TOLD_BY_NUMBERS.values(), ids=TOLD_BY_NUMBERS)
+def test_what_is_told_numbers_leaves_tensors_and_arrays_as_they_were(torch: Any, call: Any) -> None:
+    """So it need not be known which of them it is. `view(-1)`, which wants a type of arrays, they refuse."""
+    numpy = pytest.importorskip("numpy")
+    for made in (torch.ones(1, 2), numpy.ones((1, 2))):
+        before = made.shape
+        assert call(made) is not made
+        assert made.shape == before
+    with pytest.raises(TypeError):
+        numpy.ones((1, 2)).view(-1)

@@ -247,12 +247,19 @@ def fed_names(model: "Model", node: cst.For) -> set[str]:
     """The names in a loop that hold what it binds, what it takes from an iterator, or what is made of that."""
     known = model.runs.fed_names
     if id(node) not in known:
-        fed = set(pieces_of(model, node)) if is_piecewise(node) else names_in(node.target)
-        for statement in subtree(node.body):
-            if type(statement) is cst.Assign and (is_next(statement.value) or fed & data_names(statement.value)):
-                fed |= {name for target in statement.targets for name in names_in(target.target)}
-        known[id(node)] = fed
+        known[id(node)] = made_of(
+            set(pieces_of(model, node)) if is_piecewise(node) else names_in(node.target), node.body
+        )
     return known[id(node)]
+
+
+def made_of(names: set[str], body: cst.CSTNode) -> set[str]:
+    """Some names, and those in some code that hold what is made of them, or what it takes from an iterator."""
+    found = set(names)
+    for statement in subtree(body):
+        if type(statement) is cst.Assign and (is_next(statement.value) or found & data_names(statement.value)):
+            found |= {name for target in statement.targets for name in names_in(target.target)}
+    return found
 
 
 def data_names(node: cst.BaseExpression) -> set[str]:

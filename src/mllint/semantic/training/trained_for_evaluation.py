@@ -12,7 +12,7 @@ import libcst as cst
 from mllint.semantic.events.steps import Event, Kind
 from mllint.semantic.events.things import Frame
 from mllint.semantic.files.testing import is_test_code
-from mllint.semantic.training.data_loops import data_names, fed_names
+from mllint.semantic.training.data_loops import data_names, fed_names, made_of
 from mllint.semantic.training.data_rounds import DataRound, in_sight, rounds_of
 from mllint.semantic.training.evaluation import is_in_called_evaluation
 from mllint.semantic.training.nearby import trains_in_every_round
@@ -96,7 +96,7 @@ def _is_compared(loop: cst.For, frame: Frame, forward: Event) -> bool:
         body, fed = loop.body, fed_names(frame.model, loop)
     elif forward.frame.function is not None:
         body = forward.frame.function.node.body
-        fed = _made_of({item.name.value for item in forward.frame.function.parameters}, body)
+        fed = made_of({item.name.value for item in forward.frame.function.parameters}, body)
     else:
         return False
     output = set[str]()
@@ -109,14 +109,6 @@ def _is_compared(loop: cst.For, frame: Frame, forward: Event) -> bool:
         if made and any(_is_beside(part, fed - output, forward.node) for part in _operands(node) if part not in made):
             return True
     return False
-
-
-def _made_of(names: set[str], body: cst.CSTNode) -> set[str]:
-    """Some names, and those of what is made of them."""
-    for node in subtree(body):
-        if type(node) is cst.Assign and names & data_names(node.value):
-            names |= {name for target in node.targets for name in names_in(target.target)}
-    return names
 
 
 def _operands(node: cst.CSTNode) -> list[cst.BaseExpression]:
