@@ -40,8 +40,15 @@ def written_of_class(load: Load, content: FromFile) -> list[tuple[Saved, Content
             if isinstance(inner, State):
                 return []
             found.append((saved.of_some_run(), inner))
-    is_alike = not path.is_literal or any(saved.path is not None and path.is_alike(saved.path) for saved, _ in found)
-    return found if found and is_alike and not _is_loaded_otherwise(load, content) else []
+    is_alike = any(_may_be_of(path, saved.path) for saved, _ in found)
+    return found if is_alike and not _is_loaded_otherwise(load, content) else []
+
+
+def _may_be_of(path: Path, saved: Path | None) -> bool:
+    """Whether a path that is read may be one that is written, to go by what is known of both."""
+    if path.is_literal:
+        return saved is not None and path.is_alike(saved)
+    return saved is None or not path.ends_otherwise(saved)
 
 
 def _is_of_others(content: FromFile, path: Path) -> bool:

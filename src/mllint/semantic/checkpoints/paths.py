@@ -107,6 +107,11 @@ class Path:
         ]
         return names[0] == names[1] and _is_telling(names[0])
 
+    def ends_otherwise(self, other: "Path") -> bool:
+        """Whether what is known of the ends of two names tells them apart: ``net.pr`` and ``net.th``."""
+        one, another = (path.normal.rpartition("/")[2].rpartition(_MARK)[2] for path in (self, other))
+        return not (one.endswith(another) or another.endswith(one))
+
     @property
     def shown(self) -> str:
         """The path as a message shows it."""
