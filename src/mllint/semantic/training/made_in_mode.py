@@ -18,8 +18,8 @@ _MAX_MAKERS = 30
 
 
 def switches_itself(definition: ClassInfo) -> bool:
-    """Whether a module may be put into evaluation mode by its own constructor."""
-    return any(_switches(info.methods["__init__"]) for info in definition.lineage if "__init__" in info.methods)
+    """Whether a module, or a part of it, may be put into evaluation mode by its own constructor, or what that calls."""
+    return _may_switch([info.methods["__init__"] for info in definition.lineage if "__init__" in info.methods])
 
 
 def is_switched_by_maker(module: Thing) -> bool:
