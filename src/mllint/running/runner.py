@@ -21,6 +21,7 @@ from mllint.configuration.requirements import lower_bounds
 from mllint.configuration.settings import Settings, parse_version
 from mllint.diagnostics import Diagnostic, Location, Result, Severity, Status
 from mllint.running.discovery import Unreadable, reason_of
+from mllint.running.stack import with_room
 from mllint.running.writer import WriteError, write
 from mllint.selectors import UnknownSelectorError, best
 from mllint.semantic.files.disk import content_digest
@@ -295,6 +296,7 @@ def garbage_left_alone() -> Iterator[None]:
             gc.enable()
 
 
+@with_room
 def lint(
     data: bytes,
     path: str,
