@@ -20,11 +20,13 @@ from mllint.registry import all_rules, select
 from mllint.running.runner import Mode, Runner, Task
 from mllint.semantic.checkpoints.contents import Content
 from mllint.semantic.checkpoints.tracing import Tracer
+from mllint.semantic.expressions import evidence
 from mllint.semantic.expressions.inference import Inference
 from mllint.semantic.model import Model
 from mllint.semantic.project import Project
 from mllint.semantic.training import runs
 from mllint.semantic.training.unfolding import unfold
+from mllint.semantic.values import Value
 from mllint.syntax.bare import bare_tree
 from mllint.syntax.walk import Tree
 
@@ -328,6 +330,29 @@ def test_files_that_import_everything_from_each_other_hand_on_the_same(tmp_path:
     source += "x = make(3)\nx.cuda()\ny = again(3)\ny.cuda()\nprint(x, y)\n"
     result = engine.lint(source.encode(), str(tmp_path / "train.py"), select(["ML1"], []), project=Project(tmp_path))
     assert [(found.code, found.location.row) for found in result.diagnostics] == [("ML101", 5), ("ML101", 7)]
+
+
+def test_what_a_parameter_proves_to_be_is_found_once_for_all_that_is_passed_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Functions that hand a parameter on and on would be gone through once for each way that leads there."""
+    asked = 0
+    original = evidence.from_use
+
+    def counted(*arguments: Any) -> Value | None:
+        nonlocal asked
+        asked += 1
+        return original(*arguments)
+
+    monkeypatch.setattr(evidence, "from_use", counted)
+    functions = [
+        f"def step{number}(x):\n" + "".join(f"    step{to}(x)\n" for to in range(20) if to != number) + "\n\n"
+        for number in range(20)
+    ]
+    text = "import torch\n\n\n" + "".join(functions) + "def run(x):\n    x.cuda()\n    step0(x)\n"
+    engine.lint(text.encode(), "deep.py", select(["ML"], []))
+    # Each at most once for each number of calls that lead to it.
+    assert 0 < asked <= 20 * (evidence.MAX_CALLS + 1)
 
 
 def test_only_what_goes_into_the_file_that_a_load_reads_is_followed(

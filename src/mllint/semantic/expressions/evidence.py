@@ -54,6 +54,7 @@ class Uses:
     def __init__(self, model: "Model") -> None:
         self._model = model
         self._by_key: dict[str, dict[int, list[cst.BaseExpression]]] = {}
+        self._proved: dict[tuple[int, int], Value | None] = {}
 
     def of(self, binding: Binding) -> Iterable[cst.BaseExpression]:
         """Where the key of a binding stands in the binding's scope, to be called upon or passed to a call."""
@@ -64,6 +65,13 @@ class Uses:
                 if _may_prove(self._model, node):
                     by_scope.setdefault(id(self._model.scope_of(node)), []).append(node)
         return by_scope.get(id(binding.scope), ())
+
+    def proved(self, parameter: Binding, calls: int) -> Value | None:
+        """As ``from_use`` of a parameter, found once for all that is passed for it through so many calls."""
+        key = (id(parameter), calls)
+        return self._model.derivation.once(
+            self._proved, key, parameter, lambda item: from_use(self._model, item, calls)
+        )
 
 
 def from_use(model: "Model", binding: Binding, calls: int = 0) -> Value | None:
@@ -278,7 +286,7 @@ def _from_parameter(info: "FunctionInfo", call: cst.Call, arg: cst.Arg, skipped:
             bound = [item for item in info.scope.bindings.get(name, ()) if item.kind is BindingKind.PARAMETER]
             if len(bound) != 1 or is_asked_about(info.model, info, parameter):
                 return None
-            proof = _declared(info.model, parameter) or from_use(info.model, bound[0], calls + 1)
+            proof = _declared(info.model, parameter) or info.model.uses.proved(bound[0], calls + 1)
             return Tensor(proof.framework) if isinstance(proof, Tensor) else None
     return None
 
