@@ -21,10 +21,9 @@ def with_room(function: Callable[_P, _R]) -> Callable[_P, _R]:
     that asks for more than a piece gets a larger one, so the caller here says that it may need a deep stack.
     """
 
-    @wraps(function)
     def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         return function(*args, **kwargs)
 
     if sys.implementation.name == "cpython":
         call.__code__ = call.__code__.replace(co_stacksize=_SLOTS)
-    return call
+    return wraps(function)(call)
