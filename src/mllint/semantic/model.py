@@ -38,7 +38,7 @@ _DEFINITIONS = frozenset({cst.FunctionDef, cst.ClassDef})
 _AROUND_STATEMENTS = frozenset({cst.Module, cst.IndentedBlock, *_DEFINITIONS})
 # What a model holds on to when it forgets what was derived, and what it begins anew.
 _KEPT = frozenset({"tree", "source", "project", "derivation", "path", "_functions", "_classes"})
-_EMPTIED = frozenset({"_scopes", "_scope_of", "_comprehensions", "_left_scopes"})
+_EMPTIED = frozenset({"_scopes", "_scope_of", "_reaching", "_comprehensions", "_left_scopes"})
 _ANALYSES = frozenset({"surroundings", "remembered"})
 """Where it keeps what analyses remember that may ask about the users of code."""
 
@@ -57,6 +57,7 @@ class Model:
         self._scope_of: dict[int, Scope] = {}
         self._functions: MutableMapping[int, FunctionInfo] = {}
         self._classes: MutableMapping[int, ClassInfo] = {}
+        self._reaching: dict[int, tuple[Binding, ...]] = {}
         self._comprehensions: dict[tuple[int, str], Binding] = {}
         self._left_scopes: list[Scope] = []
         self.derivation = Derivation() if project is None else project.derivation
@@ -130,7 +131,7 @@ class Model:
         left = [*self._left_scopes, *self._scopes.values()]
         for name in self.__dict__.keys() - _KEPT:
             del self.__dict__[name]
-        self._scopes, self._scope_of, self._comprehensions, self._left_scopes = {}, {}, {}, left
+        self._scopes, self._scope_of, self._reaching, self._comprehensions, self._left_scopes = {}, {}, {}, {}, left
         # Weak: a definition holds its model, and what holds itself stays until the collector comes.
         self._functions = WeakValueDictionary(self._functions)
         self._classes = WeakValueDictionary(self._classes)
@@ -264,6 +265,12 @@ class Model:
 
     def reaching(self, node: cst.BaseExpression) -> tuple[Binding, ...]:
         """The bindings of a name or dotted path that reach it, in source order; empty when it is bound elsewhere."""
+        known = self._reaching.get(id(node))
+        if known is None:
+            known = self._reaching[id(node)] = self._bindings_of(node)
+        return known
+
+    def _bindings_of(self, node: cst.BaseExpression) -> tuple[Binding, ...]:
         inner = self._inference.inner_binding(node) if isinstance(node, cst.Name) else None
         if inner is not None:
             return () if inner[0] is None else (inner[0],)

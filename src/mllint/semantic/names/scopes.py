@@ -123,6 +123,7 @@ class Scope:
         while current is not None:
             place = places.get(id(current))
             if place is not None:
+                places[id(node)] = place  # who asks once asks again
                 return place
             current = parents.get(id(current))
         return None
