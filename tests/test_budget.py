@@ -23,6 +23,7 @@ from mllint.semantic.checkpoints.tracing import Tracer
 from mllint.semantic.expressions import evidence
 from mllint.semantic.expressions.inference import Inference
 from mllint.semantic.model import Model
+from mllint.semantic.modules import inputs
 from mllint.semantic.project import Project
 from mllint.semantic.training import runs
 from mllint.semantic.training.unfolding import unfold
@@ -353,6 +354,28 @@ def test_what_a_parameter_proves_to_be_is_found_once_for_all_that_is_passed_for_
     engine.lint(text.encode(), "deep.py", select(["ML"], []))
     # Each at most once for each number of calls that lead to it.
     assert 0 < asked <= 20 * (evidence.MAX_CALLS + 1)
+
+
+def test_what_a_sum_is_made_of_is_asked_once_however_many_ways_lead_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each term that is added in a loop is reached from each other one: with so many steps there is no end."""
+    asked = 0
+    original = inputs._is_from_parameter
+
+    def counted(*arguments: Any) -> bool:
+        nonlocal asked
+        asked += 1
+        return original(*arguments)
+
+    monkeypatch.setattr(inputs, "_is_from_parameter", counted)
+    terms = "".join(f"            if x[{number}] > 0:\n                total += y\n" for number in range(8))
+    text = (
+        "import torch\nfrom torch import nn\n\n\nclass Net(nn.Module):\n"
+        "    def __init__(self):\n        super().__init__()\n        self.scale = torch.ones(3)\n\n"
+        "    def weigh(self, x, y):\n        total = torch.zeros(3)\n        for _ in x:\n"
+        f"{terms}        return self.scale * total\n"
+    )
+    engine.lint(text.encode(), "sum.py", select(["ML404"], []))
+    assert 0 < asked <= 40
 
 
 def test_only_what_goes_into_the_file_that_a_load_reads_is_followed(

@@ -1,12 +1,13 @@
 """Whether a tensor is where the weights are: it comes from outside, or was computed with what does."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
 
 import libcst as cst
 
 from mllint.knowledge import lookup
 from mllint.semantic.expressions.arguments import passed_for
-from mllint.semantic.modules.made_on_cpu import FACTORIES, MAX_STEPS, OF_VALUES
+from mllint.semantic.modules.made_on_cpu import FACTORIES, OF_VALUES
 from mllint.semantic.modules.weights import has_weights
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Function, Module, Output, Tensor, Value
@@ -17,16 +18,23 @@ if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
 _JOINING = frozenset({"torch.cat", "torch.concat", "torch.stack"})
+_Known: TypeAlias = dict[int, bool]
+"""What one question has found of bindings and functions, by their id; those it is at come from nowhere else."""
+_MAX_KNOWN = 60
 
 
-def is_input(model: "Model", node: cst.BaseExpression, steps: int = MAX_STEPS) -> bool:
+def is_input(model: "Model", node: cst.BaseExpression) -> bool:
     """Whether an expression is surely a tensor that came from outside or was computed with the weights."""
+    return _is_input(model, node, {})
+
+
+def _is_input(model: "Model", node: cst.BaseExpression, known: _Known) -> bool:
     value: Value | None = model.value(node)
     if isinstance(value, Output):
         return True
     if isinstance(value, Tensor) and value.attached is True:
         return not _has_leaf_in_it(model, node)
-    return isinstance(value, Tensor) and not value.scalar and _is_from_parameter(model, node, steps)
+    return isinstance(value, Tensor) and not value.scalar and _is_from_parameter(model, node, known)
 
 
 def _has_leaf_in_it(model: "Model", node: cst.BaseExpression) -> bool:
@@ -35,14 +43,14 @@ def _has_leaf_in_it(model: "Model", node: cst.BaseExpression) -> bool:
     return any(isinstance(part, Tensor) and part.leaf and not part.parameter for part in parts)
 
 
-def _is_from_parameter(model: "Model", node: cst.BaseExpression, steps: int) -> bool:
+def _is_from_parameter(model: "Model", node: cst.BaseExpression, known: _Known) -> bool:
     """Whether a chain of calls, items and operations starts from what ``forward`` is given, or what weights gave."""
     while not isinstance(node, cst.Name):
         match node:
-            case cst.Call() if _runs_weights(model, node) or _is_joined(model, node, steps) or _is_there(model, node):
+            case cst.Call() if _runs_weights(model, node) or _is_joined(model, node, known) or _is_there(model, node):
                 return True
             case cst.Call() if isinstance(callee := model.value(node.func), Function):
-                return _gives_input(callee, steps)
+                return _gives_input(callee, known)
             case cst.Attribute() if isinstance(value := model.value(node), Tensor) and value.parameter:
                 return True
             case cst.Call(args=[cst.Arg(value=first, star="", keyword=None), *_]) if _is_operation(
@@ -53,27 +61,41 @@ def _is_from_parameter(model: "Model", node: cst.BaseExpression, steps: int) -> 
                 node = inner
             case cst.BinaryOperation():
                 sides = (node.left, node.right)
-                return steps > 0 and any(_is_from_parameter(model, side, steps - 1) for side in sides)
+                return any(_is_from_parameter(model, side, known) for side in sides)
             case cst.IfExp():
                 ways = (node.body, node.orelse)
-                return steps > 0 and all(_is_from_parameter(model, way, steps - 1) for way in ways)
+                return all(_is_from_parameter(model, way, known) for way in ways)
             case _:
                 return False
     function = model.enclosing_function(node)
-    if steps == 0 or function is None or model.function_info(function).self_name == node.value:
+    if function is None or model.function_info(function).self_name == node.value:
         return False
-    return any(_binds_input(model, binding, steps - 1) for binding in model.reaching(node))
+    return any(_binds_input(model, binding, known) for binding in model.reaching(node))
 
 
-def _binds_input(model: "Model", binding: Binding, steps: int) -> bool:
+def _binds_input(model: "Model", binding: Binding, known: _Known) -> bool:
+    return _once(known, binding, lambda: _derive(model, binding, known))
+
+
+def _once(known: _Known, thing: object, derive: Callable[[], bool]) -> bool:
+    """What is so of a thing, found once, though many ways lead to it and some back to where they began."""
+    if id(thing) not in known:
+        if len(known) >= _MAX_KNOWN:
+            return False
+        known[id(thing)] = False
+        known[id(thing)] = derive()
+    return known[id(thing)]
+
+
+def _derive(model: "Model", binding: Binding, known: _Known) -> bool:
     function, node = binding.scope.node, binding.node
     if binding.kind is BindingKind.PARAMETER and isinstance(node, cst.Param) and isinstance(function, cst.FunctionDef):
         info = model.function_info(function)
-        return info.name == "forward" or any(is_input(model, item, steps) for item in passed_for(model, info, node))
+        return info.name == "forward" or any(_is_input(model, item, known) for item in passed_for(model, info, node))
     if binding.kind is BindingKind.AUGMENTED and isinstance(node, cst.AugAssign):
-        return _is_from_parameter(model, node.target, steps)  # an operation in place
+        return _is_from_parameter(model, node.target, known)  # an operation in place
     is_whole = binding.kind is BindingKind.ASSIGN and binding.value is not None
-    return is_whole and binding.value is not None and _is_from_parameter(model, binding.value, steps)
+    return is_whole and binding.value is not None and _is_from_parameter(model, binding.value, known)
 
 
 def _is_operation(model: "Model", call: cst.Call) -> bool:
@@ -83,12 +105,12 @@ def _is_operation(model: "Model", call: cst.Call) -> bool:
     return fact is not None and fact.returns in ("tensor", "scalar") and name not in FACTORIES | OF_VALUES
 
 
-def _is_joined(model: "Model", call: cst.Call, steps: int) -> bool:
+def _is_joined(model: "Model", call: cst.Call, known: _Known) -> bool:
     """Whether a call joins tensors of which one came from outside: ``torch.cat([x, y])``."""
     first = call.args[0].value if call.args else None
-    if not isinstance(first, (cst.List, cst.Tuple)) or steps == 0 or model.qualified_name(call.func) not in _JOINING:
+    if not isinstance(first, (cst.List, cst.Tuple)) or model.qualified_name(call.func) not in _JOINING:
         return False
-    return any(_is_from_parameter(model, element.value, steps - 1) for element in first.elements)
+    return any(_is_from_parameter(model, element.value, known) for element in first.elements)
 
 
 def _is_there(model: "Model", call: cst.Call) -> bool:
@@ -113,11 +135,10 @@ def _runs_no_weights(model: "Model", call: cst.Call) -> bool:
     return isinstance(module, Module) and module.name is not None and has_weights(model, call.func) is False
 
 
-def _gives_input(callee: Function, steps: int) -> bool:
+def _gives_input(callee: Function, known: _Known) -> bool:
     """Whether all that a function of the project gives back is computed from what it is given from outside."""
     home, given = callee.definition.model, callee.definition.scope.returns
-    return (
-        steps > 0
-        and bool(given)
-        and all(item.value is not None and _is_from_parameter(home, item.value, steps - 1) for item in given)
-    )
+    values = [item.value for item in given if item.value is not None]
+    if not given or len(values) < len(given):
+        return False
+    return _once(known, callee.definition, lambda: all(_is_from_parameter(home, item, known) for item in values))
