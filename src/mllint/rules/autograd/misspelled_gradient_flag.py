@@ -31,7 +31,7 @@ for parameter in model.parameters():
 
 ## What it leaves alone
 
-An attribute that the same file also reads, or that is set on an object that is
+An attribute that the same file also reads, that is given a list or dict, or that is set on an object that is
 neither tensor nor module: it is somebody's own field then.
 Keyword arguments of the project's own functions, and of functions that take any keyword.
 
@@ -84,6 +84,7 @@ _MEANT = {
         "stops_gradient", "stopgradient", "stop_graident", "stop_grandient", "stop_gradinet",
     ),
 }  # fmt: skip
+_MANY = (cst.BaseDict, cst.BaseList, cst.BaseSet, cst.BaseComp)
 _TYPOS = {typo: flag for flag, typos in _MEANT.items() for typo in typos}
 
 
@@ -181,6 +182,9 @@ def _is_own_field(target: cst.Attribute, typo: str, context: Context) -> bool:
     if isinstance(owner, Instance) and owner.definition.framework is None:
         return True
     if isinstance(owner, Module) and own_method(owner, typo) is not None:
+        return True
+    statement = context.statement(target)
+    if isinstance(statement, cst.Assign) and isinstance(statement.value, _MANY):  # of each parameter
         return True
     return any(
         attribute.attr.value == typo and _is_read(attribute, context) for attribute in context.nodes(cst.Attribute)
