@@ -429,7 +429,8 @@ def _matters(forward: Event, *, switched: bool) -> bool | None:
         return matters  # without its head a model may be another
     if matters is None:
         ways = (*made(forward), *made_elsewhere(forward))
-        return True if any(depends_on_mode(way, *models, switched=switched) for way in ways) else None
+        answers = {depends_on_mode(way, *models, switched=switched) for way in ways}
+        return True if True in answers else False if False in answers else None
     return matters
 
 
