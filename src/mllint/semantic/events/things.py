@@ -425,17 +425,17 @@ class Frame(msgspec.Struct, eq=False):
         owner = next(iter(holder.roots))
         if isinstance(owner, ClassInfo) and not holder.path:
             return self._made_for_call(owner)
-        if len(holder.roots) != 1 or len(holder.path) != isinstance(owner, ClassInfo):
+        if len(holder.roots) != 1:
             return None
-        if isinstance(owner, ClassInfo):
-            if not holder.path[0].startswith("."):
-                return None
-            makers = [item for item in owner.assignments(holder.path[0][1:]) if not is_nothing(item)]
-        else:
-            makers = [owner]
+        if len(holder.path) > isinstance(owner, ClassInfo):
+            # What the constructor of another object makes: `Schedule(self.optimizer)` of `trainer.schedule`.
+            return _made(self.kept(Thing(holder.roots, holder.path[:-1]), holder.path[-1].removeprefix(".")))
+        assigned = [owner] if isinstance(owner, Binding) else owner.assignments(holder.path[0].removeprefix("."))
+        makers = [item for item in assigned if isinstance(owner, Binding) or not is_nothing(item)]
         binding = makers[0] if len(makers) == 1 else None
         if binding is not None and binding.kind is BindingKind.PARAMETER:
-            return self._made_in_call(binding)
+            frame = self.run_of(binding.scope)
+            return None if frame is None else _made(frame.given(binding))
         if binding is None or binding.path or binding.kind is not BindingKind.ASSIGN:
             return None
         value = binding.scope.model.binding_value(binding) if isinstance(binding.value, cst.Call) else None
@@ -448,15 +448,6 @@ class Frame(msgspec.Struct, eq=False):
                 receiver = Thing(frozenset({owner}))
             home = Frame(model, function_around(model, binding.node), receiver=receiver)
         return home, value, binding.value
-
-    def _made_in_call(self, parameter: Binding) -> "tuple[Frame, Instance | Module, cst.Call] | None":
-        """What is made in the very call that hands it on as an argument: ``run(net, Compute(criterion, None))``."""
-        frame = self.run_of(parameter.scope)
-        given = None if frame is None else frame.given(parameter)
-        if given is None or not isinstance(given[1], cst.Call):
-            return None
-        value = given[0].value(given[1])
-        return (given[0], value, given[1]) if isinstance(value, (Instance, Module)) else None
 
     def _made_for_call(self, owner: ClassInfo) -> "tuple[Frame, Instance | Module, cst.Call] | None":
         """The call that makes the object whose method is called on it at once: ``Trainer(net).fit()``."""
@@ -491,3 +482,11 @@ class Frame(msgspec.Struct, eq=False):
         if not holder.path and any(has_named_parts(value) for value in made):
             return None  # of things that have names of their own
         return holder.part(EVERY)
+
+
+def _made(given: tuple[Frame, cst.BaseExpression] | None) -> tuple[Frame, Instance | Module, cst.Call] | None:
+    """What is made in the very expression that gives it: ``run(net, Compute(criterion, None))``."""
+    value = given[0].value(given[1]) if given is not None and isinstance(given[1], cst.Call) else None
+    if given is None or not isinstance(given[1], cst.Call) or not isinstance(value, (Instance, Module)):
+        return None
+    return given[0], value, given[1]
