@@ -190,8 +190,11 @@ def _literal(frame: Frame, node: cst.BaseExpression, steps: int) -> object:
 def _literal_kept(frame: Frame, node: cst.Attribute, steps: int) -> object:
     """The literal that an object was given where it was made, and keeps: ``self.opt`` of ``Compute(criterion, None)``.
 
-    Not one that anything binds anew.
+    Also where its constructor asks for it. Not one that anything binds anew.
     """
+    given = only_assigned(frame.model, node)
+    if isinstance(given, cst.Name) and _is_bound_once(frame, frame, node.attr.value):
+        return _literal(frame, given, steps - 1)
     holder = frame.thing(node.value) if isinstance(node.value, cst.Name) else None
     kept = None if holder is None else frame.kept(holder, node.attr.value)
     if kept is None or not _is_bound_once(frame, kept[0], node.attr.value):
