@@ -15,6 +15,7 @@ from mllint.semantic.modules.drop_rates import NOTHING, Making, drops_nothing, r
 from mllint.semantic.modules.made_with import is_left_out, making_run
 from mllint.semantic.names.conditions import conditions
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
+from mllint.semantic.names.mentions import whole
 from mllint.semantic.values import Choice, ClassObject, Function, Member, Module, Symbol, Text, Value
 from mllint.syntax.shape import argument, constant, has_star_arguments
 from mllint.syntax.walk import subtree
@@ -279,10 +280,11 @@ def _parts(
             found.depends = found.depends or is_on
             found.is_closed = found.is_closed and is_on  # of another, which may be none of its parts
         elif kind is cst.Name:
-            mentioned = model.value(node)
+            named = whole(model, node)  # type: ignore[arg-type]
+            mentioned = model.value(named)
             assert isinstance(mentioned, ClassObject)
             other = mentioned.definition
-            found.others.append(_Maker(other, making_run(model, model.tree.call_of(node), other, run)))
+            found.others.append(_Maker(other, making_run(model, model.tree.call_of(named), other, run)))
         elif isinstance(node, cst.Call):
             called = model.value(node.func)
             if isinstance(called, Symbol) and (called.name.startswith(_LIBRARIES) or called.name in PADDLE_BUILDERS):
@@ -318,7 +320,7 @@ def _telling(holder: ClassInfo | FunctionInfo, body: cst.CSTNode) -> list[cst.CS
 def _tells(model: "Model", node: cst.CSTNode, holder: ClassInfo | FunctionInfo) -> bool:
     kind = type(node)
     if kind is cst.Name:
-        mentioned = model.value(node)
+        mentioned = model.value(whole(model, node))  # type: ignore[arg-type]
         return isinstance(mentioned, ClassObject) and mentioned.definition is not holder
     if kind is cst.Attribute:
         return node.attr.value == "training"  # type: ignore[attr-defined, no-any-return]
