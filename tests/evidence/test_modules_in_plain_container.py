@@ -199,3 +199,57 @@ def test_paddle_weights_set_by_name_are_registered(paddle: Any) -> None:
         setattr(net, name, net.cells[0].weight)
     net.add_parameter("bias_0", net.cells[0].bias)
     assert [name for name, _ in net.named_parameters()] == ["weight_0", "bias_0"]
+
+
+@pytest.mark.parametrize(("framework", "register"), [("torch", "add_module"), ("paddle", "add_sublayer")])
+def test_what_forward_registers_of_a_dict(framework: str, register: str, request: pytest.FixtureRequest) -> None:
+    package = request.getfixturevalue(framework)
+    base = package.nn.Module if framework == "torch" else package.nn.Layer
+
+    class Net(base):  # type: ignore[misc, valid-type]
+        def __init__(self, name: str) -> None:
+            super().__init__()
+            self.heads: dict[int, Any] = {}
+            self.name = name
+
+        def forward(self, x: Any) -> Any:
+            if 2 not in self.heads:
+                self.heads[2] = package.nn.Linear(2, 1)
+                if self.name == "add":
+                    getattr(self, register)("head", self.heads[2])
+                elif self.name == "set":
+                    self.head = self.heads[2]
+            return self.heads[2](x)
+
+    for name, is_registered in (("add", True), ("set", True), ("none", False)):
+        net = Net(name)
+        net(package.ones([1, 2]))
+        assert set(net.state_dict()) == ({"head.weight", "head.bias"} if is_registered else set())
+
+
+@pytest.mark.parametrize("framework", ["torch", "paddle"])
+def test_modules_with_an_optimizer_of_their_own_train(framework: str, request: pytest.FixtureRequest) -> None:
+    package = request.getfixturevalue(framework)
+    base = package.nn.Module if framework == "torch" else package.nn.Layer
+
+    class Estimator(base):  # type: ignore[misc, valid-type]
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = package.nn.Linear(2, 1)
+            if framework == "torch":
+                self.optimizer = package.optim.SGD(self.parameters(), lr=1.0)
+            else:
+                self.optimizer = package.optimizer.SGD(1.0, parameters=self.parameters())
+
+    class Net(base):  # type: ignore[misc, valid-type]
+        def __init__(self) -> None:
+            super().__init__()
+            self.estimators = [Estimator()]
+
+    net = Net()
+    assert not list(net.parameters())
+    estimator = net.estimators[0]
+    before = estimator.layer.weight.tolist()
+    estimator.layer(package.ones([1, 2])).sum().backward()
+    estimator.optimizer.step()
+    assert estimator.layer.weight.tolist() != before

@@ -151,6 +151,18 @@ def test_type_gives_the_parameter_itself_where_it_is_of_that_type(torch: Any) ->
     assert not isinstance(parameter.type(torch.float16), torch.nn.Parameter)
 
 
+def test_torch_type_goes_where_the_name_of_the_type_says(torch: Any) -> None:
+    table, elsewhere = torch.ones(2), torch.ones(2, device="meta")
+    assert table.type_as(elsewhere).device.type == "meta"
+    assert elsewhere.type() == "torch.meta.FloatTensor"  # the name has the device in it: "torch.cuda.FloatTensor"
+    assert table.type() == "torch.FloatTensor"
+    if not torch.cuda.is_available():
+        for kind in ("torch.cuda.FloatTensor", torch.cuda.FloatTensor):
+            with pytest.raises((RuntimeError, AssertionError), match=r"CUDA|cuda"):  # it would go there
+                table.type(kind)
+    assert elsewhere.type(torch.float64).device.type == "meta"  # a dtype leaves it where it is
+
+
 def test_torch_what_a_method_makes_is_no_parameter(torch: Any) -> None:
     """A tensor that asks for gradients is none, whoever makes it, and also where it is moved before."""
 

@@ -86,19 +86,19 @@ def train(training: DataLoader, validation: DataLoader) -> None:
 
 Loops before which the model may be switched to evaluation mode, also by those who call the function, in other files of
 the project too; functions that nobody in the project calls, but for models that are loaded there. Models in sight of
-which no layer is known to ask for its mode, such as those whose only dropout drops nothing by default, or is there only
-where a setting says so. Models that `from_pretrained` of transformers gave, and modules that are made of these, as long
-as nothing puts them to training mode, or it is not known to which family they belong. Loops before which a model was
-switched to training mode by who calls the evaluation, or its switch to evaluation mode was taken out and left as a
-comment: to recompute the statistics of batch normalization, or to sample with dropout, is done like that, as is a call
-of `train()` in an evaluation that draws several outputs of a batch, reads none, gives the model the targets, or has a
-comment that says why. Tests. Loops that drop the output, or never read it, as where a hook is what is wanted; and
-loaded models that are given the same input in every round, or one that is made up for its shape, which a buffer of
-zeros is not that data is put into. Beside what is trained, models that nothing updates decide nothing: the network of a
-perceptual loss, a teacher. Containers of models that have names of their own, where one of these is switched, and
-modules without such a layer of their own that are made of one that is in evaluation mode. Parts that an object keeps of
-a model which its base class switches. Where several optimizers step, as for adversaries, what is made of a drawn batch,
-or when the training is over: it is only looked at.
+which no layer is known to ask for its mode, such as those whose only dropout drops nothing by default, is there only
+where a setting says so, or is left out by constructors for what they are given. Models that `from_pretrained` of
+transformers gave, and modules that are made of these, as long as nothing puts them to training mode, or it is not known
+to which family they belong. Loops before which a model was switched to training mode by who calls the evaluation, or
+its switch to evaluation mode was taken out and left as a comment: to recompute the statistics of batch normalization,
+or to sample with dropout, is done like that, as is a call of `train()` in an evaluation that draws several outputs of a
+batch, reads none, gives the model the targets, or has a comment that says why. Tests. Loops that drop the output, or
+never read it, as where a hook is what is wanted; and loaded models that are given the same input in every round, or one
+that is made up for its shape, which a buffer of zeros is not that data is put into. Beside what is trained, models that
+nothing updates decide nothing: the network of a perceptual loss, a teacher. Containers of models that have names of
+their own, where one of these is switched, and modules without such a layer of their own that are made of one that is in
+evaluation mode. Parts that an object keeps of a model which its base class switches. Where several optimizers step, as
+for adversaries, what is made of a drawn batch, or when the training is over: it is only looked at.
 
 ## Fix safety
 

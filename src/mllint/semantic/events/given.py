@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
+from mllint.semantic.events.places import changes_of_kept, is_nothing
 from mllint.semantic.events.things import Frame, Known, Named
 from mllint.semantic.names.assigned import assigned, only_assigned
 from mllint.semantic.names.scopes import Binding, BindingKind
@@ -63,7 +64,7 @@ def literal_rounds(frame: Frame, node: cst.For) -> "list[Frame]":
     Empty for other loops, and for those that are left early.
     """
     home, made = _display(frame, node.iter, _MAX_STEPS)
-    if not isinstance(made, (cst.Tuple, cst.List)) or not 2 <= len(made.elements) <= _MAX_ROUNDS:
+    if not isinstance(made, (cst.Tuple, cst.List)) or not 1 <= len(made.elements) <= _MAX_ROUNDS:
         return []
     bound = bound_by(frame.model, node)
     rounds = [_round(home, element.value, bound) for element in made.elements]
@@ -79,7 +80,12 @@ def _is_data(given: tuple[Frame, cst.BaseExpression]) -> bool:
 
 
 def _display(frame: Frame, node: cst.BaseExpression, steps: int) -> tuple[Frame, cst.BaseExpression]:
-    """What a name that a loop runs over is bound to, in its function or by those that call it, and the run of that."""
+    """What a name that a loop runs over is bound to, in its function or by those that call it, and the run of that.
+
+    And the list that an object keeps: ``self.nets = [self.generator, self.critic]``.
+    """
+    if type(node) is cst.Attribute:
+        return _display_kept(frame, node) or (frame, node)
     bindings = frame.model.reaching(node) if type(node) is cst.Name and steps else ()
     if len(bindings) != 1:
         return frame, node
@@ -87,6 +93,16 @@ def _display(frame: Frame, node: cst.BaseExpression, steps: int) -> tuple[Frame,
     if given is not None:
         return _display(*given, steps - 1)
     return frame, assigned(bindings[0]) or node
+
+
+def _display_kept(frame: Frame, node: cst.Attribute) -> tuple[Frame, cst.BaseExpression] | None:
+    """The list that the class of an object gives an attribute, and nothing is put into later, and the run of that."""
+    owner, holder = frame.owner_of(node), frame.thing(node.value)
+    bound = [] if owner is None else [item for item in owner.assignments(node.attr.value) if not is_nothing(item)]
+    made = assigned(bound[0]) if len(bound) == 1 else None
+    if owner is None or holder is None or made is None or any(True for _ in changes_of_kept(owner, bound[0])):
+        return None
+    return frame.home_of(bound[0], holder), made
 
 
 def _round(home: Frame, element: cst.BaseExpression, bound: tuple[Binding, ...]) -> tuple[Known, Named]:
@@ -174,8 +190,11 @@ def _literal(frame: Frame, node: cst.BaseExpression, steps: int) -> object:
 def _literal_kept(frame: Frame, node: cst.Attribute, steps: int) -> object:
     """The literal that an object was given where it was made, and keeps: ``self.opt`` of ``Compute(criterion, None)``.
 
-    Not one that anything binds anew.
+    Also where its constructor asks for it. Not one that anything binds anew.
     """
+    given = only_assigned(frame.model, node)
+    if isinstance(given, cst.Name) and _is_bound_once(frame, frame, node.attr.value):
+        return _literal(frame, given, steps - 1)
     holder = frame.thing(node.value) if isinstance(node.value, cst.Name) else None
     kept = None if holder is None else frame.kept(holder, node.attr.value)
     if kept is None or not _is_bound_once(frame, kept[0], node.attr.value):

@@ -1,11 +1,13 @@
 """Where bindings stand: what an assignment binds, what is made of a call's result, what a ``return`` gives back."""
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from mllint.knowledge import lookup
-from mllint.semantic.names.definitions import FunctionInfo
+from mllint.semantic.names.changes import changes_of_bound
+from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by
 from mllint.semantic.values import Function, Module
@@ -187,6 +189,23 @@ def has_named_parts(value: cst.BaseExpression | None) -> bool:
     return isinstance(value, (cst.List, cst.Tuple)) and not (
         value.elements and all(isinstance(item.value, cst.Call) for item in value.elements)
     )
+
+
+def keeps_named_parts(owner: ClassInfo, name: str) -> bool:
+    """Whether a list that a class gives an attribute has, or is given later, anything but what is made right there."""
+    for binding in owner.assignments(name):
+        if isinstance(binding.value, (cst.List, cst.Tuple)):
+            calls = (item for item in changes_of_kept(owner, binding) if isinstance(item, cst.Call))
+            parts = [part.value for part in binding.value.elements] + [arg.value for call in calls for arg in call.args]
+            if not all(isinstance(part, cst.Call) for part in parts):
+                return True
+    return False
+
+
+def changes_of_kept(owner: ClassInfo, binding: Binding) -> Iterator[cst.CSTNode]:
+    """What the files of a class change in place of what it gives an attribute."""
+    models = dict.fromkeys(info.model for info in owner.lineage)
+    return (change for model in models for change in changes_of_bound(model, binding))
 
 
 def is_handed_on(binding: Binding) -> bool:

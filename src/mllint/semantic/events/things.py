@@ -22,6 +22,7 @@ from mllint.semantic.events.places import (
     is_handed_on,
     is_nothing,
     itself_of,
+    keeps_named_parts,
     place_in_returns,
     runs_over_keys,
     target_of,
@@ -33,7 +34,7 @@ from mllint.semantic.names.definitions import ClassInfo, FunctionInfo, function_
 from mllint.semantic.names.scopes import Binding, BindingKind, Scope
 from mllint.semantic.values import ClassObject, Function, Instance, Module, Value, says_more
 from mllint.syntax.iteration import sources
-from mllint.syntax.shape import argument, fingerprint, has_star_arguments, subscript_index
+from mllint.syntax.shape import argument, fingerprint, has_star_arguments, last_word, subscript_index
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -138,7 +139,8 @@ class Frame(msgspec.Struct, eq=False):
     def _value_given(self, node: cst.BaseExpression) -> Value | None:
         """What an expression is, as far as the callers tell, or those who made the object whose method runs."""
         if isinstance(node, cst.Name):
-            given = self._given(node)
+            bindings = self.model.reaching(node)
+            given = self.given(bindings[0]) if len(bindings) == 1 else None
             return None if given is None else given[0].value(given[1])
         if (receiver := itself_of(self.model, node)) is not None:
             return self.value(receiver)
@@ -151,11 +153,6 @@ class Frame(msgspec.Struct, eq=False):
         holder = self.thing(node.value) if is_called and isinstance(node.value, cst.Name) else None
         kept = None if holder is None else self.kept(holder, node.attr.value)
         return None if kept is None else kept[0].value(kept[1])
-
-    def _given(self, node: cst.Name) -> "tuple[Frame, cst.BaseExpression] | None":
-        """What the caller gives for the parameter that a name stands for."""
-        bindings = self.model.reaching(node)
-        return self.given(bindings[0]) if len(bindings) == 1 else None
 
     def given(self, binding: Binding) -> "tuple[Frame, cst.BaseExpression] | None":
         """What the caller gives for a parameter, or a loop over names for its variable, and the run of it, if known."""
@@ -170,6 +167,16 @@ class Frame(msgspec.Struct, eq=False):
         skipped = 1 if function.self_name is not None else 0
         passed = argument(call, positions[0] - skipped if positions else None, binding.key)
         return None if passed is None else (caller, passed.value)
+
+    def owner_of(self, node: cst.BaseExpression) -> ClassInfo | None:
+        """The class of the object that an attribute is of; of the one whose method runs its own class."""
+        if not isinstance(node, cst.Attribute):
+            return None
+        own = None if self.function is None else self.function.self_name
+        if self.instance_of is not None and getattr(node.value, "value", None) == own:
+            return self.instance_of
+        value = self.value(node.value)
+        return value.definition if isinstance(value, (Instance, Module)) else None
 
     # -- things ------------------------------------------------------------------------------------------------------
 
@@ -364,11 +371,10 @@ class Frame(msgspec.Struct, eq=False):
         if len(assigned) != 1 or assigned[0].value is None or assigned[0].path:
             return own
         binding = assigned[0]
-        function = binding.scope.model.enclosing_function(binding.node)
+        function = function_around(binding.scope.model, binding.node)
         if function is None or not isinstance(binding.value, (cst.Attribute, cst.Call, cst.IfExp)):
             return own
-        frame = Frame(binding.scope.model, binding.scope.model.function_info(function), receiver=holder)
-        behind = frame.thing(binding.value, steps - 2)
+        behind = Frame(binding.scope.model, function, receiver=holder).thing(binding.value, steps - 2)
         return behind if behind is not None and behind.roots == holder.roots and behind != own else own
 
     def known_as(self, thing: Thing) -> Thing:
@@ -425,38 +431,29 @@ class Frame(msgspec.Struct, eq=False):
         owner = next(iter(holder.roots))
         if isinstance(owner, ClassInfo) and not holder.path:
             return self._made_for_call(owner)
-        if len(holder.roots) != 1 or len(holder.path) != isinstance(owner, ClassInfo):
+        if len(holder.roots) != 1:
             return None
-        if isinstance(owner, ClassInfo):
-            if not holder.path[0].startswith("."):
-                return None
-            makers = [item for item in owner.assignments(holder.path[0][1:]) if not is_nothing(item)]
-        else:
-            makers = [owner]
+        if len(holder.path) > isinstance(owner, ClassInfo):
+            # What the constructor of another object makes: `Schedule(self.optimizer)` of `trainer.schedule`.
+            return _made(self.kept(Thing(holder.roots, holder.path[:-1]), holder.path[-1].removeprefix(".")))
+        assigned = [owner] if isinstance(owner, Binding) else owner.assignments(holder.path[0].removeprefix("."))
+        makers = [item for item in assigned if isinstance(owner, Binding) or not is_nothing(item)]
         binding = makers[0] if len(makers) == 1 else None
         if binding is not None and binding.kind is BindingKind.PARAMETER:
-            return self._made_in_call(binding)
+            frame = self.run_of(binding.scope)
+            return None if frame is None else _made(frame.given(binding))
         if binding is None or binding.path or binding.kind is not BindingKind.ASSIGN:
             return None
         value = binding.scope.model.binding_value(binding) if isinstance(binding.value, cst.Call) else None
         if not isinstance(value, (Instance, Module)) or not isinstance(binding.value, cst.Call):
             return None
-        model, receiver = binding.scope.model, None
-        home = self.run_of(binding.scope)
-        if home is None:
-            if isinstance(owner, ClassInfo):
-                receiver = Thing(frozenset({owner}))
-            home = Frame(model, function_around(model, binding.node), receiver=receiver)
-        return home, value, binding.value
+        receiver = Thing(frozenset({owner})) if isinstance(owner, ClassInfo) else None
+        return self.home_of(binding, receiver), value, binding.value
 
-    def _made_in_call(self, parameter: Binding) -> "tuple[Frame, Instance | Module, cst.Call] | None":
-        """What is made in the very call that hands it on as an argument: ``run(net, Compute(criterion, None))``."""
-        frame = self.run_of(parameter.scope)
-        given = None if frame is None else frame.given(parameter)
-        if given is None or not isinstance(given[1], cst.Call):
-            return None
-        value = given[0].value(given[1])
-        return (given[0], value, given[1]) if isinstance(value, (Instance, Module)) else None
+    def home_of(self, binding: Binding, receiver: Thing | None) -> "Frame":
+        """The run of the body that binds something; where that is not seen to be called, one on some object."""
+        model = binding.scope.model
+        return self.run_of(binding.scope) or Frame(model, function_around(model, binding.node), receiver=receiver)
 
     def _made_for_call(self, owner: ClassInfo) -> "tuple[Frame, Instance | Module, cst.Call] | None":
         """The call that makes the object whose method is called on it at once: ``Trainer(net).fit()``."""
@@ -487,7 +484,16 @@ class Frame(msgspec.Struct, eq=False):
         holder = self.thing(collection, steps - 1)
         if holder is None or isinstance(collection, (cst.List, cst.Tuple)):
             return None
-        made = [root.value for root in holder.roots if isinstance(root, Binding)]
-        if not holder.path and any(has_named_parts(value) for value in made):
-            return None  # of things that have names of their own
-        return holder.part(EVERY)
+        made = [root.value for root in holder.roots if isinstance(root, Binding) and not holder.path]
+        owner = self.owner_of(collection)
+        is_kept = owner is not None and keeps_named_parts(owner, last_word(collection) or "")
+        # Not of things that have names of their own.
+        return None if is_kept or any(map(has_named_parts, made)) else holder.part(EVERY)
+
+
+def _made(given: tuple[Frame, cst.BaseExpression] | None) -> tuple[Frame, Instance | Module, cst.Call] | None:
+    """What is made in the very expression that gives it: ``run(net, Compute(criterion, None))``."""
+    value = given[0].value(given[1]) if given is not None and isinstance(given[1], cst.Call) else None
+    if given is None or not isinstance(given[1], cst.Call) or not isinstance(value, (Instance, Module)):
+        return None
+    return given[0], value, given[1]

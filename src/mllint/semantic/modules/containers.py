@@ -39,6 +39,8 @@ _OF_LISTS = frozenset({"append", "extend", "insert", "items", "keys", "values", 
 _ABOUT_LISTS = (cst.Subscript, cst.For, cst.CompFor, cst.Arg, cst.ComparisonTarget, cst.AugAssign)
 # What sets an attribute of a name that is computed, or registers a parameter.
 _SETTING = frozenset({"setattr", "__setattr__", "register_parameter", "add_parameter"})
+# What registers a module, in whatever method: ``self.add_module(name, self.heads[key])``.
+_REGISTERING = frozenset({"add_module", "add_sublayer", "register_module", "setattr", "__setattr__"})
 _TAKING = frozenset({"pop", "get", "items", "values", "keys", "copy", "popitem", "setdefault"})
 # What gives the parameters: who does more than compute with them looks after them.
 # What somebody calls who looks after modules that are not registered.
@@ -333,7 +335,8 @@ class _Trail:
             return self._by_holder(call.func.value, steps)
         if self.of_weights:
             return word in _SETTING
-        return not (word in _LOOKING or is_set_up_by(self.model, arg) or self._is_running(call))
+        is_looked_at = word in _LOOKING or is_set_up_by(self.model, arg) or self._is_running(call)
+        return word in _REGISTERING or not is_looked_at
 
     def _by_holder(self, holder: cst.BaseExpression, steps: int) -> bool:
         """Follow what the thing is put into: ``steps.append(layer)``, ``self.blocks += layers``.

@@ -12,8 +12,9 @@ from mllint.semantic.modules.weights import drops_values, has_weights, is_consta
 from mllint.semantic.names.assigned import assigned
 from mllint.semantic.names.classes import makes_parameter
 from mllint.semantic.names.scopes import Binding, BindingKind
-from mllint.semantic.values import ClassObject, Function, Module
-from mllint.syntax.shape import constant, part_at, string_literal
+from mllint.semantic.values import ClassObject, Function, Module, is_object
+from mllint.syntax.shape import constant, dotted_path, part_at, string_literal
+from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -206,7 +207,9 @@ class Filling:
             self.contents.is_uniform = False  # moved, say, and so no parameter by itself
         elif isinstance(self.model.value(node), Module):
             is_new = is_fresh(self.model, node) or _brings_weights(self.model, node)
-            if is_new and _matters(self.model, node):
+            if is_new and _trains_itself(self.model, node):
+                self.contents.is_uniform = False  # whose owner need know nothing of it
+            elif is_new and _matters(self.model, node):
                 self.contents.modules.append(node)
             elif self._is_overwritten(node):
                 self.contents.modules.append(node)
@@ -228,6 +231,18 @@ def _brings_weights(model: "Model", node: cst.BaseExpression) -> bool:
     """Whether a new module has weights of its own, beside modules that it is given: ``Block(nn.Linear(3, 3), act)``."""
     callee = model.value(node.func) if isinstance(node, cst.Call) else None
     return isinstance(callee, ClassObject) and makes_weights(callee.definition)
+
+
+def _trains_itself(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether a module makes an optimizer of its own parameters: ``self.optimizer = Adam(self.parameters())``."""
+    value = model.value(node)
+    definition = value.definition if isinstance(value, Module) else None
+    return any(
+        is_object(info.model.value(call), "optimizer")
+        and any(dotted_path(part) == "self.parameters" for arg in call.args for part in subtree(arg.value))
+        for info in (() if definition is None else definition.lineage)
+        for call in info.model.tree.calls_in(info.node.body)
+    )
 
 
 def _matters(model: "Model", node: cst.BaseExpression) -> bool:

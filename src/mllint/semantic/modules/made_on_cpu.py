@@ -6,12 +6,13 @@ import libcst as cst
 
 from mllint.knowledge import lookup
 from mllint.semantic.expressions import picked
+from mllint.semantic.expressions.new_results import asks_for_cpu_type
 from mllint.semantic.names.assigned import all_assigned
 from mllint.semantic.names.classes import Assignment, Members, Role
 from mllint.semantic.names.conditions import conditions, is_in_another_branch
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.uses import uses
-from mllint.semantic.values import Array, Elements, Function, Member, Nothing, Number, Output, Repeated, Tensor
+from mllint.semantic.values import Array, Elements, Function, Member, Nothing, Number, Other, Output, Repeated, Tensor
 from mllint.syntax.shape import dotted_path, subscript_index
 from mllint.syntax.walk import subtree
 
@@ -30,8 +31,22 @@ FACTORIES = frozenset({
                  "DoubleTensor", "IntTensor", "BoolTensor", "ByteTensor", "HalfTensor")
 })  # fmt: skip
 OF_VALUES = frozenset({"torch.tensor", "torch.as_tensor", "torch.from_numpy", "torch.asarray"})
-MOVING = frozenset({"cuda", "to", "type_as", "xpu", "npu", "mps", "share_memory_", "new_tensor", "get_device", "cpu"})
+_MOVING = frozenset({"cuda", "to", "type_as", "xpu", "npu", "mps", "share_memory_", "new_tensor", "get_device", "cpu"})
 _DEFAULT_DEVICE = frozenset({"set_default_tensor_type", "set_default_device"})
+
+
+def moves(model: "Model", method: cst.Attribute) -> bool:
+    """Whether a method may take a tensor to another device.
+
+    So does ``type``, but for what is surely a dtype: the name of a type has the device in it, ``x.type(y.type())``.
+    """
+    call = model.tree.call_of(method) if method.attr.value == "type" else None
+    if call is None or not call.args:
+        return method.attr.value in _MOVING
+    kind = call.args[0].value
+    name = model.qualified_name(kind) or ""
+    is_of_library = name.startswith("torch.") and "cuda" not in name
+    return not (is_of_library or asks_for_cpu_type(call) or model.value(kind) == Other("dtype"))
 
 
 def is_made_on_cpu(model: "Model", node: cst.BaseExpression, steps: int = MAX_STEPS) -> bool:
@@ -130,7 +145,7 @@ def _is_computed_from_itself(place: Assignment, name: str) -> bool:
         return False
     path = f"{place.method.self_name}.{name}"
     parts = [part for part in subtree(place.value) if isinstance(part, cst.Attribute)]
-    is_moved = any(part.attr.value in MOVING for part in parts)
+    is_moved = any(moves(place.model, part) for part in parts)
     return not is_moved and any(dotted_path(part) == path for part in parts)
 
 
@@ -154,7 +169,7 @@ def _moves(model: "Model", value: cst.BaseExpression) -> bool:
     if isinstance(value, cst.Name):
         given = [binding.value for binding in model.reaching(value)]
         return any(item is not None and not isinstance(item, cst.Name) and _moves(model, item) for item in given)
-    return isinstance(value, cst.Call) and isinstance(value.func, cst.Attribute) and value.func.attr.value in MOVING
+    return isinstance(value, cst.Call) and isinstance(value.func, cst.Attribute) and moves(model, value.func)
 
 
 def _is_left_plain(place: Assignment, name: str, parameters: list[Assignment]) -> bool:
@@ -205,7 +220,7 @@ def _is_made_by_call(model: "Model", call: cst.Call, steps: int) -> bool:
     name = model.qualified_name(call.func)
     if name is not None:
         return _is_made_by_function(model, call, name, steps)
-    if isinstance(call.func, cst.Attribute) and call.func.attr.value not in MOVING:
+    if isinstance(call.func, cst.Attribute) and not moves(model, call.func):
         is_tensor = isinstance(model.value(call.func.value), Tensor)
         return is_tensor and is_made_on_cpu(model, call.func.value, steps)
     return False

@@ -1,7 +1,7 @@
 """Whether a module does something else in evaluation mode than in training mode."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 import msgspec
@@ -9,10 +9,13 @@ import msgspec
 from mllint.knowledge import lookup, networks
 from mllint.knowledge.facts import PADDLE_BUILDERS
 from mllint.semantic.events.places import children_given
+from mllint.semantic.events.things import Frame
 from mllint.semantic.expressions.tables import made
 from mllint.semantic.modules.drop_rates import NOTHING, Making, drops_nothing, rate_of
+from mllint.semantic.modules.made_with import is_left_out, making_run
 from mllint.semantic.names.conditions import conditions
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
+from mllint.semantic.names.mentions import whole
 from mllint.semantic.values import Choice, ClassObject, Function, Member, Module, Symbol, Text, Value
 from mllint.syntax.shape import argument, constant, has_star_arguments
 from mllint.syntax.walk import subtree
@@ -164,21 +167,27 @@ def _keeps_no_statistics(call: cst.Call) -> bool:
     return values.get("track_running_stats") is False or 1 in (values.get("momentum"), values.get("use_global_stats"))
 
 
+class _Maker(NamedTuple):
+    """A class or function that makes parts of a module, and the run in which it makes them, if that is known."""
+
+    definition: ClassInfo | FunctionInfo
+    run: Frame | None = None
+
+
 class _Parts(msgspec.Struct):
     """What the text of a class or function says of the layers that are made there.
 
     ``depends``: one surely depends on the mode. ``depends_when_switched``: one does that is in evaluation mode until
     the whole is put to training mode. ``is_asked``: the class asks for it, whatever that means there: to give
-    losses, to be taught. ``is_closed``: nothing is made there that is not known. ``classes`` and
-    ``functions`` of the project may make more.
+    losses, to be taught. ``is_closed``: nothing is made there that is not known. ``others``, classes and functions of
+    the project, may make more.
     """
 
     depends: bool = False
     depends_when_switched: bool = False
     is_asked: bool = False
     is_closed: bool = True
-    classes: list[ClassInfo] = []
-    functions: list[FunctionInfo] = []
+    others: list[_Maker] = []
 
 
 def _class_depends(making: Making, *, switched: bool) -> bool | None:
@@ -186,14 +195,17 @@ def _class_depends(making: Making, *, switched: bool) -> bool | None:
 
     Where one of them asks for the mode itself, nobody can tell which one is right for what.
     """
-    seen: list[ClassInfo | FunctionInfo] = []
-    pending: list[ClassInfo | FunctionInfo] = [making.definition]
+    seen: dict[int, set[int]] = {}  # of each class and function the calls that it was looked at for; 0: for any
+    run = None if making.model is None else making_run(making.model, making.call, making.definition, None)
+    pending = [_Maker(making.definition, run)]
     is_closed, depends = True, False
     while pending:
         current = pending.pop()
-        if current in seen:
+        calls = seen.setdefault(id(current.definition), set())
+        call = 0 if current.run is None else id(current.run.call)
+        if not calls.isdisjoint({0, call}):
             continue
-        seen.append(current)
+        calls.add(call)
         if len(seen) > _MAX_PARTS:
             return depends or None
         for found in _made_by(current, making):
@@ -201,18 +213,19 @@ def _class_depends(making: Making, *, switched: bool) -> bool | None:
                 return None
             depends = depends or found.depends or (switched and found.depends_when_switched)
             is_closed = is_closed and found.is_closed
-            pending += [*found.classes, *found.functions]
+            pending += found.others
     return True if depends else False if is_closed else None
 
 
-def _made_by(current: ClassInfo | FunctionInfo, making: Making) -> Iterator[_Parts]:
+def _made_by(maker: _Maker, making: Making) -> Iterator[_Parts]:
+    current, run = maker
     if isinstance(current, FunctionInfo):
         yield _parts(current, current.node.body, None, making)
         return
     if current.has_unknown_base:
         yield _Parts(is_closed=False)
     for info in current.lineage:
-        yield _parts(info, info.node.body, _constructing(info), making, current)
+        yield _parts(info, info.node.body, _constructing(info), making, current, run)
         if _called_of_what_is_given(info):
             yield _Parts(is_closed=False)
     forward = current.method("forward")
@@ -247,13 +260,17 @@ def _parts(
     methods: frozenset[str] | None,
     making: Making,
     made: ClassInfo | None = None,
+    run: Frame | None = None,
 ) -> _Parts:
     """What is made in a body; what is called there matters in these methods only (``None``: anywhere).
 
-    ``made`` is the class whose instances it is made for, ``making`` how the whole module is made.
+    ``made`` is the class whose instances it is made for, ``making`` how the whole module is made, ``run`` that of the
+    constructor of the class.
     """
     model, found = holder.model, _Parts()
     for node in _telling(holder, body):
+        if is_left_out(node, run):
+            continue
         kind = type(node)
         if kind is cst.Attribute:
             is_own = getattr(node.value, "value", None) == "self"  # type: ignore[attr-defined]
@@ -263,9 +280,11 @@ def _parts(
             found.depends = found.depends or is_on
             found.is_closed = found.is_closed and is_on  # of another, which may be none of its parts
         elif kind is cst.Name:
-            mentioned = model.value(node)
+            named = whole(model, node)  # type: ignore[arg-type]
+            mentioned = model.value(named)
             assert isinstance(mentioned, ClassObject)
-            found.classes.append(mentioned.definition)
+            other = mentioned.definition
+            found.others.append(_Maker(other, making_run(model, model.tree.call_of(named), other, run)))
         elif isinstance(node, cst.Call):
             called = model.value(node.func)
             if isinstance(called, Symbol) and (called.name.startswith(_LIBRARIES) or called.name in PADDLE_BUILDERS):
@@ -285,7 +304,7 @@ def _parts(
                 found.depends = True
             elif isinstance(called, (Function, type(None))) and (methods is None or _method(model, node) in methods):
                 found.is_closed = found.is_closed and (called is not None or _is_arithmetic(node))
-                found.functions += [] if called is None or _is_own(called, holder) else [called.definition]
+                found.others += [] if called is None or _is_own(called, holder) else [_Maker(called.definition)]
     return found
 
 
@@ -301,7 +320,7 @@ def _telling(holder: ClassInfo | FunctionInfo, body: cst.CSTNode) -> list[cst.CS
 def _tells(model: "Model", node: cst.CSTNode, holder: ClassInfo | FunctionInfo) -> bool:
     kind = type(node)
     if kind is cst.Name:
-        mentioned = model.value(node)
+        mentioned = model.value(whole(model, node))  # type: ignore[arg-type]
         return isinstance(mentioned, ClassObject) and mentioned.definition is not holder
     if kind is cst.Attribute:
         return node.attr.value == "training"  # type: ignore[attr-defined, no-any-return]

@@ -14,9 +14,9 @@ from mllint.semantic.modules.inputs import is_input
 from mllint.semantic.modules.made_on_cpu import (
     FACTORIES,
     MAX_STEPS,
-    MOVING,
     is_made_on_cpu,
     is_set_on_cpu,
+    moves,
     moves_by_computed_names,
 )
 from mllint.semantic.modules.other_objects import is_touched_from_outside
@@ -321,7 +321,7 @@ def _picks(model: "Model", index: cst.BaseExpression) -> bool:
 def _of_attribute(model: "Model", attribute: cst.Attribute, steps: int) -> Fate:
     call = model.tree.call_of(attribute)
     name = attribute.attr.value
-    if name in MOVING or name in _ABOUT_DEVICE:
+    if moves(model, attribute) or name in _ABOUT_DEVICE:
         return Fate.MOVED
     if name in _NOT_NUMBERS:
         return Fate.NOTHING

@@ -12,9 +12,11 @@ from mllint.semantic.modules import plain_tensors, unsaved_draws
 from mllint.semantic.modules.lost_parameters import becomes_parameter, parameter_inside
 from mllint.semantic.modules.lost_registrations import undoing
 from mllint.semantic.modules.plain_lists import tensors_stay_behind
+from mllint.semantic.names.definitions import function_around
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
+    from mllint.semantic.names.classes import Members
     from mllint.semantic.names.definitions import ClassInfo
 
 _EXPRESSIONS = (cst.Call, cst.BinaryOperation, cst.UnaryOperation, cst.Subscript, cst.Name)
@@ -61,7 +63,8 @@ def lost(
         return Lost(Loss.UNDONE, setter=setter)
     inner = parameter_inside(model, value)
     if inner is not None:
-        return None if becomes_parameter(members, name, statement) else Lost(Loss.COMPUTED, parameter=inner)
+        is_no_loss = becomes_parameter(members, name, statement) or _is_left_aside(model, members, name, statement)
+        return None if is_no_loss else Lost(Loss.COMPUTED, parameter=inner)
     if plain_tensors.is_leaf_to_train(model, value) or (
         plain_tensors.is_asked_for_gradients_later(members, name) and plain_tensors.is_new(model, value)
     ):
@@ -76,6 +79,14 @@ def lost(
         return Lost(Loss.LEFT_BEHIND) if is_set_up else None
     is_redrawn = unsaved_draws.draws(model, value) and unsaved_draws.is_lost(members, name)
     return Lost(Loss.REDRAWN) if is_redrawn else None
+
+
+def _is_left_aside(model: "Model", members: "Members", name: str, statement: cst.CSTNode) -> bool:
+    """Whether nobody reads an attribute, and a method sets it that neither the constructor nor ``forward`` calls."""
+    method = function_around(model, statement)
+    is_run = method in members.setting_up or method in members.reachable("forward")
+    is_read = members.reads_computed_names or any(True for _ in members.reads(name))
+    return not (is_run or is_read or plain_tensors.is_given_on(members, name))
 
 
 def has_to_be_saved(model: "Model", owner: "ClassInfo", name: str, value: cst.BaseExpression) -> bool:

@@ -7,12 +7,15 @@ import libcst as cst
 from mllint.knowledge import lookup
 from mllint.semantic.modules.made_on_cpu import MAX_STEPS
 from mllint.semantic.modules.plain_tensors import Fate, changes_later, fate, is_given_on
-from mllint.semantic.names.classes import Assignment, Members
+from mllint.semantic.names.classes import Assignment, Members, Read
 from mllint.semantic.names.conditions import conditions
+from mllint.semantic.names.definitions import class_around
+from mllint.semantic.names.mentions import calls_of
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import BindingKind
+from mllint.semantic.names.uses import uses_of_bound
 from mllint.semantic.values import Nothing
-from mllint.syntax.shape import last_word
+from mllint.syntax.shape import dotted_path, last_word
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -57,6 +60,8 @@ def is_lost(members: Members, name: str) -> bool:
     for read in members.reads(name):
         model = read.method.model
         if read.method.name in _SAVING or (read.method not in members.setting_up and _is_written(model, read.node)):
+            return False
+        if _is_a_sample(model, read):
             return False
         if read.method in running and not _is_for_training(model, read.node):
             used = used or fate(model, read.node, MAX_STEPS) is Fate.MEETS_INPUT
@@ -117,6 +122,23 @@ def _is_seeded(place: Assignment) -> bool:
     model, method = place.model, place.method
     calls = (call for word in _SEEDING for call in model.calls_by_word.get(word, ()))
     return method is None or any(model.enclosing_function(call) is method.node for call in calls)
+
+
+def _is_a_sample(model: "Model", read: Read) -> bool:
+    """Whether methods of the class draw others anew to give them to the same function: any of them is as good."""
+    statement = model.tree.parent(read.node)
+    places = uses_of_bound(model, statement) if isinstance(statement, cst.Assign) else [read.node]
+    for place in places:
+        arg = model.tree.parent(place)
+        call = model.tree.parent(arg) if isinstance(arg, cst.Arg) else None
+        if not isinstance(call, cst.Call):
+            continue
+        index = next(index for index, item in enumerate(call.args) if item is arg)
+        for other in calls_of(model, dotted_path(call.func) or ""):
+            is_own = class_around(model, other) is read.method.owner and index < len(other.args)
+            if is_own and _is_drawn(model, other.args[index].value, None, MAX_STEPS):
+                return True
+    return False
 
 
 def _is_written(model: "Model", node: cst.BaseExpression) -> bool:
