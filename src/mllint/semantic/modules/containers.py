@@ -149,7 +149,8 @@ class Container:
             return True
         if any(read.method.name in _OF_MODULES for read in members.reads(self.name)):
             return True
-        if any(_Trail(self.definition, model).leads_on(node, MAX_STEPS) for model, node in self._names()):
+        trails = ((_Trail(self.definition, model, made_in=self.method), node) for model, node in self._names())
+        if any(trail.leads_on(node, MAX_STEPS) for trail, node in trails):
             return True
         if self.maker is not None and any(
             _Trail(None, self.maker[0].model).leads_on(name, MAX_STEPS) for name in mentions_of(*self.maker)
@@ -239,6 +240,7 @@ class Container:
 class _Trail:
     """Follows a thing from where it is read.
 
+    ``made_in``: the method that makes it; what registers it there is not too late, though ``forward`` runs it.
     ``of_weights``: it is no module, but something that a module has; nothing matters but whether it is set as an
     attribute, under whatever name: ``setattr(self, f"weight{i}", cell.weight)``.
     """
@@ -249,11 +251,13 @@ class _Trail:
         model: "Model",
         seen: set[int] | None = None,
         *,
+        made_in: "FunctionInfo | None" = None,
         of_weights: bool = False,
     ) -> None:
         self.model = model
         self.of_weights = of_weights
-        self.running = frozenset["FunctionInfo"]() if definition is None else definition.members.reachable("forward")
+        running = frozenset["FunctionInfo"]() if definition is None else definition.members.reachable("forward")
+        self.running = running - {made_in}
         self._seen = set[int]() if seen is None else seen
 
     def leads_on(self, node: cst.BaseExpression, steps: int, path: tuple[int, ...] = ()) -> bool:
