@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge.words import LOADING
+from mllint.semantic.checkpoints.contents import Record
 from mllint.semantic.expressions.arguments import passed_for
 from mllint.semantic.names.conditions import is_in_another_branch, leaves, parts_of_test, verdicts
 from mllint.semantic.names.mentions import mentions
@@ -132,21 +133,42 @@ def _is_one_of_two(node: cst.BaseExpression, load: "Load") -> bool:
     """
     model, own = load.model, _key_of(load.given)
     turns = {id(test): (test, turn) for test, turn in verdicts(model, load.given)}
-    tests = [test for test, _ in turns.values()]
-    for item, key in _entries_of(node, model) if tests else ():
+    entries = list(_entries_of(node, model)) if turns else []
+    for item, key in entries:
         statement = model.tree.parent(item)
         named = uses_of_bound(model, statement) if isinstance(statement, cst.Assign) else ()
         if key == own and isinstance(item, cst.Subscript):
             continue
-        if any(model.tree.is_inside(part, test) for part in (item, *named) for test in tests):
+        if any(model.tree.is_inside(part, test) for part in (item, *named) for test, _ in turns.values()):
             return True
-        others = verdicts(model, item) if own is not None else ()
-        if any(id(test) in turns and turns[id(test)][1] is not turn for test, turn in others):
-            return True
-    return False
+    return own is not None and any(
+        _is_of_other_kind(test, turn, own, entries, model) for test, turn in turns.values()
+    )
 
 
-def _entries_of(node: cst.BaseExpression, model: "Model") -> Iterator[tuple[cst.Subscript | cst.Call, str | None]]:
+def _is_of_other_kind(
+    test: cst.BaseExpression, turn: bool, own: str, entries: list[tuple[cst.BaseExpression, str | None]], model: "Model"
+) -> bool:
+    """Whether a setting says that a file is of another kind: other entries are read of it.
+
+    Not where the other entries that are read beside it are saved together.
+    """
+    branches: tuple[set[str | None], set[str | None]] = set(), set()
+    for item, key in entries:
+        for other, way in verdicts(model, item):
+            if other is test:
+                branches[way].add(key)
+    beside, instead = branches[turn] - {own}, branches[not turn] - {own}
+    return bool(instead) and (beside <= instead or not is_saved_together(model, beside))
+
+
+def is_saved_together(model: "Model", keys: set[str | None]) -> bool:
+    """Whether a file, or one around it, saves a dict with all of some keys."""
+    saved = (item.content for item in model.surroundings.saved)
+    return any(isinstance(content, Record) and keys <= content.items.keys() for content in saved)
+
+
+def _entries_of(node: cst.BaseExpression, model: "Model") -> Iterator[tuple[cst.BaseExpression, str | None]]:
     """What the function around a name takes of the very thing that it stands for, by an index or by ``get``."""
     bindings = model.reaching(node)
     for use in uses(node, model):

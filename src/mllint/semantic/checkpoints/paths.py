@@ -50,6 +50,15 @@ class Path:
         return folder, name
 
     @cached_property
+    def is_ending(self) -> bool:
+        """Whether no more is known of it than how it ends: ``path + "_critic"``."""
+        return self.normal.startswith(_MARK) and not self._parts[0]
+
+    @property
+    def _is_in_any_folder(self) -> bool:
+        return _MARK in self._parts[0] or self.is_ending
+
+    @cached_property
     def _pattern(self) -> re.Pattern[str]:
         pieces = re.split(f"{_MARK}[^{_MARK}]*{_MARK}", self._parts[1])
         return re.compile(".+".join(map(re.escape, pieces)), re.DOTALL)
@@ -65,7 +74,7 @@ class Path:
         if self.is_literal and other.is_literal:
             return False
         (folder, name), (other_folder, other_name) = self._parts, other._parts
-        if _MARK not in folder and _MARK not in other_folder and folder != other_folder:
+        if folder != other_folder and not (self._is_in_any_folder or other._is_in_any_folder):
             return False
         if _MARK not in name and _MARK not in other_name:
             return name == other_name and _is_telling(name)

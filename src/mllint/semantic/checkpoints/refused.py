@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge import lookup
-from mllint.semantic.checkpoints.contents import Record
+from mllint.semantic.checkpoints.handling import is_saved_together
 from mllint.semantic.checkpoints.mistaken import taken_for_module
 from mllint.semantic.names.conditions import conditions
 from mllint.semantic.names.narrowing import narrowing
@@ -103,10 +103,7 @@ def _read(
 def _need_not_be_there(model: "Model", item: cst.Subscript, key: str) -> bool:
     """Whether an entry is read only where it is found, ``if "logger" in checkpoint``, and nothing near saves it."""
     asked = (part for test in conditions(model, item) for part in subtree(test) if isinstance(part, cst.Comparison))
-    if not any(string_literal(test.left) == key for test in asked):
-        return False
-    saved = (saved.content for saved in model.surroundings.saved)
-    return not any(isinstance(content, Record) and key in content.items for content in saved)
+    return any(string_literal(test.left) == key for test in asked) and not is_saved_together(model, {key})
 
 
 def _is_object(model: "Model", node: cst.BaseExpression, is_entry: bool) -> bool:

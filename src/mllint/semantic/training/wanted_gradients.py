@@ -10,7 +10,7 @@ from mllint.semantic.events.given import living
 from mllint.semantic.events.steps import Event
 from mllint.semantic.events.things import Frame
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
-from mllint.semantic.values import Function, Module
+from mllint.semantic.values import Function, Module, functions_of
 from mllint.syntax.shape import constant, last_word
 from mllint.syntax.walk import subtree
 
@@ -57,6 +57,28 @@ def _refusals(body: cst.CSTNode) -> Iterator[cst.Name]:
                 continue
         if constant(value) is (word.value == "stop_gradient"):
             yield word
+
+
+def is_of_volatile(forward: Event) -> bool:
+    """Whether a function that leads to a forward pass, or one that it calls, speaks of volatile variables.
+
+    Of these no graph was recorded before there was ``no_grad()``; today PyTorch warns of them itself.
+    """
+    return any(_speaks_of_volatile(function) for frame in forward.frame.led_by() for function in _with_called(frame))
+
+
+def _with_called(frame: Frame) -> Iterator[tuple["Model", cst.FunctionDef | None]]:
+    """The body of a run, and the functions of the project that it calls."""
+    model, function = frame.model, None if frame.function is None else frame.function.node
+    yield model, function
+    for call in model.tree.calls_in(model.tree.module if function is None else function.body):
+        for called in functions_of(model.value(call.func)):
+            yield called.definition.model, called.definition.node
+
+
+def _speaks_of_volatile(body: tuple["Model", cst.FunctionDef | None]) -> bool:
+    model, function = body
+    return any(model.enclosing_function(word) is function for word in model.names_by_word.get("volatile", ()))
 
 
 def computes_gradients(forward: Event) -> bool:
