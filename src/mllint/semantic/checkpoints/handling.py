@@ -141,9 +141,7 @@ def _is_one_of_two(node: cst.BaseExpression, load: "Load") -> bool:
             continue
         if any(model.tree.is_inside(part, test) for part in (item, *named) for test, _ in turns.values()):
             return True
-    return own is not None and any(
-        _is_of_other_kind(test, turn, own, entries, model) for test, turn in turns.values()
-    )
+    return own is not None and any(_is_of_other_kind(test, turn, own, entries, model) for test, turn in turns.values())
 
 
 def _is_of_other_kind(

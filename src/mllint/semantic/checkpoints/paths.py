@@ -11,6 +11,8 @@ _MARK = "\0"
 _SUFFIX = re.compile(r"\\\.[a-z]{2,4}")
 # Only a training writes such files in Paddle: weights come from anywhere.
 _OF_TRAINING = re.compile(r"\.pd(?:opt|ema|states)$")
+_OF_OTHERS = re.compile("pre[-_ ]?train|backbone|imagenet|init", re.IGNORECASE)
+"""What paths, and the options that hold them, are called where the weights are somebody else's."""
 _MIN_LETTERS = 3
 """How many letters of a file's name must be known before it says anything."""
 
@@ -38,6 +40,11 @@ class Path:
     def is_blank(self) -> bool:
         """Whether no letter of it is known."""
         return not re.sub(f"{_MARK}[^{_MARK}]*{_MARK}", "", self.text).strip("./")
+
+    @cached_property
+    def is_of_others(self) -> bool:
+        """Whether a name in it tells that somebody else has made the file."""
+        return _OF_OTHERS.search(self.text) is not None
 
     @cached_property
     def normal(self) -> str:
@@ -71,7 +78,7 @@ class Path:
         """
         if self.normal == other.normal:
             return bool(self.text)
-        if self.is_literal and other.is_literal:
+        if (self.is_literal and other.is_literal) or self.is_of_others is not other.is_of_others:
             return False
         (folder, name), (other_folder, other_name) = self._parts, other._parts
         if folder != other_folder and not (self._is_in_any_folder or other._is_in_any_folder):
@@ -115,11 +122,6 @@ class Path:
             re.sub(f"[-_]*(?:{_MARK}[^{_MARK}]*{_MARK})+", "", path.normal.rpartition("/")[2]) for path in (self, other)
         ]
         return names[0] == names[1] and _is_telling(names[0])
-
-    def ends_otherwise(self, other: "Path") -> bool:
-        """Whether what is known of the ends of two names tells them apart: ``net.pr`` and ``net.th``."""
-        one, another = (path.normal.rpartition("/")[2].rpartition(_MARK)[2] for path in (self, other))
-        return not (one.endswith(another) or another.endswith(one))
 
     @property
     def shown(self) -> str:

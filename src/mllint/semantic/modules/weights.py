@@ -61,7 +61,7 @@ def is_trainable(model: "Model", node: cst.BaseExpression) -> bool:
 
 
 def _is_made_of_values(value: Module) -> bool:
-    """Whether a module is made of a project class that surely has neither parameters nor modules, but buffers at most."""
+    """Whether a module is made of a project class that surely has neither parameters nor modules: buffers at most."""
     definition = value.definition if value.call is not None else None
     if definition is None or not _makes_no_parameter(definition):
         return False

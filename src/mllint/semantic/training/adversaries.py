@@ -73,7 +73,9 @@ def _is_told_outcome(event: Event, inside: list[Event]) -> bool:
     receiver = called_on(event.node) if isinstance(event.frame.model.tree.parent(event.node), cst.Expr) else None
     told = None if receiver is None else event.frame.thing(receiver)
     return told is not None and any(
-        isinstance(other.node, cst.Call) and other.frame.thing(other.node.func) == told and is_given_output(event, other)
+        isinstance(other.node, cst.Call)
+        and other.frame.thing(other.node.func) == told
+        and is_given_output(event, other)
         for other in inside
     )
 
