@@ -61,6 +61,16 @@ class Path:
         """Whether no more is known of it than how it ends: ``path + "_critic"``."""
         return self.normal.startswith(_MARK) and not self._parts[0]
 
+    def may_be_told_by(self, other: "Path") -> bool:
+        """Whether what is known of two paths may tell, in different files of the code, that they are one.
+
+        An ending does not, unless the rest is spelled alike, too: ``f"{args.name}_best.pth"``.
+        """
+        if self.normal == other.normal or not (self.is_ending or other.is_ending):
+            return True
+        spelled, as_there = (re.sub(f"@[^{_MARK}]*{_MARK}", _MARK, path.normal) for path in (self, other))
+        return spelled == as_there and all("." in name for name in spelled.split(_MARK)[1::2])
+
     @property
     def _is_in_any_folder(self) -> bool:
         return _MARK in self._parts[0] or self.is_ending

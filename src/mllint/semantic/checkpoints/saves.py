@@ -346,8 +346,7 @@ def resolved(content: FromFile, saved: Iterable[Saved], path: Path) -> Iterator[
     known = [
         (item, where)
         for item in saved
-        if (where := item.path) is not None
-        and (item.place.model is reader or not (path.is_ending or where.is_ending) or where.normal == path.normal)
+        if (where := item.path) is not None and (item.place.model is reader or where.may_be_told_by(path))
     ]
     found = [item.read_from(path, reader) for item, where in known if where.is_same_as(path)]
     found = found or [item for item, where in known if path.is_wider_than(where)]

@@ -64,20 +64,16 @@ def is_of_volatile(forward: Event) -> bool:
 
     Of these no graph was recorded before there was ``no_grad()``; today PyTorch warns of them itself.
     """
-    return any(_speaks_of_volatile(function) for frame in forward.frame.led_by() for function in _with_called(frame))
+    frame = forward.frame
+    leading = [(home.model, None if home.function is None else home.function.node) for home in frame.led_by()]
+    calls = () if frame.function is None else frame.model.tree.calls_in(frame.function.node.body)
+    called = (function.definition for call in calls for function in functions_of(frame.model.value(call.func)))
+    return any(_speaks_of_volatile(model, function) for model, function in leading) or any(
+        _speaks_of_volatile(info.model, info.node) for info in called
+    )
 
 
-def _with_called(frame: Frame) -> Iterator[tuple["Model", cst.FunctionDef | None]]:
-    """The body of a run, and the functions of the project that it calls."""
-    model, function = frame.model, None if frame.function is None else frame.function.node
-    yield model, function
-    for call in model.tree.calls_in(model.tree.module if function is None else function.body):
-        for called in functions_of(model.value(call.func)):
-            yield called.definition.model, called.definition.node
-
-
-def _speaks_of_volatile(body: tuple["Model", cst.FunctionDef | None]) -> bool:
-    model, function = body
+def _speaks_of_volatile(model: "Model", function: cst.FunctionDef | None) -> bool:
     return any(model.enclosing_function(word) is function for word in model.names_by_word.get("volatile", ()))
 
 
