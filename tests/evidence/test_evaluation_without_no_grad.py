@@ -87,6 +87,12 @@ def test_parameters_without_gradients_record_no_graph(torch: Any) -> None:
     assert (torch.rand(1, 2) @ weight).grad_fn is None
 
 
+def test_torch_buffers_record_no_graph(torch: Any) -> None:
+    module = torch.nn.Module()
+    module.register_buffer("window", torch.ones(4))
+    assert (torch.ones(4) * module.window).grad_fn is None
+
+
 @pytest.mark.filterwarnings("ignore:volatile was removed")
 def test_torch_inputs_that_refuse_gradients_are_recorded(torch: Any) -> None:
     """The parameters ask for the graph, whatever is said of the inputs; ``volatile`` does nothing."""

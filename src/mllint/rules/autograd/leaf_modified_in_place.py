@@ -33,9 +33,10 @@ with torch.no_grad():
 ## What it leaves alone
 
 Everything under `no_grad`, and functions that may be called there: constructors of classes that are handed on as
-arguments, and functions that a table keeps. `w.data`, `w.detach()` and `torch.nn.init`, which switches gradients off
-itself. Tensors that are frozen somewhere in the file. In Paddle `w -= step`, which makes a new tensor (ML207), and the
-methods that do not check: `set_value`, `copy_`, `exponential_`.
+arguments, functions that a table keeps, and what `forward` does only where it is given an option that asks for it.
+`w.data`, `w.detach()` and `torch.nn.init`, which switches gradients off itself. Tensors that are frozen somewhere in
+the file. In Paddle `w -= step`, which makes a new tensor (ML207), and the methods that do not check: `set_value`,
+`copy_`, `exponential_`.
 
 ## Fix safety
 

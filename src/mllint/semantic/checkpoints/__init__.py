@@ -13,7 +13,7 @@
 ``counterparts``   which files were saved for a load
 ``loads``          calls that load a state dict: what they are given, and which keys they want
 ``handling``       what the code around a load does with the dict
-``of_class``       what the code saves of a class of networks, where nothing tells which file is read
+``of_class``       what the code saves of a class of networks, where no more than a name tells which file is read
 ``misnamed``       loads from a path to which nothing is written, beside one that nearly is it
 ``never_written``  entries that are read of a file and not saved there
 ``asked``          entries that a test asks for under one key, and a load reads under another

@@ -17,7 +17,7 @@ from mllint.semantic.checkpoints.handling import items_of_same
 from mllint.semantic.checkpoints.places import Place
 from mllint.semantic.checkpoints.resuming import COUNTERS, resumes_from
 from mllint.semantic.checkpoints.saves import Saved
-from mllint.semantic.checkpoints.tracing import Tracer
+from mllint.semantic.checkpoints.tracing import Tracer, read_path
 from mllint.semantic.names.scopes import BindingKind
 from mllint.syntax.shape import dotted_path, last_word, string_literal, subscript_index
 
@@ -79,7 +79,9 @@ def written_beside(model: "Model", given: cst.BaseExpression, content: FromFile)
 
 
 def _counterparts(model: "Model", given: cst.BaseExpression, content: FromFile) -> list[Saved]:
-    return list(saved_beside(model, content.place)) or _with_the_other_entries(model, given)
+    path = read_path(content)
+    beside = list(saved_beside(model, content.place))
+    return beside or ([] if path is not None and path.is_of_others else _with_the_other_entries(model, given))
 
 
 def saved_as_another(model: "Model", receiver: str | None, content: FromFile) -> tuple[Saved, State, str] | None:

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge.words import LOADING
+from mllint.semantic.checkpoints.contents import Record
 from mllint.semantic.expressions.arguments import passed_for
-from mllint.semantic.names.conditions import is_in_another_branch, leaves, parts_of_test
+from mllint.semantic.names.conditions import is_in_another_branch, leaves, parts_of_test, verdicts
 from mllint.semantic.names.mentions import mentions
 from mllint.semantic.names.scopes import BindingKind
+from mllint.semantic.names.uses import uses_of_bound
 from mllint.semantic.values import Module, Symbol
-from mllint.syntax.shape import argument, dotted_path, string_literal, subscript_index
+from mllint.syntax.shape import argument, dotted_path, last_word, string_literal, subscript_index
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -24,19 +26,46 @@ MAX_CALLERS = 2
 """Through how many functions that pass it on."""
 
 _LEAVING = (cst.Return, cst.Raise, cst.Continue, cst.Break)
+_TAKING = ("get", "pop")
 _KIND_QUESTIONS = frozenset({"isinstance", "hasattr", "type"})
 
 
 def is_guarded(load: "Load") -> bool:
     """Whether the code reckons with several kinds of file: it catches what goes wrong, or looks before it loads."""
+    return _is_caught(load) or any(
+        _is_examined(name, load) or _is_one_of_two(name, load) for name in _held_by(load.given, load.model)
+    )
+
+
+def _is_caught(load: "Load") -> bool:
+    """Whether an error of the load is caught, or it stands where another one has failed, or has not."""
     child: cst.CSTNode = load.given
     for ancestor in load.model.tree.ancestors(load.given):
-        if isinstance(ancestor, (cst.Try, cst.TryStar)) and child is ancestor.body and ancestor.handlers:
-            return True
-        if isinstance(ancestor, (cst.FunctionDef, cst.ClassDef)):
-            break
+        match ancestor:
+            case cst.Try() | cst.TryStar() if ancestor.handlers:
+                if child is ancestor.body or (child is not ancestor.finalbody and _is_tried(ancestor.body, load)):
+                    return True
+            case cst.With() if any(_suppresses(item, load.model) for item in ancestor.items):
+                return True
+            case cst.FunctionDef() | cst.ClassDef():
+                return False
         child = ancestor
-    return any(_is_examined(name, load) for name in _held_by(load.given, load.model))
+    return False
+
+
+def _is_tried(body: cst.BaseSuite, load: "Load") -> bool:
+    """Whether what stands under ``try`` reads some file, or has to do with the dict that is loaded."""
+    names = {dotted_path(name) for name in names_behind(load.given, load.model)}
+    return any(
+        last_word(part.func) == "load" if isinstance(part, cst.Call) else dotted_path(part) in names
+        for part in subtree(body)
+        if isinstance(part, (cst.Call, cst.Name, cst.Attribute))
+    )
+
+
+def _suppresses(item: cst.WithItem, model: "Model") -> bool:
+    called = item.item.func if isinstance(item.item, cst.Call) else item.item
+    return model.qualified_name(called) == "contextlib.suppress"
 
 
 def _held_by(node: cst.BaseExpression, model: "Model", depth: int = 0) -> Iterator[cst.BaseExpression]:
@@ -97,12 +126,70 @@ def _is_examined(node: cst.BaseExpression, load: "Load") -> bool:
     return False
 
 
+def _is_one_of_two(node: cst.BaseExpression, load: "Load") -> bool:
+    """Whether another entry of the dict decides about the load, or is read in its stead: of another kind of file.
+
+    ``ckpt.get("net") or ckpt["model"]``, ``ckpt["net"] if is_new else ckpt["model"]``.
+    """
+    model, own = load.model, _key_of(load.given)
+    turns = {id(test): (test, turn) for test, turn in verdicts(model, load.given)}
+    entries = list(_entries_of(node, model)) if turns else []
+    for item, key in entries:
+        statement = model.tree.parent(item)
+        named = uses_of_bound(model, statement) if isinstance(statement, cst.Assign) else ()
+        if key == own and isinstance(item, cst.Subscript):
+            continue
+        if any(model.tree.is_inside(part, test) for part in (item, *named) for test, _ in turns.values()):
+            return True
+    return own is not None and any(_is_of_other_kind(test, turn, own, entries, model) for test, turn in turns.values())
+
+
+def _is_of_other_kind(
+    test: cst.BaseExpression, turn: bool, own: str, entries: list[tuple[cst.BaseExpression, str | None]], model: "Model"
+) -> bool:
+    """Whether a setting says that a file is of another kind: other entries are read of it.
+
+    Not where the other entries that are read beside it are saved together.
+    """
+    branches: tuple[set[str | None], set[str | None]] = set(), set()
+    for item, key in entries:
+        for other, way in verdicts(model, item):
+            if other is test:
+                branches[way].add(key)
+    beside, instead = branches[turn] - {own}, branches[not turn] - {own}
+    return bool(instead) and (beside <= instead or not is_saved_together(model, beside))
+
+
+def is_saved_together(model: "Model", keys: set[str | None]) -> bool:
+    """Whether a file, or one around it, saves a dict with all of some keys."""
+    saved = (item.content for item in model.surroundings.saved)
+    return any(isinstance(content, Record) and keys <= content.items.keys() for content in saved)
+
+
+def _entries_of(node: cst.BaseExpression, model: "Model") -> Iterator[tuple[cst.BaseExpression, str | None]]:
+    """What the function around a name takes of the very thing that it stands for, by an index or by ``get``."""
+    bindings = model.reaching(node)
+    for use in uses(node, model):
+        item = model.tree.parent(use)
+        if isinstance(item, cst.Attribute) and item.attr.value in _TAKING:
+            item = model.tree.call_of(item)
+        if isinstance(item, (cst.Subscript, cst.Call)) and model.reaching(use) == bindings:
+            yield item, _key_of(item)
+
+
+def _key_of(item: cst.BaseExpression) -> str | None:
+    """The string key under which an entry is taken, by an index or by ``get``."""
+    if isinstance(item, cst.Call) and last_word(item.func) in _TAKING:
+        return string_literal(item.args[0].value) if item.args else None
+    return string_literal(subscript_index(item)) if isinstance(item, cst.Subscript) else None
+
+
 def _is_about_another(asked: cst.Comparison, key: str | None, load: "Load") -> bool:
     """Whether a test asks for another entry than the one that is loaded, and decides about nothing but its own lines.
 
     ``if "amp" in ckpt: amp.load_state_dict(ckpt["amp"])`` says nothing of ``ckpt["optimizer"]``.
     """
-    own = string_literal(subscript_index(load.given)) if isinstance(load.given, cst.Subscript) else None
+    own = _key_of(load.given)
     if own is None or string_literal(asked.left) in (None, own):
         return False
     statement: cst.CSTNode | None = asked

@@ -93,7 +93,7 @@ def _written(model: "Model", name: str | None, content: FromFile) -> Iterator[tu
     else:
         known = list(resolved(content, saved, path))
         saved = tuple(saved_beside(model, content.place))
-    if not known and name is not None and all(_is_dict(item.content) for item in saved):
+    if not known and name is not None and not path.is_of_others and all(_is_dict(item.content) for item in saved):
         known = [(item, item.content) for item in saved if _is_saved_state_of(item.content, name, content.place)]
     yield from known
 

@@ -1,24 +1,18 @@
-"""What the code saves of a class of networks, where no path and no name of a function tells which file is read."""
+"""What the code saves of a class of networks, where a path tells no more than that it is called like what is read."""
 
-import re
 from typing import TYPE_CHECKING
 
 from mllint.knowledge.words import LOADING
 from mllint.semantic.checkpoints.contents import Content, FromFile, Record, State, Whole, entry_at
 from mllint.semantic.checkpoints.converted import is_converted
 from mllint.semantic.checkpoints.loads import Load, load_of
-from mllint.semantic.checkpoints.paths import Path
 from mllint.semantic.checkpoints.saves import Saved
-from mllint.semantic.checkpoints.tracing import Tracer, default_path, path_option, read_path
+from mllint.semantic.checkpoints.tracing import Tracer, read_path
 from mllint.semantic.values import Module, Object
-from mllint.syntax.shape import argument, dotted_path, last_word, string_literal
+from mllint.syntax.shape import dotted_path, last_word
 
 if TYPE_CHECKING:
     from mllint.semantic.names.definitions import ClassInfo
-
-
-_OF_OTHERS = re.compile("pre[-_ ]?train|backbone|imagenet|init", re.IGNORECASE)
-"""What paths, and the options that hold them, are called where the weights are somebody else's."""
 
 
 def written_of_class(load: Load, content: FromFile) -> list[tuple[Saved, Content | None]]:
@@ -28,7 +22,7 @@ def written_of_class(load: Load, content: FromFile) -> list[tuple[Saved, Content
     """
     wanted = load.value.definition if isinstance(load.value, Module) and not load.value.others else None
     path = read_path(content) if wanted is not None and not content.renames else None
-    if wanted is None or path is None or _is_of_others(content, path):
+    if wanted is None or path is None or path.is_of_others:
         return []
     found: list[tuple[Saved, Content | None]] = []
     for saved in load.model.surroundings.saved:
@@ -40,26 +34,8 @@ def written_of_class(load: Load, content: FromFile) -> list[tuple[Saved, Content
             if isinstance(inner, State):
                 return []
             found.append((saved.of_some_run(), inner))
-    is_alike = any(_may_be_of(path, saved.path) for saved, _ in found)
+    is_alike = any(saved.path is not None and path.is_alike(saved.path) for saved, _ in found)
     return found if is_alike and not _is_loaded_otherwise(load, content) else []
-
-
-def _may_be_of(path: Path, saved: Path | None) -> bool:
-    """Whether a path that is read may be one that is written, to go by what is known of both."""
-    if path.is_literal:
-        return saved is not None and path.is_alike(saved)
-    return saved is None or not path.ends_otherwise(saved)
-
-
-def _is_of_others(content: FromFile, path: Path) -> bool:
-    """Whether a name, or what is said of the option that gives the path, tells that somebody else has made the file.
-
-    So does a default: it is there before any training.
-    """
-    option = path_option(content) if path.is_blank else None
-    said = None if option is None else argument(option, None, "help")
-    words = path.text if said is None else f"{path.text} {string_literal(said.value)}"
-    return _OF_OTHERS.search(words) is not None or (path.is_blank and default_path(content) is not None)
 
 
 def _is_loaded_otherwise(load: Load, content: FromFile) -> bool:

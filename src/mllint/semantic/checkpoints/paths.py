@@ -11,6 +11,8 @@ _MARK = "\0"
 _SUFFIX = re.compile(r"\\\.[a-z]{2,4}")
 # Only a training writes such files in Paddle: weights come from anywhere.
 _OF_TRAINING = re.compile(r"\.pd(?:opt|ema|states)$")
+_OF_OTHERS = re.compile("pre[-_ ]?train|backbone|imagenet|init", re.IGNORECASE)
+"""What paths, and the options that hold them, are called where the weights are somebody else's."""
 _MIN_LETTERS = 3
 """How many letters of a file's name must be known before it says anything."""
 
@@ -40,6 +42,11 @@ class Path:
         return not re.sub(f"{_MARK}[^{_MARK}]*{_MARK}", "", self.text).strip("./")
 
     @cached_property
+    def is_of_others(self) -> bool:
+        """Whether a name in it tells that somebody else has made the file."""
+        return _OF_OTHERS.search(self.text) is not None
+
+    @cached_property
     def normal(self) -> str:
         """The path without needless parts."""
         return posixpath.normpath(self.text.replace("\\", "/")) if self.text else ""
@@ -48,6 +55,25 @@ class Path:
     def _parts(self) -> tuple[str, str]:
         folder, _, name = self.normal.rpartition("/")
         return folder, name
+
+    @cached_property
+    def is_ending(self) -> bool:
+        """Whether no more is known of it than how it ends: ``path + "_critic"``."""
+        return self.normal.startswith(_MARK) and not self._parts[0]
+
+    def may_be_told_by(self, other: "Path") -> bool:
+        """Whether what is known of two paths may tell, in different files of the code, that they are one.
+
+        An ending does not, unless the rest is spelled alike, too: ``f"{args.name}_best.pth"``.
+        """
+        if self.normal == other.normal or not (self.is_ending or other.is_ending):
+            return True
+        spelled, as_there = (re.sub(f"@[^{_MARK}]*{_MARK}", _MARK, path.normal) for path in (self, other))
+        return spelled == as_there and all("." in name for name in spelled.split(_MARK)[1::2])
+
+    @property
+    def _is_in_any_folder(self) -> bool:
+        return _MARK in self._parts[0] or self.is_ending
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
@@ -62,10 +88,10 @@ class Path:
         """
         if self.normal == other.normal:
             return bool(self.text)
-        if self.is_literal and other.is_literal:
+        if (self.is_literal and other.is_literal) or self.is_of_others is not other.is_of_others:
             return False
         (folder, name), (other_folder, other_name) = self._parts, other._parts
-        if _MARK not in folder and _MARK not in other_folder and folder != other_folder:
+        if folder != other_folder and not (self._is_in_any_folder or other._is_in_any_folder):
             return False
         if _MARK not in name and _MARK not in other_name:
             return name == other_name and _is_telling(name)
@@ -106,11 +132,6 @@ class Path:
             re.sub(f"[-_]*(?:{_MARK}[^{_MARK}]*{_MARK})+", "", path.normal.rpartition("/")[2]) for path in (self, other)
         ]
         return names[0] == names[1] and _is_telling(names[0])
-
-    def ends_otherwise(self, other: "Path") -> bool:
-        """Whether what is known of the ends of two names tells them apart: ``net.pr`` and ``net.th``."""
-        one, another = (path.normal.rpartition("/")[2].rpartition(_MARK)[2] for path in (self, other))
-        return not (one.endswith(another) or another.endswith(one))
 
     @property
     def shown(self) -> str:

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge import lookup
+from mllint.semantic.checkpoints.handling import is_saved_together
 from mllint.semantic.checkpoints.mistaken import taken_for_module
+from mllint.semantic.names.conditions import conditions
 from mllint.semantic.names.narrowing import narrowing
 from mllint.semantic.names.uses import uses_of_bound
 from mllint.semantic.values import ClassObject
@@ -89,12 +91,19 @@ def _read(
     yield node, is_entry
     parent = model.tree.parent(node)
     if isinstance(parent, cst.Subscript) and parent.value is node:
-        has_name = string_literal(subscript_index(parent)) is not None
-        yield from _read(model, parent, load, steps, is_entry=has_name)
+        key = string_literal(subscript_index(parent))
+        if key is None or not _need_not_be_there(model, parent, key):
+            yield from _read(model, parent, load, steps, is_entry=key is not None)
     elif isinstance(parent, (cst.Assign, cst.AnnAssign)) and parent.value is node and steps:
         for use in uses_of_bound(model, parent):
             if not _is_asked_first(model, use, load):
                 yield from _read(model, use, load, steps - 1, is_entry=is_entry)
+
+
+def _need_not_be_there(model: "Model", item: cst.Subscript, key: str) -> bool:
+    """Whether an entry is read only where it is found, ``if "logger" in checkpoint``, and nothing near saves it."""
+    asked = (part for test in conditions(model, item) for part in subtree(test) if isinstance(part, cst.Comparison))
+    return any(string_literal(test.left) == key for test in asked) and not is_saved_together(model, {key})
 
 
 def _is_object(model: "Model", node: cst.BaseExpression, is_entry: bool) -> bool:

@@ -339,13 +339,19 @@ def is_same_function(one: "FunctionInfo", other: "FunctionInfo") -> bool:
 def resolved(content: FromFile, saved: Iterable[Saved], path: Path) -> Iterator[tuple[Saved, Content | None]]:
     """What the files that surely are the one that was read hold where it was read.
 
-    Where only other code saves one of that name, it may as well be what the code beside the load saves somewhere.
+    Where only other code saves one of that name, it may as well be what the code beside the load saves somewhere. How
+    a path ends tells nothing of another file of the code.
     """
-    known = [(item, item.path) for item in saved if item.path is not None]
-    found = [item.read_from(path, content.place.model) for item, where in known if where.is_same_as(path)]
+    reader = content.place.model
+    known = [
+        (item, where)
+        for item in saved
+        if (where := item.path) is not None and (item.place.model is reader or where.may_be_told_by(path))
+    ]
+    found = [item.read_from(path, reader) for item, where in known if where.is_same_as(path)]
     found = found or [item for item, where in known if path.is_wider_than(where)]
-    if found and not any(item.place.model is content.place.model for item in found):
-        found += [item for item, where in known if item.place.model is content.place.model and where.is_blank]
+    if found and not any(item.place.model is reader for item in found):
+        found += [item for item, where in known if item.place.model is reader and where.is_blank]
     for item in found:
         inner = entry_at(item.content, content.trail)
         for rename in content.renames:

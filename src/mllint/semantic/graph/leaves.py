@@ -8,6 +8,7 @@ from mllint.knowledge import lookup
 from mllint.semantic.graph.kept_functions import has_callers_out_of_sight
 from mllint.semantic.names.assigned import assigned
 from mllint.semantic.names.classes import makes_parameter
+from mllint.semantic.names.conditions import verdicts
 from mllint.semantic.names.receivers import method_of_receiver, owner_of_attribute
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import without_narrowing
@@ -203,11 +204,25 @@ def _runs_without_gradients(model: "Model") -> bool:
 
 
 def _is_called_here(model: "Model", node: cst.CSTNode) -> bool:
+    """Whether the file itself comes to a place with gradients on; what ``forward`` does if asked to, who asks knows."""
     function = model.enclosing_function(node)
-    if function is None or function.name.value in ("__init__", "forward"):
+    if function is None or function.name.value == "__init__":
         return True
+    if function.name.value == "forward":
+        return not _is_asked_for(model, node, function)
     calls = model.calls_by_word.get(function.name.value, ())
-    return any(model.enclosing_function(call) is not function for call in calls)
+    holders = ((call, model.enclosing_function(call)) for call in calls)
+    return any(
+        holder is not function
+        and not (holder is not None and holder.name.value == "forward" and _is_asked_for(model, call, holder))
+        for call, holder in holders
+    )
+
+
+def _is_asked_for(model: "Model", node: cst.CSTNode, function: cst.FunctionDef) -> bool:
+    """Whether a function comes to a place only where it is given an option that says so: ``if testing:``."""
+    options = {item.name.value for item in model.function_info(function).named_parameters if item.default is not None}
+    return any(turn and dotted_path(test) in options for test, turn in verdicts(model, node))
 
 
 def _is_updated_by_gradient(model: "Model", node: cst.Name, statement: cst.CSTNode) -> bool:

@@ -10,7 +10,7 @@ from mllint.semantic.modules.module_keys import module_keys
 from mllint.semantic.names.classes import makes_parameter
 from mllint.semantic.names.mentions import attributes
 from mllint.semantic.names.scopes import Binding, BindingKind
-from mllint.semantic.values import Module, Value
+from mllint.semantic.values import Array, Module, Number, Other, Tensor, Text, Value
 from mllint.syntax.shape import argument, constant, last_word
 
 if TYPE_CHECKING:
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 
 _STATISTICS = frozenset({"running_mean", "running_var", "num_batches_tracked", "_mean", "_variance"})
+
+_ADDING = frozenset({"add_module", "register_module", "add_sublayer", "setattr", "__setattr__"})
 
 
 def has_weights(model: "Model", node: cst.BaseExpression) -> bool | None:
@@ -46,15 +48,34 @@ def has_weights(model: "Model", node: cst.BaseExpression) -> bool | None:
 def is_trainable(model: "Model", node: cst.BaseExpression) -> bool:
     """Whether the module that an expression stands for may have parameters, and so records a graph of what it does.
 
-    A normalization without weights, ``BatchNorm1d(3, affine=False)``, has its statistics alone.
+    A normalization without weights, ``BatchNorm1d(3, affine=False)``, has its statistics alone, and a class of the
+    project may have nothing but buffers: a spectrogram.
     """
-    if has_weights(model, node) is False:
-        return False
     value = model.value(node)
+    if has_weights(model, node) is False or (isinstance(value, Module) and _is_made_of_values(value)):
+        return False
     keys = module_keys(model, node, value) if isinstance(value, Module) else None
     if keys is None or not keys.is_closed:
         return True
     return any(key.rpartition(".")[2] not in _STATISTICS for key in (*keys.certain, *keys.optional))
+
+
+def _is_made_of_values(value: Module) -> bool:
+    """Whether a module is made of a project class that surely has neither parameters nor modules: buffers at most."""
+    definition = value.definition if value.call is not None else None
+    if definition is None or not _makes_no_parameter(definition):
+        return False
+    called = {last_word(call.func) for info in definition.lineage for call in info.model.tree.calls_in(info.node.body)}
+    return called.isdisjoint(_ADDING) and all(_is_value(model, node) for model, node, _ in _assigned(definition))
+
+
+def _is_value(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether an expression surely is no module: a tensor, a number, or a parameter that is a number by default."""
+    bindings = model.reaching(node) if isinstance(node, cst.Name) else ()
+    defaults = [item.node.default for item in bindings if isinstance(item.node, cst.Param)]
+    if defaults and len(defaults) == len(bindings) and None not in defaults:
+        return all(default is not None and _is_value(model, default) for default in defaults)
+    return isinstance(model.value(node), (Tensor, Array, Number, Text, Other))
 
 
 def have_weights(value: Module) -> bool:
@@ -179,7 +200,11 @@ def has_only_buffers(model: "Model", node: cst.BaseExpression) -> bool:
     """Whether a module of a project class, which has weights, surely makes no parameter: a table that is computed."""
     value = model.value(node)
     definition = value.definition if isinstance(value, Module) else None
-    if definition is None or not definition.members.has_only_plain_bases or _holds_weights(definition):
+    return definition is not None and _makes_no_parameter(definition)
+
+
+def _makes_no_parameter(definition: "ClassInfo") -> bool:
+    if not definition.members.has_only_plain_bases or _holds_weights(definition):
         return False
     return not any(
         "arameter" in (last_word(call.func) or "") or makes_parameter(info.model, call)

@@ -9,6 +9,7 @@ from mllint.semantic.events.owners import run_of
 from mllint.semantic.events.steps import Event, Kind, Loop
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.training.data_rounds import is_given_output
 from mllint.semantic.training.outputs import comes_from
 from mllint.semantic.training.training_modes import is_one
 from mllint.semantic.values import Function, Symbol, Value
@@ -55,12 +56,27 @@ def _is_the_module(thing: Thing | None, forward: Event) -> bool:
 
 
 def is_held_by_another(inside: Iterable[Event], forwards: tuple[Event, ...]) -> bool:
-    """Whether something unknown in a loop was made with a model, and may want gradients: ``Saliency(network)``."""
+    """Whether something unknown in a loop may want gradients: it was made with a model, ``Saliency(network)``, or is
+    told what became of its own output, ``learner.adapt(loss)``.
+    """
+    every = [event for event in inside if isinstance(event.node, cst.Call)]
     return any(
-        _is_made_with(event.frame, event.node, forward)
-        for event in inside
+        _is_told_outcome(event, every) or any(_is_made_with(event.frame, event.node, forward) for forward in forwards)
+        for event in every
         if event.kind is Kind.UNKNOWN and isinstance(event.node, cst.Call)
-        for forward in forwards
+    )
+
+
+def _is_told_outcome(event: Event, inside: list[Event]) -> bool:
+    """Whether a method does something to an object with what hangs on the output of a call of that very object."""
+    assert isinstance(event.node, cst.Call)
+    receiver = called_on(event.node) if isinstance(event.frame.model.tree.parent(event.node), cst.Expr) else None
+    told = None if receiver is None else event.frame.thing(receiver)
+    return told is not None and any(
+        isinstance(other.node, cst.Call)
+        and other.frame.thing(other.node.func) == told
+        and is_given_output(event, other)
+        for other in inside
     )
 
 

@@ -54,6 +54,7 @@ from mllint.semantic.training.unseen_callers import has_unseen_callers, may_run_
 from mllint.semantic.training.wanted_gradients import (
     GRADIENT_WORDS,
     computes_gradients,
+    is_of_volatile,
     may_compute_gradients,
     says_gradients,
 )
@@ -134,7 +135,7 @@ def _records_for_nothing(found: DataRound) -> bool:
     is_in_sight = run.frame.function is None or any(event.kind is Kind.BACKWARD for event in run.events)
     if not is_in_sight and (trains_too(found.found.loop.frame.model, node) or has_unseen_callers(run.frame.function)):
         return False  # those who call it to evaluate are not in sight, nor is under what they do
-    evaluated = [forward for forward in found.forwards if not is_loss(forward)]
+    evaluated = [forward for forward in found.forwards if not is_loss(forward) and _is_trainable(forward)]
     return (
         bool(evaluated)
         and (any(_is_evaluation(found, forward) for forward in evaluated) or _is_detached(found))
@@ -146,6 +147,7 @@ def _records_for_nothing(found: DataRound) -> bool:
         and not is_used_for_backward(run, found.found.loop.frame, node)
         and not any(map(keeps_its_output, found.forwards))
         and (is_in_sight or not may_run_without_gradients(run.frame.function))
+        and not any(map(is_of_volatile, found.forwards))
     )
 
 
@@ -158,10 +160,12 @@ def _is_detached(found: DataRound) -> bool:
         return False
     if is_held_by_another(events(found.found.loop.body), found.forwards):
         return False
-    return any(
-        isinstance(forward.node, cst.Call) and is_trainable(forward.frame.model, forward.node.func)
-        for forward in found.forwards
-    )
+    return any(map(_is_trainable, found.forwards))
+
+
+def _is_trainable(forward: Event) -> bool:
+    """Whether what a forward pass calls may have parameters."""
+    return isinstance(forward.node, cst.Call) and is_trainable(forward.frame.model, forward.node.func)
 
 
 def _is_evaluation(found: DataRound, forward: Event) -> bool:

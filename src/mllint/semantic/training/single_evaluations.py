@@ -41,7 +41,12 @@ from mllint.semantic.training.training_modes import (
     training_forwards,
 )
 from mllint.semantic.training.turns import is_behind_training, steps_several
-from mllint.semantic.training.wanted_gradients import GRADIENT_WORDS, computes_gradients, says_gradients
+from mllint.semantic.training.wanted_gradients import (
+    GRADIENT_WORDS,
+    computes_gradients,
+    is_of_volatile,
+    says_gradients,
+)
 from mllint.semantic.values import Function, Module
 from mllint.syntax.shape import dotted_path
 from mllint.syntax.walk import children, names_in, subtree
@@ -225,10 +230,14 @@ def _is_left(loop: Loop, forward: Event) -> bool:
 
 
 def _switches_gradients_off_itself(forward: Event) -> bool:
-    """Whether the method that a module's call runs may run without gradients, to go by the words in it."""
+    """Whether the method that a module's call runs may run without gradients, to go by the words in it.
+
+    Or on volatile variables, to go by the words around.
+    """
     value = module_called(forward)
     method = value.definition.called if isinstance(value, Module) and value.definition is not None else None
-    return method is not None and any(type(node) is cst.Name and node.value in OFF for node in subtree(method.node))
+    words = () if method is None else (node.value for node in subtree(method.node) if type(node) is cst.Name)
+    return any(word in OFF for word in words) or is_of_volatile(forward)
 
 
 def _is_recorded_for_nothing(occurrence: Occurrence) -> bool:

@@ -10,7 +10,7 @@ from mllint.semantic.events.given import living
 from mllint.semantic.events.steps import Event
 from mllint.semantic.events.things import Frame
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
-from mllint.semantic.values import Function, Module
+from mllint.semantic.values import Function, Module, functions_of
 from mllint.syntax.shape import constant, last_word
 from mllint.syntax.walk import subtree
 
@@ -57,6 +57,24 @@ def _refusals(body: cst.CSTNode) -> Iterator[cst.Name]:
                 continue
         if constant(value) is (word.value == "stop_gradient"):
             yield word
+
+
+def is_of_volatile(forward: Event) -> bool:
+    """Whether a function that leads to a forward pass, or one that it calls, speaks of volatile variables.
+
+    Of these no graph was recorded before there was ``no_grad()``; today PyTorch warns of them itself.
+    """
+    frame = forward.frame
+    leading = [(home.model, None if home.function is None else home.function.node) for home in frame.led_by()]
+    calls = () if frame.function is None else frame.model.tree.calls_in(frame.function.node.body)
+    called = (function.definition for call in calls for function in functions_of(frame.model.value(call.func)))
+    return any(_speaks_of_volatile(model, function) for model, function in leading) or any(
+        _speaks_of_volatile(info.model, info.node) for info in called
+    )
+
+
+def _speaks_of_volatile(model: "Model", function: cst.FunctionDef | None) -> bool:
+    return any(model.enclosing_function(word) is function for word in model.names_by_word.get("volatile", ()))
 
 
 def computes_gradients(forward: Event) -> bool:
