@@ -30,10 +30,11 @@ def given_back_without_graph(model: "Model", statement: cst.With) -> Iterator[cs
         return
     given = {id(parameter) for parameter in info.parameters[1:]}
     for line in info.scope.returns:
-        is_inside = line.value is not None and model.tree.is_below(line, statement)
-        if is_inside and model.gradients.inside(line) == "off" and _is_computed_in(model, line.value, statement):
-            if not given.isdisjoint(may_be_computed_from(model, line.value)):
-                yield line.value
+        is_off = model.tree.is_below(line, statement) and model.gradients.inside(line) == "off"
+        value = line.value if is_off else None
+        is_made = value is not None and _is_computed_in(model, value, statement)
+        if value is not None and is_made and not given.isdisjoint(may_be_computed_from(model, value)):
+            yield value
 
 
 def _is_computed_in(model: "Model", node: cst.BaseExpression, holder: cst.CSTNode) -> bool:
