@@ -446,8 +446,9 @@ def _comes_back_spent(model: "Model", node: cst.BaseExpression | None, path: tup
         for index in path:
             items = part.elements if isinstance(part, cst.Tuple) and index is not None else ()
             part = items[index].value if index is not None and index < len(items) else None
-        if isinstance(part, cst.Name) and part.value == "None":
-            continue
+        is_other = isinstance(part, cst.Call) and not path and info.model.value(part) is None
+        if is_other or (isinstance(part, cst.Name) and part.value == "None"):
+            continue  # on another way something else comes back
         if part is None or dotted_path(part) is None:
             return False
         returned = Accumulator(info.model, statement, part, "", part, info.node)
