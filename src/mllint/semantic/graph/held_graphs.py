@@ -177,7 +177,7 @@ def _is_spent_loss(value: Value | None, accumulator: Accumulator) -> bool:
         and (
             accumulator.is_spent_part
             or is_called_loss(accumulator.core)
-            or accumulator.comes_back_spent
+            or accumulator.comes_back_as_loss
             or is_spent_term(accumulator)
         )
         and accumulator.adds_with_gradients
