@@ -407,3 +407,48 @@ def test_gradients_have_a_graph_only_where_it_is_asked_for(torch: Any, paddle: A
     other.stop_gradient = False
     given = paddle.grad((other**3).sum(), other, create_graph=create_graph)[0]
     assert given.stop_gradient is not create_graph
+
+
+def mean_in_place(layer: Any, mean: Any) -> None:
+    layer.mean.add_(mean)
+
+
+def mean_anew(layer: Any, mean: Any) -> None:
+    layer.mean = 0.9 * layer.mean + 0.1 * mean
+
+
+def first_rows(layer: Any, mean: Any) -> None:
+    layer.mean[:2] = mean[:2]
+
+
+UPDATES = [mean_in_place, mean_anew, first_rows]
+
+
+@pytest.mark.parametrize("update", UPDATES)
+def test_torch_buffer_keeps_the_nodes_of_every_call(torch: Any, update: Callable[[Any, Any], None]) -> None:
+    layer = torch.nn.Linear(3, 3)
+    layer.register_buffer("mean", torch.zeros(3))
+    nodes = []
+    for _ in range(ROUNDS):
+        output = layer(torch.rand(4, 3))
+        update(layer, output.mean(0))
+        output.sum().backward()
+        nodes.append(torch_graph_nodes(layer.mean))
+    assert nodes[0] < nodes[1] < nodes[2]
+    with torch.no_grad():
+        layer.mean = torch.zeros(3)
+    update(layer, layer(torch.rand(4, 3)).mean(0).detach())
+    assert layer.mean.grad_fn is None
+
+
+@pytest.mark.parametrize("update", UPDATES)
+def test_paddle_buffer_becomes_part_of_the_graph(paddle: Any, update: Callable[[Any, Any], None]) -> None:
+    layer = paddle.nn.Linear(3, 3)
+    layer.register_buffer("mean", paddle.zeros([3]))
+    update(layer, layer(paddle.rand([4, 3])).mean(0).detach())
+    assert layer.mean.stop_gradient
+    for _ in range(ROUNDS):
+        output = layer(paddle.rand([4, 3]))
+        update(layer, output.mean(0))
+        output.sum().backward()
+    assert not layer.mean.stop_gradient

@@ -210,3 +210,29 @@ def test_torch_loss_of_outputs_that_are_cut_changes_no_gradient(torch: Any, torc
     (alone,) = torch.autograd.grad(loss, torch_weight, retain_graph=True)
     (loss + torch.nn.MSELoss()(output.detach(), target)).backward()
     assert torch.equal(torch_weight.grad, alone)
+
+
+def test_torch_loss_class_that_returns_from_within_no_grad(torch: Any, torch_weight: Any) -> None:
+    class SumLoss(torch.nn.Module):  # type: ignore[misc]
+        def forward(self, output: Any) -> Any:
+            with torch.no_grad():
+                return output.sum()
+
+    loss = SumLoss()(torch_weight * 2)
+    with pytest.raises(RuntimeError, match="does not require grad"):
+        loss.backward()
+    (loss + (torch_weight * 3).sum()).backward()
+    assert torch_weight.grad.tolist() == [3.0, 3.0]
+
+
+def test_paddle_loss_class_that_returns_from_within_no_grad(paddle: Any, paddle_weight: Any) -> None:
+    class SumLoss(paddle.nn.Layer):  # type: ignore[misc]
+        def forward(self, output: Any) -> Any:
+            with paddle.no_grad():
+                return output.sum()
+
+    loss = SumLoss()(paddle_weight * 2)
+    loss.backward()
+    assert paddle_weight.grad is None
+    (loss + (paddle_weight * 3).sum()).backward()
+    assert paddle_weight.grad.tolist() == [3.0, 3.0]

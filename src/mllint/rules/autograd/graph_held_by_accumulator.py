@@ -1,7 +1,9 @@
 """## What it does
 
 Finds running totals and lists that keep tensors with their autograd graph from one iteration to the next:
-`total += loss`, `losses.append(loss)`, and `outputs.append(output)` after `output["loss"].backward()`.
+`total += loss`, `losses.append(loss)`, and `outputs.append(output)` after `output["loss"].backward()`. And buffers of
+a module to which a forward pass or a training step adds something with its graph:
+`self.running_mean.mul_(0.9).add_(0.1 * mean)`, `self.queue[:n] = features`.
 
 ## Why is this bad?
 
@@ -55,7 +57,9 @@ run over a data loader, unless they stand in a function that calls `eval()` or o
 losses of several heads is one loss. Sums over the parameters of a model that begin right before the loop. Tests, whose
 few losses live no longer than they do. Totals that the loop sets back with the gradients, where these are added up over
 several batches (where `zero_grad()` stands under the same `if`, or with `accelerator.sync_gradients`), and what a loop
-of a handful of rounds adds: `for images in (real, fake)`.
+of a handful of rounds adds: `for images in (real, fake)`. Buffers of a module without weights, which may be given data
+alone, and those that may be a state that is learned through: another method begins them anew, or `forward` goes on with
+them; but not those that are brought up to date under `if self.training`.
 
 A value that is called a loss counts as attached where it goes into what `backward()` is called on, even if nothing else
 is known of it; so does a tensor that the loop computes and that is one term of that sum: `kld` of `bce + beta * kld`.
@@ -93,6 +97,8 @@ from mllint.semantic.graph.additions import appended, augmented, is_set_back
 from mllint.semantic.graph.held_graphs import holds_graph, is_second_hand, spent_entry
 from mllint.semantic.graph.losses import retaining
 from mllint.semantic.graph.meters import fed
+from mllint.semantic.modules.running_buffers import added_with_graph
+from mllint.semantic.names.writes import updates_attribute
 from mllint.semantic.values import Tensor
 from mllint.syntax.shape import adds, gives_to_method
 
@@ -132,6 +138,18 @@ def check_meter(statement: cst.Expr, context: Context) -> Iterator[Finding]:
         yield _together(found)
     else:
         yield from found[:1]
+
+
+@rule.on(cst.Assign, cst.AugAssign, cst.Expr, mentions=("register_buffer",), shape=updates_attribute)
+def check_buffer(statement: cst.Assign | cst.AugAssign | cst.Expr, context: Context) -> Iterator[Finding]:
+    """Report what a forward pass adds to a buffer of the module with its graph."""
+    found = added_with_graph(context.model, statement)
+    total = None if found is None or isinstance(statement, cst.Expr) else augmented(context.model, statement)
+    if found is not None and (total is None or not holds_graph(total)):
+        key, added = found
+        message = f"`{key}` keeps the graph nodes of every call alive"
+        fix = NodeFix("add `.detach()`", append_trailer(added, ".detach()"))
+        yield Finding(statement, message, "detach what is added, or add it under `no_grad()`", fix=lambda: fix)
 
 
 def _together(found: list[Finding]) -> Finding:

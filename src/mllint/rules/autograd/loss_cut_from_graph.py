@@ -5,7 +5,8 @@ computed of: `torch.tensor(loss, requires_grad=True)`, `Variable(output.data, re
 `loss.requires_grad = True`, a loss under `no_grad()` or of what was computed there alone, and in Paddle every
 `detach()`, `to_tensor()` or `stop_gradient = True`. And parts of a loss that were made numbers before they are added:
 `smooth = smooth_loss.detach()`, `aux = aux_loss.item()`, or that a loss of the libraries computes of outputs that are
-cut and of data: `criterion(score.detach(), real)`.
+cut and of data: `criterion(score.detach(), real)`. And what the `forward` of a class whose name ends in `Loss` returns
+from within `with no_grad():`, whoever uses it.
 
 ## Why is this bad?
 
@@ -42,6 +43,7 @@ loss.backward()
 hook or are what an optimizer changes. Branches that ask what the loss is, such as `if not torch.is_tensor(loss)`. A
 loss that starts as `torch.zeros(1, requires_grad=True)`. Copies that are logged and not given to `backward()`. Parts
 that are cut right where they are added, `main + aux.detach()`, in one branch only, or have a `backward()` of their own.
+A loss class whose whole `forward` has the decorator `no_grad()`, or that asks whether it is `training`.
 
 Of a thing of which nothing else is known, the rule takes the word `loss` in its name for what it says.
 
@@ -64,6 +66,7 @@ from mllint.rule import Finding, Rule
 from mllint.semantic.graph.constant_terms import constant_terms
 from mllint.semantic.graph.cuts import Cut, Cuts, remade, returned_by_steps
 from mllint.semantic.graph.differentiability import dead_loss
+from mllint.semantic.graph.loss_classes import given_back_without_graph
 
 rule = Rule(
     code="ML204",
@@ -94,6 +97,15 @@ def check(_: cst.Module, context: Context) -> Iterator[Finding]:
         if id(term.node) not in found:
             message = f"`.{term.method}()` takes this part of the loss off its graph: nothing learns from it"
             yield Finding(term.node, message, "add the loss itself, or leave it out of the sum")
+
+
+@rule.on(cst.With, mentions=("no_grad", "inference_mode"))
+def check_class(statement: cst.With, context: Context) -> Iterator[Finding]:
+    """Report what the ``forward`` of a loss gives back from within ``no_grad()``."""
+    for value in given_back_without_graph(context.model, statement):
+        yield Finding(
+            value, "this loss has no graph: `backward()` gets no further", "compute it outside of `no_grad()`"
+        )
 
 
 def _wording(cut: Cut) -> tuple[str, str]:

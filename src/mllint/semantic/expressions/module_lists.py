@@ -9,6 +9,7 @@ import libcst as cst
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Module, Symbol, Value, join
+from mllint.syntax.shape import constant
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -34,6 +35,8 @@ def listed_module(model: "Model", node: cst.BaseExpression) -> Module | None:
 def _joined(owner: "ClassInfo", name: str) -> Value | None:
     values: list[Value | None] = []
     for model, item in _items(owner, name):
+        if constant(item) is None:
+            continue  # it keeps a place free, and is never run
         value = None if item is None else model.value(item)
         if not isinstance(value, Module) or value.wrappers or value.is_only_some:
             return None

@@ -6,16 +6,23 @@ import libcst as cst
 
 from mllint.semantic.names.operands import operands
 from mllint.semantic.names.scopes import Binding, BindingKind
-from mllint.syntax.shape import dotted_path
+from mllint.syntax.shape import constant, dotted_path, last_word, subscript_index
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
+_TAKING_ONE_NUMBER = frozenset({"backward", "manual_backward", "scale", "scale_loss"})
+
 
 class Sources:
-    """The names and paths that an expression is computed from without a function, each as it is bound there."""
+    """The names and paths that an expression is computed from without a function, each as it is bound there.
+
+    Of one item of a thing (``out[1]``) another one is no source.
+    """
 
     def __init__(self, model: "Model", node: cst.BaseExpression) -> None:
+        self._model = model
+        self._entry = constant(subscript_index(node)) if isinstance(node, cst.Subscript) else ...
         paths = operands(node)
         for path in tuple(paths):  # `loss *= weight` goes on with the graph of the loss before
             changes = [binding.node for binding in model.reaching(path) if binding.kind is BindingKind.AUGMENTED]
@@ -25,6 +32,19 @@ class Sources:
 
     def include(self, node: cst.BaseExpression, bindings: tuple[Binding, ...]) -> bool:
         """Whether a name or path elsewhere stands for one of them."""
+        if self._entry is not ... and self._is_apart(node):
+            return False
         if not bindings:
             return isinstance(node, cst.Attribute) and dotted_path(node) in self._unbound
         return any(id(binding) in self._bindings for binding in bindings)
+
+    def _is_apart(self, node: cst.BaseExpression) -> bool:
+        """Whether the other place reads another item, or the whole as one number, of which only the first is one."""
+        parent = self._model.tree.parent(node)
+        if isinstance(parent, cst.Subscript) and parent.value is node:
+            other = constant(subscript_index(parent))
+            is_counted = isinstance(other, int) and isinstance(self._entry, int) and (other < 0) == (self._entry < 0)
+            return other != self._entry and (is_counted or (isinstance(other, str) and isinstance(self._entry, str)))
+        call = self._model.tree.parent(parent) if isinstance(parent, (cst.Arg, cst.Attribute)) else None
+        is_number = isinstance(call, cst.Call) and last_word(call.func) in _TAKING_ONE_NUMBER
+        return is_number and self._entry not in (0, -1)

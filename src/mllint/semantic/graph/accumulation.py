@@ -246,9 +246,19 @@ class Accumulator:
     @cached_property
     def comes_back_spent(self) -> bool:
         """Whether a function of the project has run ``backward()`` on what is added before it gave it back."""
+        return self._comes_back(_is_spent_there)
+
+    @cached_property
+    def comes_back_as_loss(self) -> bool:
+        """The same, on the very thing: what that was computed from may be a leaf, which holds no graph."""
+        return self._comes_back(_is_loss_there)
+
+    def _comes_back(self, is_spent: Callable[["Accumulator"], bool]) -> bool:
         bindings = self.model.reaching(self.core)
         made = [(item.value, item.path) for item in bindings if item.kind is BindingKind.ASSIGN] or [(self.core, ())]
-        return len(made) >= len(bindings) and all(_comes_back_spent(self.model, node, path) for node, path in made)
+        return len(made) >= len(bindings) and all(
+            _comes_back_spent(self.model, node, path, is_spent) for node, path in made
+        )
 
     def _is_spent(self, node: cst.BaseExpression) -> bool:
         return any(self._is_computed_from(Sources(self.model, node), call) for call in self._backward_calls)
@@ -434,7 +444,21 @@ class Accumulator:
         return isinstance(value, (Number, Elements, Repeated, Mapping))
 
 
-def _comes_back_spent(model: "Model", node: cst.BaseExpression | None, path: tuple[int | None, ...]) -> bool:
+def _is_spent_there(returned: Accumulator) -> bool:
+    return returned._is_spent(returned.added)
+
+
+def _is_loss_there(returned: Accumulator) -> bool:
+    bindings = returned.model.reaching(returned.added)
+    return bool(bindings) and all(returned.model.backward.proof(binding) is not None for binding in bindings)
+
+
+def _comes_back_spent(
+    model: "Model",
+    node: cst.BaseExpression | None,
+    path: tuple[int | None, ...],
+    has_spent: Callable[[Accumulator], bool],
+) -> bool:
     """Whether a call reaches a project function that has run ``backward()`` on what it gives back at that path."""
     callee = model.value(node.func) if isinstance(node, cst.Call) else None
     if not isinstance(callee, Function) or not callee.definition.is_plain:
@@ -446,12 +470,13 @@ def _comes_back_spent(model: "Model", node: cst.BaseExpression | None, path: tup
         for index in path:
             items = part.elements if isinstance(part, cst.Tuple) and index is not None else ()
             part = items[index].value if index is not None and index < len(items) else None
-        if isinstance(part, cst.Name) and part.value == "None":
-            continue
+        is_other = isinstance(part, cst.Call) and not path and info.model.value(part) is None
+        if is_other or (isinstance(part, cst.Name) and part.value == "None"):
+            continue  # on another way something else comes back
         if part is None or dotted_path(part) is None:
             return False
         returned = Accumulator(info.model, statement, part, "", part, info.node)
-        if returned.may_be_cut or not returned._is_spent(part):
+        if returned.may_be_cut or not has_spent(returned):
             return False
         is_spent = True
     return is_spent

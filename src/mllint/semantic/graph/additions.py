@@ -52,7 +52,7 @@ def _in_loop(
     model: "Model", node: cst.CSTNode, target: cst.BaseExpression, added: cst.BaseExpression
 ) -> Accumulator | None:
     """The accumulation over the innermost loop, if the collection was there before that loop began."""
-    key = _collection(target)
+    key = collection(target)
     if key is None:
         return None
     bare = target
@@ -89,7 +89,7 @@ def _is_kept_by_object(
     return all(binding.node is node for binding in model.reaching(target))
 
 
-def _collection(target: cst.BaseExpression) -> str | None:
+def collection(target: cst.BaseExpression) -> str | None:
     """The name or path of what is added to: ``losses`` of ``losses["box"]``."""
     while isinstance(target, cst.Subscript):
         target = target.value

@@ -12,12 +12,13 @@ import libcst as cst
 
 from mllint.semantic.expressions.arguments import calls_of, given_to
 from mllint.semantic.files.testing import may_be_of_tests
+from mllint.semantic.graph.dependence import hands_on
 from mllint.semantic.graph.runs_of_class import runs_of
 from mllint.semantic.graph.spent_sources import hangs_on_all_sources
 from mllint.semantic.names.assigned import assigned
 from mllint.semantic.names.definitions import function_around
 from mllint.semantic.names.scopes import Binding, BindingKind
-from mllint.semantic.values import Module, Output, Symbol, Tensor
+from mllint.semantic.values import Function, Module, Output, Symbol, Tensor, Value
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -37,7 +38,7 @@ def is_attached(model: "Model", node: cst.CSTNode) -> bool:
     return getattr(value, "attached", None) is None and hangs_on_all_sources(model, node)
 
 
-def _is_attached(model: "Model", node: cst.CSTNode, steps: int) -> bool:
+def _is_attached(model: "Model", node: cst.CSTNode, steps: int, asks_callers: bool = True) -> bool:
     value = model.value(node)
     if isinstance(value, (Tensor, Output)):
         if value.attached is not None:
@@ -46,15 +47,21 @@ def _is_attached(model: "Model", node: cst.CSTNode, steps: int) -> bool:
         return False
     if steps == 0:
         return False
+
+    def is_attached(part: cst.CSTNode) -> bool:
+        return _is_attached(model, part, steps - 1, asks_callers)
+
     match node:
         case cst.Name():
             own = model.tree.parent(node)  # `x += y` hands its own result to the next round
             bindings = [binding for binding in model.reaching(node) if binding.node is not own]
-            return bool(bindings) and all(_is_bound_to_attached(model, binding, steps - 1) for binding in bindings)
+            return bool(bindings) and all(
+                _is_bound_to_attached(model, binding, steps - 1, asks_callers) for binding in bindings
+            )
         case cst.BinaryOperation(left=left, right=right):
-            return _is_attached(model, left, steps - 1) or _is_attached(model, right, steps - 1)
+            return is_attached(left) or is_attached(right)
         case cst.Call() if value is not None and model.gradients.off(node) is False:
-            return any(_is_attached(model, operand, steps - 1) for operand in _operands(model, node))
+            return any(map(is_attached, _operands(model, node))) or _comes_back_attached(model, node, steps - 1)
     return False
 
 
@@ -66,18 +73,40 @@ def _operands(model: "Model", call: cst.Call) -> list[cst.BaseExpression]:
         return given
     if isinstance(callee, Module) and callee.definition is None and callee.call is not None:
         return given[:1]
-    return []
+    info = called_by(callee)
+    if info is None:
+        return []
+    skipped = 0 if isinstance(callee, Function) and callee.receiver is None else 1
+    passed = ((arg.value, given_to(info, call, arg, skipped)) for arg in call.args)
+    return [node for node, parameter in passed if parameter is not None and hands_on(info, parameter, ())]
 
 
-def _is_bound_to_attached(model: "Model", binding: Binding, steps: int) -> bool:
+def _comes_back_attached(model: "Model", call: cst.Call, steps: int) -> bool:
+    """Whether all that a function or module gives back hangs on a graph, whatever it is given."""
+    info = called_by(model.value(call.func))
+    if info is None or not info.is_plain or not info.is_transparent or not info.scope.returns:
+        return False
+    values = [statement.value for statement in info.scope.returns]
+    return all(value is not None and _is_attached(info.model, value, steps, asks_callers=False) for value in values)
+
+
+def called_by(value: Value | None) -> "FunctionInfo | None":
+    """The function of the project that runs when something is called."""
+    if isinstance(value, Module) and value.definition is not None and not value.wrappers:
+        return value.definition.called
+    return value.definition if isinstance(value, Function) else None
+
+
+def _is_bound_to_attached(model: "Model", binding: Binding, steps: int, asks_callers: bool) -> bool:
     if binding.scope.model is not model:
         return False
     if (made := assigned(binding)) is not None:
-        return _is_attached(model, made, steps)
+        return _is_attached(model, made, steps, asks_callers)
     if binding.kind is BindingKind.AUGMENTED and isinstance(binding.node, cst.AugAssign):
-        return _is_attached(model, binding.node.target, steps) or _is_attached(model, binding.node.value, steps)
+        sides = (binding.node.target, binding.node.value)
+        return any(_is_attached(model, side, steps, asks_callers) for side in sides)
     function = binding.scope.node
-    if not isinstance(binding.node, cst.Param) or not isinstance(function, cst.FunctionDef):
+    if not asks_callers or not isinstance(binding.node, cst.Param) or not isinstance(function, cst.FunctionDef):
         return False
     info = model.function_info(function)
     return any(_is_attached(home, given, steps) for home, _, given in given_by_callers(info, binding.node, steps))

@@ -174,7 +174,12 @@ def _is_spent_loss(value: Value | None, accumulator: Accumulator) -> bool:
     return (
         is_unknown
         and not _is_scaled_number(accumulator.model, accumulator.core)
-        and (accumulator.is_spent_part or is_called_loss(accumulator.core) or is_spent_term(accumulator))
+        and (
+            accumulator.is_spent_part
+            or is_called_loss(accumulator.core)
+            or accumulator.comes_back_as_loss
+            or is_spent_term(accumulator)
+        )
         and accumulator.adds_with_gradients
         and accumulator.is_done_with
         and not accumulator.may_be_cut

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.semantic.graph.accumulation import Accumulator
+from mllint.semantic.graph.additions import collection
 from mllint.semantic.graph.tensor_uses import TensorUses
 from mllint.semantic.names.definitions import FunctionInfo
 from mllint.semantic.names.operands import operands
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Function, Instance, Number
-from mllint.syntax.shape import argument, dotted_path, has_star_arguments
+from mllint.syntax.shape import adds, argument, dotted_path, has_star_arguments
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -76,12 +77,13 @@ def _total(info: FunctionInfo, parameter: str) -> str | None:
     model, owner = info.model, info.owner
     if owner is None or any(model.tree.is_below(call, owner.node) for call in model.backward.calls):
         return None
-    for statement in model.tree.by_type.get(cst.AugAssign, ()):
-        path = dotted_path(statement.target) if model.enclosing_function(statement) is info.node else None
-        if path is None or not isinstance(statement.operator, cst.AddAssign):
-            continue
-        root, _, attribute = path.partition(".")
-        if root == info.self_name and any(_is_parameter(model, node, parameter) for node in operands(statement.value)):
+    sums = [item for item in model.tree.by_type.get(cst.AugAssign, ()) if model.enclosing_function(item) is info.node]
+    for statement in (*sums, *model.assignments_by_scope.get(id(info.scope), ())):
+        parts = operands(statement.value) if adds(statement) else []
+        path = collection(statement.target if isinstance(statement, cst.AugAssign) else statement.targets[0].target)
+        root, _, attribute = (path or "").partition(".")
+        is_own = isinstance(statement, cst.AugAssign) or path in map(dotted_path, parts)
+        if root == info.self_name and is_own and any(_is_parameter(model, node, parameter) for node in parts):
             return attribute
     for call in model.calls_by_word.get("append", ()):
         if model.enclosing_function(call) is not info.node or len(call.args) != 1 or call.args[0].star:

@@ -13,7 +13,7 @@ import msgspec
 from mllint.knowledge import saved_tensors
 from mllint.knowledge.saved_tensors import Saved
 from mllint.semantic.graph.block_options import chosen, is_reached, left_by_options
-from mllint.semantic.graph.given_graphs import given_by_callers, is_attached
+from mllint.semantic.graph.given_graphs import called_by, given_by_callers, is_attached
 from mllint.semantic.graph.in_place import (
     changed_by_function,
     first_layer,
@@ -26,12 +26,11 @@ from mllint.semantic.names.receivers import owner_of_attribute
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import uses
 from mllint.semantic.names.writes import is_basic_index, write
-from mllint.semantic.values import Function, Module, Number, Output, Tensor, Value
+from mllint.semantic.values import Module, Number, Output, Tensor, Value
 from mllint.syntax.shape import dotted_path, last_word
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
-    from mllint.semantic.names.definitions import FunctionInfo
 
 MAX_STEPS = 7
 """Through how many names and functions of the project a tensor is followed back to what made it."""
@@ -180,7 +179,7 @@ def _of_parameter(model: "Model", parameter: cst.Param, steps: int) -> str | Non
     if info is None or steps <= 0:
         return None
     for home, call, given in given_by_callers(info, parameter, 0):
-        callee = _called(home.value(call.func))
+        callee = called_by(home.value(call.func))
         if callee is not None and callee.name == info.name and callee.parameters == info.parameters:
             found = keeper_of_result(home, given, steps - 1)
             if found is not None:
@@ -224,7 +223,7 @@ def _of_last_layer(model: "Model", module: Module, steps: int) -> str | None:
 
 def _of_function(value: Value | None, steps: int) -> str | None:
     """The operation that makes and keeps what a function, or the forward pass of a module, gives back."""
-    function = _called(value)
+    function = called_by(value)
     if function is None or not function.is_plain or not function.is_transparent or not function.scope.returns:
         return None
     block, found = value if isinstance(value, Module) else None, None
@@ -246,12 +245,6 @@ def keeps_result(name: str | None, layer: Value | None) -> bool:
         return saved_tensors.keeps_result_in_place(name)
     saved = saved_tensors.operation(name)
     return saved is not None and saved.result
-
-
-def _called(value: Value | None) -> "FunctionInfo | None":
-    if isinstance(value, Module) and value.definition is not None and not value.wrappers:
-        return value.definition.called
-    return value.definition if isinstance(value, Function) else None
 
 
 def _is_in_place_layer(model: "Model", call: cst.Call) -> bool:
@@ -360,7 +353,7 @@ def _kept_inside(model: "Model", call: cst.Call, arg: cst.Arg, steps: int) -> Ke
         known = saved_tensors.layer(made.name) if isinstance(made, Module) and made.name is not None else None
         has_weights = known is not None and known[1] and call.args[0] is arg
         return Keeper(last_word(layer.func) or "", call) if has_weights and layer and is_attached(model, call) else None
-    function = _called(value)
+    function = called_by(value)
     if function is None or steps == 0 or not function.is_transparent or not function.is_plain or arg.keyword:
         return None
     position = call.args.index(arg) + (function.self_name is not None)

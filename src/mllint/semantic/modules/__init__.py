@@ -5,7 +5,8 @@
   ``lost_parameters``, ``unsaved_draws``, of which ``unregistered`` finds the first and
   ``unregistered_words`` speaks
 - what a forward pass makes: ``made_in_forward``, ``made_on_cpu``, ``dropouts``, ``single_values``, ``batches``;
-  what it changes in place although ``backward()`` needs it: ``saved_changes``; backward passes that come too late:
+  what it changes in place although ``backward()`` needs it: ``saved_changes``; buffers that keep what it adds to them
+  with its graph: ``running_buffers``; backward passes that come too late:
   ``second_passes``
 - training and evaluation mode: ``modes``, ``mode_layers``, ``drop_rates``, ``made_with``, ``last_mode``
 - keys of the state dict: ``module_keys``; objects that hand on to a module: ``stand_ins``;

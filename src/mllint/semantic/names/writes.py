@@ -49,6 +49,13 @@ def may_write_to_attribute(statement: cst.BaseSmallStatement) -> bool:
     return may_write(statement) and _root(statement).__class__ is cst.Attribute
 
 
+def updates_attribute(statement: cst.BaseSmallStatement) -> bool:
+    """Whether a statement looks as if it wrote to an attribute, or to a part of it, or assigned a sum to one."""
+    if type(statement) is cst.Assign and type(statement.targets[0].target) is cst.Attribute:
+        return type(statement.value) is cst.BinaryOperation
+    return may_write_to_attribute(statement)
+
+
 def _root(statement: cst.BaseSmallStatement) -> cst.CSTNode | None:
     """What is written to, or called a method of: ``x`` of ``x[0] = 1`` and of ``x[0].t().mul_(2)``."""
     node: cst.CSTNode | None = getattr(statement, "value", None)

@@ -1,0 +1,126 @@
+"""Buffers of a module that a forward pass brings up to date: ``self.mean.mul_(0.9).add_(0.1 * mean)``.
+
+What is added to one with its graph makes the buffer a part of that graph, and the next call adds its own on top.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.semantic.files.testing import is_test_code
+from mllint.semantic.graph.dependence import Dependence
+from mllint.semantic.graph.given_graphs import is_attached
+from mllint.semantic.modules.weights import makes_weights
+from mllint.semantic.names.classes import Read, Role
+from mllint.semantic.names.definitions import function_around
+from mllint.semantic.names.operands import operands
+from mllint.semantic.names.receivers import owner_of_attribute
+from mllint.semantic.names.writes import write
+from mllint.semantic.values import Number
+from mllint.syntax.shape import detaches, dotted_path, last_word, subscript_index
+from mllint.syntax.walk import subtree
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+    from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
+
+_BEGINNING = frozenset({"zero_", "fill_", "copy_", "normal_", "uniform_", "set_value"})
+_ADDING = frozenset({"add_", "sub_", "lerp_", "addcmul_", "addcdiv_"})
+
+
+def added_with_graph(
+    model: "Model", statement: cst.Assign | cst.AugAssign | cst.Expr
+) -> tuple[str, cst.BaseExpression] | None:
+    """The buffer that a statement brings up to date with what hangs on a graph, and that."""
+    target, given = _update(model, statement)
+    owner = None if target is None else owner_of_attribute(model, target)
+    info = function_around(model, statement)
+    if owner is None or info is None or owner.framework is None or not given or not isinstance(target, cst.Attribute):
+        return None
+    if model.gradients.off(statement) is not False or is_test_code(model):
+        return None
+    if not _is_kept(owner, target.attr.value, info, statement):
+        return None
+    added = [node for node in given if _is_attached(model, node, owner, info)]
+    return (dotted_path(target) or "", added[0]) if added else None
+
+
+def _update(model: "Model", statement: cst.CSTNode) -> tuple[cst.BaseExpression | None, list[cst.BaseExpression]]:
+    """What a statement adds something to, or writes several items of, and what it adds or writes."""
+    if isinstance(statement, cst.Expr):
+        change = write(model, statement)
+        return (None, []) if change is None else (change.target, list(_added_by_methods(statement.value)))
+    if isinstance(statement, cst.AugAssign):
+        is_sum = isinstance(statement.operator, (cst.AddAssign, cst.SubtractAssign))
+        return (statement.target, [statement.value]) if is_sum else (None, [])
+    assert isinstance(statement, cst.Assign)
+    target = statement.targets[0].target
+    if isinstance(target, cst.Subscript):
+        is_one = len(target.slice) == 1 and subscript_index(target) is not None
+        return (None, []) if is_one else (target.value, [statement.value])
+    path, terms = dotted_path(target), list(_terms(statement.value))
+    others = [term for term in terms if path not in map(dotted_path, operands(term))]
+    return (target, others) if len(others) < len(terms) else (None, [])
+
+
+def _added_by_methods(node: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+    while isinstance(node, cst.Call):
+        if last_word(node.func) in _ADDING:
+            yield from (arg.value for arg in node.args if not arg.star)
+        node = node.func.value if isinstance(node.func, cst.Attribute) else node.func
+
+
+def _terms(node: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, (cst.Add, cst.Subtract)):
+        yield from (*_terms(node.left), *_terms(node.right))
+    else:
+        yield node
+
+
+def _is_kept(owner: "ClassInfo", name: str, info: "FunctionInfo", statement: cst.CSTNode) -> bool:
+    """Whether an attribute is a buffer that keeps what it is given: nothing takes its graph away.
+
+    What another method sets anew, or its own goes on to read, is perhaps a state, which hangs on the graph of its
+    sequence; not what is brought up to date in training only.
+    """
+    places, reads = list(owner.members.assignments(name)), list(owner.members.reads(name))
+    if not any(place.role is Role.BUFFER for place in places):
+        return False
+    others = [place for place in places if place.role is not Role.BUFFER]
+    if any(place.value is not None and detaches(place.value) for place in others):
+        return False
+    if any(_method_on(read) == "detach_" for read in reads):
+        return False
+    if _is_in_training(info.model, statement):
+        return True
+    begun = [place.method for place in others] + [read.method for read in reads if _method_on(read) in _BEGINNING]
+    is_whole = not isinstance(statement, cst.Assign) or not isinstance(statement.targets[0].target, cst.Subscript)
+    if is_whole and any(read.method is info and not info.model.tree.is_below(read.node, statement) for read in reads):
+        return False
+    return all(method is info or (method is not None and method.name == "__init__") for method in begun)
+
+
+def _method_on(read: Read) -> str | None:
+    parent = read.method.model.tree.parent(read.node)
+    return parent.attr.value if isinstance(parent, cst.Attribute) else None
+
+
+def _is_in_training(model: "Model", statement: cst.CSTNode) -> bool:
+    tests = (item.test for item in model.tree.ancestors(statement) if isinstance(item, cst.If))
+    return any(last_word(part) == "training" for test in tests for part in subtree(test))
+
+
+def _is_attached(model: "Model", node: cst.BaseExpression, owner: "ClassInfo", info: "FunctionInfo") -> bool:
+    """Whether something surely hangs on a graph, or does where what the layer is given does.
+
+    A module with weights of its own is no first step of the data alone.
+    """
+    if isinstance(model.value(node), Number):
+        return False
+    if is_attached(model, node):
+        return True
+    if owner.called is not info or not makes_weights(owner):
+        return False
+    given = {id(parameter) for parameter in info.parameters[1:2]}
+    return Dependence(model, lambda binding: id(binding.node) in given).of(node)
