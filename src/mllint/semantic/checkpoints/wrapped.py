@@ -284,7 +284,7 @@ def _is_wrapped_later(load: Load) -> bool:
 
 
 def _given_to(load: Load) -> Iterator[tuple["Model", cst.BaseExpression]]:
-    """What is loaded into, and what is passed for it where it is a parameter, also by the files that import this one."""
+    """What is loaded into, and what is passed for it where it is a parameter, also by the files that import this."""
     yield load.model, load.receiver
     bindings = load.model.reaching(load.receiver)
     function = load.model.enclosing_function(load.receiver)

@@ -96,7 +96,7 @@ def _by_method(model: "Model", call: cst.Call, paddle: tuple[int, int] | None) -
 
 
 def _by_class_method(model: "Model", call: cst.Call) -> Discarded | None:
-    """The class method of Lightning that reads a new module from a file, and leaves the one it is called on as it is."""
+    """The class method of Lightning that reads a new module, and leaves the one that it is called on as it is."""
     if not isinstance(call.func, cst.Attribute) or call.func.attr.value != _MAKING_ANEW:
         return None
     value = model.value(call.func.value)
