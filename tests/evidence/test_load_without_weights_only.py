@@ -73,17 +73,30 @@ def test_torch_own_classes_can_be_allowed(torch: Any, tmp_path: pathlib.Path) ->
 def _objects(torch: Any) -> dict[str, Any]:
     import argparse
 
-    return {"module": torch.nn.Linear(2, 2), "options": argparse.Namespace(hidden=3)}
+    import numpy as np
+
+    return {
+        "module": torch.nn.Linear(2, 2),
+        "options": argparse.Namespace(hidden=3),
+        "optimizer": torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=0.1),
+        "array": np.ones(2),
+        "number of NumPy": np.mean([1.0, 2.0]),
+        "own class": Kept(),
+    }
 
 
-@pytest.mark.parametrize("what", ["module", "options"])
+class Kept:
+    """A class of the project."""
+
+
+@pytest.mark.parametrize("what", ["module", "options", "optimizer", "array", "number of NumPy", "own class"])
 def test_torch_refuses_objects_by_default(torch: Any, tmp_path: pathlib.Path, what: str) -> None:
     thing = _objects(torch)[what]
     for content in (thing, {"args": thing}):
         torch.save(content, tmp_path / "file.pt")
         with pytest.raises(pickle.UnpicklingError):
             torch.load(tmp_path / "file.pt")
-        assert torch.load(tmp_path / "file.pt", weights_only=False)
+        assert torch.load(tmp_path / "file.pt", weights_only=False) is not None
 
 
 def test_torch_reads_objects_of_classes_that_are_allowed(torch: Any, tmp_path: pathlib.Path) -> None:

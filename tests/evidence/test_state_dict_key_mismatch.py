@@ -541,3 +541,23 @@ def test_paddle_lists_of_states_raise(paddle: Any, paddle_net: Any) -> None:
         layer.set_state_dict(layers)
     with pytest.raises(AssertionError, match="not found"):
         optimizer.set_state_dict(optimizers)
+
+
+# ---- state_dict in place of load_state_dict ------------------------------------------------------
+
+
+def test_torch_state_dict_copies_into_what_it_is_given(torch: Any, torch_net: Any) -> None:
+    model = torch_net()
+    before, kept = copy.deepcopy(model.state_dict()), torch_net().state_dict()
+    with pytest.warns(FutureWarning, match="Positional args are being deprecated"):
+        model.state_dict(kept)
+    assert all(torch.equal(value, before[key]) for key, value in model.state_dict().items())
+    assert all(kept[key].data_ptr() == value.data_ptr() for key, value in model.state_dict().items())
+
+
+def test_paddle_state_dict_copies_into_what_it_is_given(paddle: Any, paddle_net: Any) -> None:
+    model = paddle_net()
+    before, kept = copy.deepcopy(model.state_dict()), paddle_net().state_dict()
+    model.state_dict(kept)
+    assert all(bool(paddle.equal_all(value, before[key])) for key, value in model.state_dict().items())
+    assert all(kept[key] is value for key, value in model.state_dict().items())

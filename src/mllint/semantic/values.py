@@ -367,8 +367,8 @@ def _others(first: Module, second: Module) -> tuple[Module, ...]:
 
 
 def may_be_more_exact(declared: Value) -> bool:
-    """Whether what a parameter is given may say more than what it is declared as: of an object or a module only."""
-    return isinstance(declared, (Object, Module))
+    """Whether what a parameter is given may say more than what it is declared as: of an object, a module or a dict."""
+    return isinstance(declared, (Object, Module)) or declared == Mapping()
 
 
 def more_exact(declared: Value, passed: Value | None) -> Value:
@@ -377,6 +377,8 @@ def more_exact(declared: Value, passed: Value | None) -> Value:
         case Object(), Object() if declared.kind == passed.kind:
             return passed
         case Module(name=None, definition=None), Module() if declared.framework == passed.framework:
+            return passed
+        case Mapping(), StateDict() | Loaded():
             return passed
     return declared
 

@@ -1,6 +1,7 @@
 """## What it does
 
-Finds state dicts that are kept, as the best or the first, without being copied: `best_state = model.state_dict()`.
+Finds state dicts that are kept, as the best or the first, without being copied: `best_state = model.state_dict()`,
+also where a method hands them to another method of the object, which keeps them.
 
 ## Why is this bad?
 

@@ -2,7 +2,8 @@
 
 Finds calls of `torch.load` without `weights_only` in projects that allow a PyTorch below 2.6; and in others those of
 which the code below uses the result, or an entry of it, as an object: `torch.load("net.pt").eval()`,
-`torch.load(path)["args"].lr`.
+`torch.load(path)["args"].lr`; or that read the very file to which the code saves an object, and nothing else:
+`torch.save({"net": net.state_dict(), "args": args}, path)`.
 
 ## Why is this bad?
 
@@ -37,8 +38,8 @@ where they are found and that nothing near saves, what is loaded as a whole and 
 their own classes, and all where the files around it allow classes (`add_safe_globals`) or put another function in the
 place of `torch.load`. `weights_only=False`, which somebody has decided. `pickle_module=...`, beside which
 `weights_only=True` raises. For a PyTorch below 2.6 calls whose result is used as a whole module, or read for an
-attribute that no plain value has, or has to be an object of a class of the project: these cannot be read this way. A
-second try where a load with `weights_only` has failed.
+attribute that no plain value has, or has to be an object of a class of the project, or comes from the file to which
+the code saves one: these cannot be read this way. A second try where a load with `weights_only` has failed.
 
 The lowest version is that of the `target-version` setting, or else of the project's requirements.
 

@@ -29,7 +29,8 @@ the module. What is certain is told from the classes, and from what the project 
   too;
 - what is read is unpacked, `params, steps = paddle.load(path)`, and the code saves a dict to that path, or, with
   Paddle, nothing but dicts, or nothing: the pair was what `fluid.load_dygraph` returned;
-- `model.state_dict(torch.load(path))` is written for `load_state_dict`;
+- `model.state_dict(torch.load(path))`, or `model.state_dict(best)` of a state that was kept, is written for
+  `load_state_dict`;
 - an optimizer of Paddle is asked for `set_dict`, which layers have, and optimizers no longer;
 - nothing is written to the path that is read, and the state of the same thing goes to one that nearly is it: a suffix
   is missing (`last` and `last.pth`), or a letter in the name of the folder (`weight/last.pth`, `weights/last.pth`);
@@ -100,7 +101,7 @@ from mllint.diagnostics import Applicability
 from mllint.edits import NodeEdit, NodeFix, append_trailer, replace
 from mllint.rule import Finding, Rule
 from mllint.semantic.checkpoints.contents import Absent, Record
-from mllint.semantic.checkpoints.given_back import given_back
+from mllint.semantic.checkpoints.given_back import is_given_back
 from mllint.semantic.checkpoints.loads import Load, load_of
 from mllint.semantic.checkpoints.mistaken import taken_for_module
 from mllint.semantic.checkpoints.never_written import never_written
@@ -162,11 +163,11 @@ def check_read(call: cst.Call, context: Context) -> Iterator[Finding]:
         yield Finding(item, *words_of_absent(context.model, absent, saved))
 
 
-@rule.on_call("torch.load", "paddle.load", "paddle.fluid.load_dygraph", "paddle.fluid.dygraph.load_dygraph")
-def check_given_back(read: cst.Call, context: Context) -> Iterator[Finding]:
-    """Report `model.state_dict(state)` of a state that was read: nothing is loaded."""
-    for call in given_back(context.model, read):
-        assert isinstance(call.func, cst.Attribute)
+@rule.on_method("state_dict")
+def check_given_back(call: cst.Call, context: Context) -> Iterator[Finding]:
+    """Report `model.state_dict(state)` of a state that was read or kept: nothing is loaded."""
+    assert isinstance(call.func, cst.Attribute)
+    if is_given_back(context.model, call):
         method = "set_state_dict" if context.model.framework == "paddle" else "load_state_dict"
         message = "nothing is loaded: `state_dict` copies the weights into what it is given"
         yield Finding(call, message, f"write `{method}`", fix=partial(_under_name, call.func.attr, method))

@@ -1,15 +1,16 @@
 """## What it does
 
 Finds statements that compute a new tensor and throw it away: `x.cuda()`, `x.to(device)`, `x.masked_fill(mask, value)`,
-`torch.clamp(x, 0, 1)`, and the same for wrappers that return a new module, such as `torch.compile(model)`, and for
-what `torch.load(path)` reads.
+`torch.clamp(x, 0, 1)`, and the same for wrappers that return a new module, such as `torch.compile(model)`, for what
+`torch.load(path)` reads, and for the new module that `load_from_checkpoint(path)` of a module of Lightning gives.
 
 ## Why is this bad?
 
 Methods of a *module* such as `model.cuda()` change the module. The methods of a *tensor* with the same names return a
 new tensor and leave the old one as it was. Without an assignment nothing happens: the mask never masks, the values are
 never clamped, and the tensor stays on the CPU until an operation with one on the GPU fails. A model that was read and
-thrown away leaves the one with random weights to be evaluated.
+thrown away leaves the one with random weights to be evaluated. So does `model.load_from_checkpoint(path)`, a method of
+the class that makes another `model`; Lightning 2.6 raises a `TypeError` when it is called on a model.
 
 ## Example
 
@@ -69,6 +70,7 @@ name for it changes nothing.
 
 - [torch.Tensor](https://docs.pytorch.org/docs/stable/tensors.html)
 - [torch.nn.Module.to](https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.to)
+- [LightningModule.load_from_checkpoint](https://lightning.ai/docs/pytorch/stable/common/lightning_module.html#load-from-checkpoint)
 - [paddle.Tensor](https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/Tensor_en.html)
 """
 

@@ -6,6 +6,7 @@ import libcst as cst
 import msgspec
 from msgspec.structs import replace
 
+from mllint.semantic.expressions.arguments import calls_of
 from mllint.syntax.shape import dotted_path, string_literal
 
 if TYPE_CHECKING:
@@ -33,7 +34,8 @@ class Alias(msgspec.Struct, frozen=True):
 def alias_of(model: "Model", call: cst.Call, start: cst.BaseExpression | None = None) -> Alias | None:
     """What becomes of the result of ``x.state_dict()``; ``None`` when it is copied, used up or not followed.
 
-    ``start`` is a name that holds the result, where that is to be followed from.
+    ``start`` is a name that holds the result, where that is to be followed from. What a method returns is followed to
+    the only call of it, on the same object.
     """
     node: cst.BaseExpression = call if start is None else start
     only_on_cpu = is_choice = False
@@ -79,8 +81,24 @@ def alias_of(model: "Model", call: cst.Call, start: cst.BaseExpression | None = 
                     return None
                 node, on_cpu = rebuilt
                 only_on_cpu = only_on_cpu or on_cpu
+            case cst.Return() if start is None:
+                kept = [alias_of(model, call, item) for item in _calls_by_itself(model, call, parent)]
+                is_choice = is_choice or len(model.scope_of(parent).returns) > 1
+                only = kept[0] if len(kept) == 1 else None
+                return only and replace(only, is_choice=only.is_choice or is_choice, only_on_cpu=only_on_cpu)
             case _:
                 return None
+
+
+def _calls_by_itself(model: "Model", call: cst.Call, statement: cst.Return) -> list[cst.Call]:
+    """The calls of a method that hands out the state of a part of its object, if all are made on that very object."""
+    function = model.enclosing_function(statement)
+    info = None if function is None else model.function_info(function)
+    receiver, path = None if info is None else info.self_name, dotted_path(call.func) or ""
+    if info is None or receiver is None or not path.startswith(f"{receiver}."):
+        return []
+    calls = [item for item, _ in calls_of(model, info)]
+    return calls if all(dotted_path(item.func) == f"{receiver}.{info.name}" for item in calls) else []
 
 
 def _assigned(

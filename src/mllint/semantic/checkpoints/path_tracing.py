@@ -11,7 +11,7 @@ from mllint.semantic.names.assigned import assigned
 from mllint.semantic.names.receivers import owner_of_attribute
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Text
-from mllint.syntax.shape import dotted_path, fingerprint, string_literal, text_between
+from mllint.syntax.shape import constant, dotted_path, fingerprint, string_literal, subscript_index, text_between
 
 _PATH_FUNCTIONS = frozenset({
     "builtins.str", "os.path.abspath", "os.path.expanduser", "os.path.realpath", "os.path.normpath", "pathlib.Path",
@@ -84,9 +84,12 @@ class PathTracer(Follower):
         if assigned is not None:
             return assigned
         holder = self.model.enclosing_function(node)
-        key = dotted_path(node)
+        holding = node
+        while isinstance(holding, cst.Subscript) and constant(subscript_index(holding)) is not ...:
+            holding = holding.value
+        key = dotted_path(holding)
         text = fingerprint(node)
-        # `args.out` and `self.path` mean the same all over a file; a bare name only in its function.
+        # `args.out` and `self.paths[0]` mean the same all over a file; a bare name only in its function.
         where = id(self.model) if key is not None and "." in key else id(holder)
         return Path.unknown(f"{text}@{where}")
 

@@ -1,6 +1,7 @@
 """Files that hold objects of Python, which ``torch.load`` with ``weights_only`` refuses: the default since PyTorch 2.6.
 
-What the code does with what it has read tells: some of it no tensor, plain value or collection of these can do.
+What the code does with what it has read tells: some of it no tensor, plain value or collection of these can do. So does
+what it has saved to that file.
 """
 
 import re
@@ -11,13 +12,28 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge import lookup
+from mllint.knowledge.words import STATEFUL
+from mllint.semantic.checkpoints.contents import FromFile
 from mllint.semantic.checkpoints.handling import is_saved_together
 from mllint.semantic.checkpoints.mistaken import taken_for_module
+from mllint.semantic.checkpoints.places import Place
+from mllint.semantic.checkpoints.tracing import read_path
 from mllint.semantic.names.conditions import conditions
+from mllint.semantic.names.definitions import class_around
 from mllint.semantic.names.narrowing import narrowing
 from mllint.semantic.names.uses import uses_of_bound
-from mllint.semantic.values import ClassObject
-from mllint.syntax.shape import dotted_path, last_word, string_literal, subscript_index
+from mllint.semantic.values import (
+    Array,
+    ClassObject,
+    Elements,
+    Instance,
+    Mapping,
+    Module,
+    Object,
+    Options,
+    Value,
+)
+from mllint.syntax.shape import argument, dotted_path, last_word, string_literal, subscript_index
 from mllint.syntax.walk import names_in, subtree
 
 if TYPE_CHECKING:
@@ -37,6 +53,7 @@ _ALLOWED = re.compile(
 )
 """Where classes are allowed, by a library for its own, too, or another function is put in the place of this one."""
 _ASKING = frozenset({"isinstance", "issubclass", "hasattr", "callable", "type", "getattr"})
+_PICKLED_OTHERWISE = ("__reduce__", "__reduce_ex__")
 _STEPS = 3
 
 
@@ -48,7 +65,8 @@ def may_hold_object(model: "Model", load: cst.Call) -> bool:
     found: list[cst.BaseExpression] = [load]
     if isinstance(statement, (cst.Assign, cst.AnnAssign)):
         found += uses_of_bound(model, statement)
-    return any(_may_be_object(model, node) or _has_to_be_of_class(model, node) for node in found)
+    is_used = any(_may_be_object(model, node) or _has_to_be_of_class(model, node) for node in found)
+    return is_used or _is_saved_as_object(model, load)
 
 
 def is_refused(model: "Model", load: cst.Call) -> bool:
@@ -56,13 +74,53 @@ def is_refused(model: "Model", load: cst.Call) -> bool:
 
     Nowhere in the files around it may a class be allowed. What the code asks about first may be either.
     """
-    if not any(_is_object(model, use, is_entry) for use, is_entry in _read(model, load, load, _STEPS)):
+    is_used = any(_is_object(model, use, is_entry) for use, is_entry in _read(model, load, load, _STEPS))
+    if not is_used and (_is_tried(model, load) or not _is_saved_as_object(model, load)):
         return False
     if taken_for_module(model, load) is not None:
         return False  # the code has saved a dict there
     if model.project is None:
         return _ALLOWED.search(model.source.text.encode()) is None
     return not model.project.is_written_near(model.path, _ALLOWED)
+
+
+def _is_tried(model: "Model", load: cst.Call) -> bool:
+    """Whether an error of the call is caught where it stands."""
+    tries = (item for item in model.tree.ancestors(load) if isinstance(item, cst.Try))
+    return any(item.handlers and model.tree.is_inside(load, item.body) for item in tries)
+
+
+def _is_saved_as_object(model: "Model", load: cst.Call) -> bool:
+    """Whether the code saves to the very file that is read, and each time something with an object in it."""
+    path = read_path(FromFile(Place(model, load)))
+    if path is None:
+        return False
+    saves = [item.place for item in model.surroundings.saved if item.path is not None and item.path.is_same_as(path)]
+    if path.is_blank:  # `self.path` of one class is not that of another
+        owner = class_around(model, load)
+        saves = [place for place in saves if place.model is model and class_around(model, place.node) is owner]
+    return bool(saves) and all(_saves_object(place) for place in saves)
+
+
+def _saves_object(place: Place) -> bool:
+    given = argument(place.node, 0, "obj") if isinstance(place.node, cst.Call) else None
+    return given is not None and _holds_object(place.model.value(given.value))
+
+
+def _holds_object(value: Value | None) -> bool:
+    """Whether an object is what is saved, or surely stands in a dict or list that is."""
+    match value:
+        case Instance(definition=definition) | Module(definition=definition):
+            return definition is None or not any(map(definition.method, _PICKLED_OTHERWISE))
+        case Object():
+            return value.kind in STATEFUL
+        case Array() | Options():
+            return True
+        case Elements(items=items):
+            return any(map(_holds_object, items))
+        case Mapping(node=cst.Dict(elements=elements), home=home) if home is not None:
+            return any(isinstance(item, cst.DictElement) and _holds_object(home.value(item.value)) for item in elements)
+    return False
 
 
 def _may_be_object(model: "Model", node: cst.BaseExpression) -> bool:

@@ -20,6 +20,7 @@ from mllint.semantic.checkpoints.saving import is_saved_below
 from mllint.semantic.names.mentions import attributes
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by, kept_as, reads, uses, uses_of_bound
+from mllint.semantic.values import Function, Value
 from mllint.syntax.shape import argument, constant, dotted_path, last_statement, string_literal, subscript_index
 
 if TYPE_CHECKING:
@@ -376,9 +377,17 @@ class Snapshot:
         if word in WRITING:
             return writes_into(self.model, call, self.path)
         if not _TRAINING.search(word) or _OTHER.search(word):
-            return False
+            return receiver == self.path and _takes_steps(self.model.value(func))
         is_mode = word == "train" and all(constant(arg.value) in (True, False) for arg in call.args)
         return not (is_mode and (receiver == self.path or receiver in ("model", "net", "self.model", "self.net")))
+
+
+def _takes_steps(method: Value | None) -> bool:
+    """Whether a method of the project computes gradients or takes steps of an optimizer itself."""
+    if not isinstance(method, Function):
+        return False
+    calls = method.definition.model.tree.calls_in(method.definition.node)
+    return any(isinstance(call.func, cst.Attribute) and call.func.attr.value in UPDATING for call in calls)
 
 
 def _ends_loop(branch: cst.CSTNode) -> bool:

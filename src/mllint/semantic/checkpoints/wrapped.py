@@ -279,14 +279,30 @@ def is_into_the_inside(load: Load) -> bool:
 
 def _is_wrapped_later(load: Load) -> bool:
     """Whether the very thing that is loaded is put into a wrapper afterwards: ``model = DataParallel(model)``."""
-    model, loaded = load.model, set(load.model.reaching(load.receiver))
-    for word in WRAPPERS if loaded else ():
+    is_later = any(_is_wrapped_below(model, node) for model, node in _given_to(load))
+    return is_later or _is_called_before_wrapping(load)
+
+
+def _given_to(load: Load) -> Iterator[tuple["Model", cst.BaseExpression]]:
+    """What is loaded into, and what is passed for it where it is a parameter, also by the files that import this."""
+    yield load.model, load.receiver
+    bindings = load.model.reaching(load.receiver)
+    function = load.model.enclosing_function(load.receiver)
+    if len(bindings) == 1 and isinstance(bindings[0].node, cst.Param) and function is bindings[0].scope.node:
+        info = load.model.function_info(function)
+        yield from ((load.model, node) for node in passed_for(load.model, info, bindings[0].node))
+        yield from _passed_elsewhere(load.model, info, bindings[0])
+
+
+def _is_wrapped_below(model: "Model", node: cst.BaseExpression) -> bool:
+    given = set(model.reaching(node))
+    for word in WRAPPERS if given else ():
         for call in model.calls_by_word.get(word, ()):
             wrapper = lookup.wrapper(model.qualified_name(call.func) or "")
             inner = set(model.reaching(call.args[0].value)) if call.args else set()
-            if wrapper is not None and wrapper.prefix and inner and loaded == inner:
+            if wrapper is not None and wrapper.prefix and inner and given == inner:
                 return True
-    return _is_called_before_wrapping(load)
+    return False
 
 
 def _is_called_before_wrapping(load: Load) -> bool:

@@ -221,7 +221,8 @@ class Inference:
             case BindingKind.ANNOTATED:
                 assert isinstance(binding.node, cst.AnnAssign)
                 assigned = None if binding.value is None else self.value(binding.value)
-                if assigned is not None and not isinstance(assigned, Nothing):
+                is_open = isinstance(assigned, Nothing) and not (binding.scope.is_function and "." not in binding.key)
+                if assigned is not None and not is_open:  # what others read may be filled before
                     return assigned
                 return annotated(self.model, binding.node.annotation.annotation)
             case BindingKind.AUGMENTED:

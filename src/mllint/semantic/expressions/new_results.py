@@ -75,11 +75,11 @@ def gives_new(model: "Model", value: Value | None, name: str, paddle: tuple[int,
             return name not in lookup.shared_methods() and not is_own
         case None | Batch():
             is_known = name in lookup.tensor_only_methods() and not is_own and model.framework is not None
-            return is_known and not _is_defined_beside(model, name)
+            return is_known and not is_defined_beside(model, name)
     return False
 
 
-def _is_defined_beside(model: "Model", name: str) -> bool:
+def is_defined_beside(model: "Model", name: str) -> bool:
     """Whether a file of the project from which something is imported has a function or method of that name."""
     for statement in model.tree.by_type.get(cst.ImportFrom, ()):
         module = dotted_path(statement.module) if statement.module is not None else ""
@@ -148,7 +148,7 @@ def _turns_axes(model: "Model", call: cst.Call) -> bool:
         return False
     fewest, most = _TOLD_BY_NUMBERS.get(name, (1, 0))
     is_told = fewest <= len(numbers) <= most
-    return is_told and name not in model.function_names and not _is_defined_beside(model, name)
+    return is_told and name not in model.function_names and not is_defined_beside(model, name)
 
 
 def _is_shaped_alike(model: "Model", call: cst.Call) -> bool:

@@ -9,7 +9,7 @@ from mllint.semantic.expressions import new_results
 from mllint.semantic.expressions.hints import may_name_layer
 from mllint.semantic.files.testing import ends_a_test
 from mllint.semantic.graph import placement
-from mllint.semantic.values import Batch, Elements, Module, Output, Tensor
+from mllint.semantic.values import Batch, ClassObject, Elements, Instance, Module, Output, Tensor
 from mllint.syntax.shape import detaches, writes_elsewhere
 
 if TYPE_CHECKING:
@@ -24,6 +24,9 @@ _EFFECTS = frozenset({
 _MAKERS = frozenset({"torch.tensor", "torch.as_tensor", "torch.from_numpy", "paddle.to_tensor"})
 # They read something and change nothing.
 _READERS = frozenset({"torch.load", "paddle.load"})
+# A class method of Lightning's modules and data modules: it makes a new object (2.6 refuses the call on an instance).
+_MAKING_ANEW = "load_from_checkpoint"
+_OF_LIGHTNING = (".LightningModule", ".LightningDataModule")
 # What functions of tensors call their first argument.
 _INPUTS = frozenset({"input", "x", "self", "tensors", "A", "condition"})
 _NAMED = frozenset({"clone", "copy", "eq", "ne", "gt", "lt", "ge", "le", "isnan", "isinf", "isfinite", "logical_not"})
@@ -49,7 +52,7 @@ def discarded(model: "Model", statement: cst.Expr, call: cst.Call, paddle: tuple
     """
     found = _by_method(model, call, paddle)
     if found is None and not ends_a_test(model, statement):
-        found = _by_function(model, call) or _by_layer(model, call)
+        found = _by_class_method(model, call) or _by_function(model, call) or _by_layer(model, call)
     if found is None or placement.wants_no_result(model, statement) or new_results.is_measured(model, call):
         return None
     if not found.is_meant or not placement.can_be_rebound(model, found.operand, statement):
@@ -90,6 +93,22 @@ def _by_method(model: "Model", call: cst.Call, paddle: tuple[int, int] | None) -
     is_same = new_results.keeps_numbers(name) and not new_results.is_converted(receiver)
     is_meant = "tensors" not in returns and name not in _NAMED and not name.startswith("new")
     return Discarded(root, f"{name}()", is_meant, is_sure and is_same and not detaches(call))
+
+
+def _by_class_method(model: "Model", call: cst.Call) -> Discarded | None:
+    """The class method of Lightning that reads a new module, and leaves the one that it is called on as it is."""
+    if not isinstance(call.func, cst.Attribute) or call.func.attr.value != _MAKING_ANEW:
+        return None
+    value = model.value(call.func.value)
+    definition = value.definition if isinstance(value, (Module, Instance, ClassObject)) else None
+    if definition is not None:
+        is_own = definition.has_unknown_base or definition.method(_MAKING_ANEW) is not None
+        is_inherited = not is_own and any(name.endswith(_OF_LIGHTNING) for name in definition.library_bases)
+    else:
+        is_known = model.imports("pytorch_lightning") or model.imports("lightning")
+        is_own = _MAKING_ANEW in model.function_names or new_results.is_defined_beside(model, _MAKING_ANEW)
+        is_inherited = isinstance(value, (Module, type(None))) and is_known and not is_own
+    return Discarded(call.func.value, f"{_MAKING_ANEW}()", False) if is_inherited else None
 
 
 def _by_function(model: "Model", call: cst.Call) -> Discarded | None:
