@@ -129,3 +129,25 @@ def test_paddle_layer_attribute_refuses_the_new_tensor(paddle: Any) -> None:
     layer = paddle.nn.Linear(2, 2)
     with paddle.no_grad(), pytest.raises(TypeError, match="assignment to parameter"):
         layer.weight -= 1
+
+
+def test_torch_loop_over_a_state_dict_changes_nothing(torch: Any) -> None:
+    mean, model = torch.nn.Linear(2, 1), torch.nn.Linear(2, 1)
+    before = mean.weight.tolist()
+    for old, new in zip(mean.state_dict().values(), model.state_dict().values(), strict=True):
+        old = 0.9 * old + 0.1 * new
+    assert mean.weight.tolist() == before
+    for old, new in zip(mean.state_dict().values(), model.state_dict().values(), strict=True):
+        old.copy_(new)  # the tensors of the state dict are those of the module
+    assert mean.weight.tolist() == model.weight.tolist()
+
+
+def test_paddle_loop_over_a_state_dict_changes_nothing(paddle: Any) -> None:
+    mean, model = paddle.nn.Linear(2, 1), paddle.nn.Linear(2, 1)
+    before = mean.weight.tolist()
+    for old, new in zip(mean.state_dict().values(), model.state_dict().values(), strict=True):
+        old = 0.9 * old + 0.1 * new
+    assert mean.weight.tolist() == before
+    for old, new in zip(mean.state_dict().values(), model.state_dict().values(), strict=True):
+        old.set_value(new)
+    assert mean.weight.tolist() == model.weight.tolist()

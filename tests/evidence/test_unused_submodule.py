@@ -72,3 +72,23 @@ def test_paddle_its_parameters_get_no_gradient(paddle: Any) -> None:
     layer(paddle.ones([1, 2])).sum().backward()
     assert layer.used.weight.grad is not None
     assert layer.unused.weight.grad is None
+
+
+def test_torch_a_replaced_layer_is_gone(torch: Any) -> None:
+    class Net(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.up = torch.nn.Linear(4, 3)
+            self.up = torch.nn.Linear(3, 2)
+
+    assert [(name, list(p.shape)) for name, p in Net().named_parameters()] == [("up.weight", [2, 3]), ("up.bias", [2])]
+
+
+def test_paddle_a_replaced_layer_is_gone(paddle: Any) -> None:
+    class Net(paddle.nn.Layer):
+        def __init__(self) -> None:
+            super().__init__()
+            self.up = paddle.nn.Linear(4, 3)
+            self.up = paddle.nn.Linear(3, 2)
+
+    assert [(name, list(p.shape)) for name, p in Net().named_parameters()] == [("up.weight", [3, 2]), ("up.bias", [2])]

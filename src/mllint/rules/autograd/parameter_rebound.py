@@ -1,8 +1,9 @@
 """## What it does
 
 Finds updates by hand that bind the name of a parameter to a new tensor: `w = w - lr * w.grad` in a loop, any assignment
-to the variable of a loop over parameters, and an assignment of a computed tensor to a parameter of a module. In Paddle
-`w -= lr * w.grad` is such an assignment too.
+to the variable of a loop over parameters, or over the tensors of a state dict (`for v in model.state_dict().values()`),
+and an assignment of a computed tensor to a parameter of a module. In Paddle `w -= lr * w.grad` is such an assignment
+too.
 
 ## Why is this bad?
 
@@ -71,7 +72,7 @@ rule = Rule(
 )
 
 
-_WORDS = ("grad", "parameters", "named_parameters", "Parameter", "create_parameter")
+_WORDS = ("grad", "parameters", "named_parameters", "Parameter", "create_parameter", "state_dict")
 
 
 @rule.on(cst.Assign, cst.AugAssign, mentions=_WORDS, shape=may_rebind)

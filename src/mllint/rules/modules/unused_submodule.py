@@ -1,13 +1,15 @@
 """## What it does
 
-Finds layers with weights that a module makes in `__init__` and that nothing in the project uses.
+Finds layers with weights that a module makes in `__init__` and that nothing in the project uses; also those that the
+constructor replaces by another one, under the same name, before anything has used them.
 
 ## Why is this bad?
 
 The layer is saved, moved and counted, and never gets a gradient. Most often `forward` calls another layer in its
 place, so that two positions share one set of weights. `DistributedDataParallel` stops at the second step: "Expected to
 have finished reduction in the prior iteration before starting a new one". A layer with buffers alone, such as a table
-of positions, is only saved and moved: what it adds is missing.
+of positions, is only saved and moved: what it adds is missing. A layer that is replaced is gone, and with two lines
+that were to have different names a second layer is missing.
 
 ## Example
 
@@ -53,7 +55,8 @@ says which layers there are; so does a published one that a function of the proj
 Variants of a network that leave three layers or more unused which a class in another file has and uses: the same
 checkpoint is to fit both. Classes that look at their own attributes in other ways: `getattr`, `children()`, the
 instance handed to a function. Classes with a base that is not known, and abstract ones. What is only done to set a
-layer up (initial values of its weights, `append`) is no use of it.
+layer up (initial values of its weights, `append`) is no use of it. Layers that are replaced in a branch, by a derived
+class, or by what wraps them: `self.conv = weight_norm(self.conv)`.
 
 ## Fix safety
 
@@ -73,6 +76,7 @@ import libcst as cst
 from mllint.context import Context
 from mllint.rule import Finding, Rule
 from mllint.semantic.files.testing import is_test_code
+from mllint.semantic.modules.replaced import replaced_submodules
 from mllint.semantic.modules.unused import unused_submodules
 from mllint.semantic.modules.weights import has_only_buffers
 
@@ -91,9 +95,17 @@ _KNOWN = re.compile(r"\b(unused|(not|never) used|compatib|checkpoints?\b)", re.I
 @rule.on(cst.ClassDef)
 def check(node: cst.ClassDef, context: Context) -> Iterator[Finding]:
     """Report the submodules of a class that nothing reads."""
-    found = unused_submodules(context.model.class_info(node))
-    if found and is_test_code(context.model):
+    definition = context.model.class_info(node)
+    found, replaced = unused_submodules(definition), list(replaced_submodules(definition))
+    if (found or replaced) and is_test_code(context.model):
         return
+    for name, statement in replaced:
+        if name not in dict(found):
+            yield Finding(
+                statement,
+                f"`self.{name}` is replaced before it is used: these weights are thrown away",
+                "give one of the layers another name, or remove this one",
+            )
     for name, place in found:
         if any(_KNOWN.search(comment) for comment in context.comments(place.node)):
             continue

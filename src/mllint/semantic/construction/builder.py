@@ -52,10 +52,14 @@ _OF_PARAMETERS = frozenset({"data", "grad", "requires_grad", "stop_gradient"})
 
 
 class Construction(Statements):
-    """Carries out constructors; one object a question."""
+    """Carries out constructors; one object a question.
 
-    def __init__(self) -> None:
+    ``is_new``: the modules are asked about as they are made, whatever their methods may register or replace later.
+    """
+
+    def __init__(self, *, is_new: bool = False) -> None:
         super().__init__()
+        self.is_new = is_new
         self.calls = 0
         self._run: set[int] = set()
 
@@ -111,7 +115,7 @@ class Construction(Statements):
         if definition.has_unknown_base or definition.node.decorators:
             part.is_open = True
         self._initialize(part, definition, given, Frame(definition.model, is_running=True))
-        for info in definition.lineage:
+        for info in () if self.is_new else definition.lineage:
             for method in info.methods.values():
                 if id(method.node) not in self._run:
                     _loosen_by(method, part)

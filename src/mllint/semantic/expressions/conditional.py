@@ -6,7 +6,9 @@ import libcst as cst
 
 from mllint.semantic.expressions.annotations import annotated
 from mllint.semantic.names.narrowing import narrowing
+from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Number, Output, Tensor, Value, join
+from mllint.syntax.comparison import comparands
 from mllint.syntax.shape import constant, dotted_path
 
 if TYPE_CHECKING:
@@ -36,3 +38,15 @@ def _asks_for_tensor(model: "Model", test: cst.BaseExpression) -> str | None:
     key, kind = told
     is_tensor = isinstance(test, cst.Call) and kind is test.func
     return key if is_tensor or isinstance(annotated(model, kind), Tensor) else None
+
+
+def default_given(model: "Model", node: cst.IfExp) -> cst.BaseExpression | None:
+    """What stands for a parameter that nobody has given: ``y`` of ``x if x is not None else y``."""
+    pairs = comparands(node.test) if isinstance(node.test, cst.Comparison) else ()
+    for pair in pairs:
+        given, default = (node.body, node.orelse) if pair.is_negated else (node.orelse, node.body)
+        is_asked = pair.is_identity and constant(pair.others[0]) is None and isinstance(pair.operand, cst.Name)
+        if is_asked and isinstance(given, cst.Name) and dotted_path(pair.operand) == given.value:
+            is_parameter = [item.kind for item in model.reaching(given)] == [BindingKind.PARAMETER]
+            return default if is_parameter else None
+    return None

@@ -12,8 +12,9 @@ from mllint.semantic.names.mentions import mentions
 from mllint.semantic.names.receivers import owner_of_attribute
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import reads, uses, uses_of_bound
-from mllint.semantic.values import Framework, Module, Tensor
-from mllint.syntax.shape import constant, dotted_path
+from mllint.semantic.values import Framework, Module, StateDict, Tensor
+from mllint.syntax.iteration import sources
+from mllint.syntax.shape import called_on, constant, dotted_path, last_word
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ _REVIVING = frozenset({*FLAGS, "requires_grad_", "retain_grad", "retain_grads", 
 _NEW_LEAVES = frozenset({*_REVIVING, "Parameter", "Variable"})
 # What makes a tensor anew, or puts it into the memory of another.
 _NEW = frozenset({*_NEW_LEAVES, "detach", "tensor", "as_tensor", "to_tensor", "out"})
+_OF_STATE: dict[str, tuple[int, ...]] = {"values": (), "items": (1,)}
+"""Where the tensors of a state dict are in what its methods give."""
 _PATHS = frozenset({cst.Name, cst.Attribute})
 _COMPUTED = frozenset({cst.BinaryOperation, cst.Call})
 # What gives no tensor and computes with none.
@@ -194,11 +197,22 @@ def _is_lost(
     if "." in path or not before or any(binding.kind is not BindingKind.LOOP for binding in before):
         return False
     value = model.binding_value(before[0])
-    is_parameter = isinstance(value, Tensor) and value.parameter
+    is_parameter = isinstance(value, Tensor) and (value.parameter or _is_of_state(model, before[0]))
     has_gradient = (value is None or isinstance(value, Tensor)) and _reads_gradient(statement.value, path)
     if not is_parameter and not (has_gradient and _computes_with(model, statement, path)):
         return False
     return _gives_tensor(model, statement, path) and _is_read_by_nobody(model, made)
+
+
+def _is_of_state(model: "Model", binding: Binding) -> bool:
+    """Whether a loop goes through the tensors in the state dict of a module, which are those of the module."""
+    for source in sources(binding.value) if binding.value is not None else ():
+        state = called_on(source.node)
+        if state is not None and isinstance(source.node, cst.Call):
+            place = _OF_STATE.get(last_word(source.node.func) or "")
+            if place is not None and binding.path == source.path + place:
+                return isinstance(model.value(state), StateDict)
+    return False
 
 
 def _is_read_by_nobody(model: "Model", made: Binding) -> bool:
@@ -219,6 +233,8 @@ def _gives_tensor(model: "Model", statement: cst.Assign | cst.AugAssign, path: s
         return True
     if isinstance(value, cst.Call):
         name = model.qualified_name(value.func)
+        if name == "copy.deepcopy":
+            return True
         is_of_framework = name is not None and lookup.framework_of(name) == model.framework
         is_method = isinstance(value.func, cst.Attribute) and isinstance(model.value(value.func.value), Tensor)
         return isinstance(model.value(value), Tensor) and (is_of_framework or is_method)

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import libcst as cst
 
 from mllint.knowledge import lookup
-from mllint.semantic.graph.consumers import Consumer, consumer
+from mllint.semantic.expressions.conditional import default_given
+from mllint.semantic.graph.consumers import MAX_STEPS, Consumer, consumer
 from mllint.semantic.names.blocks import may_come_from
 from mllint.semantic.names.scopes import Binding, BindingKind, Block, Scope
 from mllint.semantic.names.uses import bound_by, uses
-from mllint.semantic.values import Method, Module, Symbol
+from mllint.semantic.values import Function, Method, Module, Symbol
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -66,23 +67,36 @@ def _statements(model: "Model") -> Iterator[cst.Assign | cst.AnnAssign]:
     candidates: list[cst.CSTNode] = list(model.tree.by_type.get(cst.GeneratorExp, ()))
     for word in (*_WALKS, *_LAZY_WORDS):
         candidates += model.calls_by_word.get(word, ())
+    for node in tuple(candidates):
+        function = model.enclosing_function(node) if isinstance(model.tree.parent(node), cst.Return) else None
+        candidates += () if function is None else model.calls_by_word.get(function.name.value, ())
     for node in candidates:
         statement = model.tree.parent(node)
+        if isinstance(statement, cst.IfExp) and default_given(model, statement) is node:
+            node, statement = statement, model.tree.parent(statement)
         is_assigned = isinstance(statement, (cst.Assign, cst.AnnAssign)) and statement.value is node
         if is_assigned and isinstance(node, cst.BaseExpression) and _is_generator(model, node):
             assert isinstance(statement, (cst.Assign, cst.AnnAssign))
             yield statement
 
 
-def _is_generator(model: "Model", node: cst.BaseExpression) -> bool:
+def _is_generator(model: "Model", node: cst.BaseExpression, steps: int = MAX_STEPS) -> bool:
     """Whether an expression is a generator that goes through the parameters, or other parts, of a module."""
     if isinstance(node, cst.GeneratorExp):
         return any(_walks(model, part) for part in subtree(node))
+    if isinstance(node, cst.IfExp):
+        node = default_given(model, node) or node
     if not isinstance(node, cst.Call):
         return False
     if _is_walk_generator(model, node):
         return True
     callee = model.value(node.func)
+    if isinstance(callee, Function):
+        made = callee.definition
+        returned = [item.value for item in made.scope.returns] if made.is_plain and made.is_transparent else []
+        return bool(returned) and all(
+            item is not None and steps > 0 and _is_generator(made.model, item, steps - 1) for item in returned
+        )
     return isinstance(callee, Symbol) and callee.name in _LAZY and any(_walks(model, part) for part in subtree(node))
 
 

@@ -16,6 +16,7 @@ from mllint.syntax.shape import dotted_path
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
+    from mllint.semantic.names.definitions import ClassInfo
 
 ANYTHING = KeySet(open=frozenset({""}))
 """The keys of a module of which nothing is known."""
@@ -39,6 +40,22 @@ def module_keys(model: "Model", node: cst.BaseExpression, module: Module) -> Key
     if key not in known:
         known[key] = _derived_keys(model, node, module)
     return known[key]
+
+
+def begins_with_weights(model: "Model", module: Module) -> bool:
+    """Whether the call that builds a module of a project class surely registers weights; others may come later."""
+    call, definition = module.call, module.definition
+    home = None if call is None or definition is None else _home(model, call, definition)
+    if call is None or definition is None or home is None:
+        return False
+    part = Construction(is_new=True).built_by(call, home, definition)
+    return isinstance(part, Part) and bool(part.keys().certain)
+
+
+def _home(model: "Model", call: cst.Call | None, definition: "ClassInfo | None") -> "Model | None":
+    """The file in which a call stands that builds a module."""
+    homes = [model] if definition is None else [model, definition.model]
+    return next((home for home in homes if id(call) in home.tree.parents), None)
 
 
 def _derived_keys(model: "Model", node: cst.BaseExpression, module: Module) -> KeySet:
@@ -65,8 +82,7 @@ def _bare_keys(model: "Model", module: Module, changed: list[str | None]) -> Key
         # One without weights beside one that has some: what that means for a load is not known.
         return ANYTHING if len({keys.is_empty for keys in every}) > 1 else reduce(KeySet.either, every)
     call, definition = module.call, module.definition
-    homes = [model] if definition is None else [model, definition.model]
-    home = next((home for home in homes if id(call) in home.tree.parents), None)
+    home = _home(model, call, definition)
     if call is None or home is None:
         # Of a module that was handed over only the class is known, and what is handed over may derive from it.
         return ANYTHING

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge import lookup
-from mllint.semantic.modules.module_keys import module_keys
+from mllint.semantic.modules.module_keys import begins_with_weights, module_keys
 from mllint.semantic.names.classes import makes_parameter
 from mllint.semantic.names.mentions import attributes
 from mllint.semantic.names.scopes import Binding, BindingKind
@@ -34,7 +34,7 @@ def has_weights(model: "Model", node: cst.BaseExpression) -> bool | None:
     if keys.is_empty:
         return False
     if value.definition is not None:
-        return True if _holds_weights(value.definition) else None
+        return True if _holds_weights(value.definition) or begins_with_weights(model, value) else None
     if value.others:
         return True if all(have_weights(other) for other in value.others) else None
     if value.name is None:
