@@ -183,8 +183,7 @@ def _is_own_field(target: cst.Attribute, typo: str, context: Context) -> bool:
         return True
     if isinstance(owner, Module) and own_method(owner, typo) is not None:
         return True
-    statement = context.statement(target)
-    if isinstance(statement, cst.Assign) and isinstance(statement.value, _MANY):  # of each parameter
+    if isinstance(getattr(context.statement(target), "value", None), _MANY):  # of each parameter
         return True
     return any(
         attribute.attr.value == typo and _is_read(attribute, context) for attribute in context.nodes(cst.Attribute)
