@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mllint.semantic.checkpoints.paths import Path, joined
-from mllint.semantic.construction.state_keys import KeySet, compare
+from mllint.semantic.construction.state_keys import KeySet, Rename, compare
 from mllint.semantic.model import Model
 from mllint.semantic.modules.module_keys import module_keys
 from mllint.semantic.project import Project
@@ -54,16 +54,18 @@ def test_union_keeps_only_exclusions_of_both() -> None:
 
 
 def test_renaming_follows_what_is_open() -> None:
-    stripped = open_at("module.").renamed(lambda key: (key.removeprefix("module."),))
+    stripped = open_at("module.").renamed(Rename(lambda key: (key.removeprefix("module."),)))
     assert stripped.open == {""}
-    assert open_at("").renamed(lambda key: ("net." + key,)).open == {"net."}
-    without = open_at("").renamed(lambda key: (key.replace("module.", ""),))
+    assert open_at("").renamed(Rename(lambda key: ("net." + key,))).open == {"net."}
+    without = open_at("").renamed(Rename(lambda key: (key.replace("module.", ""),)))
     assert without.never == {"module."}
-    assert open_at("").renamed(lambda key: None) == open_at("")
+    assert open_at("").renamed(Rename(lambda key: None)) == open_at("")
+    asks = Rename(lambda key: (key,) if "head" in key else ("net." + key,), frozenset({"head"}))
+    assert open_at("").renamed(asks).open == {""}
 
 
 def test_unknown_names_make_the_rest_uncertain() -> None:
-    keys = KeySet.of(["a", "b"]).renamed(lambda key: (key,) if key == "a" else None)
+    keys = KeySet.of(["a", "b"]).renamed(Rename(lambda key: (key,) if key == "a" else None))
     assert keys.certain == {"a"}
     assert keys.may_hold("anything")
 
@@ -83,7 +85,7 @@ def test_a_set_fits_itself(keys: KeySet) -> None:
 
 @given(key_sets, st.sampled_from(["module.", "net.", ""]))
 def test_a_prefix_put_on_and_taken_off_changes_nothing(keys: KeySet, prefix: str) -> None:
-    back = keys.prefixed(prefix).renamed(lambda name: (name.removeprefix(prefix),))
+    back = keys.prefixed(prefix).renamed(Rename(lambda name: (name.removeprefix(prefix),)))
     assert back.certain == keys.certain
     assert back.open == keys.open
 

@@ -168,7 +168,7 @@ def without_entry(content: "Content | None", key: str) -> "Content | None":
             items = {name: value for name, value in content.items.items() if name != key}
             return Record(items, content.is_open, content.place)
         case State() | FromFile():
-            return renamed(content, lambda name: () if name == key else (name,))
+            return renamed(content, Rename(lambda name: () if name == key else (name,)))
     return None
 
 

@@ -8,14 +8,18 @@ from mllint.semantic.construction.builder import Construction
 from mllint.semantic.construction.operators import truth
 from mllint.semantic.construction.parts import Entries, Mark
 from mllint.semantic.construction.state_keys import Rename
+from mllint.semantic.values import functions_of
 from mllint.syntax.iteration import run_over
-from mllint.syntax.shape import last_word
+from mllint.syntax.shape import last_word, string_literal
+from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
 _VIEWS = ("items", "keys", "copy")
 _COPIES = frozenset({"dict", "OrderedDict", "deepcopy"})
+_MAX_CALLS = 3
+"""Through how many calls the texts are sought that code may ask keys for."""
 
 
 def source_of(iterable: cst.BaseExpression) -> cst.BaseExpression | None:
@@ -51,7 +55,7 @@ def loop_rename(loop: cst.For, name: str, model: "Model", *, in_place: bool) -> 
         Construction().round_of(loop, _round(over_pairs, key), {name: filled}, model)
         return None if filled.is_open else tuple(item for item in filled.values if isinstance(item, str))
 
-    return rename
+    return Rename(rename, _words(loop.body, model))
 
 
 def comprehension_rename(node: cst.DictComp, model: "Model") -> Rename:
@@ -67,7 +71,16 @@ def comprehension_rename(node: cst.DictComp, model: "Model") -> Rename:
         value = Construction().value_with(node.key, names, model)
         return (value,) if isinstance(value, str) else None
 
-    return rename
+    return Rename(rename, _words(node, model))
+
+
+def _words(code: cst.CSTNode, model: "Model", steps: int = _MAX_CALLS) -> frozenset[str]:
+    """The texts in some code, and in the functions of the project that it calls."""
+    words = {text for part in subtree(code) if (text := string_literal(part))}
+    for call in model.tree.calls_in(code) if steps else ():
+        for function in functions_of(model.value(call.func)):
+            words |= _words(function.definition.node.body, function.definition.model, steps - 1)
+    return frozenset(words)
 
 
 def _names(target: cst.BaseExpression, value: Any) -> dict[str, Any]:
@@ -81,4 +94,4 @@ def _names(target: cst.BaseExpression, value: Any) -> dict[str, Any]:
 
 def prefix_removal(prefix: str) -> Rename:
     """Taking a prefix off every key that has it."""
-    return lambda key: (key.removeprefix(prefix),)
+    return Rename(lambda key: (key.removeprefix(prefix),))

@@ -1,7 +1,6 @@
 """Sets of state-dict keys of which only a part may be known, and how two of them compare."""
 
 from collections.abc import Callable, Iterable
-from typing import TypeAlias
 
 import msgspec
 
@@ -11,8 +10,27 @@ WRAPPER_PREFIXES = ("module.", "_orig_mod.")
 _FORGIVEN = "num_batches_tracked"
 # Stands for whatever comes behind a prefix that is renamed; no key holds it.
 _REST = "\0"
-Rename: TypeAlias = Callable[[str], tuple[str, ...] | None]
 _PROBES = ("", *WRAPPER_PREFIXES, "a.", "backbone.layer.")
+_MAX_WORDS = 100
+
+
+class Rename(msgspec.Struct, frozen=True):
+    """What some code does to a key: which keys it becomes; ``None``: that is not known.
+
+    ``words`` are the texts in the code, for which it may ask a key.
+    """
+
+    of: Callable[[str], tuple[str, ...] | None]
+    words: frozenset[str] = frozenset()
+
+    def __call__(self, key: str) -> tuple[str, ...] | None:
+        return self.of(key)
+
+    @property
+    def probes(self) -> tuple[str, ...]:
+        """What keys may begin with that it treats in different ways."""
+        words = sorted(self.words)
+        return (*_PROBES, *words, *(f"a.{word}." for word in words))
 
 
 class KeySet(msgspec.Struct, frozen=True):
@@ -118,7 +136,9 @@ class KeySet(msgspec.Struct, frozen=True):
 def _renamed_head(prefix: str, rename: Rename) -> tuple[str, frozenset[str]]:
     """What all keys behind a prefix begin with once they are renamed, and wrappers' prefixes that none of them has."""
     known: list[str] = []
-    for probe in _PROBES:
+    if len(rename.words) > _MAX_WORDS:
+        return "", frozenset()
+    for probe in rename.probes:
         names = rename(f"{prefix}{probe}{_REST}")
         if names is None or not all(name.endswith(_REST) for name in names):
             return "", frozenset()
