@@ -6,7 +6,7 @@ import libcst as cst
 import msgspec
 
 from mllint.knowledge import lookup
-from mllint.semantic.names.assigned import only_assigned
+from mllint.semantic.names.assigned import all_assigned, only_assigned
 from mllint.semantic.names.definitions import function_around
 from mllint.semantic.names.receivers import owner_of_attribute
 from mllint.semantic.names.scopes import Binding, BindingKind
@@ -182,14 +182,18 @@ def _computes(model: "Model", call: cst.Call, name: str) -> bool:
 def is_made_there(model: "Model", leaf: cst.Call, move: cst.Call) -> bool:
     """Whether the call that makes the leaf may make it on the device to which it is moved: the move does nothing then.
 
-    It names that device, or what is there (``zeros_like(x)`` of ``to(x.device)``), or is given what has been computed.
+    It names that device, or what is there (``zeros_like(x)`` of ``to(x.device)``, or of an ``x`` that was moved there),
+    or is given what has been computed.
     """
     wanted = {fingerprint(arg.value) for arg in move.args}
     beside = [arg.value.value for arg in move.args if isinstance(arg.value, cst.Attribute) and _is_device(arg.value)]
     if _is_given_tensor(model, leaf):
         return True
     wanted |= {fingerprint(other) for other in beside}
-    for node in (part for arg in leaf.args for part in subtree(arg)):
+    given = [part for arg in leaf.args for part in subtree(arg)]
+    names = [part for part in given if isinstance(part, cst.Name) and isinstance(model.tree.parent(part), cst.Arg)]
+    made = [item for name in names for item in all_assigned(model, name)]
+    for node in (*given, *(part for item in made for part in subtree(item))):
         if isinstance(node, cst.Attribute) and node.attr.value == "cuda":
             return True
         if isinstance(node, cst.Arg) and fingerprint(node.value) in wanted:
