@@ -91,7 +91,6 @@ rule = Rule(
     help="write `copy.deepcopy(model.state_dict())`",
     frameworks=frozenset({"torch", "paddle"}),
     since="0.1.0",
-    by_default=False,
     applicability=Applicability.SAFE,
 )
 
