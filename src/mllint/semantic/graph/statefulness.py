@@ -59,7 +59,7 @@ def keeps_graph(definition: ClassInfo) -> bool | None:
         for info in current.lineage:
             if _keeps(info):
                 return True
-            pending += _parts(info)
+            pending += parts_made(info)
     return False if is_whole else None
 
 
@@ -210,7 +210,7 @@ def _method_around(model: "Model", node: cst.CSTNode, info: ClassInfo) -> Functi
     return method if method is not None and method.owner is info else None
 
 
-def _parts(info: ClassInfo) -> list[ClassInfo]:
+def parts_made(info: ClassInfo) -> list[ClassInfo]:
     """The classes of the project that the constructor makes instances of."""
     constructor = info.methods.get("__init__")
     if constructor is None:

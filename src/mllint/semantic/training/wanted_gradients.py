@@ -9,6 +9,7 @@ import libcst as cst
 from mllint.semantic.events.given import living
 from mllint.semantic.events.steps import Event
 from mllint.semantic.events.things import Frame
+from mllint.semantic.graph.statefulness import parts_made, walks_backwards
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.values import Function, Module, functions_of
 from mllint.syntax.shape import constant, last_word
@@ -78,10 +79,17 @@ def _speaks_of_volatile(model: "Model", function: cst.FunctionDef | None) -> boo
 
 
 def computes_gradients(forward: Event) -> bool:
-    """Whether the class of the module that is called asks for gradients itself: forces are those of an energy."""
+    """Whether the class of the module that is called asks for gradients itself: forces are those of an energy.
+
+    Or what it, or a part of it, runs is fitted to each input, by a backward pass of its own.
+    """
     definition = _class_called(forward)
-    classes = () if definition is None else definition.lineage
-    return any(last_word(call.func) == "grad" for info in classes for call in info.model.tree.calls_in(info.node))
+    if definition is None:
+        return False
+    asked = (last_word(call.func) for info in definition.lineage for call in info.model.tree.calls_in(info.node))
+    return "grad" in asked or any(
+        part.called is not None and walks_backwards(part.called) for part in (definition, *parts_made(definition))
+    )
 
 
 def may_compute_gradients(forward: Event) -> bool:
