@@ -37,6 +37,8 @@ FAR_USER = "import torch\nfrom package.middle import make\n\nx = make()\nx.cuda(
 
 _PROJECTS = sorted({path.parent for path in FIXTURES.rglob("*.py") if len(path.relative_to(FIXTURES).parts) > 2})
 
+EVERY = Settings(select=("ALL",))
+
 
 class Folder:
     """A project, and a cache of its own."""
@@ -60,8 +62,8 @@ class Folder:
         store = (lambda: Cache(str(self.store))) if cached else None
         return list(batch.outcomes(tasks, mode or Mode(), jobs=jobs, cache=store))
 
-    def codes(self, **options: bool) -> dict[str, list[str]]:
-        found = self.run(**options)  # type: ignore[arg-type]
+    def codes(self, *, cached: bool = True, settings: Settings | None = None) -> dict[str, list[str]]:
+        found = self.run(cached=cached, settings=settings)
         return {
             os.path.relpath(outcome.result.path, self.root): [item.code for item in outcome.result.diagnostics]
             for outcome in found
@@ -352,19 +354,19 @@ torch.save(model.state_dict(), "parallel.pt")
 
 def test_a_script_that_is_not_imported_but_saves_what_is_loaded(folder: Folder) -> None:
     folder.write("evaluate.py", LOADING)
-    assert folder.codes() == {}
+    assert folder.codes(settings=EVERY) == {}
     folder.write("train.py", SAVING)
-    found = folder.codes()
+    found = folder.codes(settings=EVERY)
     assert "ML422" in found["evaluate.py"]
-    assert found == folder.codes(cached=False)
+    assert found == folder.codes(cached=False, settings=EVERY)
     folder.write("train.py", "import torch\n")
-    assert folder.codes() == folder.codes(cached=False) == {}
+    assert folder.codes(settings=EVERY) == folder.codes(cached=False, settings=EVERY) == {}
     folder.write("train.py", SAVING)
-    assert folder.codes() == found
+    assert folder.codes(settings=EVERY) == found
     (folder.root / "train.py").rename(folder.root / "other.py")
-    assert folder.codes()["evaluate.py"] == found["evaluate.py"]
+    assert folder.codes(settings=EVERY)["evaluate.py"] == found["evaluate.py"]
     (folder.root / "other.py").unlink()
-    assert folder.codes() == {}
+    assert folder.codes(settings=EVERY) == {}
 
 
 def _edited(root: Path, chance: random.Random) -> str:
