@@ -95,6 +95,14 @@ def test_torch_loss_made_under_no_grad(torch: Any, torch_weight: Any) -> None:
     assert torch_weight.grad is None
 
 
+def test_torch_decorator_switches_gradients_on_under_no_grad(torch: Any, torch_weight: Any) -> None:
+    doubled = torch.enable_grad()(lambda: torch_weight * 2)
+    with torch.no_grad():
+        made = doubled()
+    made.sum().backward()
+    assert torch_weight.grad is not None
+
+
 def test_torch_model_does_not_learn(torch: Any) -> None:
     model = torch.nn.Linear(2, 1)
     optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
@@ -161,6 +169,14 @@ def test_paddle_loss_made_under_no_grad_is_silent_at_once(paddle: Any, paddle_we
         loss = (paddle_weight * 2).sum()
     loss.backward()
     assert paddle_weight.grad is None
+
+
+def test_paddle_decorator_switches_gradients_on_under_no_grad(paddle: Any, paddle_weight: Any) -> None:
+    doubled = paddle.enable_grad()(lambda: paddle_weight * 2)
+    with paddle.no_grad():
+        made = doubled()
+    made.sum().backward()
+    assert paddle_weight.grad is not None
 
 
 def test_paddle_loss_that_is_stopped(paddle: Any, paddle_weight: Any) -> None:

@@ -14,6 +14,8 @@ from msgspec.structs import replace
 from mllint.knowledge import lookup
 from mllint.semantic.expressions.hints import is_called_loss
 from mllint.semantic.graph.data_sources import comes_from_data, hangs_on_nothing
+from mllint.semantic.graph.given_graphs import called_by
+from mllint.semantic.graph.gradients import may_be_switched_on_in
 from mllint.semantic.graph.lost_leaves import is_given_to_optimizer
 from mllint.semantic.names.assigned import assigned
 from mllint.semantic.names.conditions import is_above
@@ -208,7 +210,7 @@ class Cuts:
 
     def _is_computed_without(self, binding: Binding) -> bool:
         value = assigned(binding)
-        if not isinstance(value, cst.Call) or self._is_off(binding.node) is not True:
+        if not isinstance(value, cst.Call) or not self._is_bound_without(binding):
             return False
         made = self.model.value(value)
         if isinstance(made, (Tensor, Output)):
@@ -243,6 +245,13 @@ class Cuts:
         off = self.model.gradients.off(node)
         return {"off": True, "untouched": False}.get(self.model.gradients.inside(node)) if off else off
 
+    def _is_bound_without(self, binding: Binding) -> bool:
+        """Whether gradients are off where a name is bound, and nothing that is called there switches them on."""
+        if self._is_off(binding.node) is not True or binding.value is None:
+            return False
+        called = (self.model.value(part.func) for part in subtree(binding.value) if isinstance(part, cst.Call))
+        return not any(info is not None and may_be_switched_on_in(info.node) for info in map(called_by, called))
+
     # -- names -----------------------------------------------------------------------------------------------------
 
     def _name(self, node: cst.Name | cst.Attribute) -> list[Cut]:
@@ -266,7 +275,7 @@ class Cuts:
             return self._augmented(binding)
         if binding.kind not in (BindingKind.ASSIGN, BindingKind.ANNOTATED):
             return []
-        if self._is_off(binding.node) is True and self._is_computed_loss(binding.value, binding.key):
+        if self._is_bound_without(binding) and self._is_computed_loss(binding.value, binding.key):
             framework = self._framework(binding.value)
             return [] if framework is None else [Cut(binding.value, "no_grad()", framework, False, binding.value)]
         return self._follow(binding.value)

@@ -26,6 +26,7 @@ _QUESTIONS = frozenset({"torch.is_grad_enabled", "paddle.is_grad_enabled"})
 _WORDS = frozenset({
     "no_grad", "inference_mode", "set_grad_enabled", "enable_grad", "no_grad_", "_switch_tracer_mode_guard_",
 })  # fmt: skip
+_SWITCHING_ON = frozenset({"enable_grad", "set_grad_enabled", "_set_grad_enabled"})
 # Trainers of other frameworks call these under no_grad themselves.
 _HOOKS_WITHOUT_GRADIENTS = frozenset({
     "validation_step", "test_step", "predict_step", "validation_epoch_end", "test_epoch_end",
@@ -243,6 +244,11 @@ class Gradients:
                 if self._context(entered) in ("off", "unknown"):
                     return True
         return False
+
+
+def may_be_switched_on_in(function: cst.FunctionDef) -> bool:
+    """Whether a function may record a graph wherever it is called: ``@enable_grad()``, or a context in its body."""
+    return any(node.value in _SWITCHING_ON for node in subtree(function) if isinstance(node, cst.Name))
 
 
 def _is_of_some_module(callee: Value, info: FunctionInfo) -> bool:

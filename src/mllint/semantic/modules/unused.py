@@ -9,7 +9,7 @@ import libcst as cst
 from mllint.knowledge.words import LOADING
 from mllint.semantic.events.places import as_itself
 from mllint.semantic.modules.fresh import takes_others
-from mllint.semantic.modules.weights import has_weights
+from mllint.semantic.modules.weights import has_only_statistics, has_weights
 from mllint.semantic.names.classes import Assignment, Role
 from mllint.semantic.names.conditions import parts_of_test
 from mllint.semantic.names.mentions import attributes
@@ -68,11 +68,16 @@ def _unused(definition: "ClassInfo") -> Iterator[tuple[str, Assignment]]:
         if len(made) < len(places):
             continue
         # To tell whether a layer has weights it may have to be built: that comes after what a file says by its text.
-        kinds = [has_weights(place.model, value) for place, value in zip(places, made, strict=True)]
+        kinds = [_is_worth_a_word(place.model, value) for place, value in zip(places, made, strict=True)]
         if True in kinds and None not in kinds and not definition.members.may_be_read_elsewhere(name):
             place = places[kinds.index(True)]
             if not _is_on_demand(place) and not _is_dead(place) and not _is_left_empty(definition, name, places):
                 yield name, place
+
+
+def _is_worth_a_word(model: "Model", node: cst.BaseExpression) -> bool | None:
+    """Whether a module has weights, or a table of its own, and not only the statistics of a normalization."""
+    return has_weights(model, node) and not has_only_statistics(model, node)
 
 
 def _may_be_made(bindings: list[Binding]) -> bool:

@@ -54,10 +54,16 @@ def is_trainable(model: "Model", node: cst.BaseExpression) -> bool:
     value = model.value(node)
     if has_weights(model, node) is False or (isinstance(value, Module) and _is_made_of_values(value)):
         return False
+    return not has_only_statistics(model, node)
+
+
+def has_only_statistics(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether a module surely has no weights but the statistics of normalizations, if any."""
+    value = model.value(node)
     keys = module_keys(model, node, value) if isinstance(value, Module) else None
     if keys is None or not keys.is_closed:
-        return True
-    return any(key.rpartition(".")[2] not in _STATISTICS for key in (*keys.certain, *keys.optional))
+        return False
+    return all(key.rpartition(".")[2] in _STATISTICS for key in (*keys.certain, *keys.optional))
 
 
 def _is_made_of_values(value: Module) -> bool:

@@ -19,7 +19,7 @@ from mllint.semantic.graph.placement import reads_clock
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.training.guards import exclude_each_other
-from mllint.semantic.training.holders import may_act_on
+from mllint.semantic.training.holders import may_act_on, was_made_with
 from mllint.semantic.training.nearby import clears_beside, steps_no_optimizer, word_before, word_behind
 from mllint.semantic.training.paths import Paths
 from mllint.semantic.training.runs import Occurrence, Run
@@ -288,7 +288,12 @@ def _may_clear(event: Event, step: Event) -> bool:
     if event.is_proven and is_object(value, "optimizer"):
         other = modules_of_optimizer(event.frame, event.thing)
         return None in mine or None in other or bool(set(mine) & set(other))
-    return any(module is None or module.may_be(event.thing) or _may_be_given(module, event.thing) for module in mine)
+    return any(module is None or _may_cover(event.thing, module) for module in mine)
+
+
+def _may_cover(cleared: Thing, module: Thing) -> bool:
+    """Whether what is cleared may be a module, a part of it, or made of it: `head` of `net = Tagger(encoder, head)`."""
+    return module.may_be(cleared) or _may_be_given(module, cleared) or was_made_with(cleared, module)
 
 
 def _may_be_given(one: Thing, other: Thing) -> bool:
