@@ -417,6 +417,7 @@ def test_tensor_only_methods_are_on_nothing_else() -> None:
         ("paddle.nn.BatchNorm2D", {}, "weight bias _mean _variance"),
         ("paddle.nn.BatchNorm2D", {"weight_attr": False, "bias_attr": False}, "_mean _variance"),
         ("paddle.nn.InstanceNorm2D", {}, "scale bias"),
+        ("paddle.nn.InstanceNorm2D", {"weight_attr": False, "bias_attr": False}, ""),
     ],
 )
 def test_layer_keys(name: str, arguments: dict[str, object], keys: str) -> None:
@@ -432,7 +433,7 @@ def test_layer_keys(name: str, arguments: dict[str, object], keys: str) -> None:
         ("torch.nn.MultiheadAttention", {"kdim": 3}),
         ("torch.nn.LSTM", {"num_layers": ...}),
         ("torch.nn.LSTM", {"num_layers": 2, "bidirectional": ...}),
-        ("paddle.nn.InstanceNorm2D", {"weight_attr": False, "bias_attr": False}),
+        ("paddle.nn.InstanceNorm2D", {"weight_attr": ..., "bias_attr": False}),
         ("paddle.nn.LSTM", {"direction": "sideways"}),
         ("torch.nn.DataParallel", {}),
         ("mymodule.Linear", {}),

@@ -247,6 +247,10 @@ def shared_methods() -> frozenset[str]:
     )
 
 
+_ATTRIBUTES = frozenset({"weight_attr", "bias_attr"})
+"""What Paddle's ``InstanceNorm`` takes as ``False`` for both alone, and then has no parameters."""
+
+
 def layer_keys(name: str, arguments: Mapping[str, object]) -> tuple[str, ...] | None:
     """The state-dict keys of a library layer built with these keyword arguments (positional ones bound by name).
 
@@ -257,6 +261,8 @@ def layer_keys(name: str, arguments: Mapping[str, object]) -> tuple[str, ...] | 
     if state is None or state.sized:
         return None
     if set(arguments) & set(state.depends):
+        if set(state.depends) == _ATTRIBUTES and all(arguments.get(word) is False for word in _ATTRIBUTES):
+            return ()
         return facts.recurrent_keys(canonical(name), arguments)
     keys = list(state.keys)
     removed: set[str] = set()
