@@ -93,7 +93,7 @@ def _is_tried(model: "Model", load: cst.Call) -> bool:
 def _is_saved_as_object(model: "Model", load: cst.Call) -> bool:
     """Whether the code saves to the very file that is read, and each time something with an object in it."""
     path = read_path(FromFile(Place(model, load)))
-    if path is None:
+    if path is None or (path.is_blank and not model.calls_by_word.get("save")):
         return False
     saves = [item.place for item in model.surroundings.saved if item.path is not None and item.path.is_same_as(path)]
     if path.is_blank:  # `self.path` of one class is not that of another
