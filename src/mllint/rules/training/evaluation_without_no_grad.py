@@ -74,13 +74,13 @@ library may attack the model: it is given the model, or makes the input out of t
 collection, or something out of sight in the loop was made with the model, or with what holds it, or is told what
 became of its own output (`learner.adapt(loss)`). Loops whose results go into a `backward()` later. Models without
 parameters, and those of which all may be frozen (not before they were trained last), or are made without gradients, or
-whose class computes gradients itself, such as forces; what Paddle's `jit.load` gives, which keeps no graph in
-evaluation mode; those of which nothing is known and whose output PyTorch's `numpy()` reads as it is, which raises
-where there is a graph. Networks of which nothing is known in a file that imports another framework, such as MXNet,
-Jittor or DyNet. Single forward passes of inputs that are made up for their shape, and those of a test, `def
-test_forward(): ...` in a file with the word in its name. What a method of a module does for each item of a dict. Loops
-that are left after one batch. Functions that are defined anew right below. Trainings that a trainer of another
-framework runs. Projects for a PyTorch before 0.4.
+whose class computes gradients itself, or a part of it in its own forward pass, such as forces; what Paddle's
+`jit.load` gives, which keeps no graph in evaluation mode; those of which nothing is known and whose output PyTorch's
+`numpy()` reads as it is, which raises where there is a graph. Networks of which nothing is known in a file that
+imports another framework, such as MXNet, Jittor or DyNet. Single forward passes of inputs that are made up for their
+shape, and those of a test, `def test_forward(): ...` in a file with the word in its name. What a method of a module
+does for each item of a dict. Loops that are left after one batch. Functions that are defined anew right below.
+Trainings that a trainer of another framework runs. Projects for a PyTorch before 0.4.
 
 ## Fix safety
 
