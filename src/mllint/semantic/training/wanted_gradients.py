@@ -67,11 +67,16 @@ def is_of_volatile(forward: Event) -> bool:
     """
     frame = forward.frame
     leading = [(home.model, None if home.function is None else home.function.node) for home in frame.led_by()]
-    calls = () if frame.function is None else frame.model.tree.calls_in(frame.function.node.body)
-    called = (function.definition for call in calls for function in functions_of(frame.model.value(call.func)))
+    called = () if frame.function is None else _functions_called(frame.function)
     return any(_speaks_of_volatile(model, function) for model, function in leading) or any(
         _speaks_of_volatile(info.model, info.node) for info in called
     )
+
+
+def _functions_called(info: FunctionInfo) -> Iterator[FunctionInfo]:
+    """The functions of the project that one calls, or may call."""
+    for call in info.model.tree.calls_in(info.node.body):
+        yield from (function.definition for function in functions_of(info.model.value(call.func)))
 
 
 def _speaks_of_volatile(model: "Model", function: cst.FunctionDef | None) -> bool:
@@ -87,8 +92,9 @@ def computes_gradients(forward: Event) -> bool:
     if definition is None:
         return False
     asked = (last_word(call.func) for info in definition.lineage for call in info.model.tree.calls_in(info.node))
+    running = [part.called for part in (definition, *parts_made(definition)) if part.called is not None]
     return "grad" in asked or any(
-        part.called is not None and walks_backwards(part.called) for part in (definition, *parts_made(definition))
+        walks_backwards(info) for called in running for info in (called, *_functions_called(called))
     )
 
 
