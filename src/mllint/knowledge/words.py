@@ -14,3 +14,9 @@ STATEFUL = frozenset({"optimizer", "scheduler", "scaler"})
 """What a training has beside its modules, by kind."""
 CUTTING = frozenset({"item", "data", "detach", "tolist", "numpy"})
 """What takes a tensor off its graph: numbers, arrays, and the tensor alone."""
+ADDING_MODULES = frozenset({"add_module", "register_module", "add_sublayer"})
+"""Methods that register a module with another one under a name."""
+ADDING_PARAMETERS = frozenset({"register_parameter", "add_parameter"})
+"""Methods that register a parameter under a name."""
+SETTING = frozenset({"setattr", "__setattr__"})
+"""What sets an attribute whose name may be computed."""

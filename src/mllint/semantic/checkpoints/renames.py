@@ -8,7 +8,7 @@ from mllint.semantic.construction.builder import Construction
 from mllint.semantic.construction.operators import truth
 from mllint.semantic.construction.parts import Entries, Mark
 from mllint.semantic.construction.state_keys import Rename
-from mllint.semantic.values import functions_of
+from mllint.semantic.expressions.arguments import functions_called
 from mllint.syntax.iteration import run_over
 from mllint.syntax.shape import last_word, string_literal
 from mllint.syntax.walk import subtree
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 _VIEWS = ("items", "keys", "copy")
 _COPIES = frozenset({"dict", "OrderedDict", "deepcopy"})
-_MAX_CALLS = 3
-"""Through how many calls the texts are sought that code may ask keys for."""
 
 
 def source_of(iterable: cst.BaseExpression) -> cst.BaseExpression | None:
@@ -74,12 +72,15 @@ def comprehension_rename(node: cst.DictComp, model: "Model") -> Rename:
     return Rename(rename, _words(node, model))
 
 
-def _words(code: cst.CSTNode, model: "Model", steps: int = _MAX_CALLS) -> frozenset[str]:
+def _words(code: cst.CSTNode, model: "Model") -> frozenset[str]:
     """The texts in some code, and in the functions of the project that it calls."""
-    words = {text for part in subtree(code) if (text := string_literal(part))}
-    for call in model.tree.calls_in(code) if steps else ():
-        for function in functions_of(model.value(call.func)):
-            words |= _words(function.definition.node.body, function.definition.model, steps - 1)
+    words, seen, pending = set[str](), set[int](), [(code, model)]
+    while pending:
+        code, model = pending.pop()
+        if id(code) not in seen:
+            seen.add(id(code))
+            words.update(text for part in subtree(code) if (text := string_literal(part)))
+            pending += [(info.node.body, info.model) for info in functions_called(model, code)]
     return frozenset(words)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 import msgspec
 
+from mllint.knowledge.words import ADDING_MODULES
 from mllint.semantic.checkpoints.saves import calls_of_function
 from mllint.semantic.names.conditions import is_above, is_in_another_branch
 from mllint.semantic.names.definitions import FunctionInfo
@@ -38,7 +39,7 @@ WORDS = ("save", "Save", "dump", "checkpoint", "Checkpoint", "ckpt")
 _WORD = re.compile("(?<![A-Za-z0-9])(?:" + "|".join(WORDS) + ")")
 _DISPLAYS = (cst.Dict, cst.List, cst.Tuple)
 _DICTS = frozenset({"builtins.dict", "collections.OrderedDict"})
-_REBUILDING = ("add_module", "register_module", "add_sublayer", "setattr")
+_REBUILDING = sorted(ADDING_MODULES | {"setattr"})
 _MAX_DEPTH = 6
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import libcst as cst
 
+from mllint.knowledge.words import ADDING_MODULES, ADDING_PARAMETERS, SETTING
 from mllint.semantic.construction.calls import call_builtin, call_method, escape
 from mllint.semantic.construction.evaluation import Frame, TooMuchError
 from mllint.semantic.construction.libraries import PLAIN_BASES, constructed, initialize, is_module_class
@@ -43,10 +44,7 @@ _HOOK_REGISTRATIONS = frozenset({
     "_register_state_dict_hook", "_register_load_state_dict_pre_hook", "register_load_state_dict_pre_hook",
     "register_state_dict_pre_hook", "register_state_dict_post_hook", "register_state_dict_hook",
 })  # fmt: skip
-_REGISTRATIONS = frozenset({
-    "add_module", "register_module", "add_sublayer", "register_parameter", "add_parameter", "register_buffer",
-    "setattr", "delattr", "__setattr__",
-})  # fmt: skip
+_REGISTRATIONS = ADDING_MODULES | ADDING_PARAMETERS | SETTING | {"register_buffer", "delattr"}
 # What is set of a parameter, and registers nothing: ``self.fc.weight.data = x``.
 _OF_PARAMETERS = frozenset({"data", "grad", "requires_grad", "stop_gradient"})
 

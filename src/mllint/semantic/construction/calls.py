@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from mllint.knowledge.words import ADDING_MODULES, ADDING_PARAMETERS
 from mllint.semantic.construction.libraries import fill_dict
 from mllint.semantic.construction.operators import MAX_LENGTH, truth
 from mllint.semantic.construction.parts import UNKNOWN, Bound, Container, Entries, Given, Items, Mark, Part
@@ -12,7 +13,7 @@ from mllint.semantic.values import Symbol
 if TYPE_CHECKING:
     from mllint.semantic.construction.evaluation import Evaluator, Frame
 
-_ADDITIONS = frozenset({"add_module", "register_module", "add_sublayer", "register_parameter", "add_parameter"})
+_ADDITIONS = ADDING_MODULES | ADDING_PARAMETERS
 _CREATIONS = frozenset({"create_parameter", "create_variable", "create_tensor"})
 # Methods of a module that give the module itself.
 _SAME = frozenset({

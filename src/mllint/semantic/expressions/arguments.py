@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.semantic.names.definitions import FunctionInfo
-from mllint.semantic.values import ClassObject, Function, Nothing, Value, join
+from mllint.semantic.values import ClassObject, Function, Nothing, Value, functions_of, join
 from mllint.syntax.shape import argument, dotted_path, has_star_arguments
 
 if TYPE_CHECKING:
@@ -105,6 +105,12 @@ def calls_of(model: "Model", info: FunctionInfo) -> list[tuple[cst.Call, int]]:
             if isinstance(callee, Function) and callee.definition is info:
                 found.append((call, 0 if callee.receiver is None else 1))
     return found if len(found) <= MAX_CALLS else []
+
+
+def functions_called(model: "Model", code: cst.CSTNode) -> Iterator[FunctionInfo]:
+    """The functions of the project that some code calls, or may call, each as often as it does."""
+    for call in model.tree.calls_in(code):
+        yield from (function.definition for function in functions_of(model.value(call.func)))
 
 
 def _argument(model: "Model", info: FunctionInfo, parameter: cst.Param, call: cst.Call, skipped: int) -> Value | None:

@@ -234,8 +234,11 @@ def gives_no_graph(info: FunctionInfo) -> bool:
 
 def walks_backwards(info: FunctionInfo) -> bool:
     """Whether a function runs a backward pass, or may keep what it is given beyond the call."""
-    if info.scope.outer_names:
-        return True
+    return bool(info.scope.outer_names) or runs_backward(info)
+
+
+def runs_backward(info: FunctionInfo) -> bool:
+    """Whether a backward pass stands in a function."""
     return any(
         info.model.tree.is_below(call, info.node) for word in WALKING for call in info.model.calls_by_word.get(word, ())
     )

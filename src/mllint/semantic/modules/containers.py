@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.knowledge.words import GIVING_PARAMETERS
+from mllint.knowledge.words import ADDING_MODULES, ADDING_PARAMETERS, GIVING_PARAMETERS, SETTING
 from mllint.semantic.expressions.only_read import is_only_read
 from mllint.semantic.modules.contents import PUTTING, Contents, Filling, display_of, is_display, maker_of, mentions_of
 from mllint.semantic.modules.fresh import is_set_up_by
@@ -38,9 +38,9 @@ _LOOKING = frozenset(
 _OF_LISTS = frozenset({"append", "extend", "insert", "items", "keys", "values", "update", "pop"})
 _ABOUT_LISTS = (cst.Subscript, cst.For, cst.CompFor, cst.Arg, cst.ComparisonTarget, cst.AugAssign)
 # What sets an attribute of a name that is computed, or registers a parameter.
-_SETTING = frozenset({"setattr", "__setattr__", "register_parameter", "add_parameter"})
+_SETTING = SETTING | ADDING_PARAMETERS
 # What registers a module, in whatever method: ``self.add_module(name, self.heads[key])``.
-_REGISTERING = frozenset({"add_module", "add_sublayer", "register_module", "setattr", "__setattr__"})
+_REGISTERING = ADDING_MODULES | SETTING
 _TAKING = frozenset({"pop", "get", "items", "values", "keys", "copy", "popitem", "setdefault"})
 # What gives the parameters: who does more than compute with them looks after them.
 # What somebody calls who looks after modules that are not registered.

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 import msgspec
 
+from mllint.knowledge.words import ADDING_MODULES
 from mllint.semantic.modules.fresh import is_fresh
 from mllint.semantic.modules.lost_parameters import parameter_inside
 from mllint.semantic.modules.weights import drops_values, has_weights, is_constant, makes_weights
@@ -26,7 +27,7 @@ BUILDERS = frozenset({
 })  # fmt: skip
 PUTTING = frozenset({"append", "extend", "insert", "update", "appendleft"})
 """The methods of containers that put something into them."""
-_ADDING = frozenset({"add_module", "add_sublayer", "register_module", "append"})
+_ADDING = ADDING_MODULES | {"append"}
 _DISPLAYS = (cst.List, cst.Tuple, cst.Set, cst.Dict, cst.ListComp, cst.SetComp, cst.DictComp)
 
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge import lookup
+from mllint.knowledge.words import ADDING_MODULES, ADDING_PARAMETERS, SETTING
 from mllint.semantic.modules.weights import has_weights, is_container
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Choice, ClassObject, Function, Module, Symbol, Value
@@ -18,9 +19,7 @@ MAX_STEPS = 8
 """How deep containers are looked into."""
 
 _BUILDERS = frozenset({"builtins.list", "builtins.tuple", "builtins.dict", "collections.OrderedDict"})
-_REGISTERING = (
-    "add_module", "register_module", "add_sublayer", "register_parameter", "add_parameter", "setattr", "__setattr__",
-)  # fmt: skip
+_REGISTERING = sorted(ADDING_MODULES | ADDING_PARAMETERS | SETTING)
 _GROWING = frozenset({"append", "extend", "insert"})
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import libcst as cst
 
 from mllint.knowledge import lookup
+from mllint.knowledge.words import ADDING_MODULES, ADDING_PARAMETERS
 from mllint.semantic.names.classes import makes_parameter
 from mllint.semantic.names.mentions import attributes
 from mllint.semantic.names.receivers import method_of_receiver
@@ -22,9 +23,7 @@ ROOTS = frozenset({"torch.nn.Module", "paddle.nn.Layer"})
 _MISSPELLED = frozenset({
     "_init_", "__init_", "_init__", "__int__", "__inti__", "__ini__", "__intit__", "init__", "__init___", "___init__",
 })  # fmt: skip
-_REGISTERS = frozenset({
-    "register_buffer", "register_parameter", "add_parameter", "add_module", "register_module", "add_sublayer",
-})  # fmt: skip
+_REGISTERS = ADDING_MODULES | ADDING_PARAMETERS | {"register_buffer"}
 
 
 class Form(enum.Enum):

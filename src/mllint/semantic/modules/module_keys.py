@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge import lookup
+from mllint.knowledge.words import ADDING_MODULES, ADDING_PARAMETERS
 from mllint.semantic.construction.builder import Construction
 from mllint.semantic.construction.libraries import is_module_class
 from mllint.semantic.construction.parts import Part
@@ -22,10 +23,7 @@ ANYTHING = KeySet(open=frozenset({""}))
 """The keys of a module of which nothing is known."""
 _NO_WRAPPER = KeySet(open=frozenset({""}), never=frozenset(WRAPPER_PREFIXES))
 # Methods that change which modules, parameters and buffers a module has.
-_CHANGES = frozenset({
-    "add_module", "add_sublayer", "register_module", "append", "extend", "insert", "load_adapter", "register_buffer",
-    "register_parameter", "add_parameter",
-})  # fmt: skip
+_CHANGES = ADDING_MODULES | ADDING_PARAMETERS | {"append", "extend", "insert", "load_adapter", "register_buffer"}
 # Functions whose name says that they change the modules inside the one that they are given.
 _CHANGING_WORDS = ("lora", "quant", "prune", "fuse", "inject", "adapter", "replace", "patch", "convert", "swap")
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.semantic.modules.fresh import is_fresh
-from mllint.semantic.modules.weights import has_weights
+from mllint.semantic.modules.weights import has_only_statistics, has_weights
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Module
 from mllint.syntax.walk import subtree
@@ -49,7 +49,7 @@ def _is_replaced(
         return False
     if any(_may_use(definition, constructor, name, part) for part in (*between, other)):
         return False
-    return is_fresh(model, value) and has_weights(model, value) is True
+    return is_fresh(model, value) and has_weights(model, value) is True and not has_only_statistics(model, value)
 
 
 def _between(constructor: "FunctionInfo", start: cst.CSTNode, end: cst.CSTNode) -> Iterable[cst.CSTNode] | None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.knowledge.words import LOADING
+from mllint.knowledge.words import ADDING_MODULES, LOADING
 from mllint.semantic.events.places import as_itself
 from mllint.semantic.modules.fresh import takes_others
 from mllint.semantic.modules.weights import has_only_statistics, has_weights
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from mllint.semantic.values import Value
 
 # What is done with a module before it is used: filling a container, giving weights their first values.
-_PREPARING = frozenset({"append", "extend", "insert", "add_module", "add_sublayer", "register_module", "apply"})
+_PREPARING = ADDING_MODULES | {"append", "extend", "insert", "apply"}
 _STATE_DICTS = ("state_dict", "named_parameters")
 _WEIGHTS = frozenset({"weight", "bias", "data"})
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge import lookup
+from mllint.knowledge.words import ADDING_MODULES, SETTING
 from mllint.semantic.modules.module_keys import begins_with_weights, module_keys
 from mllint.semantic.names.classes import makes_parameter
 from mllint.semantic.names.mentions import attributes
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 
 
 _STATISTICS = frozenset({"running_mean", "running_var", "num_batches_tracked", "_mean", "_variance"})
-
-_ADDING = frozenset({"add_module", "register_module", "add_sublayer", "setattr", "__setattr__"})
 
 
 def has_weights(model: "Model", node: cst.BaseExpression) -> bool | None:
@@ -72,7 +71,9 @@ def _is_made_of_values(value: Module) -> bool:
     if definition is None or not _makes_no_parameter(definition):
         return False
     called = {last_word(call.func) for info in definition.lineage for call in info.model.tree.calls_in(info.node.body)}
-    return called.isdisjoint(_ADDING) and all(_is_value(model, node) for model, node, _ in _assigned(definition))
+    return called.isdisjoint(ADDING_MODULES | SETTING) and all(
+        _is_value(model, node) for model, node, _ in _assigned(definition)
+    )
 
 
 def _is_value(model: "Model", node: cst.BaseExpression) -> bool:

@@ -12,6 +12,7 @@ import libcst as cst
 import msgspec
 
 from mllint.knowledge import lookup
+from mllint.knowledge.words import ADDING_MODULES, ADDING_PARAMETERS, SETTING
 from mllint.semantic.names.mentions import attributes
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.values import Elements, Function, Mapping, Module, Repeated, Symbol, Tensor
@@ -29,9 +30,7 @@ PLAIN_BASES = frozenset({
 })  # fmt: skip
 """Library classes that hold nothing of their own and have no ``forward``."""
 
-_MODULE_SETTERS = frozenset({"add_module", "register_module", "add_sublayer"})
-_PARAMETER_SETTERS = frozenset({"register_parameter", "add_parameter"})
-_SETTERS = _MODULE_SETTERS | _PARAMETER_SETTERS | {"register_buffer", "setattr", "__setattr__"}
+_SETTERS = ADDING_MODULES | ADDING_PARAMETERS | SETTING | {"register_buffer"}
 _CREATES_PARAMETER = frozenset({"paddle.create_parameter", "paddle.static.create_parameter"})
 
 
@@ -78,7 +77,7 @@ class Assignment(msgspec.Struct, frozen=True):
         if self.setter == "register_buffer":
             return Role.BUFFER
         value = None if self.value is None else self.model.value(self.value)
-        if self.setter in _PARAMETER_SETTERS or (self.value is not None and makes_parameter(self.model, self.value)):
+        if self.setter in ADDING_PARAMETERS or (self.value is not None and makes_parameter(self.model, self.value)):
             return Role.PARAMETER
         match value:
             case Module():
@@ -87,7 +86,7 @@ class Assignment(msgspec.Struct, frozen=True):
                 return Role.PARAMETER if value.parameter else Role.TENSOR
             case Elements() | Repeated() | Mapping():
                 return Role.CONTAINER
-        return Role.SUBMODULE if self.setter in _MODULE_SETTERS else None
+        return Role.SUBMODULE if self.setter in ADDING_MODULES else None
 
 
 class Read(NamedTuple):

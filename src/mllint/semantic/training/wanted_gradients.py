@@ -9,9 +9,10 @@ import libcst as cst
 from mllint.semantic.events.given import living
 from mllint.semantic.events.steps import Event
 from mllint.semantic.events.things import Frame
-from mllint.semantic.graph.statefulness import parts_made, walks_backwards
+from mllint.semantic.expressions.arguments import functions_called
+from mllint.semantic.graph.statefulness import parts_made, runs_backward
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
-from mllint.semantic.values import Function, Module, functions_of
+from mllint.semantic.values import Function, Module
 from mllint.syntax.shape import constant, last_word
 from mllint.syntax.walk import subtree
 
@@ -67,16 +68,10 @@ def is_of_volatile(forward: Event) -> bool:
     """
     frame = forward.frame
     leading = [(home.model, None if home.function is None else home.function.node) for home in frame.led_by()]
-    called = () if frame.function is None else _functions_called(frame.function)
+    called = () if frame.function is None else functions_called(frame.model, frame.function.node.body)
     return any(_speaks_of_volatile(model, function) for model, function in leading) or any(
         _speaks_of_volatile(info.model, info.node) for info in called
     )
-
-
-def _functions_called(info: FunctionInfo) -> Iterator[FunctionInfo]:
-    """The functions of the project that one calls, or may call."""
-    for call in info.model.tree.calls_in(info.node.body):
-        yield from (function.definition for function in functions_of(info.model.value(call.func)))
 
 
 def _speaks_of_volatile(model: "Model", function: cst.FunctionDef | None) -> bool:
@@ -93,9 +88,8 @@ def computes_gradients(forward: Event) -> bool:
         return False
     asked = (last_word(call.func) for info in definition.lineage for call in info.model.tree.calls_in(info.node))
     running = [part.called for part in (definition, *parts_made(definition)) if part.called is not None]
-    return "grad" in asked or any(
-        walks_backwards(info) for called in running for info in (called, *_functions_called(called))
-    )
+    called = (item for info in running for item in (info, *functions_called(info.model, info.node.body)))
+    return "grad" in asked or any(map(runs_backward, called))
 
 
 def may_compute_gradients(forward: Event) -> bool:
@@ -153,8 +147,7 @@ def wants_no_gradients(model: "Model", function: cst.FunctionDef) -> bool:
 
 def _called_functions(model: "Model", function: cst.FunctionDef) -> tuple[FunctionInfo, ...] | None:
     """The functions of the project that a function calls; ``None`` where one of them is there to be overridden."""
-    values = (model.value(call.func) for call in model.tree.calls_in(function.body))
-    called = tuple(value.definition for value in values if isinstance(value, Function))
+    called = tuple(functions_called(model, function.body))
     if any(info.is_left_open and not _acts(info) for info in called):
         return None
     return called
