@@ -120,8 +120,10 @@ def _by_call(model: "Model", arg: cst.Arg, steps: int) -> tuple[str, bool] | Non
 
 def _makes_optimizer(model: "Model", call: cst.Call) -> bool:
     callee = model.value(call.func)
-    if isinstance(call.func, cst.Call) and model.qualified_name(call.func.func) == "builtins.getattr":
-        return model.qualified_name(call.func.args[0].value) in _OPTIMIZERS  # one of them, by its name
+    match call.func:
+        case cst.Call(func=asking, args=[cst.Arg(value=holder), *_]):
+            if model.qualified_name(asking) == "builtins.getattr":
+                return model.qualified_name(holder) in _OPTIMIZERS  # one of them, by its name
     if isinstance(callee, ClassObject):
         return callee.definition.kind == "optimizer" and callee.definition.method("__init__") is None
     known = lookup.class_(callee.name) if isinstance(callee, Symbol) else None
