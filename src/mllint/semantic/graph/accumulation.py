@@ -147,13 +147,22 @@ class Accumulator:
                 return self._bound_feeds_backward(ancestor, seen)
             elif isinstance(ancestor, (cst.Return, cst.Yield)):
                 # A total that leaves the function may be somebody's loss, unless each part has had its backward.
-                return not (self.is_done_with or self.evaluates or (self.runs_over_loader and not self._is_of_module))
+                is_over = self.is_done_with or self.evaluates or (self.runs_over_loader and not self._is_of_module)
+                return not is_over or self._do_callers_feed_backward(ancestor, seen)
             elif isinstance(ancestor, cst.For):
                 return ancestor.iter is child and self._feed_backward(bound_by(self.model, ancestor), seen)
             elif isinstance(ancestor, (cst.BaseSmallStatement, cst.BaseCompoundStatement)):
                 return False
             child = ancestor
         return False
+
+    def _do_callers_feed_backward(self, returned: cst.CSTNode, seen: set[int | str]) -> bool:
+        """Whether what a function gives back is a loss in its file: ``self.average_loss(loader).backward()``."""
+        function = self.model.enclosing_function(returned)
+        if function is None or id(function) in seen:
+            return False
+        seen.add(id(function))
+        return any(self._feeds_backward(call, seen) for call in self.model.calls_by_word.get(function.name.value, ()))
 
     @property
     def _is_of_module(self) -> bool:
@@ -256,9 +265,8 @@ class Accumulator:
     def _comes_back(self, is_spent: Callable[["Accumulator"], bool]) -> bool:
         bindings = self.model.reaching(self.core)
         made = [(item.value, item.path) for item in bindings if item.kind is BindingKind.ASSIGN] or [(self.core, ())]
-        return len(made) >= len(bindings) and all(
-            _comes_back_spent(self.model, node, path, is_spent) for node, path in made
-        )
+        each = (_comes_back_spent(self.model, node, path, is_spent) for node, path in made)
+        return len(made) >= len(bindings) and all(each)
 
     def _is_spent(self, node: cst.BaseExpression) -> bool:
         return any(self._is_computed_from(Sources(self.model, node), call) for call in self._backward_calls)
@@ -454,10 +462,7 @@ def _is_loss_there(returned: Accumulator) -> bool:
 
 
 def _comes_back_spent(
-    model: "Model",
-    node: cst.BaseExpression | None,
-    path: tuple[int | None, ...],
-    has_spent: Callable[[Accumulator], bool],
+    model: "Model", node: cst.BaseExpression | None, path: tuple[int | None, ...], spent: Callable[[Accumulator], bool]
 ) -> bool:
     """Whether a call reaches a project function that has run ``backward()`` on what it gives back at that path."""
     callee = model.value(node.func) if isinstance(node, cst.Call) else None
@@ -476,7 +481,7 @@ def _comes_back_spent(
         if part is None or dotted_path(part) is None:
             return False
         returned = Accumulator(info.model, statement, part, "", part, info.node)
-        if returned.may_be_cut or not has_spent(returned):
+        if returned.may_be_cut or not spent(returned):
             return False
         is_spent = True
     return is_spent
