@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.constructors import CLOSED, HEAD, net
 from mllint.semantic.checkpoints.paths import Path, joined
 from mllint.semantic.construction.state_keys import KeySet, Rename, compare
 from mllint.semantic.model import Model
@@ -97,11 +98,10 @@ def test_a_union_may_hold_what_a_part_may_hold(one: KeySet, other: KeySet, name:
 
 # -- modules --------------------------------------------------------------------------------------
 
-TORCH = "import torch\nfrom torch import nn\nimport torch.nn.functional as F\nimport functools\nimport math\n"
 PADDLE = "import paddle\nfrom paddle import nn\n"
 
 
-def keys_of(body: str, built: str = "Net()", head: str = TORCH) -> KeySet:
+def keys_of(body: str, built: str = "Net()", head: str = HEAD) -> KeySet:
     """The keys of what the expression builds, in a file with the body."""
     source = Source(f"{head}{body}\nbuilt = {built}\nbuilt.state_dict()\n", "net.py")
     model = Model(Tree(parse(source)), source)
@@ -109,56 +109,6 @@ def keys_of(body: str, built: str = "Net()", head: str = TORCH) -> KeySet:
     value = model.value(node)
     assert isinstance(value, Module)
     return module_keys(model, node, value)
-
-
-def net(*lines: str, parameters: str = "self", before: str = "") -> str:
-    """A module whose constructor consists of the lines."""
-    rows = "\n".join(f"        {line}" for line in ("super().__init__()", *lines))
-    return f"{before}\nclass Net(nn.Module):\n    def __init__({parameters}):\n{rows}\n"
-
-
-CLOSED = {
-    "parameter": (["self.w = nn.Parameter(torch.zeros(2))"], {"w"}),
-    "buffer": (["self.register_buffer('b', torch.zeros(2))"], {"b"}),
-    "buffer-not-kept": (["self.register_buffer('b', torch.zeros(2), persistent=False)"], set()),
-    "buffer-of-none": (["self.register_buffer('b', None)"], set()),
-    "parameter-registered": (["self.register_parameter('p', nn.Parameter(torch.zeros(1)))"], {"p"}),
-    "plain-tensor": (["self.t = torch.zeros(2)"], set()),
-    "plain-list": (["self.items = [nn.Linear(1, 1)]"], set()),
-    "linear": (["self.fc = nn.Linear(1, 1)"], {"fc.weight", "fc.bias"}),
-    "no-bias": (["self.fc = nn.Linear(1, 1, bias=False)"], {"fc.weight"}),
-    "no-bias-by-position": (["self.fc = nn.Linear(1, 1, False)"], {"fc.weight"}),
-    "bias-of-a-constant": (["use = 1 > 2", "self.fc = nn.Linear(1, 1, bias=use)"], {"fc.weight"}),
-    "taken-back": (["self.fc = nn.Linear(1, 1)", "self.fc = None"], set()),
-    "deleted": (["self.fc = nn.Linear(1, 1)", "del self.fc"], set()),
-    "replaced": (["self.fc = nn.Linear(1, 1)", "self.fc = nn.Identity()"], set()),
-    "sequential": (["self.s = nn.Sequential(nn.ReLU(), nn.PReLU())"], {"s.1.weight"}),
-    "starred": (["parts = [nn.PReLU()] * 2", "self.s = nn.Sequential(*parts)"], {"s.0.weight", "s.1.weight"}),
-    "module-list": (["self.l = nn.ModuleList([nn.PReLU() for _ in range(2)])"], {"l.0.weight", "l.1.weight"}),
-    "appended": (["self.l = nn.ModuleList()", "self.l.append(nn.PReLU())"], {"l.0.weight"}),
-    "extended": (["self.l = nn.ModuleList()", "self.l += [nn.PReLU()]"], {"l.0.weight"}),
-    "module-dict": (["self.d = nn.ModuleDict({'a': nn.PReLU()})"], {"d.a.weight"}),
-    "parameter-list": (["self.p = nn.ParameterList([nn.Parameter(torch.zeros(1))])"], {"p.0"}),
-    "add-module": (["self.add_module('m', nn.PReLU())"], {"m.weight"}),
-    "setattr": (["for i in range(2):", "    setattr(self, f'm{i}', nn.PReLU())"], {"m0.weight", "m1.weight"}),
-    "while-not-run": (["if False:", "    self.a = nn.PReLU()", "else:", "    self.b = nn.PReLU()"], {"b.weight"}),
-    "wrapped-child": (["self.m = nn.DataParallel(nn.PReLU())"], {"m.module.weight"}),
-    "shared": (["self.a = nn.PReLU()", "self.b = self.a"], {"a.weight", "b.weight"}),
-    "partial": (["make = functools.partial(nn.Linear, 1, 1, bias=False)", "self.a = make()"], {"a.weight"}),
-    "lambda": (["make = lambda n: nn.PReLU(n)", "self.a = make(3)"], {"a.weight"}),
-    "loop-with-break": (
-        ["for i in range(9):", "    if i == 1:", "        break", "    self.add_module(str(i), nn.PReLU())"],
-        {"0.weight"},
-    ),
-    "computed-length": (
-        ["count = int(math.log2(4))", "self.l = nn.ModuleList(nn.PReLU() for _ in range(count))"],
-        {"l.0.weight", "l.1.weight"},
-    ),
-    "recurrent": (
-        ["self.r = nn.GRU(2, 2, bias=False, bidirectional=True)"],
-        {"r.weight_ih_l0", "r.weight_hh_l0", "r.weight_ih_l0_reverse", "r.weight_hh_l0_reverse"},
-    ),
-}
 
 
 @pytest.mark.parametrize(("lines", "keys"), CLOSED.values(), ids=CLOSED)
@@ -344,7 +294,7 @@ def test_sibling_files(tmp_path: FilePath) -> None:
 def test_a_ring_of_imports_ends(tmp_path: FilePath) -> None:
     (tmp_path / "one.py").write_text("from two import LENGTH\n")
     (tmp_path / "two.py").write_text("from one import LENGTH\n")
-    text = f"{TORCH}from one import LENGTH\n" + net("self.l = nn.ModuleList([nn.PReLU()] * LENGTH)")
+    text = f"{HEAD}from one import LENGTH\n" + net("self.l = nn.ModuleList([nn.PReLU()] * LENGTH)")
     source = Source(f"{text}\nbuilt = Net()\nbuilt.x\n", str(tmp_path / "use.py"))
     model = Model(Tree(parse(source)), source, Project(tmp_path))
     node = model.names_by_word["built"][-1]

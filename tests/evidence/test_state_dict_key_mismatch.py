@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from harness.constructors import CLOSED, HEAD, net
+
 pytestmark = pytest.mark.evidence
 
 TORCH_KEYS = [
@@ -28,6 +30,15 @@ def without(key: str, state: Any) -> dict[str, Any]:
 
 
 # ---- which keys a module has --------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("torch")
+@pytest.mark.parametrize(("rows", "keys"), CLOSED.values(), ids=CLOSED)
+def test_torch_keys_of_constructors(rows: list[str], keys: set[str]) -> None:
+    """What the model tells from the source of a constructor is what running it gives."""
+    built: dict[str, Any] = {}
+    exec(HEAD + net(*rows), built)
+    assert set(built["Net"]().state_dict()) == keys
 
 
 def test_torch_keys_of_a_module(torch_net: Any) -> None:
