@@ -86,6 +86,10 @@ def test_what_is_within_the_bounds_is_parsed_and_placed(text: str) -> None:
         "x\n\n \n# c",
         "x\\\n\n \n",
         'x.a = """\n    # c\n\n  # """\n',
+        "if a:\n\t  b\n\t  if c:\n\t\t  x\n",
+        "if a:\r\n\t  b\r\n\t  if c:\r\n\t\t  x\r\n",
+        "if a:\n\tif b:\n\t\t# c\n         x\n",
+        'if a:\n\t b = """\n\t\ty\n z"""\n\t if c:\n\t\t (\n\tx)\n',
     ],
 )
 def test_odd_line_ends_move_nothing(text: str) -> None:

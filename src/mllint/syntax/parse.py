@@ -5,7 +5,9 @@ segmentation fault, and long chains take quadratic time. So nesting is bounded b
 """
 
 import gc
+import io
 import re
+import tokenize
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
@@ -46,6 +48,9 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL | re.MULTILINE,
 )
 
+# Tabs and blanks in one indentation, or a line that begins with tabs in a file where another begins with blanks.
+_TAB, _BLANK = re.compile(r"^\t", re.MULTILINE), re.compile(r"^[ \t]* ", re.MULTILINE)
+_BETWEEN_STATEMENTS = frozenset({tokenize.NL, tokenize.COMMENT, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER})
 _LONE_RETURN = re.compile(r"\r(?!\n)")
 _FORM_FEED = re.compile(r"(?<!\\)(\r\n|(?<!\r)\n)(\f+)")
 _LOST_BEGINNING = re.compile(r"\A(?:\f|\\\r?\n)+(?=[^\s\\])")
@@ -92,6 +97,8 @@ def parsable(text: str) -> str:
     one becomes ``\n``, the other goes to the end of the line before. At the beginning of the file it
     also loses continued lines that hold nothing: they become comments, and a form feed a blank line.
     Behind the last statement it loses blank lines that a line with indentation follows, so nothing there is indented.
+    It takes a block for deeper only where its indentation begins as the one around it does: tabs beside blanks become
+    blanks.
     """
     if "\r" in text:
         text = _LONE_RETURN.sub("\n", text)
@@ -99,11 +106,33 @@ def parsable(text: str) -> str:
         text = _FORM_FEED.sub(r"\2\1", text)
     if text.startswith(("\f", "\\")):
         text = _LOST_BEGINNING.sub(lambda lost: lost.group().replace("\f", "\n").replace("\\", "#"), text)
+    if "\t" in text and _TAB.search(text) is not None and _BLANK.search(text) is not None:
+        text = _indented_by_blanks(text)
     end = _end_of_statements(text)
     tail = text[end:]
     if _INDENTED.search(tail) is None or '"""' in tail or "'''" in tail:
         return text
     return text[:end] + _INDENTED.sub(lambda line: (line[2] or "\n") * len(line[1]) + line[2], tail)
+
+
+def _indented_by_blanks(text: str) -> str:
+    """The same program, with as many blanks in the place of what its statements are indented by.
+
+    Python takes only text in which deeper means longer, too, however wide a tab is.
+    """
+    lines = list(io.StringIO(text, newline=""))
+    begins = True
+    try:
+        for token in tokenize.generate_tokens(iter(lines).__next__):
+            if token.type == tokenize.NEWLINE:
+                begins = True
+            elif begins and token.type not in _BETWEEN_STATEMENTS:
+                begins = False
+                row, column = token.start
+                lines[row - 1] = " " * column + lines[row - 1][column:]
+    except (tokenize.TokenError, SyntaxError):
+        return text
+    return "".join(lines)
 
 
 def _end_of_statements(text: str) -> int:
