@@ -139,11 +139,12 @@ _MEANS_IT = re.compile(r"(?i)eval|drop|norm|\bbn|statist|loss|sampl|stochas|unce
 """What a comment speaks of who wants training mode in an evaluation; others only say what is called."""
 _HELP_LOADED = "call `eval()` of the model when its weights are loaded"
 _HELP = "call `eval()` of the model before it, and `train()` before the training goes on"
+_HELP_TRAINED = "call `eval()` of the model before this loop, and `train()` before the training goes on"
 
 rule = Rule(
     code="ML310",
     message="the model is evaluated in training mode",
-    help="call `eval()` of the model before this loop, and `train()` before the training goes on",
+    help="call `eval()` of the model before this loop",
     frameworks=frozenset({"torch", "paddle"}),
     since="0.1.0",
     applicability=Applicability.UNSAFE,
@@ -156,7 +157,9 @@ def check(loop: cst.For, context: Context) -> Iterator[Finding]:
     if not may_evaluate(context.model, loop):
         return
     if evaluates_in_training_mode(context.model, loop):
-        yield Finding(loop, fix=lambda: _fix(loop, context))
+        yield Finding(
+            loop, help=_HELP_TRAINED if _is_in_training(loop, context) else None, fix=lambda: _fix(loop, context)
+        )
     elif (switch := switch_for_evaluation(context.model, loop)) and not any(map(_MEANS_IT, context.comments(switch))):
         yield Finding(switch, "this puts the model to training mode for an evaluation", _HELP_SWITCH)
 
@@ -200,6 +203,11 @@ def check_ready_made(file: cst.Module, context: Context) -> Iterator[Finding]:
         yield Finding(call, help=_HELP_LOADED)
 
 
+def _is_in_training(loop: cst.For, context: Context) -> bool:
+    """Whether a run that comes by the loop may train."""
+    return any(may_train(found.run) for found in context.model.runs.loops_at(loop))
+
+
 def _fix(loop: cst.For, context: Context) -> NodeFix | None:
     if trains_too(context.model, loop):
         return None
@@ -208,7 +216,7 @@ def _fix(loop: cst.For, context: Context) -> NodeFix | None:
         return None
     line_break, end = context.line_break(loop), context.line_end(loop)
     switch = insert_before(loop, f"{module}.eval()" + line_break)
-    if not any(may_train(found.run) for found in context.model.runs.loops_at(loop)):
+    if not _is_in_training(loop, context):
         return NodeFix("switch to evaluation mode before this loop", (switch,), Applicability.UNSAFE)
     edits = (switch, insert_after(end, f"{line_break}{module}.train()"))
     return NodeFix("switch to evaluation mode for this loop", edits, Applicability.UNSAFE)

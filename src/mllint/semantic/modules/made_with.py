@@ -1,5 +1,6 @@
 """What the constructors of the parts of a module are given, and which parts they leave out then."""
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -22,9 +23,14 @@ def making_run(model: "Model", call: cst.Call | None, made: ClassInfo, outer: Fr
 
 
 def is_left_out(node: cst.CSTNode, run: Frame | None) -> bool:
-    """Whether the run of a constructor does not come by a place, given what it is given: not by ``else`` of
-    ``if fixed:``.
-    """
+    """Whether a run does not come by a place, given what it is given: not by ``else`` of ``if fixed:``."""
+    return any(known is False for _, known in tests_met(node, run))
+
+
+def tests_met(node: cst.CSTNode, run: Frame | None) -> Iterator[tuple[cst.BaseExpression, bool | None]]:
+    """The tests before a place in the function that runs, and whether the run comes by them; ``None``: not known."""
     if run is None or run.function is None or run.model.enclosing_function(node) is not run.function.node:
-        return False
-    return any(truth(run, test) is (not is_true) for test, is_true in verdicts(run.model, node))
+        return
+    for test, is_true in verdicts(run.model, node):
+        known = truth(run, test)
+        yield test, None if known is None else known is is_true

@@ -12,7 +12,7 @@ from mllint.semantic.events.places import children_given
 from mllint.semantic.events.things import Frame
 from mllint.semantic.expressions.tables import made
 from mllint.semantic.modules.drop_rates import NOTHING, Making, drops_nothing, rate_of
-from mllint.semantic.modules.made_with import is_left_out, making_run
+from mllint.semantic.modules.made_with import is_left_out, making_run, tests_met
 from mllint.semantic.names.conditions import conditions
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.names.mentions import whole
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 _MAX_PARTS = 60
 """How many classes and functions are looked into for one module."""
+_MAX_WAYS = 200
+"""In how many ways, with what else they are given, they are."""
 _DEPENDING = (
     "BatchNorm", "SyncBatchNorm", "Dropout", "AlphaDropout", "FeatureAlphaDropout", "InstanceNorm", "RReLU",
     "TransformerEncoderLayer", "TransformerDecoderLayer", "Transformer", "LSTM", "GRU", "RNN", "MultiheadAttention",
@@ -195,18 +197,19 @@ def _class_depends(making: Making, *, switched: bool) -> bool | None:
 
     Where one of them asks for the mode itself, nobody can tell which one is right for what.
     """
-    seen: dict[int, set[int]] = {}  # of each class and function the calls that it was looked at for; 0: for any
+    # Of each class and function the calls that it was looked at for, with those around them; none: for any.
+    seen: dict[int, set[tuple[int, ...]]] = {}
     run = None if making.model is None else making_run(making.model, making.call, making.definition, None)
     pending = [_Maker(making.definition, run)]
     is_closed, depends = True, False
     while pending:
-        current = pending.pop()
+        current = _once(pending.pop())
         calls = seen.setdefault(id(current.definition), set())
-        call = 0 if current.run is None else id(current.run.call)
-        if not calls.isdisjoint({0, call}):
+        ways = () if current.run is None else tuple(id(frame.call) for frame in current.run.led_by())
+        if () in calls or ways in calls:
             continue
-        calls.add(call)
-        if len(seen) > _MAX_PARTS:
+        calls.add(ways)
+        if len(seen) > _MAX_PARTS or sum(map(len, seen.values())) > _MAX_WAYS:
             return depends or None
         for found in _made_by(current, making):
             if found.is_asked:
@@ -220,7 +223,7 @@ def _class_depends(making: Making, *, switched: bool) -> bool | None:
 def _made_by(maker: _Maker, making: Making) -> Iterator[_Parts]:
     current, run = maker
     if isinstance(current, FunctionInfo):
-        yield _parts(current, current.node.body, None, making)
+        yield _parts(current, current.node.body, None, making, run=run)
         return
     if current.has_unknown_base:
         yield _Parts(is_closed=False)
@@ -290,12 +293,14 @@ def _parts(
             if isinstance(called, Symbol) and (called.name.startswith(_LIBRARIES) or called.name in PADDLE_BUILDERS):
                 if _library_depends(called.name, node) is True:
                     is_whole = not _is_only_read(model, node) or called.name.lower().startswith(_NORMALIZING_FIRST)
-                    is_left = _hangs_on_settings(model, node) or (made is not None and _is_left_out(made, model, node))
+                    is_left = _hangs_on_settings(model, node, run) or (
+                        made is not None and _is_left_out(made, model, node)
+                    )
                     is_left = is_left or drops_nothing(model, rate_of(node), making)
                     found.depends = found.depends or (is_whole and not is_left)
                     found.is_closed = False
             elif isinstance(called, Symbol) and networks.makes_network(called.name):
-                is_left = _is_only_read(model, node) or _hangs_on_settings(model, node)
+                is_left = _is_only_read(model, node) or _hangs_on_settings(model, node, run)
                 if not is_left and not (made is not None and _is_left_out(made, model, node)):
                     found.depends |= _network_depends(model, called.name, node, switched=False) is True
                     found.depends_when_switched |= _network_depends(model, called.name, node, switched=True) is True
@@ -304,8 +309,20 @@ def _parts(
                 found.depends = True
             elif isinstance(called, (Function, type(None))) and (methods is None or _method(model, node) in methods):
                 found.is_closed = found.is_closed and (called is not None or _is_arithmetic(node))
-                found.others += [] if called is None or _is_own(called, holder) else [_Maker(called.definition)]
+                found.others += [] if called is None or _is_own(called, holder) else [_maker(called, node, model, run)]
     return found
+
+
+def _once(maker: _Maker) -> _Maker:
+    """What makes parts, whatever it is given where it leads to itself."""
+    run = maker.run
+    is_again = run is not None and run.caller is not None and run.function is not None and run.caller.runs(run.function)
+    return _Maker(maker.definition) if is_again else maker
+
+
+def _maker(called: Function, call: cst.Call, model: "Model", run: Frame | None) -> _Maker:
+    function = called.definition
+    return _Maker(function, Frame(function.model, function, run or Frame(model), call))
 
 
 def _telling(holder: ClassInfo | FunctionInfo, body: cst.CSTNode) -> list[cst.CSTNode]:
@@ -333,13 +350,14 @@ def _is_only_read(model: "Model", node: cst.Call) -> bool:
     return isinstance(read, cst.Attribute) and model.tree.call_of(read) is None
 
 
-def _hangs_on_settings(model: "Model", node: cst.CSTNode) -> bool:
+def _hangs_on_settings(model: "Model", node: cst.CSTNode, run: Frame | None) -> bool:
     """Whether a place is reached only where a setting says so that is not known to: ``if norm == "batch":``."""
     function = model.enclosing_function(node)
     if function is None:
         return False
     parameters = {item.name.value: item for item in (*function.params.params, *function.params.kwonly_params)}
-    return any(_is_setting(test, parameters) for test in conditions(model, node))
+    said = {id(test) for test, is_met in tests_met(node, run) if is_met}
+    return any(_is_setting(test, parameters) for test in conditions(model, node) if id(test) not in said)
 
 
 def _is_setting(test: cst.BaseExpression, parameters: dict[str, cst.Param]) -> bool:

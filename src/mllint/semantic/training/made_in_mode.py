@@ -1,5 +1,6 @@
 """Whether what makes a module may switch its mode: its constructor, or a function of the project."""
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 _MAX_MAKERS = 30
 """How many functions are looked at, at most, to tell whether one that makes a module switches its mode."""
+_MAX_NAMES = 3
+"""How many names may stand for each other."""
 
 
 def switches_itself(definition: ClassInfo) -> bool:
@@ -30,9 +33,18 @@ def is_switched_by_maker(module: Thing) -> bool:
     holders = [_class_of(root) for root in module.roots] if module.path else []
     if any(holder is not None and switches_itself(holder) for holder in holders):
         return True
-    made = [(root.scope.model, root.value) for root in module.roots if isinstance(root, Binding)]
-    makers = [maker for model, value in made if isinstance(value, cst.Call) for maker in _called(model, value.func)]
+    made = [(root.scope.model, call) for root in module.roots if isinstance(root, Binding) for call in _making(root)]
+    makers = [maker for model, call in made for maker in _called(model, call.func)]
     return _may_switch([maker.definition for maker in makers if isinstance(maker, Function)])
+
+
+def _making(binding: Binding, steps: int = _MAX_NAMES) -> Iterator[cst.Call]:
+    """The calls that make what is bound, also by way of other names: ``result = load(path)``, ``model, n = result``."""
+    if isinstance(binding.value, cst.Call):
+        yield binding.value
+    elif isinstance(binding.value, cst.Name) and steps:
+        for source in binding.scope.model.reaching(binding.value):
+            yield from _making(source, steps - 1)
 
 
 def _called(model: "Model", node: cst.BaseExpression) -> tuple[Value | None, ...]:

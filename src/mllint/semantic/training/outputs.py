@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _CUTTING = frozenset({"detach", "item", "tolist"})
 _WITHOUT_GRAPH = frozenset({"data", "argmax", "argmin", "argsort", "shape", "size", "ndim", "dtype", "device"})
+_FORM = frozenset({"shape", "size", "dim", "ndim", "dtype", "device"})
+"""What is asked of a tensor that has nothing to do with its numbers."""
 _PLACES = frozenset({"argmax", "argmin", "argsort"})
 _MAX_STEPS = 3
 _KEEPING = frozenset({
@@ -34,17 +36,25 @@ _WITH_PLACES = frozenset({"max", "min", "sort", "topk"})
 
 
 def is_dropped(forward: Event) -> bool:
-    """Whether nobody reads what a forward pass gives: it is run for its hooks, or for the statistics that it collects.
+    """Whether nobody reads the numbers that a forward pass gives: it is run for its hooks, for the statistics that it
+    collects, or to see the shape of what comes out.
 
-    So it is as a statement, or as a name that is never read.
+    So it is as a statement, or as a name that is never read but for that.
     """
     model = forward.frame.model
     statement = model.tree.parent(forward.node)
     if not isinstance(statement, cst.Assign):
-        return isinstance(statement, cst.Expr)
+        return isinstance(statement, cst.Expr) or _is_asked_for_form(model, forward.node)
     bound = bound_by(model, statement)
     is_named = all(isinstance(target.target, cst.Name) for target in statement.targets)
-    return is_named and bool(bound) and not any(True for binding in bound for _ in uses(model, binding))
+    return (
+        is_named and bool(bound) and all(_is_asked_for_form(model, use) for item in bound for use in uses(model, item))
+    )
+
+
+def _is_asked_for_form(model: "Model", node: cst.CSTNode) -> bool:
+    parent = model.tree.parent(node)
+    return isinstance(parent, cst.Attribute) and parent.value is node and parent.attr.value in _FORM
 
 
 def are_detached(forwards: tuple[Event, ...]) -> bool:
