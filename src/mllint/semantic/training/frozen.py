@@ -2,8 +2,13 @@
 
 from functools import partial
 
+import libcst as cst
+
+from mllint.semantic.events.given import truth
 from mllint.semantic.events.steps import Event, Kind
-from mllint.semantic.events.things import Thing
+from mllint.semantic.events.things import Frame, Thing
+from mllint.semantic.flow import read, read_statement
+from mllint.semantic.modules.made_with import is_left_out, making_run
 from mllint.semantic.modules.weights import asks_for_no_gradients, have_weights
 from mllint.semantic.training.called_modules import module_called
 from mllint.semantic.training.outputs import are_read_as_arrays
@@ -17,6 +22,7 @@ from mllint.semantic.training.training_modes import (
     training_forwards,
 )
 from mllint.semantic.values import Module
+from mllint.syntax.walk import subtree
 
 
 def is_frozen(run: Run, forwards: tuple[Event, ...]) -> bool:
@@ -24,7 +30,8 @@ def is_frozen(run: Run, forwards: tuple[Event, ...]) -> bool:
     called = [value for value in map(module_called, forwards) if isinstance(value, Module)]
     classes = [value.definition for value in called if value.definition is not None]
     is_said = len(classes) == len(forwards) and all(map(asks_for_no_gradients, classes))
-    if is_said or (not any(map(have_weights, called)) and are_read_as_arrays(forwards)):
+    is_made_so = len(classes) == len(forwards) and all(map(_is_made_frozen, forwards))
+    if is_said or is_made_so or (not any(map(have_weights, called)) and are_read_as_arrays(forwards)):
         return True
     concerned = [item for item in forwards if _may_be_frozen(run, item) or is_loaded_program(item)]
     others = (module_called(item) for item in forwards if item not in concerned)
@@ -54,3 +61,32 @@ def _paths(run: Run, module: Thing) -> Paths[bool]:
         return state or (event.kind is Kind.FREEZE and may_concern(run, event, module))
 
     return Paths(run.steps, False, advance)
+
+
+def _is_made_frozen(forward: Event) -> bool:
+    """Whether the constructor of what is called may freeze all its parameters, given what it is given itself."""
+    value = module_called(forward)
+    definition = value.definition if isinstance(value, Module) else None
+    if not isinstance(value, Module) or definition is None:
+        return False
+    making = next((frame.model for frame in forward.frame.led_by() if id(value.call) in frame.model.tree.parents), None)
+    run = None if making is None else making_run(making, value.call, definition, None)
+    if run is None or run.function is None:
+        return False
+    frozen = False
+    for node in subtree(run.function.node.body):
+        seen = read(run, node) if isinstance(node, cst.Call) else read_statement(run, node)
+        if seen is None or seen.kind not in (Kind.FREEZE, Kind.THAW) or is_left_out(node, run):
+            continue
+        is_whole = seen.thing is not None and not seen.thing.path
+        frozen = seen.kind is Kind.FREEZE and (frozen or (is_whole and not _is_thawed(run, node)))
+    return frozen
+
+
+def _is_thawed(run: Frame, node: cst.CSTNode) -> bool:
+    """Whether a flag is written that asks for gradients, as a constructor is told: ``requires_grad = trainable``."""
+    if not isinstance(node, cst.Assign):
+        return False
+    target = node.targets[0].target
+    is_stop = isinstance(target, cst.Attribute) and target.attr.value == "stop_gradient"
+    return truth(run, node.value) is (not is_stop)
