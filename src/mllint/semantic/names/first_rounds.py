@@ -55,7 +55,9 @@ def _tells_first(
 
 def _counts_rounds(model: "Model", node: cst.BaseExpression, loop: cst.For | cst.While) -> bool:
     """Whether a name is the number of the loop's round: ``i`` of ``for i, x in enumerate(xs)``, of ``range(n)``."""
-    bindings = model.reaching(node) if isinstance(node, cst.Name) and isinstance(loop, cst.For) else ()
+    if isinstance(loop, cst.While) or not isinstance(node, cst.Name):
+        return False
+    bindings = model.reaching(node)
     if len(bindings) != 1 or bindings[0].kind is not BindingKind.LOOP or bindings[0].node is not loop:
         return False
     iterated: cst.BaseExpression = loop.iter
