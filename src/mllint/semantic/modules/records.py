@@ -22,7 +22,7 @@ MAX_STEPS = 4
 
 
 def reads_of_field(model: "Model", call: cst.Call, arg: cst.Arg) -> Iterator[tuple["Model", cst.BaseExpression]]:
-    """Where a field of the record that a call makes is read, with the file: ``state.hidden``; or the record is moved."""
+    """Where a field of the record that a call makes is read, with its file; or the record itself, where it is moved."""
     field = _field(model, call, arg)
     if field is None:
         return
