@@ -233,7 +233,7 @@ def _is_plain(call: cst.Call, *, freeing: bool) -> bool:
     """Whether a backward pass is of a kind that is known; ``freeing``: that keeps nothing for another one."""
     if has_star_arguments(call) or argument(call, None, "inputs") is not None:
         return False
-    for name in ("retain_graph", "create_graph") if freeing else ():
+    for name in ("retain_graph", "retain_variables", "create_graph") if freeing else ():
         given = argument(call, None, name)
         if given is not None and constant(given.value) is not False:
             return False
@@ -299,7 +299,8 @@ class Uncut(Dependence):
             return forward is not None and self._through(forward, call)
         if isinstance(callee, Symbol):
             value = self.model.value(call)
-            is_attached = isinstance(value, (Tensor, Output)) and value.attached is True
+            is_new = isinstance(value, Tensor) and value.leaf  # made anew of what it is given
+            is_attached = isinstance(value, (Tensor, Output)) and value.attached is True and not is_new
             return is_attached and callee.name.rpartition(".")[2] not in _WALKING and super()._of_call(call)
         if callee is None and not isinstance(call.func, cst.Attribute):
             return False
