@@ -33,6 +33,23 @@ def test_torch_sequential_that_begins_in_place_changes_its_input(torch: Any) -> 
     assert x[0, 0] == 0
 
 
+def test_torch_block_that_begins_in_place_changes_what_an_identity_gives(torch: Any) -> None:
+    nn = torch.nn
+
+    class Block(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.body = nn.Sequential(nn.ReLU(inplace=True), nn.Linear(2, 2))
+
+        def forward(self, x: Any) -> Any:
+            return self.body(x)
+
+    for same in (nn.Identity(), nn.Sequential()):
+        x = torch.tensor([[-1.0, 2.0]], requires_grad=True) * 1.0
+        (Block()(x) + same(x)).sum().backward()  # nothing raises
+        assert x[0, 0] == 0
+
+
 def test_torch_activating_twice_changes_nothing(torch: Any) -> None:
     x = torch.relu(torch.tensor([-1.0, 2.0]))
     assert torch.relu(x).equal(x)

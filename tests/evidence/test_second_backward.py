@@ -100,3 +100,59 @@ def test_torch_total_of_a_loss_function(torch: Any) -> None:
 def test_paddle_total_of_a_loss_function(paddle: Any) -> None:
     with pytest.raises((RuntimeError, SystemError), match="backward twice for the same subgraph"):
         walk_total_twice(paddle, paddle.zeros([1]))
+
+
+LOSSES = (
+    "BCEWithLogitsLoss", "CosineEmbeddingLoss", "CrossEntropyLoss", "GaussianNLLLoss", "HingeEmbeddingLoss",
+    "HuberLoss", "KLDivLoss", "L1Loss", "MarginRankingLoss", "MSELoss", "MultiLabelMarginLoss",
+    "MultiLabelSoftMarginLoss", "MultiMarginLoss", "NLLLoss", "PoissonNLLLoss", "SmoothL1Loss", "SoftMarginLoss",
+    "TripletMarginLoss",
+)  # fmt: skip
+
+
+def loss_of(framework: Any, name: str, reduction: str) -> Any:
+    """A loss of a tensor that a sum has computed, which keeps nothing itself."""
+    leaf = framework.rand([4, 3])
+    leaf.stop_gradient = False
+    if hasattr(leaf, "requires_grad_"):
+        leaf.requires_grad_()
+    classes = framework.arange(4) % 3
+    other, sign = framework.rand([4, 3]), framework.ones([4, 3])
+    given = {
+        "CrossEntropyLoss": (classes,), "NLLLoss": (classes,), "MultiMarginLoss": (classes,),
+        "CosineEmbeddingLoss": (other, framework.ones([4])), "MarginRankingLoss": (other, sign),
+        "TripletMarginLoss": (other, other * 2), "GaussianNLLLoss": (other, sign),
+        "MultiLabelMarginLoss": (sign.long() if hasattr(sign, "long") else sign,),
+    }.get(name, (other,))  # fmt: skip
+    return getattr(framework.nn, name)(reduction=reduction)(leaf + 0, *given)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+def test_torch_losses_keep_what_they_are_given(torch: Any, name: str, reduction: str) -> None:
+    loss = loss_of(torch, name, reduction)
+    loss.backward()
+    with pytest.raises(RuntimeError, match="backward through the graph a second time"):
+        (loss * 2).backward()
+
+
+@pytest.mark.parametrize("name", ["L1Loss", "MSELoss", "SmoothL1Loss", "KLDivLoss"])
+def test_paddle_losses_keep_what_they_are_given(paddle: Any, name: str) -> None:
+    loss = loss_of(paddle, name, "mean")
+    loss.backward()
+    with pytest.raises((RuntimeError, SystemError), match="backward twice for the same subgraph"):
+        (loss * 2).backward()
+
+
+def test_torch_operation_that_keeps_its_result(torch: Any) -> None:
+    rates = torch.zeros(3, requires_grad=True)
+    scale = rates.exp()
+    scale.sum().backward()
+    with pytest.raises(RuntimeError, match="backward through the graph a second time"):
+        scale.max().backward()
+
+
+def test_torch_sum_keeps_nothing(torch: Any) -> None:
+    moved = torch.zeros(3, requires_grad=True) + 1
+    moved.sum().backward()
+    moved.mean().backward()

@@ -93,14 +93,15 @@ from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, append_trailer, binds_trailers
 from mllint.rule import Finding, Rule
 from mllint.semantic.graph.accumulation import Accumulator
-from mllint.semantic.graph.additions import appended, augmented, is_set_back
+from mllint.semantic.graph.additions import appended, augmented, first_values, is_set_back
 from mllint.semantic.graph.held_graphs import holds_graph, is_second_hand, spent_entry
 from mllint.semantic.graph.losses import retaining
 from mllint.semantic.graph.meters import fed
+from mllint.semantic.graph.terms import is_summed
 from mllint.semantic.modules.running_buffers import added_with_graph
 from mllint.semantic.names.writes import updates_attribute
 from mllint.semantic.values import Tensor
-from mllint.syntax.shape import adds, gives_to_method
+from mllint.syntax.shape import adds, detaches, gives_to_method
 
 rule = Rule(
     code="ML201",
@@ -188,6 +189,13 @@ def _finding(node: cst.CSTNode, accumulator: Accumulator, context: Context) -> I
     if entry is not None:
         yield Finding(node, message, f"detach `{context.text(entry)}` before, or add what is needed of it")
         return
-    fix = NodeFix(f"add `.{method}()`", append_trailer(part, f".{method}()"), trust)
-    is_tensor = isinstance(value, Tensor) and not value.or_number  # a number has neither method
-    yield Finding(node, message, f"write `{text}.{method}()`", fix=(lambda: fix) if is_tensor else None)
+    if not isinstance(value, Tensor) and is_summed(accumulator):
+        yield Finding(node, message, f"detach each loss in `{text}` before, or add what is needed of it")
+        return
+    first = [item.value for item in first_values(accumulator) if item.value is not None and not detaches(item.value)]
+    edits = [edit for item in (part, *first) for edit in append_trailer(item, f".{method}()")]
+    fix = NodeFix(f"add `.{method}()`", tuple(edits), trust)
+    # A number has neither method.
+    is_tensor = all(isinstance(item, Tensor) and not item.or_number for item in (value, *map(context.value, first)))
+    help_ = f"write `{text}.{method}()`" + (", also where it begins" if first else "")
+    yield Finding(node, message, help_, fix=(lambda: fix) if is_tensor else None)

@@ -2,7 +2,7 @@
 
 Finds an activation that works in place (`nn.ReLU(inplace=True)`, `F.relu(x, inplace=True)`, `x.relu_()`) on the very
 tensor that is added back further below, or that is read below under the name from which it was taken: `skip = x`,
-`skip = relu_(skip)`, `conv(x)`.
+`skip = relu_(skip)`, `conv(x)`. So does a block of the file whose `forward` begins with such an activation.
 
 ## Why is this bad?
 
@@ -48,7 +48,7 @@ class Block(nn.Module):
 Activations of a new tensor, such as what a convolution or a normalization gives. What an activation has made already:
 a second one changes nothing. An activation whose result is thrown away (`self.relu(x)` as a statement): there the
 change is what is wanted. A name that is bound anew, `x = self.relu(x)`, unless the tensor has another one. What is read
-below under the same name, and not added.
+below under the same name, and not added, also by an identity layer.
 
 ## Fix safety
 
@@ -62,6 +62,7 @@ may do worse.
 """
 
 from collections.abc import Iterator
+from functools import partial
 
 import libcst as cst
 
@@ -89,12 +90,13 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
         message = f"`{found.tensor}` is changed in place here: the sum below adds what it has become"
         if not found.is_added:
             message = f"`{found.tensor}` is changed in place here, and so is `{found.read.value}`, read below"
-        yield Finding(found.call, message, fix=lambda: _out_of_place(call, context))
+        yield Finding(found.call, message, fix=partial(_out_of_place, call, found.call, context))
 
 
-def _out_of_place(call: cst.Call, context: Context) -> NodeFix | None:
-    """Without ``inplace=True``, where nobody else relies on it."""
-    if any(isinstance(context.parent(run), cst.Expr) for run, _ in runs_of_layer(context.model, call)):
+def _out_of_place(call: cst.Call, place: cst.Call, context: Context) -> NodeFix | None:
+    """Without ``inplace=True``, where nobody else relies on it, and the class itself runs the layer."""
+    runs = [run for run, _ in runs_of_layer(context.model, call)]
+    if place not in (call, *runs) or any(isinstance(context.parent(run), cst.Expr) for run in runs):
         return None
     given = flag(call)
     edit = None if given is None else delete_argument(call, given)

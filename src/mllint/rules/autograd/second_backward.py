@@ -9,7 +9,8 @@ through the graph a second time" in PyTorch, "calculate backward twice for the s
 
 In a GAN it is the output of the generator that comes into both losses: the loss of the discriminator wants
 `fake.detach()`, which also saves the pass through the generator. In a loop it is what was computed before the loop, or
-a total that was not begun anew; behind a loop, what each of its rounds has made and walked.
+a total that was not begun anew; behind a loop, what each of its rounds has made and walked. A loss of the frameworks
+keeps what it is given, so that `loss.backward()` and `(2 * loss).backward()` raise whatever network it is of.
 
 ## Example
 

@@ -12,7 +12,7 @@ from mllint.semantic.expressions.annotations import members
 from mllint.semantic.expressions.calls import method_result
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import Binding, BindingKind
-from mllint.semantic.values import Choice, Function, Tensor, Value
+from mllint.semantic.values import Choice, Function, Output, Tensor, Value
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -29,7 +29,9 @@ def alternatives(model: "Model", node: cst.BaseExpression, steps: int = 0) -> tu
     value = model.value(node)
     if isinstance(value, Choice):
         return value.options
-    if value is not None or steps > MAX_STEPS:
+    # What a module gives may be a structure of tensors; on one of several ways it may be known for one tensor.
+    is_known = value is not None and not (isinstance(value, Output) and isinstance(node, cst.Name))
+    if is_known or steps > MAX_STEPS:
         return (value,)
     if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
         name = node.func.attr.value
@@ -44,7 +46,7 @@ def alternatives(model: "Model", node: cst.BaseExpression, steps: int = 0) -> tu
         return _of_attribute(model, node)
     if not bindings and isinstance(node, cst.Name):
         bindings = _around(model, node)
-    return tuple(value for binding in bindings for value in _of_binding(model, binding, steps)) or (None,)
+    return tuple(value for binding in bindings for value in _of_binding(model, binding, steps)) or (value,)
 
 
 def _of_function(callee: Value | None, steps: int) -> tuple[Value | None, ...]:

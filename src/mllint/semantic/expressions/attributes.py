@@ -3,12 +3,14 @@
 from functools import reduce
 from typing import TYPE_CHECKING
 
+import libcst as cst
 from msgspec.structs import replace
 
 from mllint.knowledge import lookup
 from mllint.semantic.expressions.imports import library_or_file
 from mllint.semantic.expressions.options import option
 from mllint.semantic.expressions.tables import namespace
+from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import (
     Array,
     Batch,
@@ -44,6 +46,8 @@ MODULE_SEQUENCES = frozenset({
 })  # fmt: skip
 
 MODULE_DICTS = frozenset({"torch.nn.ModuleDict", "paddle.nn.LayerDict"})
+_TRAINABLE = 5
+"""Where Paddle's ``ParamAttr`` takes ``trainable``: behind a name, an initializer, a rate and a regularizer."""
 ENTRIES = frozenset({"keys", "values", "items"})
 """Methods of a dict of tensors that no tensor has (Paddle's ``values()`` of a sparse tensor aside)."""
 
@@ -80,7 +84,7 @@ def attribute(model: "Model", value: Value | None, name: str) -> Value | None:
             found = _of_tensor(Tensor(value.framework, value.attached), name)
             return found if found is not None else value
         case Module():
-            return _of_module(value, name)
+            return _of_module(model, value, name)
         case Instance():
             return value.definition.attribute(name)
         case ClassObject():
@@ -125,7 +129,7 @@ def _of_tensor(value: Tensor, name: str) -> Value | None:
     return None
 
 
-def _of_module(value: Module, name: str) -> Value | None:
+def _of_module(model: "Model", value: Module, name: str) -> Value | None:
     if value.wrappers:
         if name in ("module", "_orig_mod", "_layers"):
             return _inside_of(value, name)
@@ -137,16 +141,34 @@ def _of_module(value: Module, name: str) -> Value | None:
         if any(True for _ in value.definition.assignments(name)):
             return None
     if value.others:
-        found_of_each = [_of_module(other, name) for other in value.others]
+        found_of_each = [_of_module(model, other, name) for other in value.others]
         if all(isinstance(found, Method) for found in found_of_each):
             return Method(value, name)  # of the library's class: each has the same
         return reduce(join, found_of_each)
     if value.name is not None and name in ("weight", "bias"):
-        leaf = value.call is not None and not any(
-            arg.keyword is not None and arg.keyword.value.endswith("_attr") for arg in value.call.args
-        )
+        leaf = value.call is not None and all(_is_trained(model, arg, name) for arg in value.call.args)
         return Tensor(value.framework, True, parameter=True, leaf=leaf)
     return Method(value, name)
+
+
+def _is_trained(model: "Model", arg: cst.Arg, name: str) -> bool:
+    """Whether an argument of a layer leaves its parameter a gradient: in Paddle ``weight_attr`` may take it."""
+    keyword = "" if arg.keyword is None else arg.keyword.value
+    if keyword == f"{name}_attr" and isinstance(arg.value, cst.Name) and arg.value.value == "False":
+        return False  # there is none
+    return not keyword.endswith("_attr") or _asks_for_gradient(model, arg.value)
+
+
+def _asks_for_gradient(model: "Model", attr: cst.BaseExpression) -> bool:
+    """Whether Paddle makes a parameter that needs a gradient of this, where it makes one."""
+    if isinstance(attr, cst.Call):
+        is_plain = not any(arg.star or (arg.keyword and arg.keyword.value == "trainable") for arg in attr.args)
+        return is_plain and len(attr.args) < _TRAINABLE and model.library_name(attr.func) == "paddle.ParamAttr"
+    if isinstance(attr, cst.Name) and attr.value in ("False", "None"):
+        return True
+    bindings = model.reaching(attr) if isinstance(attr, cst.Name) and id(attr) in model.tree.parents else ()
+    made = [None if item.path else item.value for item in bindings if item.kind is BindingKind.ASSIGN]
+    return bool(made) and len(made) == len(bindings) and all(item and _asks_for_gradient(model, item) for item in made)
 
 
 def _inside_of(value: Module, name: str) -> Module | None:

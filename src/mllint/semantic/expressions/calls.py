@@ -10,6 +10,7 @@ from mllint.knowledge import lookup
 from mllint.knowledge.schema import Class as ClassFact
 from mllint.semantic.expressions import picked, tensors
 from mllint.semantic.expressions.attributes import ENTRIES, MODULE_DICTS
+from mllint.semantic.expressions.evidence import is_of_tensors
 from mllint.semantic.expressions.imports import is_of_standard_library
 from mllint.semantic.expressions.iteration import element_of, item_of
 from mllint.semantic.expressions.module_outputs import module_output
@@ -119,6 +120,9 @@ def _called(model: "Model", call: cst.Call, callee: Value | None) -> Value | Non
             return callee  # Paddle's loaders may be called for their iterator
         case None if not call.args and isinstance(call.func, cst.Attribute) and call.func.attr.value == "item":
             return Number()  # of tensors, arrays and whatever else has such a method
+        case None if isinstance(call.func, cst.Attribute) and is_of_tensors(model, call.func.attr.value):
+            framework = model.framework
+            return framework and tensors.method_result(model, call, Tensor(framework), call.func.attr.value)
         case None if isinstance(call.func, cst.Name):
             by_default = picked.by_default(model, call.func)
             return None if by_default is None else picked.result(model, call, by_default.package)

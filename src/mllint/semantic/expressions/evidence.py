@@ -233,12 +233,17 @@ def _proof(model: "Model", framework: Framework, node: cst.BaseExpression, calls
     return None
 
 
+def is_of_tensors(model: "Model", method: str) -> bool:
+    """Whether a method of this name exists on tensors alone, and no function of the file has the name."""
+    return method in lookup.tensor_only_methods() and method not in model.function_names
+
+
 def _from_method(model: "Model", framework: Framework, call: cst.Call, method: str) -> Value | None:
     if method == "backward":
         return Tensor(framework, True, one_element=True) if _is_plain_backward(call) else None
     if method not in _MODE_METHODS and type(model.tree.parent(call)) is cst.Expr:
         return None  # it does nothing to a tensor: what is called so may well be something else
-    if method in lookup.tensor_only_methods() and method not in model.function_names:
+    if is_of_tensors(model, method):
         return Tensor(framework)
     if method == "size" and framework == "torch" and len(call.args) == 1:
         return Tensor(framework) if integer_literal(call.args[0].value) is not None else None

@@ -16,7 +16,7 @@ from mllint.semantic.expressions.calls import called, called_method
 from mllint.semantic.expressions.conditional import conditional
 from mllint.semantic.expressions.imports import imported
 from mllint.semantic.expressions.iteration import element_of, item_of
-from mllint.semantic.expressions.module_lists import MODULE_LISTS, listed_module
+from mllint.semantic.expressions.module_lists import MODULE_LISTS, listed_module, numbered_module
 from mllint.semantic.expressions.tables import dict_item, dict_value
 from mllint.semantic.expressions.tensors import arithmetic, attachment, may_be_filled
 from mllint.semantic.names.changes import new_items
@@ -377,7 +377,8 @@ class Inference:
             case Module() if base.name in attributes.MODULE_SEQUENCES and isinstance(node.slice[0].slice, cst.Slice):
                 return Module(base.framework, base.name)
             case Module() if base.name in attributes.MODULE_SEQUENCES | attributes.MODULE_DICTS:
-                listed = listed_module(self.model, node.value) if base.name in MODULE_LISTS else None
+                is_list = base.name in MODULE_LISTS
+                listed = listed_module(self.model, node.value) if is_list else numbered_module(self.model, node, base)
                 return listed or Module(base.framework)
             case Symbol():
                 return picked.entry(base.name, index)

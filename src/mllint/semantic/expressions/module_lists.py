@@ -1,4 +1,7 @@
-"""What the modules in a ``ModuleList`` are: those that the class puts into it, whichever of them one is."""
+"""What the modules in a ``ModuleList`` are: those that the class puts into it, whichever of them one is.
+
+Of a ``Sequential`` that is written out it is known which layer has which number.
+"""
 
 from collections.abc import Iterator
 from functools import reduce
@@ -9,14 +12,19 @@ import libcst as cst
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Module, Symbol, Value, join
-from mllint.syntax.shape import constant
+from mllint.syntax.shape import constant, integer_literal, last_word, subscript_index
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
     from mllint.semantic.names.definitions import ClassInfo
 
 MODULE_LISTS = frozenset({"torch.nn.ModuleList", "paddle.nn.LayerList"})
+_SEQUENCES = frozenset({"torch.nn.Sequential", "paddle.nn.Sequential"})
 _PUTTING = {"append": 0, "insert": 1}
+_CHANGING = frozenset({
+    "append", "insert", "extend", "pop", "add_module", "register_module", "add_sublayer", "__setitem__", "_modules",
+    "_sub_layers",
+})  # fmt: skip
 _Item = tuple["Model", cst.BaseExpression | None]
 """What is put into a list, and the file that says so; ``None``: something of which nothing is known."""
 
@@ -30,6 +38,33 @@ def listed_module(model: "Model", node: cst.BaseExpression) -> Module | None:
     name = node.attr.value
     found = model.derivation.once(owner.listed, (id(owner), name), owner, lambda owner: _joined(owner, name))
     return found if isinstance(found, Module) else None
+
+
+def numbered_module(model: "Model", node: cst.Subscript, sequence: Module) -> Module | None:
+    """The layer that has a number in a ``Sequential`` of the file: ``self.head[0]``; ``None``: that is not certain."""
+    position, call = integer_literal(subscript_index(node)), sequence.call
+    if position is None or call is None or sequence.wrappers or id(call) not in model.tree.parents:
+        return None
+    is_plain = not any(arg.star or arg.keyword for arg in call.args)
+    if sequence.name not in _SEQUENCES or not is_plain or not -len(call.args) <= position < len(call.args):
+        return None
+    if any(_may_renumber(model, name) for name in model.names_by_word.get(last_word(node.value) or "", ())):
+        return None
+    found = model.value(call.args[position].value)
+    return found if isinstance(found, Module) else None
+
+
+def _may_renumber(model: "Model", name: cst.Name) -> bool:
+    """Whether a place puts a layer into what has this name, takes one out, or puts another in its place."""
+    holder: cst.CSTNode = name
+    above = model.tree.parent(holder)
+    if isinstance(above, cst.Attribute) and above.attr is name:
+        holder, above = above, model.tree.parent(above)
+    if isinstance(above, cst.Attribute):
+        return above.attr.value in _CHANGING
+    if not isinstance(above, cst.Subscript) or above.value is not holder:
+        return False
+    return isinstance(model.tree.parent(above), (cst.AssignTarget, cst.AnnAssign, cst.Del))
 
 
 def _joined(owner: "ClassInfo", name: str) -> Value | None:

@@ -6,8 +6,9 @@ import libcst as cst
 
 from mllint.semantic.graph.accumulation import Accumulator
 from mllint.semantic.graph.spent_parts import gone_through
+from mllint.semantic.names.first_rounds import begins_for
 from mllint.semantic.names.operands import operands
-from mllint.semantic.names.scopes import BindingKind
+from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Output, Tensor
 from mllint.syntax.shape import dotted_path
 
@@ -61,7 +62,7 @@ def _in_loop(
     inner: cst.For | None = None
     for ancestor in model.tree.ancestors(node):
         if type(ancestor) is cst.For or type(ancestor) is cst.While:
-            if not _outlives(model, bare, key, ancestor):
+            if not _outlives(model, node, bare, ancestor):
                 return None if inner is None else Accumulator(model, node, target, key, added, inner)
             if type(ancestor) is cst.For and inner is None and gone_through(model, ancestor, added) is not None:
                 inner = ancestor  # the parts of what a round of the loop around has computed
@@ -96,16 +97,29 @@ def collection(target: cst.BaseExpression) -> str | None:
     return dotted_path(target)
 
 
-def _outlives(model: "Model", target: cst.BaseExpression, key: str, loop: cst.CSTNode) -> bool:
-    """Whether what the collection is at its place comes from before the loop, and is not made anew in it."""
+def _outlives(model: "Model", node: cst.CSTNode, target: cst.BaseExpression, loop: cst.For | cst.While) -> bool:
+    """Whether what the collection is at its place comes from before the loop, and is not made anew in it.
+
+    Or from its first round: ``if i == 0: total = loss``.
+    """
+    key = collection(target) or ""
     reaching = model.scope_of(target).reaching(key, target)
     if not reaching.bindings:
         return "." in key
     inside = [item for item in reaching.bindings if model.tree.is_below(item.node, loop)]
-    made = [item.value for item in inside if item.kind is BindingKind.ASSIGN and item.value is not None]
-    if any(_is_made_of_others(model, value, key) for value in made):
+    assigned = [item for item in inside if item.kind is BindingKind.ASSIGN and item.value is not None]
+    others = [item for item in assigned if item.value is not None and _is_made_of_others(model, item.value, key)]
+    if any(not begins_for(model, item, node, loop) for item in others):
         return False
-    return len(inside) < len(reaching.bindings) or ("." in key and reaching.may_be_unbound)
+    return bool(others) or len(inside) < len(reaching.bindings) or ("." in key and reaching.may_be_unbound)
+
+
+def first_values(accumulator: Accumulator) -> list[Binding]:
+    """What the loop begins the collection with in its first round, instead of adding to what was there before."""
+    model, loop = accumulator.model, accumulator.loop
+    if isinstance(loop, cst.FunctionDef):
+        return []
+    return [item for item in accumulator.beginnings if begins_for(model, item, accumulator.node, loop)]
 
 
 def is_set_back(accumulator: Accumulator) -> bool:
@@ -113,7 +127,9 @@ def is_set_back(accumulator: Accumulator) -> bool:
     model, bare, loop = accumulator.model, accumulator.target, accumulator.loop
     while isinstance(bare, cst.Subscript):
         bare = bare.value
-    made = (item for item in model.reaching(bare) if item.kind is BindingKind.ASSIGN and item.value is not None)
+    first = first_values(accumulator)
+    reaching = (item for item in model.reaching(bare) if item not in first)
+    made = (item for item in reaching if item.kind is BindingKind.ASSIGN and item.value is not None)
     return any(
         item.value is not None and accumulator.key not in map(dotted_path, operands(item.value))
         for item in made

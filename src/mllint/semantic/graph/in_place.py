@@ -10,6 +10,8 @@ import libcst as cst
 
 from mllint.knowledge import lookup
 from mllint.semantic.names.assigned import assigned
+from mllint.semantic.names.conditions import always_runs
+from mllint.semantic.names.definitions import function_around
 from mllint.semantic.names.receivers import owner_of_attribute
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Module
@@ -26,6 +28,10 @@ ACTIVATIONS = frozenset({
 
 WORDS = ("inplace", "ReLU", "ELU", "Dropout", *sorted(ACTIVATIONS))
 """Words of which a file has one that makes a layer that works in place, or calls what does."""
+
+
+MAX_DEPTH = 3
+"""Through how many modules of the file a change is followed to what runs them."""
 
 
 def may_work_in_place(call: cst.Call) -> bool:
@@ -145,11 +151,33 @@ def changes_by(model: "Model", call: cst.Call) -> Iterator[tuple[cst.Call, cst.B
     changed = changed_by_function(model, call)
     if changed is not None:
         yield call, changed[0]
+        yield from _runs_of_block(model, call, changed[0])
         return
     name = model.library_name(call.func) or _name_by_default(model, call.func)
     known = None if name is None else lookup.class_(name)
     if name is not None and known is not None and known.kind == "layer" and works_in_place(call, name):
-        yield from runs_of_layer(model, call)
+        for run, given in runs_of_layer(model, call):
+            yield run, given
+            yield from _runs_of_block(model, run, given)
+
+
+def _runs_of_block(
+    model: "Model", call: cst.Call, changed: cst.BaseExpression, depth: int = MAX_DEPTH
+) -> Iterator[tuple[cst.Call, cst.BaseExpression]]:
+    """The calls in the file of a module whose ``forward`` is given what a call in it always changes."""
+    info = function_around(model, call) if isinstance(changed, cst.Name) and depth else None
+    if info is None or info.owner is None or info.owner.called is not info or len(info.parameters) < 2:
+        return
+    bindings = model.reaching(changed)
+    is_first = len(bindings) == 1 and bindings[0].node is info.parameters[1]
+    if not is_first or not always_runs(model, call, info.node):
+        return
+    for made in model.calls_by_word.get(info.owner.name, ()):
+        block = model.value(made)
+        if isinstance(block, Module) and block.definition is info.owner:
+            for run, given in runs_of_layer(model, made):
+                yield run, given
+                yield from _runs_of_block(model, run, given, depth - 1)
 
 
 def _name_by_default(model: "Model", callee: cst.BaseExpression) -> str | None:

@@ -13,7 +13,7 @@ from mllint.semantic.names.receivers import method_of_receiver, owner_of_attribu
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import without_narrowing
 from mllint.semantic.values import Module, Tensor
-from mllint.syntax.shape import argument, constant, dotted_path, items_of, root_of
+from mllint.syntax.shape import argument, constant, dotted_path, items_of, root_of, subscript_index
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -292,9 +292,6 @@ def _may_be_frozen(model: "Model", node: cst.BaseExpression) -> bool:
 
     A plain name can only be meant by its own text; an attribute is also reached through ``parameters()``.
     """
-    path = dotted_path(node)
-    if path is None:
-        return False
     for statement in model.tree.by_type.get(cst.Assign, ()):
         for item in statement.targets:
             target = item.target
@@ -335,14 +332,39 @@ def whose_parameters(node: cst.CSTNode) -> cst.BaseExpression | None:
 
 def _may_hold(model: "Model", holder: cst.BaseExpression, node: cst.BaseExpression) -> bool:
     """Whether a tensor may be a part of what a path leads to: not where it is another part of the same thing."""
-    path, held = dotted_path(node), dotted_path(holder)
+    whole = _before_index(node)
+    path, held = dotted_path(whole), dotted_path(holder)
     value = model.value(holder)
     if isinstance(holder, cst.Name) and isinstance(value, Tensor) and not value.parameter:
         return False  # a tensor of some function
+    if isinstance(holder, cst.Name) and method_of_receiver(model, root_of(whole)) and _is_given_entry(model, holder):
+        return False
     if path is None or held is None or path.partition(".")[0] != held.partition(".")[0]:
         return True
-    methods = method_of_receiver(model, root_of(node)), method_of_receiver(model, root_of(holder))
+    methods = method_of_receiver(model, root_of(whole)), method_of_receiver(model, root_of(holder))
     own, other = (None if method is None else method.owner for method in methods)
     if own is not None and other is not None and own not in other.lineage and other not in own.lineage:
         return False
-    return f"{path}.".startswith(f"{held}.")
+    return f"{path}.".startswith(f"{held}.") or (whole is not node and f"{held}.".startswith(f"{path}."))
+
+
+def _before_index(node: cst.BaseExpression) -> cst.BaseExpression:
+    """``self.layers`` of ``self.layers[2].bias``: the thing as a whole, some part of which is meant."""
+    part: cst.BaseExpression = node
+    while isinstance(part, (cst.Attribute, cst.Subscript)):
+        if isinstance(part, cst.Subscript):
+            node = part.value
+        part = part.value
+    return node
+
+
+def _is_given_entry(model: "Model", name: cst.Name) -> bool:
+    """Whether a name stands for an entry of what a function is given: ``mask = batch["mask"]``."""
+    bindings = model.reaching(name)
+    entries = [item.value for item in bindings if item.kind is BindingKind.ASSIGN and not item.path]
+    return len(entries) == len(bindings) > 0 and all(
+        isinstance(entry, cst.Subscript)
+        and isinstance(constant(subscript_index(entry)), str)
+        and [item.kind for item in model.reaching(entry.value)] == [BindingKind.PARAMETER]
+        for entry in entries
+    )

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 import libcst as cst
 import msgspec
 
+from mllint.semantic.expressions.alternatives import alternatives
 from mllint.semantic.graph.in_place import changes_by
 from mllint.semantic.graph.saved import keeper_of_result
 from mllint.semantic.names.blocks import may_come_from
 from mllint.semantic.names.conditions import is_in_another_branch
 from mllint.semantic.names.scopes import Binding, BindingKind, Block
+from mllint.semantic.values import Module, Value
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -127,13 +129,29 @@ def _other_names(
 
 
 def _addition(model: "Model", name: cst.Name) -> cst.CSTNode | None:
-    """The sum that a name is a part of."""
-    parent = model.tree.parent(name)
+    """The sum that a name is a part of, also through a layer that gives back what it is given."""
+    part: cst.BaseExpression = name
+    parent = model.tree.parent(part)
+    while isinstance(parent, cst.Arg):
+        call = model.tree.parent(parent)
+        if not isinstance(call, cst.Call):
+            return None
+        if model.library_name(call.func) in ("torch.add", "paddle.add"):
+            return call
+        if len(call.args) != 1 or not any(map(_is_identity, alternatives(model, call.func))):
+            return None
+        part, parent = call, model.tree.parent(call)
     match parent:
         case cst.BinaryOperation(operator=cst.Add()) | cst.AugAssign(operator=cst.AddAssign()):
             return parent
-        case cst.Arg():
-            call = model.tree.parent(parent)
-            is_sum = isinstance(call, cst.Call) and model.library_name(call.func) in ("torch.add", "paddle.add")
-            return call if is_sum else None
     return None
+
+
+def _is_identity(value: Value | None) -> bool:
+    """Whether a layer gives back what it is given, or one of several does: ``nn.Identity()``, ``nn.Sequential()``."""
+    if not isinstance(value, Module) or value.wrappers:
+        return False
+    if value.call is None or value.definition is not None:
+        return any(map(_is_identity, value.others))
+    kind = (value.name or "").rpartition(".")[2]
+    return kind == "Identity" or (kind == "Sequential" and not value.call.args)

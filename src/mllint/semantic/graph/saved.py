@@ -21,6 +21,7 @@ from mllint.semantic.graph.in_place import (
     last_layer,
     works_in_place,
 )
+from mllint.semantic.names.conditions import MAYBE, always_runs
 from mllint.semantic.names.definitions import function_around
 from mllint.semantic.names.receivers import owner_of_attribute
 from mllint.semantic.names.scopes import Binding, BindingKind
@@ -40,10 +41,6 @@ MAX_LOOKS = 60
 """How many places that name a tensor are looked at above a change, and below."""
 
 _CUTS = frozenset({"detach", "item", "data", "numpy", "tolist", "shape", "size", "backward"})
-_MAYBE = frozenset({
-    cst.If, cst.For, cst.While, cst.Try, cst.IfExp, cst.BooleanOperation, cst.CompFor, cst.Match, cst.FunctionDef,
-    cst.ClassDef, cst.Lambda, cst.ListComp, cst.GeneratorExp, cst.DictComp, cst.SetComp,
-})  # fmt: skip
 
 
 class Operation(msgspec.Struct, frozen=True):
@@ -421,16 +418,6 @@ def _takes_in(model: "Model", statement: cst.Expr) -> bool:
     return change is not None and not (model.framework == "paddle" and isinstance(change.target, cst.Subscript))
 
 
-def always_runs(model: "Model", node: cst.CSTNode, holder: cst.CSTNode) -> bool:
-    """Whether nothing between a place and what holds it decides about it."""
-    for ancestor in model.tree.ancestors(node):
-        if ancestor is holder:
-            return True
-        if ancestor.__class__ in _MAYBE:
-            return False
-    return True
-
-
 def _runs_before(model: "Model", node: cst.CSTNode, change: cst.CSTNode) -> bool:
     """Whether a place has surely run when a change comes about: above it, or inside of it.
 
@@ -449,7 +436,7 @@ def _runs_before(model: "Model", node: cst.CSTNode, change: cst.CSTNode) -> bool
         other = around.get(id(ancestor)) if kind is cst.IndentedBlock or kind is cst.Module else None
         if other is not None:
             return _first_of(ancestor.body, child, other) is child  # type: ignore[attr-defined]
-        if kind in _MAYBE and not (kind is cst.If and _asks_for_option(model, ancestor.test)):  # type: ignore[attr-defined]
+        if kind in MAYBE and not (kind is cst.If and _asks_for_option(model, ancestor.test)):  # type: ignore[attr-defined]
             return False
         child = ancestor
     return False

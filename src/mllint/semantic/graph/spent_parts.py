@@ -43,7 +43,7 @@ def is_spent_part(model: "Model", node: cst.CSTNode, added: cst.BaseExpression, 
     if inner is None or inner is loop or not isinstance(loop, (cst.For, cst.While)):
         return False
     losses = gone_through(model, inner, added)
-    if losses is None or dotted_path(losses) is None or detaches(added) or _is_changed(model, losses, loop):
+    if losses is None or dotted_path(losses) is None or detaches(added) or is_changed(model, losses, loop):
         return False
     made = model.reaching(losses)
     is_of_round = bool(made) and all(model.tree.is_below(one.node, loop) for one in made)
@@ -77,7 +77,7 @@ def _is_cut(model: "Model", part: cst.BaseExpression, whole: cst.BaseExpression)
     return False
 
 
-def _is_changed(model: "Model", losses: cst.BaseExpression, loop: cst.CSTNode) -> bool:
+def is_changed(model: "Model", losses: cst.BaseExpression, loop: cst.CSTNode) -> bool:
     """Whether the loop takes something out of the collection, or puts something else in its place."""
     for holder in mentions(model, dotted_path(losses) or ""):
         if not model.tree.is_inside(holder, loop):

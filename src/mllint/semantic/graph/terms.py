@@ -1,15 +1,18 @@
 """Parts of a sum on which a loop calls ``backward()``: ``bce`` and ``kld`` of ``loss = bce + beta * kld``."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from mllint.semantic.expressions.hints import is_called_loss
 from mllint.semantic.graph.losses import loss_of
+from mllint.semantic.graph.spent_parts import is_changed
 from mllint.semantic.names.assigned import assigned
 from mllint.semantic.names.scopes import Binding
+from mllint.semantic.names.uses import without_narrowing
 from mllint.semantic.values import Function, Tensor
+from mllint.syntax.shape import dotted_path
 
 if TYPE_CHECKING:
     from mllint.semantic.graph.accumulation import Accumulator
@@ -26,7 +29,7 @@ def is_spent_term(accumulator: "Accumulator") -> bool:
     """
     model, core = accumulator.model, accumulator.core
     losses = [loss for call in model.backward.calls_in(accumulator.loop) if (loss := loss_of(call)) is not None]
-    bindings = model.reaching(core) if losses and accumulator.is_in_loop else ()
+    bindings = without_narrowing(model.reaching(core)) if losses and accumulator.is_in_loop else []
     if not bindings or not all(
         binding.value is not None and model.tree.is_inside(binding.value, accumulator.loop) for binding in bindings
     ):
@@ -44,7 +47,21 @@ def is_returned_term(accumulator: "Accumulator") -> bool:
     return any(loss is not None and _is_of_returned_sum(model, bindings[0], loss) for loss in losses)
 
 
-def _is_term(model: "Model", bindings: tuple[Binding, ...], loss: cst.BaseExpression) -> bool:
+def is_summed(accumulator: "Accumulator") -> bool:
+    """Whether what is added is several terms, of which the loop takes the sum: ``sum(losses).backward()``."""
+    model, core = accumulator.model, accumulator.core
+    calls = (call for call in model.calls_by_word.get("sum", ()) if model.tree.is_below(call, accumulator.loop))
+    return any((several := _summed(call)) is not None and dotted_path(several) == dotted_path(core) for call in calls)
+
+
+def _summed(call: cst.Call) -> cst.Name | None:
+    """``losses`` of ``sum(losses)``."""
+    is_sum = isinstance(call.func, cst.Name) and call.func.value == "sum" and len(call.args) == 1
+    several = call.args[0].value if is_sum else None
+    return several if isinstance(several, cst.Name) else None
+
+
+def _is_term(model: "Model", bindings: Sequence[Binding], loss: cst.BaseExpression) -> bool:
     """Whether what some bindings compute is added up in an expression."""
     for binding in bindings:
         made = assigned(binding)
@@ -52,7 +69,7 @@ def _is_term(model: "Model", bindings: tuple[Binding, ...], loss: cst.BaseExpres
             return False
         if not isinstance(model.value(made), Tensor) and not is_called_loss(made):
             return False
-    return any(model.reaching(term) == bindings for term in _terms(model, loss))
+    return any(set(without_narrowing(model.reaching(term))) == set(bindings) for term in _terms(model, loss))
 
 
 def _is_of_returned_sum(model: "Model", binding: Binding, loss: cst.BaseExpression) -> bool:
@@ -90,6 +107,12 @@ def _terms(model: "Model", loss: cst.BaseExpression) -> Iterator[cst.BaseExpress
                 pending.append(part)
             case cst.Call(func=cst.Attribute(value=part, attr=cst.Name(value="mean" | "sum")), args=[]):
                 pending.append(part)
+            case cst.IfExp(body=body, orelse=other):
+                pending += [body, other]
+            case cst.Call() as call if (several := _summed(call)) is not None:
+                loop = model.tree.nearest(several, cst.For, cst.While)
+                if loop is not None and not is_changed(model, several, loop):
+                    yield several
             case cst.Name() | cst.Attribute() as name:
                 yield name
                 for binding in model.reaching(name):

@@ -20,6 +20,7 @@ from mllint.semantic.modules.made_on_cpu import (
     moves_by_computed_names,
 )
 from mllint.semantic.modules.other_objects import is_touched_from_outside
+from mllint.semantic.modules.records import reads_of_field
 from mllint.semantic.modules.weights import has_weights
 from mllint.semantic.names.classes import Assignment, Members, Read, makes_parameter
 from mllint.semantic.names.conditions import verdicts
@@ -360,7 +361,7 @@ def _of_argument(model: "Model", arg: cst.Arg, steps: int) -> Fate:
         fact = lookup.tensor_method("torch", method)
         is_operation = fact is not None and fact.returns in ("tensor", "scalar", "tensors", "self")
         return Fate.MEETS_INPUT if is_operation and method not in _ONLY_SHAPE else Fate.NOTHING
-    return Fate.NOTHING
+    return _strongest(fate(home, read, steps) for home, read in reads_of_field(model, call, arg))
 
 
 def _own_operation(model: "Model", call: cst.Call) -> "FunctionInfo | None":

@@ -42,7 +42,8 @@ def added_with_graph(
         return None
     if not _is_kept(owner, target.attr.value, info, statement):
         return None
-    added = [node for node in given if _is_attached(model, node, owner, info)]
+    is_pass = owner.called is info or _is_other_pass(owner, info, statement)
+    added = [node for node in given if _is_attached(model, node, info, is_pass=is_pass and makes_weights(owner))]
     return (dotted_path(target) or "", added[0]) if added else None
 
 
@@ -111,16 +112,30 @@ def _is_in_training(model: "Model", statement: cst.CSTNode) -> bool:
     return any(last_word(part) == "training" for test in tests for part in subtree(test))
 
 
-def _is_attached(model: "Model", node: cst.BaseExpression, owner: "ClassInfo", info: "FunctionInfo") -> bool:
+def _is_other_pass(owner: "ClassInfo", info: "FunctionInfo", statement: cst.CSTNode) -> bool:
+    """Whether a private method that a library calls trains as ``forward`` does, and goes on with what it is given.
+
+    So ``_inverse`` does of a transform. What the project calls may be given something without its graph.
+    """
+    is_own = info.name.startswith("_") and not info.name.startswith("__")
+    if not is_own or not _is_in_training(info.model, statement):
+        return False
+    if any(info.name in home.calls_by_word for home in owner.members.models):
+        return False
+    returned = (item.value for item in info.scope.returns if item.value is not None)
+    return any(_depends_on_given(info.model, value, info) for value in returned)
+
+
+def _is_attached(model: "Model", node: cst.BaseExpression, info: "FunctionInfo", *, is_pass: bool) -> bool:
     """Whether something surely hangs on a graph, or does where what the layer is given does.
 
     A module with weights of its own is no first step of the data alone.
     """
     if isinstance(model.value(node), Number):
         return False
-    if is_attached(model, node):
-        return True
-    if owner.called is not info or not makes_weights(owner):
-        return False
+    return is_attached(model, node) or (is_pass and _depends_on_given(model, node, info))
+
+
+def _depends_on_given(model: "Model", node: cst.BaseExpression, info: "FunctionInfo") -> bool:
     given = {id(parameter) for parameter in info.parameters[1:2]}
     return Dependence(model, lambda binding: id(binding.node) in given).of(node)

@@ -12,7 +12,6 @@ from mllint.semantic.graph.given_graphs import is_attached
 from mllint.semantic.graph.in_place import ACTIVATIONS, changes_by, works_in_place
 from mllint.semantic.graph.placement import is_read_below
 from mllint.semantic.graph.saved import (
-    always_runs,
     giver_of_several,
     in_next_round,
     is_view,
@@ -25,7 +24,7 @@ from mllint.semantic.graph.saved import (
 )
 from mllint.semantic.modules.modes import MAX_STEPS, runs_in_one_mode
 from mllint.semantic.names.assigned import assigned
-from mllint.semantic.names.conditions import verdicts
+from mllint.semantic.names.conditions import always_runs, verdicts
 from mllint.semantic.names.definitions import FunctionInfo, function_around
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.names.uses import uses_of_bound

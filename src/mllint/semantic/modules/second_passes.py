@@ -10,13 +10,17 @@ import msgspec
 from mllint.knowledge import lookup
 from mllint.semantic.expressions.hints import is_called_loss
 from mllint.semantic.expressions.passed_graph import may_cut
+from mllint.semantic.files.testing import is_meant_to_fail
 from mllint.semantic.graph.data_sources import hangs_on_nothing
 from mllint.semantic.graph.dependence import Dependence, hands_on
+from mllint.semantic.graph.given_graphs import is_attached
 from mllint.semantic.graph.losses import loss_of
+from mllint.semantic.graph.saved import operation
 from mllint.semantic.modules.weights import has_weights
 from mllint.semantic.names.assigned import only_assigned
 from mllint.semantic.names.conditions import is_above, loop_of_every_round
 from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.names.uses import bound_by
 from mllint.semantic.values import Function, Module, Output, Symbol, Tensor
 from mllint.syntax.shape import argument, constant, dotted_path, has_star_arguments
 from mllint.syntax.walk import subtree
@@ -54,7 +58,8 @@ class SecondPass(msgspec.Struct, frozen=True):
 def second_pass(model: "Model", backward: cst.Call) -> SecondPass | None:
     """The part of its graph that is surely freed when a ``backward()`` call gets there."""
     found = _second_pass(model, backward)
-    return None if found is None or may_change_graphs(model, backward) else found
+    is_meant = found is not None and not may_change_graphs(model, backward) and not is_meant_to_fail(model, backward)
+    return found if is_meant else None
 
 
 def _second_pass(model: "Model", backward: cst.Call) -> SecondPass | None:
@@ -73,7 +78,7 @@ def _second_pass(model: "Model", backward: cst.Call) -> SecondPass | None:
                 return SecondPass(dotted_path(statement.targets[0].target) or "", first)
     scope = model.scope_of(backward)
     firsts = [call for call in spent if runs_before(scope, call, backward)]
-    for statement in filter(_binds_call, assignments_above(model, backward)):
+    for statement in filter(_binds_result, assignments_above(model, backward)):
         name = dotted_path(statement.targets[0].target) or ""
         behind = [
             call
@@ -141,7 +146,7 @@ def _freed_where_made(model: "Model", backward: cst.Call, first: cst.Call) -> It
         if any(isinstance(part, (cst.Break, cst.Continue)) for part in subtree(statement)):
             return
         small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else statement
-        if isinstance(small, cst.Assign) and _binds_call(small):
+        if isinstance(small, cst.Assign) and _binds_result(small):
             yield small
 
 
@@ -153,10 +158,10 @@ def assignments_above(model: "Model", node: cst.Call) -> list[cst.Assign]:
     return [statement for statement in found if runs_before(scope, statement, node)]
 
 
-def _binds_call(statement: cst.Assign) -> bool:
-    """Whether a statement binds one name to what a call gives."""
+def _binds_result(statement: cst.Assign) -> bool:
+    """Whether a statement binds one name to what a call or an operator gives."""
     is_named = len(statement.targets) == 1 and dotted_path(statement.targets[0].target) is not None
-    return is_named and isinstance(statement.value, cst.Call)
+    return is_named and isinstance(statement.value, (cst.Call, cst.BinaryOperation))
 
 
 def keeps_for_backward(model: "Model", call: cst.Call) -> bool:
@@ -167,6 +172,38 @@ def keeps_for_backward(model: "Model", call: cst.Call) -> bool:
     if model.gradients.off(call) is not False or "?" in module.wrappers:
         return False
     return has_weights(model, call.func) is True
+
+
+def _computes_with_pass(model: "Model", statement: cst.Assign) -> bool:
+    """Whether what a statement makes carries what keeps something for its gradients: a pass, an operation, a loss."""
+    walk = Uncut(model, lambda _: False, lambda call: keeps_for_backward(model, call) or _keeps_operands(model, call))
+    return walk.of(statement.value) or _makes_loss(model, statement)
+
+
+def _keeps_operands(model: "Model", call: cst.Call) -> bool:
+    """Whether a call is an operation that keeps its result, or an input, for gradients that it surely has to give."""
+    found = operation(model, call)
+    if found is None or model.gradients.off(call) is not False:
+        return False
+    if found.has_weights or found.saved.result:
+        return is_attached(model, call)
+    needing = {needs for _, needs in found.saved.inputs if needs < len(found.operands)}
+    return any(is_attached(model, found.operands[needs]) for needs in needing)
+
+
+def _makes_loss(model: "Model", statement: cst.Assign) -> bool:
+    """Whether a statement binds a loss of the frameworks that hangs on a graph: each of them keeps what it is given."""
+    callee = model.value(statement.value.func) if isinstance(statement.value, cst.Call) else None
+    if isinstance(callee, Module) and callee.name is not None:
+        known = lookup.class_(callee.name)
+        is_loss = known is not None and known.kind == "loss"
+    elif isinstance(callee, Symbol):
+        function = lookup.function(callee.name)
+        is_loss = ".nn.functional." in callee.name and function is not None and "reduction" in function.parameters
+    else:
+        return False
+    values = [model.binding_value(binding) for binding in bound_by(model, statement)]
+    return is_loss and all(isinstance(value, Tensor) and value.attached is True for value in values)
 
 
 def runs_before(scope: "Scope", earlier: cst.CSTNode, later: cst.CSTNode) -> bool:
@@ -196,7 +233,7 @@ def _is_plain(call: cst.Call, *, freeing: bool) -> bool:
     """Whether a backward pass is of a kind that is known; ``freeing``: that keeps nothing for another one."""
     if has_star_arguments(call) or argument(call, None, "inputs") is not None:
         return False
-    for name in ("retain_graph", "create_graph") if freeing else ():
+    for name in ("retain_graph", "retain_variables", "create_graph") if freeing else ():
         given = argument(call, None, name)
         if given is not None and constant(given.value) is not False:
             return False
@@ -210,11 +247,9 @@ def _may_share(model: "Model", statement: cst.Assign, *losses: cst.BaseExpressio
 
 
 def _carries_pass(model: "Model", loss: cst.BaseExpression, statement: cst.Assign) -> bool:
-    """Whether a loss surely hangs on what a statement has made, and a module with weights has computed that."""
-    call = statement.value
-    if not isinstance(call, cst.Call) or not _may_share(model, statement, loss):
-        return False
-    return keeps_for_backward(model, call) and _carries(model, loss, statement)
+    """Whether a loss surely hangs on what a statement has made, and that on what keeps something for its gradients."""
+    is_candidate = _may_share(model, statement, loss) and _computes_with_pass(model, statement)
+    return is_candidate and _carries(model, loss, statement)
 
 
 def _carries(model: "Model", loss: cst.BaseExpression, statement: cst.Assign) -> bool:
@@ -264,7 +299,8 @@ class Uncut(Dependence):
             return forward is not None and self._through(forward, call)
         if isinstance(callee, Symbol):
             value = self.model.value(call)
-            is_attached = isinstance(value, (Tensor, Output)) and value.attached is True
+            is_new = isinstance(value, Tensor) and value.leaf  # made anew of what it is given
+            is_attached = isinstance(value, (Tensor, Output)) and value.attached is True and not is_new
             return is_attached and callee.name.rpartition(".")[2] not in _WALKING and super()._of_call(call)
         if callee is None and not isinstance(call.func, cst.Attribute):
             return False

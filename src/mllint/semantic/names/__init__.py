@@ -1,6 +1,7 @@
 """What a name is bound to at a place, and what becomes of what it is bound to.
 
-- control flow and bindings: ``blocks``, ``scopes``, ``inner_bindings``, ``conditions``, ``narrowing``
+- control flow and bindings: ``blocks``, ``scopes``, ``inner_bindings``, ``conditions``, ``first_rounds``,
+  ``narrowing``
 - functions and classes: ``definitions``, ``classes``, ``receivers``, ``named_methods``
 - what happens to a thing under its name: ``mentions``, ``assigned``, ``uses``, ``writes``, ``changes``, ``operands``
 """

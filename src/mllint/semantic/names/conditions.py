@@ -12,6 +12,13 @@ if TYPE_CHECKING:
     from mllint.semantic.names.scopes import Scope
 
 
+MAYBE = frozenset({
+    cst.If, cst.For, cst.While, cst.Try, cst.IfExp, cst.BooleanOperation, cst.CompFor, cst.Match, cst.FunctionDef,
+    cst.ClassDef, cst.Lambda, cst.ListComp, cst.GeneratorExp, cst.DictComp, cst.SetComp,
+})  # fmt: skip
+"""What may run what is in it not at all, many times, or at another time."""
+
+
 def conditions(model: "Model", node: cst.CSTNode) -> Iterator[cst.BaseExpression]:
     """What is tested before a place is reached, in its function or module, from the inside out.
 
@@ -89,6 +96,16 @@ def loop_of_every_round(model: "Model", node: cst.CSTNode) -> cst.For | cst.Whil
         if isinstance(ancestor, cst.BaseCompoundStatement) and not isinstance(ancestor, cst.With):
             return None
     return None
+
+
+def always_runs(model: "Model", node: cst.CSTNode, holder: cst.CSTNode) -> bool:
+    """Whether nothing between a place and what holds it decides about it."""
+    for ancestor in model.tree.ancestors(node):
+        if ancestor is holder:
+            return True
+        if ancestor.__class__ in MAYBE:
+            return False
+    return True
 
 
 def is_above(scope: "Scope", earlier: cst.CSTNode, later: cst.CSTNode) -> bool:
