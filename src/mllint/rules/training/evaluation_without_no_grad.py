@@ -144,7 +144,7 @@ def check_until_done(loop: cst.While, context: Context) -> Iterator[Finding]:
 
 def _of_loop(loop: cst.For | cst.While, context: Context) -> Iterator[Finding]:
     model = context.model
-    if model.gradients.off(loop) is True or not evaluates_with_graph(model, loop):
+    if model.gradients.inside(loop) == "off" or not evaluates_with_graph(model, loop):
         return
     framework = _framework(model)
     if trains_too(model, loop):
