@@ -9,6 +9,6 @@
   ``rates``
 - modes and evaluations: ``training_modes``, ``called_modules``, ``made_in_mode``, ``evaluation``,
   ``trained_for_evaluation``, ``traces``, ``single_evaluations``, ``inferences``, ``forgotten_beside``, ``ready_made``,
-  ``outputs``, ``wanted_gradients``, ``adversaries``, ``loaders``, ``data_loops``, ``data_rounds``, ``pieces``, ``turns``,
-  ``handed_on``, ``written``, ``frozen``
+  ``outputs``, ``wanted_gradients``, ``adversaries``, ``loaders``, ``data_loops``, ``data_rounds``, ``pieces``,
+  ``turns``, ``handed_on``, ``written``, ``frozen``
 """
