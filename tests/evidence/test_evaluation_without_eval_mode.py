@@ -156,3 +156,32 @@ def test_paddle_momentum_of_one_takes_nothing_in(paddle: Any) -> None:
     before = norm._mean.numpy().copy()
     norm(paddle.randn([8, 2]) + 5)
     assert (norm._mean.numpy() == before).all()
+
+
+def test_torch_traces_stay_in_the_mode_in_which_they_were_made(torch: Any, tmp_path: Path) -> None:
+    inputs = 5 * torch.randn(64, 3) + 2
+    for trains in (True, False):
+        norm = torch.nn.Sequential(torch.nn.BatchNorm1d(3)).train(trains)
+        norm(inputs)
+        torch.jit.trace(norm, inputs, check_trace=False).save(tmp_path / "traced.pt")
+        loaded = torch.jit.load(tmp_path / "traced.pt").eval()
+        is_normalized = loaded(inputs).mean().abs().item() < 1e-4
+        assert is_normalized is trains
+        dropout = torch.nn.Sequential(torch.nn.Dropout(0.5)).train(trains)
+        torch.jit.trace(dropout, torch.ones(1000), check_trace=False).save(tmp_path / "traced.pt")
+        loaded = torch.jit.load(tmp_path / "traced.pt").eval()
+        assert bool((loaded(torch.ones(1000)) == 0).any()) is trains
+
+
+def test_torch_scripts_can_be_switched(torch: Any, tmp_path: Path) -> None:
+    torch.jit.script(torch.nn.Sequential(torch.nn.Dropout(0.5))).save(tmp_path / "scripted.pt")
+    loaded = torch.jit.load(tmp_path / "scripted.pt")
+    assert bool((loaded(torch.ones(1000)) == 0).any())
+    assert not bool((loaded.eval()(torch.ones(1000)) == 0).any())
+
+
+def test_paddle_saves_programs_in_evaluation_mode(paddle: Any, tmp_path: Path) -> None:
+    network = paddle.nn.Sequential(paddle.nn.Dropout(0.5))
+    spec = [paddle.static.InputSpec([1000])]
+    paddle.jit.save(network, str(tmp_path / "saved"), input_spec=spec)
+    assert not bool((paddle.jit.load(str(tmp_path / "saved"))(paddle.ones([1000])) == 0).any())

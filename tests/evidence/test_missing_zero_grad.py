@@ -154,3 +154,40 @@ def test_torch_gradients_add_up_where_parameters_are_updated_by_hand(torch: Any,
                 weight -= weight.grad
         moves.append(before - weight.item())
     assert moves == [2, 4, 6]
+
+
+@pytest.mark.parametrize("is_cleared_before", [False, True])
+def test_torch_the_loss_of_a_generator_leaves_gradients_in_its_critic(torch: Any, is_cleared_before: bool) -> None:
+    generator, critic = torch.nn.Linear(1, 1, bias=False), torch.nn.Linear(1, 1, bias=False)
+    for network in (generator, critic):
+        torch.nn.init.ones_(network.weight)
+    optimizer = torch.optim.SGD(generator.parameters(), lr=0.0)
+    critic_optimizer = torch.optim.SGD(critic.parameters(), lr=1.0)
+    inputs = torch.ones(1, 1)
+    (-critic(generator(inputs)).mean()).backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    if is_cleared_before:
+        critic_optimizer.zero_grad()
+    (4 * critic(generator(inputs).detach()).mean()).backward()
+    critic_optimizer.step()
+    critic_optimizer.zero_grad()
+    assert 1 - critic.weight.item() == (4 if is_cleared_before else 3)
+
+
+@pytest.mark.parametrize("is_cleared_before", [False, True])
+def test_paddle_the_loss_of_a_generator_leaves_gradients_in_its_critic(paddle: Any, is_cleared_before: bool) -> None:
+    ones = paddle.nn.initializer.Constant(1.0)
+    generator, critic = (paddle.nn.Linear(1, 1, weight_attr=ones, bias_attr=False) for _ in range(2))
+    optimizer = paddle.optimizer.SGD(0.0, parameters=generator.parameters())
+    critic_optimizer = paddle.optimizer.SGD(1.0, parameters=critic.parameters())
+    inputs = paddle.ones([1, 1])
+    (-critic(generator(inputs)).mean()).backward()
+    optimizer.step()
+    optimizer.clear_grad()
+    if is_cleared_before:
+        critic_optimizer.clear_grad()
+    (4 * critic(generator(inputs).detach()).mean()).backward()
+    critic_optimizer.step()
+    critic_optimizer.clear_grad()
+    assert 1 - critic.weight.item() == (4 if is_cleared_before else 3)

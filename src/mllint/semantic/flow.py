@@ -331,6 +331,11 @@ def _save(frame: Frame, call: cst.Call) -> Seen | None:
     return Seen(Kind.SAVE) if frame.model.qualified_name(call.func) in ("torch.save", "paddle.save") else None
 
 
+def _trace(frame: Frame, call: cst.Call) -> Seen | None:
+    is_of_torch = bool(call.args) and frame.model.qualified_name(call.func) == "torch.jit.trace"
+    return Seen(Kind.TRACE, frame.thing(call.args[0].value)) if is_of_torch else None
+
+
 _READERS: dict[str, Reader] = {
     "backward": _backward,
     "manual_backward": _backward,
@@ -359,6 +364,7 @@ _READERS: dict[str, Reader] = {
     "set_state_dict": _load,
     "set_dict": _load,
     "save": _save,
+    "trace": _trace,
     **dict.fromkeys(_CLIPPING, _clip),
 }
 

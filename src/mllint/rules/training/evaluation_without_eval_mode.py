@@ -31,6 +31,9 @@ An evaluation that calls `train()` of the model itself, right there or in the ro
 model is trained in the same run, nothing in the evaluation switches it back, and the one output of each batch is held
 against data that the model was not given, such as its targets.
 
+`torch.jit.trace()` of a model with such layers, which nothing has switched, is reported where what it gives is saved: a
+trace has written down what the layers do in training, and `eval()` changes nothing in what is loaded.
+
 ## Why is this bad?
 
 In training mode dropout goes on dropping, so that the numbers are worse than the model and change from run to run, and
@@ -98,7 +101,8 @@ that is made up for its shape, which a buffer of zeros is not that data is put i
 nothing updates decide nothing: the network of a perceptual loss, a teacher. Containers of models that have names of
 their own, where one of these is switched, and modules without such a layer of their own that are made of one that is in
 evaluation mode. Parts that an object keeps of a model which its base class switches. Where several optimizers step, as
-for adversaries, what is made of a drawn batch, or when the training is over: it is only looked at.
+for adversaries, what is made of a drawn batch, or when the training is over: it is only looked at. What
+`torch.jit.script` gives, which can be switched when it is loaded, and Paddle's `jit.save`, which switches by itself.
 
 ## Fix safety
 
@@ -132,11 +136,13 @@ from mllint.semantic.training.single_evaluations import (
     single_evaluations,
     switches_gradients_off,
 )
+from mllint.semantic.training.traces import is_traced_in_training_mode
 from mllint.semantic.training.trained_for_evaluation import switch_for_evaluation
 
 _HELP_SWITCH = "call `eval()` here, and `train()` before the training goes on"
 _MEANS_IT = re.compile(r"(?i)eval|drop|norm|\bbn|statist|loss|sampl|stochas|uncertain").search
 """What a comment speaks of who wants training mode in an evaluation; others only say what is called."""
+_TRACED = "the model is traced in training mode: what is saved stays in it, `eval()` or not"
 _HELP_LOADED = "call `eval()` of the model when its weights are loaded"
 _HELP = "call `eval()` of the model before it, and `train()` before the training goes on"
 _HELP_TRAINED = "call `eval()` of the model before this loop, and `train()` before the training goes on"
@@ -201,6 +207,13 @@ def check_ready_made(file: cst.Module, context: Context) -> Iterator[Finding]:
     """Report the first call of a model that is pretrained."""
     for call in inferences_ready_made(context.model):
         yield Finding(call, help=_HELP_LOADED)
+
+
+@rule.on_call("torch.jit.trace")
+def check_traced(trace: cst.Call, context: Context) -> Iterator[Finding]:
+    """Report the trace of a model that is saved."""
+    if is_traced_in_training_mode(context.model, trace):
+        yield Finding(trace, _TRACED, "call `eval()` of the model before it is traced")
 
 
 def _is_in_training(loop: cst.For, context: Context) -> bool:

@@ -13,13 +13,14 @@ a few literals, `for phase in ("train", "val")`, counts round by round. Data may
 `network(inputs[start:end])`, or one by one, `network(inputs[i])` in a loop over `range(len(inputs))`. A `while` counts
 where the model is in evaluation mode. A method of the model that calls layers, `network.encode(x)` or
 `network.decode(**batch)`, is a forward pass as well, also where the model is one of several. Where some of those who
-call the function switch gradients off and one forgets to, the loop is reported, too.
+call the function switch gradients off and one forgets to, also in another file, the loop is reported, too.
 
 A forward pass of all the data at once is in no loop over it: in a graph network, say. It counts where the function
 around it is called an evaluation, the model is in evaluation mode on every way there, and the run trains it, too. So
 does one of any model in evaluation mode whose output the code detaches, or makes a number, wherever it reads it:
-`network.eval()`, then `network(image).softmax(1).detach().numpy()`; in a function that trains, of the model that it
-trains. In a loop that counts, or generates one token after the other, it may also read nothing but the `argmax()`.
+`network.eval()`, then `network(image).softmax(1).detach().numpy()`, in Paddle without the `detach()`; in a function
+that trains, of the model that it trains. So does one of a method of such a model that calls its layers. In a loop that
+counts, or generates one token after the other, it may also read nothing but the `argmax()`.
 
 ## Why is this bad?
 
@@ -144,7 +145,7 @@ def check_until_done(loop: cst.While, context: Context) -> Iterator[Finding]:
 
 def _of_loop(loop: cst.For | cst.While, context: Context) -> Iterator[Finding]:
     model = context.model
-    if model.gradients.off(loop) is True or not evaluates_with_graph(model, loop):
+    if model.gradients.inside(loop) == "off" or not evaluates_with_graph(model, loop):
         return
     framework = _framework(model)
     if trains_too(model, loop):

@@ -6,6 +6,9 @@ their object keeps, where nothing in the class, or in the files that import it, 
 by hand, `weight -= rate * weight.grad`, with a gradient that nobody clears. And closures that do not clear what they
 compute, for an optimizer that calls them several times in one step: `LBFGS`.
 
+And, where networks play against each other, the step of one whose gradients are cleared behind that step only: the loss
+of the other, which goes through it, has left gradients there before its own loss adds to them.
+
 ## Why is this bad?
 
 `backward()` adds to the gradients that are there. Without `zero_grad()` every step moves the weights along the sum of
@@ -57,12 +60,17 @@ object keeps: `agent.network.zero_grad()`. Of two steps of one optimizer (in Pad
 is reported. By hand: tensors that every round makes anew, and functions in which, or in what they call, anything is
 named after clearing.
 
+Of networks that play against each other those that anything freezes or thaws, losses in functions that speak of
+gradients otherwise (`autograd.grad`, `backward(inputs=...)`), optimizers of which it is not known which networks they
+have, and losses that are not made right there of what the network gives.
+
 An optimizer that is only known by its name, because it is a parameter of a function that nobody in the file calls,
 counts as one where the loop computes gradients too.
 
 ## Fix safety
 
 Unsafe: `zero_grad()` (in Paddle `clear_grad()`) is put behind the step, and what the training does changes with that.
+No fix is offered where the loss of another network leaves gradients behind the step, too.
 
 ## References
 
@@ -81,6 +89,7 @@ from mllint.edits import NodeFix, insert_line_after
 from mllint.rule import Finding, Rule
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.flow import optimizer_of
+from mllint.semantic.training.foreign_gradients import uses_foreign_gradients
 from mllint.semantic.training.updates_by_hand import updates_by_hand
 from mllint.semantic.training.zeroing import accumulates_without_end
 from mllint.semantic.values import Object
@@ -88,6 +97,7 @@ from mllint.syntax.shape import fingerprint, last_word
 
 _FURTHER_OUT = "the gradients are cleared outside of the loop: every step uses the sum of its rounds"
 _IN_CLOSURE = "the closure never clears the gradients: they add up over its calls in one step"
+_FOREIGN = "this step also uses the gradients that another network's loss has left"
 
 rule = Rule(
     code="ML301",
@@ -103,7 +113,10 @@ rule = Rule(
 def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     """Report the step of the optimizer."""
     clearing = accumulates_without_end(context.model, call)
-    if clearing is None or is_test_code(context.model):
+    if is_test_code(context.model):
+        return
+    if clearing is None:
+        yield from _of_another(call, context)
         return
     optimizer = optimizer_of(context.model, call)
     if optimizer is not None and _precedes_another_step(call, optimizer, context):
@@ -119,7 +132,8 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
         call,
         message=_FURTHER_OUT if clearing == "further out" else None,
         help=None if text is None else f"write `{text}` before `backward()`, in every round",
-        fix=lambda: _fix(call, text, context),
+        # Behind the step would be too early where another network's loss comes before the next round.
+        fix=None if uses_foreign_gradients(context.model, call) else lambda: _fix(call, text, context),
     )
 
 
@@ -131,6 +145,15 @@ def check_by_hand(_: cst.Module, context: Context) -> Iterator[Finding]:
     for update, owner in updates_by_hand(context.model):
         clearing = f"{owner}.clear_grad()" if context.model.framework == "paddle" else f"{owner}.grad = None"
         yield Finding(update, help=f"write `{clearing}` behind it, in every round")
+
+
+def _of_another(step: cst.Call, context: Context) -> Iterator[Finding]:
+    """Report the step of an optimizer whose gradients are cleared too late: behind it, and not before `backward()`."""
+    if uses_foreign_gradients(context.model, step):
+        optimizer = optimizer_of(context.model, step)
+        method = "clear_grad" if context.model.framework == "paddle" else "zero_grad"
+        written = method if optimizer is None else f"{context.text(optimizer)}.{method}"
+        yield Finding(step, _FOREIGN, f"call `{written}()` before the `backward()` of its own loss")
 
 
 def _precedes_another_step(call: cst.Call, optimizer: cst.BaseExpression, context: Context) -> bool:

@@ -6,7 +6,8 @@ Finds four ways in which the calls of a loss scaler do not belong together:
 - `scaler.step(optimizer)` in a training loop without `scaler.update()`, or in rounds in which a test leaves it out;
 - `scaler.step(optimizer)` after `backward()` of a loss that the scaler did not scale;
 - `scaler.unscale_(optimizer)` twice, or after the step, without `scaler.update()` in between, or in rounds in which a
-  test leaves the update out: `if torch.isfinite(norm): scaler.step(optimizer); scaler.update()`.
+  test leaves the update out: `if torch.isfinite(norm): scaler.step(optimizer); scaler.update()`; also where each of
+  the calls stands under a test of its own, and both may hold: `if log_norms:`, and then `if max_norm > 0:`.
 
 ## Why is this bad?
 
@@ -57,7 +58,8 @@ for _ in range(100):
 `optimizer.step()` after `scaler.unscale_(optimizer)`, and in the branch that does not scale; an update that only a
 setting leaves out, `if args.amp:`, or a test of the same words as the one around the call; optimizers of a class of
 the project; `update()` in a function or method of the project that is called in the loop, and of anything in the file
-that is called as the scaler is, unless that is made elsewhere; Paddle's
+that is called as the scaler is, unless that is made elsewhere; calls of `unscale_()` under two tests that ask for the
+same thing, or of which one asks for what is bound below the other, or for what a call gives; Paddle's
 `scaler.minimize(optimizer, scaled)`, which steps and updates, and its scalers with `use_dynamic_loss_scaling=False`,
 which need no update; losses that a function gives which cannot be looked into, unless the scaler is made in sight and
 scales nothing anywhere; scalers made with `enabled=False`, files that compute in bfloat16 only, and everything behind a
@@ -88,7 +90,7 @@ from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, insert_after, replace, wrap
 from mllint.rule import Finding, Rule
 from mllint.semantic.graph.placement import wants_no_result
-from mllint.semantic.training import scaling
+from mllint.semantic.training import scaling, unscaling
 
 rule = Rule(
     code="ML317",
@@ -137,15 +139,18 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
 @rule.on_method("unscale_")
 def check_unscaling(call: cst.Call, context: Context) -> Iterator[Finding]:
     """Report the second of two calls."""
-    is_twice = scaling.unscales_twice(context.model, call)
-    if (is_twice or scaling.unscales_again(context.model, call)) and not _wants_error(call, context):
-        yield Finding(
-            call,
-            "`unscale_()` is called again, or after the step, before `update()`: it raises",
-            "call `unscale_()` once for an optimizer, right before its gradients are used"
-            if is_twice
-            else "call `unscale_()` only in rounds that step, and `scaler.update()` in each of them",
-        )
+    when = unscaling.unscales_again(context.model, call)
+    if when is None or _wants_error(call, context):
+        return
+    yield Finding(
+        call,
+        "`unscale_()` is called again where the tests around both calls hold: it raises"
+        if when == "where both tests hold"
+        else "`unscale_()` is called again, or after the step, before `update()`: it raises",
+        "call `unscale_()` only in rounds that step, and `scaler.update()` in each of them"
+        if when == "in later rounds"
+        else "call `unscale_()` once for an optimizer, right before its gradients are used",
+    )
 
 
 def _wants_error(call: cst.Call, context: Context) -> bool:

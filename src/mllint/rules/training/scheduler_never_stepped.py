@@ -1,6 +1,7 @@
 """## What it does
 
-Finds learning-rate schedulers that are made and never stepped.
+Finds learning-rate schedulers that are made and never stepped, also on one of the two ways of a training: where a
+setting says that the loss is scaled, `if use_amp:`, or where it is not.
 
 ## Why is this bad?
 
@@ -50,7 +51,8 @@ itself, and files that speak of `_learning_rate`. A file in which no optimizer t
 `configure_optimizers` makes and does not return; an optimizer that is only there to be given to schedulers, as
 lessons show them, and tests. What a function of the project only makes and returns, by itself or beside others, one
 or another, or none, as it is asked, is followed to where that function is called, and what an object of the project
-is given to where it keeps it. Classes that derive from those of the framework count, too, those of Transformers,
+is given to where it keeps it. A step on one of two ways only, where the test between them asks for the scheduler, or
+another step may come by. Classes that derive from those of the framework count, too, those of Transformers,
 Diffusers, timm and PaddleNLP, and those of the project whose `step()` sets the rate of an optimizer, if none of their
 other methods does.
 
@@ -72,6 +74,7 @@ import libcst as cst
 
 from mllint.context import Context
 from mllint.rule import Finding, Rule
+from mllint.semantic.training.one_sided_schedules import forgotten_way
 from mllint.semantic.training.schedulers import never_stepped
 from mllint.syntax.shape import last_word
 
@@ -108,6 +111,21 @@ def check(module: cst.Module, context: Context) -> Iterator[Finding]:
                 if last_word(found.call.func) in _OF_METRICS
                 else f"call `{found.key}.step()`, after the optimizer's",
             )
+
+
+@rule.on_method("step")
+def check_ways(call: cst.Call, context: Context) -> Iterator[Finding]:
+    """Report the step of a scheduler that the other way of the training does without."""
+    words = context.model.calls_by_word
+    if "scale" not in words or len(words["step"]) < 3:  # two of the optimizer, and this one
+        return
+    forgotten = forgotten_way(context.model, call)
+    if forgotten is not None:
+        yield Finding(
+            call,
+            f"where the loss is {forgotten}, the scheduler is never stepped: the rate stays as it is",
+            "step the scheduler behind both branches",
+        )
 
 
 def _is_commented_out(key: str, text: str) -> bool:

@@ -49,7 +49,8 @@ that a trainer of another framework runs (Lightning, Accelerate, DeepSpeed and t
 that are left early, and all in files that read `grad`, for what is cleared may have been kept.
 
 A test counts rounds if it holds `%` of something that is not the number of another loop, or compares what is added to
-somewhere (`rounds += 1`); it may be a variable, an argument, or a function of the project. Both may stand
+somewhere (`rounds += 1`); it may be a variable, an argument, or a function of the project. It may also send the other
+rounds on, by `continue`, or by a `return` from the function that steps. Both may stand
 under a setting, `if self.amp:`, that is the same in every round.
 
 ## Fix safety

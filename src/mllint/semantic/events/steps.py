@@ -47,6 +47,8 @@ class Kind(enum.Enum):
     """A module's parameters ask for gradients (again)."""
     LOAD = "load"
     """State is loaded into a thing."""
+    TRACE = "trace"
+    """A module is run to write down what it does in the mode in which it is."""
     SAVE = "save"
     """Something is written to a file."""
     UNKNOWN = "unknown"

@@ -1,12 +1,14 @@
 """The order of a training, and what goes wrong in it.
 
 - from statements to runs: ``relevance``, ``unfolding``, ``callers``, ``unseen_callers``, ``runs``, ``paths``,
-  ``guards``; ``nearby`` for the usual case
-- gradients: ``zeroing``, ``updates_by_hand``, ``gradient_rounds``, ``clipping``, ``scaling``, ``scaled_clips``,
-  ``minimizing``; ``holders`` of what they are about; ``stale_weights``, which a step has changed too early
-- learning rates: ``schedulers``, ``own_schedulers``, ``schedules``, ``first_factors``, ``rates``
+  ``guards``, ``independence``; ``nearby`` for the usual case
+- gradients: ``zeroing``, ``foreign_gradients``, ``updates_by_hand``, ``gradient_rounds``, ``clipping``, ``scaling``,
+  ``unscaling``, ``scaled_clips``, ``minimizing``; ``holders`` of what they are about; ``stale_weights``, which a
+  step has changed too early
+- learning rates: ``schedulers``, ``own_schedulers``, ``one_sided_schedules``, ``schedules``, ``first_factors``,
+  ``rates``
 - modes and evaluations: ``training_modes``, ``called_modules``, ``made_in_mode``, ``evaluation``,
-  ``trained_for_evaluation``, ``single_evaluations``, ``inferences``, ``forgotten_beside``, ``ready_made``, ``outputs``,
-  ``wanted_gradients``, ``adversaries``, ``loaders``, ``data_loops``, ``data_rounds``, ``pieces``, ``turns``,
-  ``handed_on``, ``written``, ``frozen``
+  ``trained_for_evaluation``, ``traces``, ``single_evaluations``, ``inferences``, ``forgotten_beside``, ``ready_made``,
+  ``outputs``, ``wanted_gradients``, ``adversaries``, ``loaders``, ``data_loops``, ``data_rounds``, ``pieces``,
+  ``turns``, ``handed_on``, ``written``, ``frozen``
 """

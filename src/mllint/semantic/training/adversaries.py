@@ -20,6 +20,8 @@ _MAX_STEPS = 4
 """Through how many names a target is followed back to the loop."""
 _HARMLESS = sys.stdlib_module_names | {"torch", "paddle", "numpy"}
 """Libraries whose functions compute gradients of a model only where a word of gradients says so."""
+_LOOKING = frozenset({"getattr", "hasattr", "id", "isinstance", "len", "print", "type"})
+"""Built-in functions that look at what they are given."""
 
 
 def may_be_attacked(loop: Loop, forward: Event) -> bool:
@@ -109,7 +111,10 @@ def _calls_bound(binding: Binding) -> list[cst.Call]:
 def _calls_out_of_sight(frame: Frame, node: cst.CSTNode) -> Iterator[cst.Call]:
     """The calls in a piece of code whose functions are neither in the project nor known to be harmless."""
     for item in subtree(node):
-        if isinstance(item, cst.Call) and item.args and not _is_harmless(frame.value(item.func)):
+        if not isinstance(item, cst.Call) or not item.args or _is_harmless(frame.value(item.func)):
+            continue
+        # A `*` may have imported any name, but nobody's `hasattr` is another one.
+        if not (isinstance(item.func, cst.Name) and item.func.value in _LOOKING):
             yield item
 
 

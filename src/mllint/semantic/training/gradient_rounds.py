@@ -165,17 +165,27 @@ def _is_skipped_elsewhere(around: Around, kind: Kind, loop: Loop) -> bool:
 
 
 def _is_behind_next_round(event: Event, inner: tuple[Around, ...], loop: Loop) -> bool:
-    """Whether a test in front of the event, in the body of the loop, sends the other rounds on."""
-    first: Step = inner[0].step if inner else event
-    for step in loop.body:
-        if step is first:
+    """Whether a test in front of the event sends the other rounds on: in the body of the loop, or of a function that is
+    called there and returns.
+    """
+    body, word = loop.body, "continue"
+    for around in (*inner, None):
+        first: Step = event if around is None else around.step
+        for step in body:
+            if step is first:
+                break
+            if isinstance(step, Branches) and counts_rounds(step, loop) and any(_ends(arm, word) for arm in step.arms):
+                return True
+        if isinstance(first, Helper):
+            body, word = first.body, "return"
+        elif isinstance(first, Within):
+            body = first.body
+        else:
             return False
-        if isinstance(step, Branches) and counts_rounds(step, loop) and any(_goes_on(arm) for arm in step.arms):
-            return True
     return False
 
 
-def _goes_on(arm: list[Step]) -> bool:
-    """Whether a way ends with ``continue``."""
+def _ends(arm: list[Step], word: str) -> bool:
+    """Whether a way ends with a word that leaves the round: ``continue``, or ``return`` from a function."""
     last = arm[-1] if arm else None
-    return isinstance(last, Leave) and last.word == "continue"
+    return isinstance(last, Leave) and last.word == word

@@ -171,6 +171,8 @@ def _end_of(model: "Model", node: cst.CSTNode) -> tuple[cst.CSTNode, str | None]
             word = parent.attr.value
             if word in _CUTTING or word in _WITHOUT_GRAPH:
                 return parent, word
+            if word == "numpy" and model.framework == "paddle":
+                return parent, "detach"  # which PyTorch would refuse
             node = parent
         elif parent is not None and _is_applied(parent, node):
             node = parent

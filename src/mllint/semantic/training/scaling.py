@@ -297,64 +297,6 @@ def is_computed(
     return False
 
 
-def unscales_twice(model: "Model", call: cst.CSTNode) -> bool:
-    """Whether ``unscale_`` is called again, or after the step, before the scaler's ``update()``."""
-    return model.runs.always(call, _unscales_twice)
-
-
-def unscales_again(model: "Model", call: cst.CSTNode) -> bool:
-    """Whether ``unscale_`` is called in rounds of a loop in which the scaler is not updated."""
-    return model.runs.always(call, lambda item: _is_repeated(item.event) and item.event in _unscaled_before(item))
-
-
-def _unscales_twice(occurrence: Occurrence) -> bool:
-    states = _unscaled_before(occurrence)
-    return bool(states) and None not in states and all(not _is_of_loop(item, occurrence.event) for item in states)
-
-
-def _unscaled_before(occurrence: Occurrence) -> set[Event | None]:
-    """What may have been done before a call of ``unscale_``, since the scaler was updated; empty: nobody knows."""
-    run, call = occurrence.run, occurrence.event
-    if run.is_cut or call.kind is not Kind.UNSCALE or call.thing is None or call.other is None:
-        return set()
-    if is_idle(run, call.other):
-        return set()
-    paths = run.derived(("unscaling", call.thing, call.other), partial(_unscaling, run, call.thing, call.other))
-    return {state for state in paths.before(call) if state is None or not exclude_each_other(state, call)}
-
-
-def _is_of_loop(state: Event | None, call: Event) -> bool:
-    """Whether the earlier of two calls stands in a loop over optimizers, which may mean another one in each round."""
-    return state is not None and any(
-        "[*]" in step for thing in (state.thing, call.thing) if thing for step in thing.path
-    )
-
-
-def _is_repeated(call: Event) -> bool:
-    """Whether a call comes in rounds of a loop in which the scaler is not updated."""
-    loop = call.loops[-1] if call.loops else None
-    updates_ = [] if loop is None else [event for event in events(loop.body) if event.kind is Kind.UPDATE_SCALE]
-    return loop is not None and bool(updates_) and all(is_left_out(event, call, loop) for event in updates_)
-
-
-def _unscaling(run: Run, optimizer: Thing, scaler: Thing) -> Paths[Event | None]:
-    def advance(state: Event | None, event: Event) -> Event | None:
-        match event.kind:
-            case Kind.UNSCALE if event.thing == optimizer and event.other == scaler:
-                return event
-            case Kind.STEP if event.thing == optimizer and event.other == scaler:
-                return event
-            case Kind.UPDATE_SCALE if event.other is None or event.other.may_be(scaler):
-                return None
-            case Kind.MINIMIZE | Kind.LOAD:
-                return None
-            case Kind.UNKNOWN if event.concerns(scaler):
-                return None
-        return state
-
-    return Paths(run.steps, None, advance)
-
-
 def uses_scaled(event: Event, clip: Event) -> bool:
     is_step = event.kind in (Kind.STEP, Kind.MINIMIZE) and goes_through_scaler(event)
     return is_step and updates(event.frame, event.thing, clip.thing) is not False

@@ -1,6 +1,6 @@
 """Evaluations without a loop over the data: all of it at once, or one batch, where no graph is recorded."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -188,8 +188,8 @@ def inferences_recorded(model: "Model", switch: cst.Call) -> Iterator[cst.Call]:
     if path is None:
         return
     function = model.enclosing_function(switch)
-    for call in (call for word in (path.rpartition(".")[2], "forward") for call in model.calls_by_word.get(word, ())):
-        if dotted_path(call.func) not in (path, f"{path}.forward") or model.enclosing_function(call) is not function:
+    for call in _passes_of(model, path):
+        if model.enclosing_function(call) is not function:
             continue
         if model.gradients.off(call) is True:
             continue  # as its body says: no run need be followed
@@ -200,9 +200,32 @@ def inferences_recorded(model: "Model", switch: cst.Call) -> Iterator[cst.Call]:
         if not is_read or says_gradients(body, GRADIENT_WORDS - {"backward"}):
             continue
         inferred = partial(_is_inferred_with_graph, beside_training=says_gradients(body))
-        is_inferred = model.runs.always(call, inferred, accelerated=True)
-        if is_inferred and not any(evaluates_with_graph(model, loop) for loop in loops):
+        if _holds_of_passes(model, call, inferred) and not any(evaluates_with_graph(model, loop) for loop in loops):
             yield call
+
+
+def _passes_of(model: "Model", path: str) -> Iterator[cst.Call]:
+    """The calls in a file of what has a name: also by ``forward``, or by a method of a known class that calls parts."""
+    for word in (path.rpartition(".")[2], "forward"):
+        yield from (
+            call for call in model.calls_by_word.get(word, ()) if dotted_path(call.func) in (path, f"{path}.forward")
+        )
+    for name in model.names_by_word.get(path.rpartition(".")[2], ()):
+        parent = model.tree.parent(name)
+        whole = parent if isinstance(parent, cst.Attribute) and parent.attr is name else name
+        method = model.tree.parent(whole)
+        call = model.tree.parent(method) if isinstance(method, cst.Attribute) and method.value is whole else None
+        is_called = isinstance(call, cst.Call) and call.func is method and dotted_path(whole) == path
+        if isinstance(call, cst.Call) and is_called and _calls_by_method(model, call):
+            yield call
+
+
+def _holds_of_passes(model: "Model", call: cst.Call, holds: Callable[[Occurrence], bool]) -> bool:
+    """Whether something holds of the forward pass that a call is, or of all in the method that it calls, every time."""
+    if not _calls_by_method(model, call):
+        return model.runs.always(call, holds, accelerated=True)
+    inside = [item for item in model.runs.within(call, accelerated=True) if item.event.kind is Kind.FORWARD]
+    return bool(inside) and all(map(holds, inside)) and not isinstance(model.tree.parent(call), cst.Expr)
 
 
 def _is_inferred_with_graph(occurrence: Occurrence, *, beside_training: bool) -> bool:

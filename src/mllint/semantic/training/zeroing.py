@@ -104,7 +104,7 @@ def _clearing(occurrence: Occurrence) -> Clearing | None:
     if loop is None or loop not in inside or _clears_by_itself(step):
         return None
     within = list(events(inside[0].body))
-    clearing = [event for event in within if _may_clear(event, step)]
+    clearing = [event for event in within if may_clear(event, step)]
     if not clearing:
         return None if any(_may_clear_held(event, step.thing, run, loop) for event in within) else "never"
     is_misplaced = _runs_over_batches(loop, step) and all(_is_further_out(event, loop) for event in clearing)
@@ -139,7 +139,7 @@ def _adds_up_in_closure(occurrence: Occurrence) -> bool:
         return False
     inside = [event for event in run.events if any(_is_closure_of(around.step, step) for around in event.around)]
     is_computing = any(event.kind is Kind.BACKWARD for event in inside)
-    return is_computing and not any(_may_clear(event, step) for event in inside)
+    return is_computing and not any(may_clear(event, step) for event in inside)
 
 
 def _is_closure_of(around: Step, step: Event) -> bool:
@@ -191,7 +191,7 @@ def _updates_without_clearing(occurrence: Occurrence) -> bool:
     earlier = run.events[: run.events.index(step)]
     if not any(event.kind is Kind.BACKWARD for event in earlier) or maker(run.frame, thing) is None:
         return False
-    if any(_may_clear(event, step) for event in run.events):
+    if any(may_clear(event, step) for event in run.events):
         return False
     models = {id(info.model): info.model for info in (*owner.lineage, *function.owner.lineage)}.values()
     return all(_leaves_alone(model, thing.path[0]) for model in models)
@@ -274,7 +274,7 @@ def _has_step_of_its_own(step: Event) -> bool:
     return isinstance(value, Instance) and own_method(value, "step") is not None
 
 
-def _may_clear(event: Event, step: Event) -> bool:
+def may_clear(event: Event, step: Event) -> bool:
     """Whether an event may clear the gradients that an optimizer steps with."""
     optimizer = step.thing
     if event.kind is Kind.UNKNOWN:
