@@ -1,7 +1,7 @@
 """Whether ``__init__`` of a module reaches the ``__init__`` of the framework's own class, and when."""
 
 import enum
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
@@ -225,27 +225,17 @@ def needs_it(definition: "ClassInfo", method: "FunctionInfo") -> bool:
     forward = definition.method("forward")
     if all(item.is_left_open for item in definition.methods.values()):
         return False
-    if forward is not None and forward.is_left_open and not any(_subclasses(definition)):
+    if forward is not None and forward.is_left_open and not any(definition.subclasses):
         return False
     if forward is not None and definition.method("__call__") is None:
         return True
-    return _registers(definition, method) or any(_relies_on_it(info, definition) for info in _subclasses(definition))
+    return _registers(definition, method) or any(_relies_on_it(info, definition) for info in definition.subclasses)
 
 
 def _registers(definition: "ClassInfo", method: "FunctionInfo") -> bool:
     """Whether a line of the method's body surely registers something."""
     parts = (part for line in method.node.body.body for part in _small_statements(line))
     return any(_registered_by(definition, method, part) is not None for part in parts)
-
-
-def _subclasses(definition: "ClassInfo") -> "Iterator[ClassInfo]":
-    """The classes that derive from one, in its own file and in those that import it."""
-    yield from definition.members.subclasses
-    for model in definition.model.importers(definition.name):
-        for node in model.tree.by_type.get(cst.ClassDef, ()):
-            info = model.class_info(node)
-            if any(map(definition.is_same_as, info.lineage)):
-                yield info
 
 
 def _relies_on_it(info: "ClassInfo", definition: "ClassInfo") -> bool:
