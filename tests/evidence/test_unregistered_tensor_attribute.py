@@ -77,6 +77,21 @@ def test_torch_leaf_gets_a_gradient_and_no_update(torch: Any, torch_module: Any)
     assert torch_module.parameter.tolist() == [0.0, 0.0]
 
 
+def test_torch_parameter_list_makes_parameters_of_its_own_of_plain_tensors(torch: Any) -> None:
+    """They share the numbers, and the gradient goes to the tensor: a step changes nothing."""
+    leaf, parameter = torch.ones(2, requires_grad=True), torch.nn.Parameter(torch.ones(2))
+    held = torch.nn.ParameterList([leaf, parameter])
+    assert held[0] is not leaf
+    assert held[1] is parameter  # the look-alike
+    optimizer = torch.optim.SGD(held, lr=1.0)
+    (leaf * parameter).sum().backward()
+    optimizer.step()
+    assert held[0].grad is None
+    assert leaf.grad is not None
+    assert leaf.tolist() == [1.0, 1.0]
+    assert parameter.tolist() == [0.0, 0.0]
+
+
 def test_torch_buffer_that_is_not_persistent_keeps_the_keys_of_checkpoints(torch: Any) -> None:
     """Why the fix for a table writes ``persistent=False``: old files still load strictly."""
 

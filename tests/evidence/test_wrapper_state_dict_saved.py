@@ -63,6 +63,7 @@ def test_torch_wrappers_in_wrappers(torch: Any, torch_net: Any) -> None:
     model = torch_net()
     assert prefix(model, torch.compile(torch.nn.DataParallel(model))) == "_orig_mod.module."
     assert prefix(model, torch.nn.DataParallel(torch.compile(model))) == "module._orig_mod."
+    assert prefix(model, torch.nn.DataParallel(torch.compile(model)).module) == "_orig_mod."
 
 
 def test_torch_wrapped_child_has_the_prefix_in_the_middle(torch: Any, torch_net: Any) -> None:

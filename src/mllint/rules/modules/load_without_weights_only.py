@@ -3,7 +3,8 @@
 Finds calls of `torch.load` without `weights_only` in projects that allow a PyTorch below 2.6; and in others those of
 which the code below uses the result, or an entry of it, as an object: `torch.load("net.pt").eval()`,
 `torch.load(path)["args"].lr`; or that read the very file to which the code saves an object, and nothing else:
-`torch.save({"net": net.state_dict(), "args": args}, path)`.
+`torch.save({"net": net.state_dict(), "args": args}, path)`; or of which an annotation says that they read a module or
+an object of a class of the project: `session: Session = torch.load(path)`.
 
 ## Why is this bad?
 
@@ -33,13 +34,14 @@ state = torch.load("model.pt", map_location="cpu", weights_only=True)
 ## What it leaves alone
 
 Projects whose lowest PyTorch is below 1.13. Where it is 2.6 or newer, or not known, files of which nothing says that
-there is an object in them, what the code asks about first (`isinstance`, `hasattr`, `try`), entries that are read only
-where they are found and that nothing near saves, what is loaded as a whole and is no module, since libraries may allow
-their own classes, and all where the files around it allow classes (`add_safe_globals`) or put another function in the
-place of `torch.load`. `weights_only=False`, which somebody has decided. `pickle_module=...`, beside which
-`weights_only=True` raises. For a PyTorch below 2.6 calls whose result is used as a whole module, or read for an
-attribute that no plain value has, or has to be an object of a class of the project, or comes from the file to which
-the code saves one: these cannot be read this way. A second try where a load with `weights_only` has failed.
+there is an object in them, what the code asks about first (`isinstance`, `hasattr`, or a `try` that catches the
+error), entries that are read only where they are found and that nothing near saves, what is loaded as a whole and is no
+module, since libraries may allow their own classes, and all where the files around it allow classes
+(`add_safe_globals`) or put another function in the place of `torch.load`. `weights_only=False`, which somebody has
+decided. `pickle_module=...`, beside which `weights_only=True` raises. For a PyTorch below 2.6 calls whose result is
+used as a whole module, or read for an attribute that no plain value has, or has to be an object of a class of the
+project, or comes from the file to which the code saves one: these cannot be read this way. A second try where a load
+with `weights_only` has failed.
 
 The lowest version is that of the `target-version` setting, or else of the project's requirements.
 

@@ -3,13 +3,17 @@
 Finds layers and parameters that a module keeps in a plain list, tuple, set or dict: `self.layers = [nn.Linear(3, 3)]`,
 `self.heads = {}` with `self.heads["a"] = nn.Linear(3, 2)`, or the list that a function or method of the project fills
 and returns, also among other things: `self.size, self.layers = make(3)`. What one branch registers and another does not
-is reported in the other.
+is reported in the other. So is a list that a constructor is given and keeps, where its annotation says that modules
+with weights are in it, `parts: Sequence[Part]`, or a call in sight gives it new ones.
+
+And a plain list that a later method assigns where the constructor has registered a module: `self.layers = []`.
 
 ## Why is this bad?
 
 A module knows only what is assigned to its attributes. It does not look into lists: these layers are not in
 `parameters()`, so no optimizer trains them; not in `state_dict()`, so they are not saved; and `to()`, `cuda()`,
-`train()` and `eval()` do not reach them. Nothing fails as long as everything stays on the CPU.
+`train()` and `eval()` do not reach them. Nothing fails as long as everything stays on the CPU. Where a module is
+registered, nothing but a module and `None` can be assigned: the rest raises a `TypeError`.
 
 ## Example
 
@@ -49,13 +53,13 @@ class Net(nn.Module):
 
 Containers that are registered later (`self.layers = nn.ModuleList(self.layers)`, `nn.Sequential(*self.layers)`,
 `add_module`, `setattr`), or whose elements are attributes of their own, or are put into something else that is
-registered, or may be. Layers without weights. Modules that were made elsewhere and handed over. A list of one module
-that is read as `self._teacher[0]`: that hides it on purpose. Containers whose elements somebody looks after by hand:
-gives their `parameters()` to an optimizer, as they may do themselves, calls their `train()`, sets their weights as
-attributes. What the method that makes it deletes again, once the weights are in a parameter. Sequences of layers that
-are registered one by one, by `forward` too.
-Parameters that only hold a place: `forward` sets the list anew, or nothing but its length is read. Files that build
-static graphs with `paddle.static`, where the program holds the parameters.
+registered, or may be. Layers without weights. Modules that were made elsewhere and handed over, but for such lists; and
+those, too, where a call gives a list that is registered. A list of one module that is read as `self._teacher[0]`: that
+hides it on purpose. Containers whose elements somebody looks after by hand: gives their `parameters()` to an optimizer,
+as they may do themselves, calls their `train()`, sets their weights as attributes. What the method that makes it
+deletes again, once the weights are in a parameter. Sequences of layers that are registered one by one, by `forward`
+too. Parameters that only hold a place: `forward` sets the list anew, or nothing but its length is read. Files that
+build static graphs with `paddle.static`, where the program holds the parameters.
 
 ## Fix safety
 
@@ -79,7 +83,8 @@ from mllint.diagnostics import Applicability
 from mllint.edits import NodeEdit, NodeFix, replace, wrap
 from mllint.rule import Finding, Rule
 from mllint.semantic.modules.containers import Container
-from mllint.semantic.modules.contents import Contents
+from mllint.semantic.modules.contents import Contents, is_display
+from mllint.semantic.modules.taken_places import takes_registered_place
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.syntax.shape import assigns_attribute, followed, unpacks_into_attributes
 
@@ -131,6 +136,10 @@ def _of_attribute(
     owner = None if method is None else method.owner
     if method is None or owner is None or owner.framework is None:
         return
+    if not path and is_display(context.model, value) and takes_registered_place(owner, method, target.attr.value):
+        message = f"`{target.attr.value}` is registered as a module: assigning anything else to it raises"
+        yield Finding(statement, message, "assign `None`, or a new module")
+        return
     container = Container(owner, method, target.attr.value, value, path)
     if container.display is None:
         return
@@ -140,12 +149,8 @@ def _of_attribute(
         return
     wrapper = _WRAPPERS[owner.framework, what][contents.is_keyed]
     if _is_tuple_by_a_comma(container):
-        yield Finding(
-            statement,
-            "the comma at the end makes a tuple of it: it cannot be called, nor is it registered",
-            "take the comma away",
-            fix=lambda: _without_comma(value, context),
-        )
+        message = "the comma at the end makes a tuple of it: it cannot be called, nor is it registered"
+        yield Finding(statement, message, "take the comma away", fix=lambda: _without_comma(value, context))
         return
     kind = container.kind
     which = f"this {kind}" if value is statement.value and not path else f"the {kind} `{target.attr.value}`"

@@ -8,6 +8,7 @@ from mllint.semantic.checkpoints.paths import Path, joined
 from mllint.semantic.checkpoints.routes import MAX_DEPTH, Follower
 from mllint.semantic.construction.builder import Construction
 from mllint.semantic.names.assigned import assigned
+from mllint.semantic.names.conditions import verdicts
 from mllint.semantic.names.receivers import owner_of_attribute
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Text
@@ -56,7 +57,7 @@ class PathTracer(Follower):
         return self._unknown(node)
 
     def _path_of_name(self, node: cst.Name | cst.Attribute) -> Path | None:
-        bindings = self.model.reaching(node)
+        bindings = _without_defaults(self.model.reaching(node))
         if len(bindings) == 1:
             binding = bindings[0]
             given = self.given(binding)
@@ -146,6 +147,28 @@ class PathTracer(Follower):
         if isinstance(node.func, cst.Attribute) and node.func.attr.value == "joinpath":
             return joined(self.path(node.func.value), *map(self.path, values))
         return self._unknown(node)
+
+
+def _without_defaults(bindings: tuple[Binding, ...]) -> tuple[Binding, ...]:
+    """Without what a parameter is assigned where nothing was given for it: ``if path is None: path = ...``."""
+    given = tuple(binding for binding in bindings if binding.kind is BindingKind.PARAMETER)
+    others = [binding for binding in bindings if binding.kind is not BindingKind.PARAMETER]
+    return given if len(given) == 1 and all(map(_is_default, others)) else bindings
+
+
+def _is_default(binding: Binding) -> bool:
+    tests = verdicts(binding.scope.model, binding.node) if binding.kind is BindingKind.ASSIGN else ()
+    return any(holds and _found_missing(test) == binding.key for test, holds in tests)
+
+
+def _found_missing(test: cst.BaseExpression) -> str | None:
+    """What a test says was not given: ``path is None``, ``not path``."""
+    match test:
+        case cst.Comparison(comparisons=[cst.ComparisonTarget(operator=cst.Is(), comparator=cst.Name("None"))]):
+            return dotted_path(test.left)
+        case cst.UnaryOperation(operator=cst.Not()):
+            return dotted_path(test.expression)
+    return None
 
 
 def _items(node: cst.BaseExpression) -> list[cst.BaseExpression]:

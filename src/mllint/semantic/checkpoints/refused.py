@@ -18,6 +18,7 @@ from mllint.semantic.checkpoints.handling import is_saved_together
 from mllint.semantic.checkpoints.mistaken import taken_for_module
 from mllint.semantic.checkpoints.places import Place
 from mllint.semantic.checkpoints.tracing import read_path
+from mllint.semantic.expressions.annotations import annotated
 from mllint.semantic.names.conditions import conditions
 from mllint.semantic.names.definitions import class_around
 from mllint.semantic.names.narrowing import narrowing
@@ -53,6 +54,12 @@ _ALLOWED = re.compile(
 )
 """Where classes are allowed, by a library for its own, too, or another function is put in the place of this one."""
 _ASKING = frozenset({"isinstance", "issubclass", "hasattr", "callable", "type", "getattr"})
+_OTHER_ERRORS = frozenset({
+    "FileNotFoundError", "OSError", "IOError", "PermissionError", "IsADirectoryError", "KeyError", "AttributeError",
+    "TypeError", "ValueError", "IndexError", "ImportError", "ModuleNotFoundError", "KeyboardInterrupt", "MemoryError",
+})  # fmt: skip
+"""What catches no ``UnpicklingError``."""
+_DECLARE_NO_CLASS = re.compile(r"\.(?:TypedDict|Protocol|Parameter|Tensor)$")
 _PICKLED_OTHERWISE = ("__reduce__", "__reduce_ex__")
 _STEPS = 3
 
@@ -66,7 +73,7 @@ def may_hold_object(model: "Model", load: cst.Call) -> bool:
     if isinstance(statement, (cst.Assign, cst.AnnAssign)):
         found += uses_of_bound(model, statement)
     is_used = any(_may_be_object(model, node) or _has_to_be_of_class(model, node) for node in found)
-    return is_used or _is_saved_as_object(model, load)
+    return is_used or _is_declared(model, load) or _is_saved_as_object(model, load)
 
 
 def is_refused(model: "Model", load: cst.Call) -> bool:
@@ -75,7 +82,10 @@ def is_refused(model: "Model", load: cst.Call) -> bool:
     Nowhere in the files around it may a class be allowed. What the code asks about first may be either.
     """
     is_used = any(_is_object(model, use, is_entry) for use, is_entry in _read(model, load, load, _STEPS))
-    if not is_used and (_is_tried(model, load) or not _is_saved_as_object(model, load)):
+    is_told = is_used or (
+        not _is_tried(model, load) and (_is_declared(model, load) or _is_saved_as_object(model, load))
+    )
+    if not is_told:
         return False
     if taken_for_module(model, load) is not None:
         return False  # the code has saved a dict there
@@ -85,9 +95,44 @@ def is_refused(model: "Model", load: cst.Call) -> bool:
 
 
 def _is_tried(model: "Model", load: cst.Call) -> bool:
-    """Whether an error of the call is caught where it stands."""
+    """Whether an ``UnpicklingError`` of the call is caught where it stands."""
     tries = (item for item in model.tree.ancestors(load) if isinstance(item, cst.Try))
-    return any(item.handlers and model.tree.is_inside(load, item.body) for item in tries)
+    return any(
+        any(_may_catch(handler) for handler in item.handlers) and model.tree.is_inside(load, item.body)
+        for item in tries
+    )
+
+
+def _may_catch(handler: cst.ExceptHandler) -> bool:
+    names = [] if handler.type is None else [dotted_path(handler.type)]
+    if isinstance(handler.type, cst.Tuple):
+        names = [dotted_path(element.value) for element in handler.type.elements]
+    return not names or any(name not in _OTHER_ERRORS for name in names)
+
+
+def _is_declared(model: "Model", load: cst.Call) -> bool:
+    """Whether an annotation says that what is read is a module, or an object of a class of the project.
+
+    ``model: Net = torch.load(path)``, or ``return torch.load(path)`` of a function that returns a ``Net``.
+    """
+    parent = model.tree.parent(load)
+    annotation = parent.annotation if isinstance(parent, cst.AnnAssign) else None
+    if isinstance(parent, cst.Return) and (function := model.enclosing_function(load)) is not None:
+        annotation = function.returns
+    return annotation is not None and _is_of_class(annotated(model, annotation.annotation))
+
+
+def _is_of_class(value: Value | None) -> bool:
+    """Whether a declared thing surely is none of those that are read with ``weights_only``.
+
+    A ``TypedDict`` is a plain dict, and a ``Protocol`` or a class of tensors may be anything.
+    """
+    if isinstance(value, Module):
+        return _holds_object(value)
+    if not isinstance(value, Instance) or value.definition.has_unknown_base:
+        return False
+    is_class = not any(map(_DECLARE_NO_CLASS.search, value.definition.library_bases))
+    return is_class and _holds_object(value)
 
 
 def _is_saved_as_object(model: "Model", load: cst.Call) -> bool:

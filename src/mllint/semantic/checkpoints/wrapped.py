@@ -123,7 +123,7 @@ def _ways(model: "Model", node: cst.BaseExpression, seen: tuple[int, ...] = ()) 
     """What an expression stands for, one entry for each way to it; ``seen`` are the bindings that led here."""
     if isinstance(node, cst.IfExp):
         if _takes_out(node.body) or _takes_out(node.orelse):
-            return [_INSIDE]  # `model.module if hasattr(model, "module") else model`
+            return _ways_inside([(model, node.body), (model, node.orelse)], seen)
         return [*_ways(model, node.body, seen), *_ways(model, node.orelse, seen)]
     found: list[Value | None] = []
     bindings = model.reaching(node)
@@ -136,12 +136,39 @@ def _ways(model: "Model", node: cst.BaseExpression, seen: tuple[int, ...] = ()) 
         owner = class_around(model, node)
         if owner is not None and isinstance(node.value, cst.Name):
             bindings = tuple(owner.lasting(node.attr.value))
-    if len(bindings) > 1 and any(binding.value is not None and _takes_out(binding.value) for binding in bindings):
-        return [_INSIDE]  # the same as statements
+    bound = [(binding.scope.model, binding.value) for binding in bindings if binding.value is not None]
+    if len(bindings) > 1 and any(_takes_out(value) for _, value in bound):
+        return _ways_inside(bound if len(bound) == len(bindings) else [], seen)  # the same as statements
     for binding in bindings:
         if id(binding) not in seen:  # `model = wrap(model) if parallel else model` in a loop: nothing new
             found += _ways_to(binding, (*seen, id(binding)))
     return found or [model.value(node)]
+
+
+def _ways_inside(arms: list[tuple["Model", cst.BaseExpression]], seen: tuple[int, ...]) -> list[Value | None]:
+    """The same for what is taken out of a wrapper where it is in one: ``model.module if ddp else model``.
+
+    Another wrapper may be around it all the same: ``model`` was compiled before.
+    """
+    taken = [(model, node) for model, node in arms if isinstance(node, cst.Attribute) and _takes_out(node)]
+    wholes = {
+        dotted_path(node.value if isinstance(node, cst.Attribute) and _takes_out(node) else node) for _, node in arms
+    }
+    if len(taken) != 1 or len(arms) != 2 or len(wholes) != 1:
+        return [_INSIDE]
+    model, node = taken[0]
+    found = [_unwrapped(value, node.attr.value) for value in _ways(model, node.value, seen)]
+    return found if any(map(_wrappers, found)) else [_INSIDE]
+
+
+def _unwrapped(value: Value | None, attribute: str) -> Value | None:
+    """A module without the outermost wrapper, where that keeps it in an attribute of this name."""
+    if not isinstance(value, Module) or not value.wrappers:
+        return value
+    outermost = lookup.wrapper(value.wrappers[0])
+    if outermost is None or outermost.attribute != attribute:
+        return value
+    return msgspec.structs.replace(value, wrappers=value.wrappers[1:])
 
 
 def _ways_to(binding: Binding, seen: tuple[int, ...]) -> list[Value | None]:
@@ -306,19 +333,46 @@ def _is_wrapped_below(model: "Model", node: cst.BaseExpression) -> bool:
 
 
 def _is_called_before_wrapping(load: Load) -> bool:
-    """Whether a load into an attribute stands in a method that the constructor calls, and then wraps the attribute."""
+    """Whether a load into an attribute stands in a method that another one calls, and then wraps the attribute.
+
+    Not where what wraps it may call the method afterwards too, itself or through other methods of the class.
+    """
     model, path = load.model, dotted_path(load.receiver) or ""
-    function = model.enclosing_function(load.call)
-    owner = None if function is None else model.function_info(function).owner
-    made = None if owner is None else owner.methods.get("__init__")
-    is_elsewhere = made is not None and made.model is model and made.node is not function
-    if function is None or made is None or not is_elsewhere or path.count(".") != 1:
+    function = function_around(model, load.call)
+    owner = None if function is None else function.owner
+    if function is None or owner is None or path.count(".") != 1:
         return False
-    calls = [made.scope.place_of(call) for call in model.calls_by_word.get(function.name.value, ())]
-    wrapping = [
-        binding.order for binding in made.scope.bindings.get(path, ()) if _wrappers(model.binding_value(binding))
-    ]
-    return bool(calls and wrapping) and all(place is not None and place[1] < min(wrapping) for place in calls)
+    wrapping = {name: order for name in owner.methods if (order := _wraps_at(owner, name, path)) is not None}
+    is_before, pending, seen = False, [function.name] if wrapping else [], {function.name}
+    for name in pending:
+        if name in wrapping:
+            return False
+        for call in model.calls_by_word.get(name, ()):
+            caller, order = _place_in(owner, call)
+            if caller in wrapping and order < wrapping[caller]:
+                is_before = True
+            elif "__init__" in wrapping or caller in wrapping or (caller is None and name == function.name):
+                return False
+            elif caller is not None and caller not in seen:
+                seen.add(caller)
+                pending.append(caller)
+    return is_before
+
+
+def _wraps_at(owner: "ClassInfo", name: str, path: str) -> int | None:
+    """Where a method of a class first wraps an attribute, in the order of its statements."""
+    method = owner.methods[name]
+    bound = method.scope.bindings.get(path, ()) if method.model is owner.model else ()
+    return min((item.order for item in bound if _wrappers(method.model.binding_value(item))), default=None)
+
+
+def _place_in(owner: "ClassInfo", call: cst.Call) -> tuple[str | None, int]:
+    """In which method of a class a call stands, and where there; ``None`` where it stands in none."""
+    for name, method in owner.methods.items():
+        place = method.scope.place_of(call) if method.model is owner.model else None
+        if place is not None:
+            return name, place[1]
+    return None, 0
 
 
 def may_read(load: Load, save: WrappedSave) -> bool:

@@ -44,6 +44,13 @@ def passed_for(model: "Model", info: FunctionInfo, parameter: cst.Param) -> list
     return [arg.value for arg in found if arg is not None]
 
 
+def passed_anywhere(info: FunctionInfo, parameter: cst.Param) -> "Iterator[tuple[Model, cst.BaseExpression]]":
+    """The same for the constructor of a class, with the calls in the files that import it."""
+    word = info.name if info.owner is None else info.owner.name
+    for model in (info.model, *info.model.importers(word)):
+        yield from ((model, node) for node in passed_for(model, info, parameter))
+
+
 def given_to(info: FunctionInfo, call: cst.Call, arg: cst.Arg, skipped: int) -> cst.Param | None:
     """The parameter for which a call gives an argument; ``skipped`` leading ones are filled by the call itself."""
     if has_star_arguments(call):
@@ -97,7 +104,7 @@ def calls_of(model: "Model", info: FunctionInfo) -> list[tuple[cst.Call, int]]:
     if word == "__init__" and info.owner is not None:
         for call in model.calls_by_word.get(info.owner.name, ())[: MAX_CALLS + 1]:
             callee = model.value(call.func)
-            if isinstance(callee, ClassObject) and callee.definition is info.owner:
+            if isinstance(callee, ClassObject) and callee.definition.is_same_as(info.owner):
                 found.append((call, 1))
     else:
         for call in model.calls_by_word.get(word, ())[: 4 * MAX_CALLS]:

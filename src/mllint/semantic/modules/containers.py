@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge.words import ADDING_MODULES, ADDING_PARAMETERS, GIVING_PARAMETERS, SETTING
+from mllint.semantic.expressions.arguments import passed_anywhere, passed_for
 from mllint.semantic.expressions.only_read import is_only_read
 from mllint.semantic.modules.contents import PUTTING, Contents, Filling, display_of, is_display, maker_of, mentions_of
 from mllint.semantic.modules.fresh import is_set_up_by
 from mllint.semantic.modules.other_objects import from_outside
-from mllint.semantic.modules.weights import builds_a_program, have_weights
+from mllint.semantic.modules.weights import builds_a_program, may_bring_weights
 from mllint.semantic.names.classes import Assignment, Role
 from mllint.semantic.names.conditions import is_in_another_branch
 from mllint.semantic.names.receivers import owner_of_attribute
@@ -41,6 +42,7 @@ _ABOUT_LISTS = (cst.Subscript, cst.For, cst.CompFor, cst.Arg, cst.ComparisonTarg
 _SETTING = SETTING | ADDING_PARAMETERS
 # What registers a module, in whatever method: ``self.add_module(name, self.heads[key])``.
 _REGISTERING = ADDING_MODULES | SETTING
+_ONE_BY_ONE = (cst.For, cst.CompFor, cst.Subscript, cst.Arg)
 _TAKING = frozenset({"pop", "get", "items", "values", "keys", "copy", "popitem", "setdefault"})
 # What gives the parameters: who does more than compute with them looks after them.
 # What somebody calls who looks after modules that are not registered.
@@ -122,18 +124,40 @@ class Container:
             yield self.model, name
 
     def _is_given(self, node: cst.Name) -> bool:
-        """Whether a name is a parameter that by its annotation holds modules with weights, and ``forward`` uses them.
+        """Whether a name is a parameter that holds modules with weights, which ``forward`` uses.
 
-        A list of the same that is made here registers no more of them.
+        Its annotation says so, or a call gives it a list of new ones. A list of the same that is made here registers no
+        more of them.
         """
         bindings = self.model.reaching(node) if self.method.name == "__init__" else ()
-        if len(bindings) != 1 or bindings[0].kind is not BindingKind.PARAMETER:
+        parameter = bindings[0].node if len(bindings) == 1 else None
+        if not isinstance(parameter, cst.Param) or not self._is_run_through():
             return False
         value = self.model.value(node)
-        if not isinstance(value, Repeated) or not isinstance(value.item, Module) or not have_weights(value.item):
-            return False
+        is_annotated = isinstance(value, Repeated) and isinstance(value.item, Module)
+        if is_annotated:
+            passed = list(passed_anywhere(self.method, parameter))
+        else:
+            passed = [(self.model, item) for item in passed_for(self.model, self.method, parameter)]
+        if any(isinstance(model.value(item), Module) for model, item in passed):
+            return False  # a list of modules that are registered
+        if isinstance(value, Repeated) and isinstance(value.item, Module) and may_bring_weights(value.item):
+            return True
+        return any(self._is_new_list(model, item) for model, item in passed)
+
+    def _is_run_through(self) -> bool:
+        """Whether ``forward`` takes the elements one by one."""
         running = self.definition.members.reachable("forward")
-        return any(read.method in running for read in self.definition.members.reads(self.name))
+        reads = [read for read in self.definition.members.reads(self.name) if read.method in running]
+        return any(isinstance(read.method.model.tree.parent(read.node), _ONE_BY_ONE) for read in reads)
+
+    @staticmethod
+    def _is_new_list(model: "Model", node: cst.BaseExpression) -> bool:
+        """Whether a list is written where it is passed, of new modules with weights."""
+        contents = Contents()
+        if is_display(model, node):
+            Filling(model, contents).take(node)
+        return bool(contents.modules)
 
     # -- where it goes -----------------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from mllint.semantic.modules.weights import drops_values, has_weights, is_consta
 from mllint.semantic.names.assigned import assigned
 from mllint.semantic.names.classes import makes_parameter
 from mllint.semantic.names.scopes import Binding, BindingKind
-from mllint.semantic.values import ClassObject, Function, Module, is_object
+from mllint.semantic.values import ClassObject, Function, Module, Repeated, is_object
 from mllint.syntax.shape import constant, dotted_path, part_at, string_literal
 from mllint.syntax.walk import subtree
 
@@ -145,6 +145,8 @@ class Filling:
         match node:
             case cst.Name() if self.is_given(node):
                 self.contents.modules.append(node)
+                if not isinstance(self.model.value(node), Repeated):
+                    self.contents.is_uniform = False  # nobody says that there is nothing else in it
             case cst.List() | cst.Tuple() | cst.Set():
                 for element in node.elements:
                     if isinstance(element, cst.StarredElement):

@@ -1,7 +1,7 @@
 """Whether ``__init__`` of a module reaches the ``__init__`` of the framework's own class, and when."""
 
 import enum
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
@@ -225,37 +225,37 @@ def needs_it(definition: "ClassInfo", method: "FunctionInfo") -> bool:
     forward = definition.method("forward")
     if all(item.is_left_open for item in definition.methods.values()):
         return False
-    if forward is not None and forward.is_left_open and not any(_subclasses(definition)):
+    if forward is not None and forward.is_left_open and not any(definition.subclasses):
         return False
     if forward is not None and definition.method("__call__") is None:
         return True
-    return any(
-        _registered_by(definition, method, part) is not None
-        for line in method.node.body.body
-        for part in _small_statements(line)
-    ) or any(_relies_on_it(info) for info in _subclasses(definition))
+    return _registers(definition, method) or any(_relies_on_it(info, definition) for info in definition.subclasses)
 
 
-def _subclasses(definition: "ClassInfo") -> "Iterator[ClassInfo]":
-    """The classes that derive from one, in its own file and in those that import it."""
-    yield from definition.members.subclasses
-    for model in definition.model.importers(definition.name):
-        for node in model.tree.by_type.get(cst.ClassDef, ()):
-            info = model.class_info(node)
-            if any(map(definition.is_same_as, info.lineage)):
-                yield info
+def _registers(definition: "ClassInfo", method: "FunctionInfo") -> bool:
+    """Whether a line of the method's body surely registers something."""
+    parts = (part for line in method.node.body.body for part in _small_statements(line))
+    return any(_registered_by(definition, method, part) is not None for part in parts)
 
 
-def _relies_on_it(info: "ClassInfo") -> bool:
-    """Whether a class with one base is called as a module, and initialized by nothing but ``__init__`` of that base."""
-    own = info.methods.get("__init__")
-    if len(info.bases) != 1 or "forward" not in info.methods or "__call__" in info.methods:
+def _relies_on_it(info: "ClassInfo", definition: "ClassInfo") -> bool:
+    """Whether a class is used as a module, and initialized by nothing but ``__init__`` of a class that it derives from.
+
+    That is one with a ``forward`` to call, or that registers something. No class in between has another base.
+    """
+    own, above = info.methods.get("__init__"), next_initializer(info)
+    if above is None or isinstance(above, str) or above.owner is None or not above.owner.is_same_as(definition):
         return False
+    between = info.lineage[: info.lineage.index(above.owner)] if above.owner in info.lineage else ()
+    if not between or any(len(item.bases) != 1 for item in between):
+        return False
+    is_called = "forward" in info.methods and "__call__" not in info.methods
     if own is None:
-        return len(info.lineage) == 2
+        return is_called
     calls = [item for item in mentions(info) if item.form is Form.RIGHT]
-    is_passed_on = len(info.lineage) == 2 and bool(calls) and all(is_super(info.model, item) for item in calls)
-    return is_passed_on and not may_be_initialized_otherwise(info, own)
+    is_passed_on = bool(calls) and all(is_super(info.model, item) for item in calls)
+    is_module = is_called or _registers(info, own)
+    return is_module and is_passed_on and not may_be_initialized_otherwise(info, own)
 
 
 def _small_statements(line: cst.CSTNode) -> Sequence[cst.CSTNode]:

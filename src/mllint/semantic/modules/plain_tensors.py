@@ -52,6 +52,7 @@ _ONLY_SHAPE = frozenset({"expand_as", "view_as", "reshape_as", "copy_", "resize_
 
 _GIVING_DIMENSIONS = frozenset({"view", "reshape", "expand", "unsqueeze", "repeat", "expand_as", "view_as"})
 _MOVES = frozenset({"to", "cuda"})
+_PARAMETER_LIST = "torch.nn.ParameterList"
 _GRADIENT_FLAGS = {"requires_grad": True, "stop_gradient": False}
 
 
@@ -216,10 +217,23 @@ def _is_given_away(model: "Model", node: cst.BaseExpression) -> bool:
             is_method = isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute)
             return not isinstance(callee, Module) and not (is_method and isinstance(callee, Method))
         case cst.Element():
-            return _of_element(model, parent, MAX_STEPS) in (Fate.NOTHING, Fate.GIVEN_BACK)
+            is_held = _of_element(model, parent, MAX_STEPS) in (Fate.NOTHING, Fate.GIVEN_BACK)
+            return is_held and not _is_copied(model, parent)
         case cst.Return() | cst.Yield() | cst.DictElement() | cst.StarredElement():
             return True
     return False
+
+
+def _is_copied(model: "Model", element: cst.Element) -> bool:
+    """Whether a ``ParameterList`` that has no name makes a parameter of a tensor: the optimizer is given another one.
+
+    ``Adam(nn.ParameterList([self.x]))``: the two share their numbers, and have a gradient each.
+    """
+    holder = model.tree.parent(model.tree.parent(element) or element)
+    call = model.tree.parent(holder) if isinstance(holder, cst.Arg) else None
+    if not isinstance(call, cst.Call) or model.qualified_name(call.func) != _PARAMETER_LIST:
+        return False
+    return isinstance(model.tree.parent(call), (cst.Arg, cst.Attribute))
 
 
 # -- where it goes -----------------------------------------------------------------------------------------------------

@@ -92,6 +92,12 @@ def have_weights(value: Module) -> bool:
     return value.name is not None and _is_layer_with_weights(value.name) is True
 
 
+def may_bring_weights(value: Module) -> bool:
+    """Whether a module of a class, or of one that the project derives from it, has weights."""
+    derived = () if value.definition is None else value.definition.subclasses
+    return have_weights(value) or any(map(_holds_weights, derived))
+
+
 def _any_has_weights(model: "Model", call: cst.Call) -> bool:
     """Whether a container of layers, of which it is not known how many there are, has any with weights.
 

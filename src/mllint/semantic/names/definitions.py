@@ -211,6 +211,16 @@ class ClassInfo:
             pending[:0] = [base.definition for base in current.bases if isinstance(base, ClassObject)]
         return tuple(found)
 
+    @property
+    def subclasses(self) -> "Iterator[ClassInfo]":
+        """The classes that derive from this one, in its own file and in those that import it."""
+        yield from self.members.subclasses
+        for model in self.model.importers(self.name):
+            for node in model.tree.by_type.get(cst.ClassDef, ()):
+                info = model.class_info(node)
+                if any(map(self.is_same_as, info.lineage)):
+                    yield info
+
     @cached_property
     def library_bases(self) -> tuple[str, ...]:
         """Canonical names of the library classes it derives from, over all levels."""
