@@ -48,11 +48,11 @@ class Net(nn.Module):
 Layers without weights (`BatchNorm1d(3, affine=False)` has none), those of tests, those of which a comment says that
 they are unused or there for a checkpoint, and the only layer of a class, which is there for the class to have
 parameters. Layers that are made on demand, where an option of the constructor (or one read with a default,
-`getattr(config, "kind", "absolute")`) is set to what it is not by default. Lists that are made
-empty and left so. Classes whose `forward` uses nothing of the object: it is still to be written. Attributes that are
-read anywhere in the project, whose name stands in a string, or whose call is commented out. Lists and sequences of
-layers that are used by another name too (`self._heads = nn.ModuleList(self.heads)`). Networks whose weights the file
-loads and never saves, whatever else it saves: there the checkpoint says which layers there are; so does a published one that a function of the
+`getattr(config, "kind", "absolute")`) is set to what it is not by default. Lists that are made empty and left so.
+Classes whose `forward` uses nothing of the object: it is still to be written. Attributes that are read anywhere in the
+project, whose name stands in a string, or whose call is commented out. Lists and sequences of layers that are used by
+another name too (`self._heads = nn.ModuleList(self.heads)`). Networks whose weights the file loads and never saves,
+whatever else it saves: there the checkpoint says which layers there are; so does a published one that a function of the
 project downloads and loads strictly. Variants of a network that leave three layers or more unused which a class in
 another file has and uses: the same checkpoint is to fit both. Classes that look at their own attributes in other ways:
 `getattr`, `children()`, the instance handed to a function. Classes with a base that is not known, and abstract ones.

@@ -252,7 +252,9 @@ def _is_downloaded(definition: "ClassInfo") -> bool:
     for model in (*definition.members.models, *definition.model.importers(*LOADING)):
         for call in (call for word in LOADING for call in model.calls_by_word.get(word, ())):
             # A function of the project may load, which is given the module, too: `load_state_dict(net, state)`.
-            is_loaded = not _is_partial(call) and any(_is_made_of(definition, model.value(part)) for part in all_given(call))
+            is_loaded = not _is_partial(call) and any(
+                _is_made_of(definition, model.value(part)) for part in all_given(call)
+            )
             if is_loaded and any(_downloads(model, arg.value) for arg in call.args):
                 return True
     return False
