@@ -28,6 +28,14 @@ def is_touched_from_outside(definition: "ClassInfo", attribute: str) -> bool:
     return any(True for model in definition.members.models for _ in from_outside(definition, model, attribute))
 
 
+def is_made_of(definition: "ClassInfo", value: Value | None) -> bool:
+    """Whether a module is surely one of a class, or of one that derives from it."""
+    made = value.definition if isinstance(value, Module) else None
+    # Two readings of one file have definitions of their own.
+    lineage = () if made is None else [(info.name, info.model.path) for info in made.lineage]
+    return (definition.name, definition.model.path) in lineage
+
+
 def _is_of_another_class(definition: "ClassInfo", model: "Model", node: cst.BaseExpression) -> bool:
     """Whether what an expression is cannot be an object of a class, nor of one that is derived from it.
 

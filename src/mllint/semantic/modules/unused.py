@@ -10,6 +10,7 @@ from mllint.knowledge.words import ADDING_MODULES, LOADING
 from mllint.semantic.events.places import as_itself
 from mllint.semantic.expressions.defaults import holds_by_default
 from mllint.semantic.modules.fresh import takes_others
+from mllint.semantic.modules.other_objects import is_made_of
 from mllint.semantic.modules.weights import has_only_statistics, has_weights
 from mllint.semantic.names.classes import Assignment, Role
 from mllint.semantic.names.conditions import verdicts
@@ -197,7 +198,7 @@ def _has_weights_from_a_file(definition: "ClassInfo") -> bool:
 
 def _fits_a_file(definition: "ClassInfo", model: "Model", call: cst.Call) -> bool:
     """Whether an instance gets its weights of what is read right there, all keys of which have to fit."""
-    is_made = isinstance(call.func, cst.Attribute) and _is_made_of(definition, model.value(call.func.value))
+    is_made = isinstance(call.func, cst.Attribute) and is_made_of(definition, model.value(call.func.value))
     is_read = any(isinstance(arg.value, cst.Call) and last_word(arg.value.func) == "load" for arg in call.args)
     return is_made and is_read and not _is_partial(call)
 
@@ -253,7 +254,7 @@ def _is_downloaded(definition: "ClassInfo") -> bool:
         for call in (call for word in LOADING for call in model.calls_by_word.get(word, ())):
             # A function of the project may load, which is given the module, too: `load_state_dict(net, state)`.
             is_loaded = not _is_partial(call) and any(
-                _is_made_of(definition, model.value(part)) for part in all_given(call)
+                is_made_of(definition, model.value(part)) for part in all_given(call)
             )
             if is_loaded and any(_downloads(model, arg.value) for arg in call.args):
                 return True
@@ -264,14 +265,6 @@ def _is_partial(call: cst.Call) -> bool:
     """Whether a call loads the keys that fit, and lets the others be."""
     strict = argument(call, 1, "strict")
     return strict is not None and constant(strict.value) is False
-
-
-def _is_made_of(definition: "ClassInfo", value: "Value | None") -> bool:
-    """Whether a module is surely one of a class, or of one that derives from it."""
-    made = value.definition if isinstance(value, Module) else None
-    # Two readings of one file have definitions of their own.
-    lineage = () if made is None else [(info.name, info.model.path) for info in made.lineage]
-    return (definition.name, definition.model.path) in lineage
 
 
 def _downloads(model: "Model", node: cst.BaseExpression, steps: int = 2) -> bool:
