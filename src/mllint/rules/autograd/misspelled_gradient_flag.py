@@ -32,7 +32,8 @@ for parameter in model.parameters():
 ## What it leaves alone
 
 An attribute that the same file also reads, that is given a list or dict, or that is set on an object that is
-neither tensor nor module: it is somebody's own field then.
+neither tensor nor module: it is somebody's own field then. What is switched off for a new tensor (`table =
+torch.zeros(3)`), which asks for no gradients anyway.
 Keyword arguments of the project's own functions, and of functions that take any keyword.
 
 ## Fix safety
@@ -134,7 +135,7 @@ def _attributes(target: cst.BaseExpression) -> Iterator[cst.Attribute]:
 
 def _finding(target: cst.Attribute, context: Context) -> Iterator[Finding]:
     typo = target.attr.value
-    if _is_own_field(target, typo, context):
+    if _is_own_field(target, typo, context) or _says_what_is(target, context):
         return
     message = f"`{typo}` is no gradient flag: the assignment has no effect"
     flag, owner = _TYPOS[typo], context.value(target.value)
@@ -154,6 +155,15 @@ def _finding(target: cst.Attribute, context: Context) -> Iterator[Finding]:
         f"set `{flag}` on every parameter of the module",
         fix=(lambda: _as_call(statement, target, context)) if called else None,
     )
+
+
+def _says_what_is(target: cst.Attribute, context: Context) -> bool:
+    """Whether the right name would change nothing either: a new tensor asks for no gradients as it is."""
+    owner, statement = context.value(target.value), context.statement(target)
+    value = statement.value if isinstance(statement, (cst.Assign, cst.AnnAssign)) else None
+    wanted = constant(value) is (_TYPOS[target.attr.value] == "requires_grad")
+    is_plain = isinstance(owner, Tensor) and owner.attached is False and not owner.parameter
+    return is_plain and isinstance(constant(value), bool) and not wanted
 
 
 def _may_be_refused(target: cst.Attribute, owner: Value | None, context: Context) -> bool:
