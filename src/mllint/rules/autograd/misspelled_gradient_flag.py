@@ -60,7 +60,7 @@ from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, call_instead_of_assigning, rename_attribute, rename_keyword
 from mllint.knowledge.lookup import parameters
 from mllint.rule import Finding, Rule
-from mllint.semantic.graph.flags import is_context, is_trained_whole
+from mllint.semantic.graph.flags import is_context, is_so_anyway, is_trained_whole
 from mllint.semantic.values import ClassObject, Instance, Module, Other, Output, Symbol, Tensor, Value, own_method
 from mllint.syntax.shape import constant
 
@@ -135,10 +135,10 @@ def _attributes(target: cst.BaseExpression) -> Iterator[cst.Attribute]:
 
 def _finding(target: cst.Attribute, context: Context) -> Iterator[Finding]:
     typo = target.attr.value
-    if _is_own_field(target, typo, context) or _says_what_is(target, context):
+    flag, owner = _TYPOS[typo], context.value(target.value)
+    if _is_own_field(target, typo, context) or is_so_anyway(owner, context.statement(target), flag):
         return
     message = f"`{typo}` is no gradient flag: the assignment has no effect"
-    flag, owner = _TYPOS[typo], context.value(target.value)
     if not isinstance(owner, Module):
         is_unsafe = _may_be_refused(target, owner, context) or is_trained_whole(context.model, target)
         trust = Applicability.UNSAFE if is_unsafe else Applicability.SAFE
@@ -155,15 +155,6 @@ def _finding(target: cst.Attribute, context: Context) -> Iterator[Finding]:
         f"set `{flag}` on every parameter of the module",
         fix=(lambda: _as_call(statement, target, context)) if called else None,
     )
-
-
-def _says_what_is(target: cst.Attribute, context: Context) -> bool:
-    """Whether the right name would change nothing either: a new tensor asks for no gradients as it is."""
-    owner, statement = context.value(target.value), context.statement(target)
-    value = statement.value if isinstance(statement, (cst.Assign, cst.AnnAssign)) else None
-    wanted = constant(value) is (_TYPOS[target.attr.value] == "requires_grad")
-    is_plain = isinstance(owner, Tensor) and owner.attached is False and not owner.parameter
-    return is_plain and isinstance(constant(value), bool) and not wanted
 
 
 def _may_be_refused(target: cst.Attribute, owner: Value | None, context: Context) -> bool:

@@ -137,4 +137,4 @@ def _is_nearly(one: str, other: str) -> bool:
 
 def _is_inside(text: str, index: int) -> bool:
     """Whether a letter has others on both sides: `scheduler_g` and `scheduler_d` are two things."""
-    return 0 < index and len(text[index - 1 : index + 2]) == 3 and text[index - 1 : index + 2].isalpha()
+    return index > 0 and len(text[index - 1 : index + 2]) == 3 and text[index - 1 : index + 2].isalpha()
