@@ -61,7 +61,7 @@ import libcst as cst
 from mllint.context import Context
 from mllint.rule import Finding, Rule
 from mllint.semantic.files.testing import is_test_code
-from mllint.semantic.modules.other_objects import is_made_of
+from mllint.semantic.modules.other_objects import is_asked_of_objects
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import (
@@ -76,7 +76,7 @@ from mllint.semantic.values import (
     Tensor,
     own_method,
 )
-from mllint.syntax.shape import called_on, dotted_path, last_word, targets_of
+from mllint.syntax.shape import dotted_path, last_word, targets_of
 
 rule = Rule(
     code="ML407",
@@ -163,17 +163,9 @@ def _is_method(module: Module, name: str, context: Context) -> bool:
         return False
     if module.framework == "paddle" and name in _IN_PADDLE_SINCE_3_3 and (context.paddle_version or (3, 3)) < (3, 3):
         return False
-    return name in _CALLED[module.framework] or (name in _CALLED_BY_HAND and _is_called(module, name, context))
-
-
-def _is_called(module: Module, name: str, context: Context) -> bool:
-    """Whether the file, or one that imports it, calls the method on a module of the same class."""
-    return module.definition is not None and any(
-        is_made_of(module.definition, model.value(receiver))
-        for model in (context.model, *context.model.importers(name))
-        for call in model.calls_by_word.get(name, ())
-        if (receiver := called_on(call)) is not None
-    )
+    if name in _CALLED[module.framework] or module.definition is None:
+        return name in _CALLED[module.framework]
+    return name in _CALLED_BY_HAND and is_asked_of_objects(module.definition, context.model, name)
 
 
 def _is_plain(value: cst.BaseExpression, context: Context) -> bool:

@@ -9,7 +9,7 @@ from mllint.knowledge import lookup
 from mllint.semantic.names.mentions import attributes, mentions
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.values import Instance, Module, Value
-from mllint.syntax.shape import dotted_path
+from mllint.syntax.shape import called_on, dotted_path
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -34,6 +34,16 @@ def is_made_of(definition: "ClassInfo", value: Value | None) -> bool:
     # Two readings of one file have definitions of their own.
     lineage = () if made is None else [(info.name, info.model.path) for info in made.lineage]
     return (definition.name, definition.model.path) in lineage
+
+
+def is_asked_of_objects(definition: "ClassInfo", model: "Model", name: str) -> bool:
+    """Whether a file, or one that imports it, calls a method of this name on what is surely an object of a class."""
+    return any(
+        is_made_of(definition, other.value(receiver))
+        for other in (model, *model.importers(name))
+        for call in other.calls_by_word.get(name, ())
+        if (receiver := called_on(call)) is not None
+    )
 
 
 def _is_of_another_class(definition: "ClassInfo", model: "Model", node: cst.BaseExpression) -> bool:
