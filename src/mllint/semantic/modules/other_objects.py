@@ -38,12 +38,14 @@ def is_made_of(definition: "ClassInfo", value: Value | None) -> bool:
 
 def is_asked_of_objects(definition: "ClassInfo", model: "Model", name: str) -> bool:
     """Whether a file, or one that imports it, calls a method of this name on what is surely an object of a class."""
-    return any(
-        is_made_of(definition, other.value(receiver))
+    asked = (
+        other.value(receiver)
         for other in (model, *model.importers(name))
         for call in other.calls_by_word.get(name, ())
         if (receiver := called_on(call)) is not None
     )
+    # What wraps one has a method of its own.
+    return any(isinstance(value, Module) and not value.wrappers and is_made_of(definition, value) for value in asked)
 
 
 def _is_of_another_class(definition: "ClassInfo", model: "Model", node: cst.BaseExpression) -> bool:
