@@ -32,6 +32,8 @@ TORCH_BROKEN: list[tuple[str, Any, Callable[[Any], Any]]] = [
     ("state_dict", {}, lambda module: module.state_dict()),
     ("apply", 1, lambda module: module.apply(print)),
     ("to", "cpu", lambda module: module.to("cpu")),
+    ("cuda", True, lambda module: module.cuda()),
+    ("cpu", True, lambda module: module.cpu()),
     ("type", "gan", lambda module: module.type("torch.DoubleTensor")),
     ("float", 1.0, lambda module: module.float()),
     ("half", True, lambda module: module.half()),
@@ -44,6 +46,13 @@ TORCH_BROKEN: list[tuple[str, Any, Callable[[Any], Any]]] = [
 def test_torch_method_cannot_be_called_any_more(torch: Any, name: str, value: Any, use: Any) -> None:
     with pytest.raises(TypeError, match="not callable"):
         use(holder(torch.nn.Module, name, value))
+
+
+@pytest.mark.parametrize("name", ["cpu", "float", "double", "half"])
+def test_torch_parent_moves_and_converts_without_the_method_of_its_child(torch: Any, name: str) -> None:
+    parent = torch.nn.Sequential(holder(torch.nn.Module, name, True), torch.nn.Linear(2, 2))
+    getattr(parent, name)()
+    parent.to("cpu")
 
 
 def test_torch_parent_fails_as_well(torch: Any) -> None:

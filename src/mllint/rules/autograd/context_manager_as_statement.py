@@ -91,10 +91,21 @@ def check(statement: cst.Expr, context: Context) -> Iterator[Finding]:
     shown = path if len(path) <= _LONGEST_NAME else path.rpartition(".")[2]
     arguments = "..." if call.args else ""
     instead = f" or `{_AT_ONCE[name]}`" if name in _AT_ONCE else ""
-    yield Finding(
-        statement,
-        f"`{shown}({arguments})` as a statement changes nothing: it is never entered",
-        f"write `with {path}({arguments}):` around what it is for{instead}",
+    help_ = f"write `with {path}({arguments}):` around what it is for{instead}"
+    if name.endswith(".no_grad") and _asks_for_gradients(statement, context):
+        help_ = f"take it away, or write `with {path}():` around what needs no gradients"
+    yield Finding(statement, f"`{shown}({arguments})` as a statement changes nothing: it is never entered", help_)
+
+
+def _asks_for_gradients(statement: cst.Expr, context: Context) -> bool:
+    """Whether the function around makes a tensor that asks for gradients: ``torch.zeros(3, requires_grad=True)``."""
+    words, function = context.model.names_by_word, context.model.enclosing_function(statement)
+    asking = (context.parent(word) for flag in ("requires_grad", "stop_gradient") for word in words.get(flag, ()))
+    return any(
+        isinstance(arg, cst.Arg)
+        and constant(arg.value) is (arg.keyword is not None and arg.keyword.value == "requires_grad")
+        and context.model.enclosing_function(arg) is function
+        for arg in asking
     )
 
 

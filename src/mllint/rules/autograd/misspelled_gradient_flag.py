@@ -32,7 +32,8 @@ for parameter in model.parameters():
 ## What it leaves alone
 
 An attribute that the same file also reads, that is given a list or dict, or that is set on an object that is
-neither tensor nor module: it is somebody's own field then.
+neither tensor nor module: it is somebody's own field then. What is switched off for a new tensor (`table =
+torch.zeros(3)`), which asks for no gradients anyway.
 Keyword arguments of the project's own functions, and of functions that take any keyword.
 
 ## Fix safety
@@ -59,7 +60,7 @@ from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, call_instead_of_assigning, rename_attribute, rename_keyword
 from mllint.knowledge.lookup import parameters
 from mllint.rule import Finding, Rule
-from mllint.semantic.graph.flags import is_context, is_trained_whole
+from mllint.semantic.graph.flags import is_context, is_so_anyway, is_trained_whole
 from mllint.semantic.values import ClassObject, Instance, Module, Other, Output, Symbol, Tensor, Value, own_method
 from mllint.syntax.shape import constant
 
@@ -134,10 +135,10 @@ def _attributes(target: cst.BaseExpression) -> Iterator[cst.Attribute]:
 
 def _finding(target: cst.Attribute, context: Context) -> Iterator[Finding]:
     typo = target.attr.value
-    if _is_own_field(target, typo, context):
+    flag, owner = _TYPOS[typo], context.value(target.value)
+    if _is_own_field(target, typo, context) or is_so_anyway(owner, context.statement(target), flag):
         return
     message = f"`{typo}` is no gradient flag: the assignment has no effect"
-    flag, owner = _TYPOS[typo], context.value(target.value)
     if not isinstance(owner, Module):
         is_unsafe = _may_be_refused(target, owner, context) or is_trained_whole(context.model, target)
         trust = Applicability.UNSAFE if is_unsafe else Applicability.SAFE

@@ -53,13 +53,14 @@ class Net(nn.Module):
 
 Containers that are registered later (`self.layers = nn.ModuleList(self.layers)`, `nn.Sequential(*self.layers)`,
 `add_module`, `setattr`), or whose elements are attributes of their own, or are put into something else that is
-registered, or may be. Layers without weights. Modules that were made elsewhere and handed over, but for such lists; and
-those, too, where a call gives a list that is registered. A list of one module that is read as `self._teacher[0]`: that
-hides it on purpose. Containers whose elements somebody looks after by hand: gives their `parameters()` to an optimizer,
-as they may do themselves, calls their `train()`, sets their weights as attributes. What the method that makes it
-deletes again, once the weights are in a parameter. Sequences of layers that are registered one by one, by `forward`
-too. Parameters that only hold a place: `forward` sets the list anew, or nothing but its length is read. Files that
-build static graphs with `paddle.static`, where the program holds the parameters.
+registered, or may be. Layers without weights, and those whose weights are fixed ones that somebody has moved:
+`conv.weight = nn.Parameter(kernel.cuda(), requires_grad=False)`. Modules that were made elsewhere and handed over, but
+for such lists; and those, too, where a call gives a list that is registered. A list of one module that is read as
+`self._teacher[0]`: that hides it on purpose. Containers whose elements somebody looks after by hand: gives their
+`parameters()` to an optimizer, as they may do themselves, calls their `train()`, sets their weights as attributes. What
+the method that makes it deletes again, once the weights are in a parameter. Sequences of layers that are registered one
+by one, by `forward` too. Parameters that only hold a place: `forward` sets the list anew, or nothing but its length is
+read. Files that build static graphs with `paddle.static`, where the program holds the parameters.
 
 ## Fix safety
 

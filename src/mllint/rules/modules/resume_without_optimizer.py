@@ -79,6 +79,7 @@ from mllint.rule import Finding, Rule
 from mllint.semantic.checkpoints import saving
 from mllint.semantic.checkpoints.left_in_file import left_in_file
 from mllint.semantic.checkpoints.resuming import lacks_optimizer, left_out, left_out_scheduler
+from mllint.syntax.shape import called_on, dotted_path, last_word
 
 rule = Rule(
     code="ML430",
@@ -92,20 +93,26 @@ rule = Rule(
 @rule.on_method("load_state_dict", "set_state_dict")
 def check_load(call: cst.Call, context: Context) -> Iterator[Finding]:
     """Report the call that loads a network of such a checkpoint."""
-    key = left_in_file(context.model, call)
-    if key is not None:
+    left = left_in_file(context.model, call)
+    if left is not None:
+        written = f'{left.optimizer}.{last_word(call.func)}({context.text(left.holder)}["{left.key}"])'
         yield Finding(
             call,
-            f"training is resumed from this checkpoint, and nothing loads its `{key}`",
-            f'load it here as well: `optimizer.load_state_dict(checkpoint["{key}"])`',
+            f"training is resumed from this checkpoint, and nothing loads its `{left.key}`",
+            f"load it here as well: `{written}`",
         )
 
 
 @rule.on(cst.Call, mentions=saving.WORDS, shape=saving.may_save)
 def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     """Report the call that saves such a checkpoint."""
-    if lacks_optimizer(context.model, call) is not None:
-        yield Finding(call)
+    made = lacks_optimizer(context.model, call)
+    if made is not None:
+        statement = context.statement(made)
+        path = dotted_path(statement.targets[0].target) if isinstance(statement, cst.Assign) else None
+        stepped = [called_on(step) for step in context.model.calls_by_word.get("step", ())]
+        name = path if path in [dotted_path(item) for item in stepped if item is not None] else "optimizer"
+        yield Finding(call, help=f'save `"optimizer": {name}.state_dict()` too, and load it back')
     elif (path := left_out(context.model, call) or left_out_scheduler(context.model, call)) is not None:
         yield Finding(
             call,

@@ -39,8 +39,9 @@ class Net(nn.Module):
 ## What it leaves alone
 
 Functions and methods, which replace the method on purpose (`self.forward = self._forward`); classes that define the
-name as a property. Names that nothing but the user's own code calls, such as `type` or `half`, as long as the file
-does not call them on a module of this class; methods that Paddle has only since a later version. Tests.
+name as a property. Names that nothing but the user's own code calls, such as `cuda`, `type` or `half`, as long as
+neither the file nor one that imports it calls them on a module of this class (an outer module moves its parts without
+them); methods that Paddle has only since a later version. Tests.
 
 ## Fix safety
 
@@ -60,6 +61,7 @@ import libcst as cst
 from mllint.context import Context
 from mllint.rule import Finding, Rule
 from mllint.semantic.files.testing import is_test_code
+from mllint.semantic.modules.other_objects import is_asked_of_objects
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import (
@@ -88,7 +90,7 @@ rule = Rule(
 _CALLED = {
     "torch": frozenset({
         "train", "eval", "parameters", "named_parameters", "children", "named_children", "modules", "named_modules",
-        "buffers", "named_buffers", "state_dict", "load_state_dict", "apply", "to", "cuda", "cpu", "zero_grad",
+        "buffers", "named_buffers", "state_dict", "load_state_dict", "apply", "to", "zero_grad",
         "register_buffer", "register_parameter", "add_module", "register_module",
     }),
     "paddle": frozenset({
@@ -97,8 +99,8 @@ _CALLED = {
         "add_parameter", "create_parameter", "register_buffer", "clear_gradients", "full_name", "modules",
     }),
 }  # fmt: skip
-# What only the user's own code calls.
-_CALLED_BY_HAND = frozenset({"type", "float", "double", "half", "bfloat16"})
+# What only the user's own code calls: an outer module moves and converts its parts by `_apply`.
+_CALLED_BY_HAND = frozenset({"cuda", "cpu", "type", "float", "double", "half", "bfloat16"})
 _IN_PADDLE_SINCE_3_3 = frozenset({"cuda", "cpu", "modules", "named_modules", "type", "double", "half"})
 # What holds the settings of a program: its attributes are flags, names and numbers.
 _SETTINGS = re.compile(r"(?i)(arg|opt|conf|cfg|param|flag|setting)[a-z]*\.")
@@ -161,16 +163,9 @@ def _is_method(module: Module, name: str, context: Context) -> bool:
         return False
     if module.framework == "paddle" and name in _IN_PADDLE_SINCE_3_3 and (context.paddle_version or (3, 3)) < (3, 3):
         return False
-    return name in _CALLED[module.framework] or (name in _CALLED_BY_HAND and _is_called(module, name, context))
-
-
-def _is_called(module: Module, name: str, context: Context) -> bool:
-    """Whether the file calls the method on a module of the same class."""
-    for call in context.model.calls_by_word.get(name, ()):
-        receiver = context.value(call.func.value) if isinstance(call.func, cst.Attribute) else None
-        if isinstance(receiver, Module) and receiver.definition is module.definition is not None:
-            return True
-    return False
+    if name in _CALLED[module.framework] or module.definition is None:
+        return name in _CALLED[module.framework]
+    return name in _CALLED_BY_HAND and is_asked_of_objects(module.definition, context.model, name)
 
 
 def _is_plain(value: cst.BaseExpression, context: Context) -> bool:

@@ -3,8 +3,8 @@
 Finds tensors in plain attributes of a module that ought to be registered:
 
 - a new tensor with `requires_grad=True` (Paddle: `stop_gradient=False`), which is no parameter, also one that a
-  function or method of the file makes, or of which an optimizer is given a copy only:
-  `Adam(nn.ParameterList([self.w]))`;
+  function or method of the file makes, that is asked for them later, `self.weight.requires_grad_()`, or of which an
+  optimizer is given a copy only: `Adam(nn.ParameterList([self.w]))`;
 - a tensor computed from a new parameter, `nn.Parameter(x).cuda()` or `nn.Parameter(x) * 0.1`, also where the
   parameter has a name and is used for nothing else; also where it is given to `register_parameter`;
 - on PyTorch, a table made while the module is set up, of numbers or of other such tables, that meets the input of
@@ -62,16 +62,17 @@ class Scale(nn.Module):
 
 ## What it leaves alone
 
-Tensors that somebody looks after: moved by hand (`self.mask.to(x.device)`, `self.mask.type(x.type())`, whose name of
-a type has the device in it, or with others by names that are computed), made on a device, given to an optimizer or to
+Tensors that somebody looks after: moved by hand (`self.mask.to(x.device)`, `self.mask.type(x.type())`, whose name of a
+type has the device in it, or with others by names that are computed), made on a device, given to an optimizer or to
 `torch.autograd.grad`, set to something else later (to new numbers by a method that `forward` does not call is nothing
-else). What is computed from a parameter in a method that nothing in the class calls, and is never read. Tables that
-are read for their shape, as an index, or one number at a time; lists of tensors without elements (`torch.empty(0)`),
-which are filled later; those of tests. 0-d tensors, which work with tensors on any device. What a base class of
-PyTorch has registered, as losses do their `weight`: what is assigned to it is a buffer. Random numbers that somebody
-else reads, who may save them, that change later, matter in training alone, come of a generator or seed that the
-constructor sets, or are a sample: another method draws others and gives them to the same function.
-`nn.Parameter(x).requires_grad_(False)` and `nn.Parameter(x).type(torch.FloatTensor)`, which are the parameter itself.
+else). What is computed from a parameter in a method that nothing in the class calls, and is never read. Tables that are
+read for their shape, as an index, or one number at a time; tensors without elements (`torch.empty(0)`), also in lists,
+which are filled later; states that those who use the module set, or have a method draw anew (`model.reset()`); those of
+tests. 0-d tensors, which work with tensors on any device. What a base class of PyTorch has registered, as losses do
+their `weight`: what is assigned to it is a buffer. Random numbers that somebody else reads, who may save them, that
+change later, matter in training alone, come of a generator or seed that the constructor sets, or are a sample: another
+method draws others and gives them to the same function. `nn.Parameter(x).requires_grad_(False)` and
+`nn.Parameter(x).type(torch.FloatTensor)`, which are the parameter itself.
 
 ## Fix safety
 

@@ -47,16 +47,17 @@ class Net(nn.Module):
 
 Layers without weights (`BatchNorm1d(3, affine=False)` has none), those of tests, those of which a comment says that
 they are unused or there for a checkpoint, and the only layer of a class, which is there for the class to have
-parameters. Layers that are made on demand, under a flag of the constructor that is off by default. Lists that are made
-empty and left so. Classes whose `forward` uses nothing of the object: it is still to be written. Attributes that are
-read anywhere in the project, whose name stands in a string, or whose call is commented out. Lists and sequences of
-layers that are used by another name too (`self._heads = nn.ModuleList(self.heads)`). Networks whose weights the file
-loads and never saves: there the checkpoint says which layers there are; so does a published one that a function of the
+parameters. Layers that are made on demand, where an option of the constructor (or one read with a default,
+`getattr(config, "kind", "absolute")`) is set to what it is not by default. Lists that are made empty and left so.
+Classes whose `forward` uses nothing of the object: it is still to be written. Attributes that are read anywhere in the
+project, whose name stands in a string, or whose call is commented out. Lists and sequences of layers that are used by
+another name too (`self._heads = nn.ModuleList(self.heads)`). Networks whose weights the file loads and never saves,
+whatever else it saves: there the checkpoint says which layers there are; so does a published one that a function of the
 project downloads and loads strictly. Variants of a network that leave three layers or more unused which a class in
 another file has and uses: the same checkpoint is to fit both. Classes that look at their own attributes in other ways:
 `getattr`, `children()`, the instance handed to a function. Classes with a base that is not known, and abstract ones.
 What is only done to set a layer up (initial values of its weights, `append`) is no use of it. Layers that are replaced
-in a branch, by a derived class, or by what wraps them: `self.conv = weight_norm(self.conv)`.
+in a branch, by a derived class, by what wraps them (`self.conv = weight_norm(self.conv)`), or where a comment says so.
 
 ## Fix safety
 
@@ -89,7 +90,9 @@ rule = Rule(
 )
 
 # What a comment says of a layer that somebody keeps on purpose.
-_KNOWN = re.compile(r"\b(unused|(not|never) used|compatib|checkpoints?\b)", re.IGNORECASE)
+_KNOWN = re.compile(r"\b(unused|(not|never) us(ed|ing)|compatib|checkpoints?\b)", re.IGNORECASE)
+# What it says of one that takes another's place on purpose.
+_MEANT = re.compile(r"\b(overwrit|overrid|replac|redefin)", re.IGNORECASE)
 
 
 @rule.on(cst.ClassDef)
@@ -99,8 +102,10 @@ def check(node: cst.ClassDef, context: Context) -> Iterator[Finding]:
     found, replaced = unused_submodules(definition), list(replaced_submodules(definition))
     if (found or replaced) and is_test_code(context.model):
         return
-    for name, statement in replaced:
-        if name not in dict(found):
+    for name, statement, lines in replaced:
+        statements = [line.body[0] for line in lines if isinstance(line, cst.SimpleStatementLine)]
+        said = (comment for line in statements for comment in context.comments(line))
+        if name not in dict(found) and not any(_MEANT.search(comment) for comment in said):
             yield Finding(
                 statement,
                 f"`self.{name}` is replaced before it is used: these weights are thrown away",

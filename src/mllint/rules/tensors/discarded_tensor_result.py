@@ -42,7 +42,7 @@ gives, which may be called for what else it does: `self.act(x).long()`. Statemen
 of the clock, right before `synchronize()` or in a file called a benchmark, where only what moves a tensor is reported,
 or there to raise: under `pytest.raises`, alone in a `try`, or the same call as one there, in a test also in an `if`
 there, a module that a test compiles with `torch.jit.script`, a function that is the last a test calls, a call that is
-written once more below, where its result is used.
+written once more below, or for the same attribute in another method of the class, where its result is used.
 
 A thing that is a tensor on one of the ways that lead to the statement is reported, unless on another it is known to be
 something that such a method changes: a module, for `sort()` a list. (An `embedding: Tensor | None = None` that was made

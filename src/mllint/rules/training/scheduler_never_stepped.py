@@ -76,7 +76,7 @@ from mllint.context import Context
 from mllint.rule import Finding, Rule
 from mllint.semantic.training.one_sided_schedules import forgotten_way
 from mllint.semantic.training.schedulers import never_stepped
-from mllint.syntax.shape import last_word
+from mllint.syntax.shape import called_on, dotted_path, last_word
 
 rule = Rule(
     code="ML309",
@@ -102,10 +102,13 @@ def check(module: cst.Module, context: Context) -> Iterator[Finding]:
         if found.key is None or len(found.key) > _LONGEST_NAME:
             yield Finding(found.call)
         else:
+            meant = _misspelt(found.key, context)
             yield Finding(
                 found.call,
                 f"`{found.key}` is never stepped: it changes no learning rate",
-                f"return `{found.key}` beside the optimizer: the trainer steps what it is given"
+                f"give it the name of what is stepped, `{meant}`"
+                if meant is not None
+                else f"return `{found.key}` beside the optimizer: the trainer steps what it is given"
                 if found.is_to_return
                 else f"call `{found.key}.step(metric)` after every evaluation"
                 if last_word(found.call.func) in _OF_METRICS
@@ -131,3 +134,25 @@ def check_ways(call: cst.Call, context: Context) -> Iterator[Finding]:
 def _is_commented_out(key: str, text: str) -> bool:
     """Whether a comment has the step of a scheduler: somebody has done without it on purpose."""
     return re.search(rf"#.*(?<![\w.]){re.escape(key)}\.step\(", text) is not None
+
+
+def _misspelt(key: str, context: Context) -> str | None:
+    """What the file steps under a name that is the same but for one letter inside, or for two that change places."""
+    stepped = (called_on(step) for step in context.model.calls_by_word.get("step", ()))
+    paths = (dotted_path(receiver) for receiver in stepped if receiver is not None)
+    return next((path for path in paths if path is not None and _is_nearly(key, path)), None)
+
+
+def _is_nearly(one: str, other: str) -> bool:
+    if len(one) == len(other):
+        places = [index for index in range(len(one)) if one[index] != other[index]]
+        is_turned = len(places) == 2 and places[1] == places[0] + 1 and sorted(one) == sorted(other)
+        return is_turned or (len(places) == 1 and _is_inside(one, places[0]) and _is_inside(other, places[0]))
+    short, long = sorted((one, other), key=len)
+    index = next((index for index in range(len(short)) if short[index] != long[index]), len(short))
+    return short[index:] == long[index + 1 :] and _is_inside(long, index)
+
+
+def _is_inside(text: str, index: int) -> bool:
+    """Whether a letter has others on both sides: `scheduler_g` and `scheduler_d` are two things."""
+    return index > 0 and len(text[index - 1 : index + 2]) == 3 and text[index - 1 : index + 2].isalpha()

@@ -7,7 +7,7 @@ function is given and has no other use for.
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
@@ -33,8 +33,16 @@ _LEFT_OUT = re.compile(r"#.*(?:(?:load|set)_.*opt|opt.*\.(?:load|set)_)")
 """A comment that says that somebody has left it out on purpose."""
 
 
-def left_in_file(model: "Model", call: cst.Call) -> str | None:
-    """The key of an optimizer whose state a load of a network leaves in the file that it reads."""
+class Left(NamedTuple):
+    """A state that is left in a file: its key, what the code calls the optimizer, and the dict that is read."""
+
+    key: str
+    optimizer: str
+    holder: cst.BaseExpression
+
+
+def left_in_file(model: "Model", call: cst.Call) -> Left | None:
+    """The optimizer whose state a load of a network leaves in the file that it reads."""
     load = load_of(model, call)
     item = None if load is None else _entry(load)
     if load is None or item is None or _is_of_training(load):
@@ -51,8 +59,9 @@ def left_in_file(model: "Model", call: cst.Call) -> str | None:
     for key, name in written[0].items() if written else ():
         if key in read or not all(key in others for others in written) or _is_mentioned(model, key):
             continue
-        if _is_at_hand(load, name) and _goes_on(load, item, loads, name) and not _LEFT_OUT.search(model.source.text):
-            return key
+        path = _at_hand(load, name)
+        if path is not None and _goes_on(load, item, loads, name) and not _LEFT_OUT.search(model.source.text):
+            return Left(key, path, item.value)
     return None
 
 
@@ -129,18 +138,28 @@ def _keeps(state: State) -> bool:
     return owner is None and "optim" in (state.name or "").lower()
 
 
-def _is_at_hand(load: Load, name: str) -> bool:
-    """Whether the function, or the class, has an optimizer of this name, and the file loads no state into it."""
+def _at_hand(load: Load, name: str) -> str | None:
+    """What the function, or the class, calls the optimizer of this name; ``None`` where it has none, or where the file
+    loads a state into it.
+    """
     model = load.model
     for word in LOADING:
         for call in model.calls_by_word.get(word, ()):
             if isinstance(call.func, cst.Attribute) and last_word(call.func.value) == name:
-                return False
+                return None
     function = model.enclosing_function(load.call)
-    owner = None if function is None else model.function_info(function).owner
-    if owner is not None and any(owner.assignments(name)):
-        return True
-    return any(model.enclosing_function(node) is function for node in model.names_by_word.get(name, ()))
+    info = None if function is None else model.function_info(function)
+    if info is not None and info.owner is not None and any(info.owner.assignments(name)):
+        return f"{info.self_name}.{name}"
+    named = [node for node in model.names_by_word.get(name, ()) if model.enclosing_function(node) is function]
+    # What is only declared to be global may not be there at all.
+    is_there = any(not isinstance(model.tree.parent(node), cst.NameItem) for node in named)
+    return name if is_there or (named and _is_bound(model, name)) else None
+
+
+def _is_bound(model: "Model", name: str) -> bool:
+    """Whether anything in a file is assigned to a name."""
+    return any(isinstance(model.tree.parent(node), cst.AssignTarget) for node in model.names_by_word.get(name, ()))
 
 
 def _goes_on(load: Load, item: cst.Subscript, loads: list[Load], name: str) -> bool:

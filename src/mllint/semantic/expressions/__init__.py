@@ -6,6 +6,6 @@
   ``derivation``, also of things that are defined by each other
 - where that says nothing, what the use of a thing tells: ``evidence``, ``used_as``; and its spelling, never as a proof:
   ``hints``
-- questions about one expression: ``alternatives``, ``sources``, ``new_results``, ``truth``, ``asked_functions``,
-  ``only_read``; ``quantities``: numbers of which only the sign is known
+- questions about one expression: ``alternatives``, ``sources``, ``new_results``, ``truth``, ``defaults``,
+  ``asked_functions``, ``only_read``; ``quantities``: numbers of which only the sign is known
 """

@@ -10,7 +10,7 @@ from mllint.semantic.names.mentions import calls_of
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.names.uses import reads
-from mllint.semantic.values import Method, Module, StateDict, Tensor
+from mllint.semantic.values import Method, Module, StateDict, Tensor, Value
 from mllint.syntax.iteration import run_over
 from mllint.syntax.shape import constant, dotted_path
 
@@ -51,6 +51,13 @@ def flagged_module(model: "Model", node: cst.BaseExpression) -> Module | None:
     is_module = _is_called(model, node) or _is_child(model, node)
     is_module = is_module or _has_parts(model, node) or _does_what_modules_do(model, node)
     return Module(model.framework) if is_module else None
+
+
+def is_so_anyway(owner: Value | None, statement: cst.CSTNode, flag: str) -> bool:
+    """Whether an assignment to a flag says what is so without it: a new tensor asks for no gradients."""
+    value = constant(statement.value) if isinstance(statement, (cst.Assign, cst.AnnAssign)) else ...
+    is_plain = isinstance(owner, Tensor) and owner.attached is False and not owner.parameter
+    return is_plain and value is (flag == "stop_gradient")
 
 
 def _is_called(model: "Model", node: cst.BaseExpression) -> bool:

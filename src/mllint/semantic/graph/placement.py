@@ -15,6 +15,7 @@ from mllint.semantic.graph.devices import computes_where_it_is, moves_of
 from mllint.semantic.graph.leaves import is_leaf
 from mllint.semantic.names.mentions import mentions
 from mllint.semantic.names.operands import names_in
+from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import without_narrowing
 from mllint.semantic.values import (
@@ -29,7 +30,7 @@ from mllint.semantic.values import (
     Tensor,
     Text,
 )
-from mllint.syntax.shape import dotted_path, fingerprint, last_word, string_literal
+from mllint.syntax.shape import called_on, dotted_path, fingerprint, last_word, string_literal
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -66,8 +67,12 @@ def wants_no_result(model: "Model", statement: cst.BaseSmallStatement) -> bool:
 
 
 def is_computed_again(model: "Model", call: cst.Call) -> bool:
-    """Whether the same call is given to something further below: this one was left over."""
+    """Whether the same call is given to something further below, or another method of the class uses what it gives:
+    this one was left over.
+    """
     scope = model.scope_of(call)
+    if _is_computed_by_another_method(model, call):
+        return True
     place = scope.place_of(call)
     if place is None:
         return False
@@ -81,6 +86,23 @@ def is_computed_again(model: "Model", call: cst.Call) -> bool:
                 model.reaching(one) == model.reaching(two)
                 for one, two in zip(*map(names_in, (call, other)), strict=True)
             )
+    return False
+
+
+def _is_computed_by_another_method(model: "Model", call: cst.Call) -> bool:
+    """Whether another method makes the same of an attribute of its own: ``x @ self.table.unsqueeze(0)``."""
+    receiver = called_on(call)
+    method = method_of_receiver(model, receiver.value) if isinstance(receiver, cst.Attribute) else None
+    if method is None or method.owner is None or not isinstance(receiver, cst.Attribute):
+        return False
+    for read in method.owner.members.reads(receiver.attr.value):
+        tree = read.method.model.tree
+        asked = tree.parent(read.node)
+        other = tree.call_of(asked) if isinstance(asked, cst.Attribute) else None
+        if other is None or read.method is method or isinstance(tree.parent(other), cst.Expr):
+            continue
+        if fingerprint(other) == fingerprint(call):
+            return True
     return False
 
 

@@ -9,12 +9,13 @@ import msgspec
 from mllint.knowledge.words import ADDING_MODULES
 from mllint.semantic.modules.fresh import is_fresh
 from mllint.semantic.modules.lost_parameters import parameter_inside
+from mllint.semantic.modules.made_on_cpu import moves
 from mllint.semantic.modules.weights import drops_values, has_weights, is_constant, makes_weights
 from mllint.semantic.names.assigned import assigned
 from mllint.semantic.names.classes import makes_parameter
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import ClassObject, Function, Module, Repeated, is_object
-from mllint.syntax.shape import constant, dotted_path, part_at, string_literal
+from mllint.syntax.shape import argument, constant, dotted_path, part_at, string_literal
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -252,9 +253,30 @@ def _matters(model: "Model", node: cst.BaseExpression) -> bool:
     """Whether a module has something to train, save, move or switch off."""
     return (
         drops_values(model, node)
-        or (has_weights(model, node) is True and not is_constant(model, node))
+        or (has_weights(model, node) is True and not is_constant(model, node) and not _is_given_table(model, node))
         or _is_given_weights(model, node)
     )
+
+
+def _is_given_table(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether a layer with a local name, without a bias, gets a parameter for its weights that nothing trains, and
+    that is where it belongs: ``conv.weight = nn.Parameter(kernel.cuda(), requires_grad=False)``.
+    """
+    bindings = model.reaching(node) if isinstance(node, cst.Name) else ()
+    made = assigned(bindings[0]) if len(bindings) == 1 else None
+    bias = argument(made, None, "bias") if isinstance(made, cst.Call) else None
+    if not isinstance(node, cst.Name) or bias is None or constant(bias.value) is not False:
+        return False
+    given = [item.value for item in model.scope_of(node).bindings.get(f"{node.value}.weight", ())]
+    return bool(given) and all(_is_moved_table(model, value) for value in given)
+
+
+def _is_moved_table(model: "Model", value: cst.BaseExpression | None) -> bool:
+    """Whether a parameter is made that asks for no gradients, of a tensor that somebody has moved."""
+    asks = argument(value, 1, "requires_grad") if isinstance(value, cst.Call) else None
+    if value is None or asks is None or constant(asks.value) is not False or not makes_parameter(model, value):
+        return False
+    return any(isinstance(part, cst.Attribute) and moves(model, part) for part in subtree(value))
 
 
 def _is_given_weights(model: "Model", node: cst.BaseExpression) -> bool:

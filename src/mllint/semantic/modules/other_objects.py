@@ -9,7 +9,7 @@ from mllint.knowledge import lookup
 from mllint.semantic.names.mentions import attributes, mentions
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.values import Instance, Module, Value
-from mllint.syntax.shape import dotted_path
+from mllint.syntax.shape import called_on, dotted_path
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -26,6 +26,26 @@ def from_outside(definition: "ClassInfo", model: "Model", attribute: str) -> Ite
 def is_touched_from_outside(definition: "ClassInfo", attribute: str) -> bool:
     """Whether a file of a class, or of one of its bases, reads or sets an attribute of what may be its objects."""
     return any(True for model in definition.members.models for _ in from_outside(definition, model, attribute))
+
+
+def is_made_of(definition: "ClassInfo", value: Value | None) -> bool:
+    """Whether a module is surely one of a class, or of one that derives from it."""
+    made = value.definition if isinstance(value, Module) else None
+    # Two readings of one file have definitions of their own.
+    lineage = () if made is None else [(info.name, info.model.path) for info in made.lineage]
+    return (definition.name, definition.model.path) in lineage
+
+
+def is_asked_of_objects(definition: "ClassInfo", model: "Model", name: str) -> bool:
+    """Whether a file, or one that imports it, calls a method of this name on what is surely an object of a class."""
+    asked = (
+        other.value(receiver)
+        for other in (model, *model.importers(name))
+        for call in other.calls_by_word.get(name, ())
+        if (receiver := called_on(call)) is not None
+    )
+    # What wraps one has a method of its own.
+    return any(isinstance(value, Module) and not value.wrappers and is_made_of(definition, value) for value in asked)
 
 
 def _is_of_another_class(definition: "ClassInfo", model: "Model", node: cst.BaseExpression) -> bool:

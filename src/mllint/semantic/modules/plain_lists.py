@@ -7,11 +7,11 @@ import libcst as cst
 
 from mllint.semantic.modules.made_on_cpu import MAX_STEPS, is_made_on_cpu
 from mllint.semantic.modules.other_objects import is_touched_from_outside
-from mllint.semantic.modules.plain_tensors import Fate, fate, is_plain
+from mllint.semantic.modules.plain_tensors import Fate, fate, has_no_elements, is_plain
 from mllint.semantic.names.classes import Members
 from mllint.semantic.names.uses import bound_by, uses
 from mllint.syntax.iteration import handed_on
-from mllint.syntax.shape import dotted_path, integer_literal, part_at, subscript_index
+from mllint.syntax.shape import dotted_path, part_at, subscript_index
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -26,7 +26,7 @@ def tensors_stay_behind(members: Members, name: str) -> bool:
         if place.method is None or place.method not in members.setting_up or not isinstance(place.value, _DISPLAYS):
             return False
         elements = list(_elements(place.value))
-        if any(_is_empty(element) for element in elements):
+        if any(has_no_elements(place.model, element) for element in elements):
             return False  # a place that is filled later
         if not all(_is_made_on_cpu(place.model, element) for element in elements):
             return False
@@ -54,14 +54,6 @@ def _elements(display: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
             yield display.elt
         case cst.DictComp():
             yield display.value
-
-
-def _is_empty(node: cst.BaseExpression) -> bool:
-    """Whether a tensor is made with no elements: ``torch.empty(0)``, ``torch.tensor([])``."""
-    if not isinstance(node, cst.Call) or not node.args:
-        return False
-    first = node.args[0].value
-    return integer_literal(first) == 0 or (isinstance(first, (cst.List, cst.Tuple)) and not first.elements)
 
 
 def _is_made_on_cpu(model: "Model", node: cst.BaseExpression) -> bool:

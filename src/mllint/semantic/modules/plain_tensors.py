@@ -19,7 +19,7 @@ from mllint.semantic.modules.made_on_cpu import (
     moves,
     moves_by_computed_names,
 )
-from mllint.semantic.modules.other_objects import is_touched_from_outside
+from mllint.semantic.modules.other_objects import from_outside, is_touched_from_outside
 from mllint.semantic.modules.records import reads_of_field
 from mllint.semantic.modules.weights import has_weights
 from mllint.semantic.names.classes import Assignment, Members, Read, makes_parameter
@@ -36,7 +36,15 @@ from mllint.semantic.values import (
     Tensor,
     Value,
 )
-from mllint.syntax.shape import argument, before_methods, constant, dotted_path, last_word
+from mllint.syntax.shape import (
+    argument,
+    before_methods,
+    constant,
+    dotted_path,
+    integer_literal,
+    is_super_call,
+    last_word,
+)
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -53,6 +61,8 @@ _ONLY_SHAPE = frozenset({"expand_as", "view_as", "reshape_as", "copy_", "resize_
 _GIVING_DIMENSIONS = frozenset({"view", "reshape", "expand", "unsqueeze", "repeat", "expand_as", "view_as"})
 _MOVES = frozenset({"to", "cuda"})
 _PARAMETER_LIST = "torch.nn.ParameterList"
+_OF_SIZES = frozenset({"empty", "zeros", "ones", "rand", "randn"})
+_ASKING = "requires_grad_"
 _GRADIENT_FLAGS = {"requires_grad": True, "stop_gradient": False}
 
 
@@ -128,17 +138,57 @@ def is_new(model: "Model", node: cst.BaseExpression) -> bool:
     return fact is not None and fact.returns == "tensor" and not of_tensors
 
 
-def is_asked_for_gradients_later(members: Members, name: str) -> bool:
-    """Whether a method sets ``self.name.requires_grad = True`` (Paddle: ``stop_gradient = False``)."""
-    if not any(word in model.names_by_word for model in members.models for word in _GRADIENT_FLAGS):
+def has_no_elements(model: "Model", node: cst.BaseExpression | None) -> bool:
+    """Whether a tensor is made with no elements, and filled later: ``torch.empty(0)``, ``torch.FloatTensor()``."""
+    if not isinstance(node, cst.Call):
         return False
-    return any(
+    maker = (model.qualified_name(node.func) or "").rpartition(".")[2]
+    if not node.args:
+        return maker.endswith("Tensor")
+    first = node.args[0].value
+    is_size = maker in _OF_SIZES or maker.endswith("Tensor")
+    return (is_size and integer_literal(first) == 0) or (
+        isinstance(first, (cst.List, cst.Tuple)) and not first.elements
+    )
+
+
+def is_asked_for_gradients_later(members: Members, name: str) -> bool:
+    """Whether a method sets ``self.name.requires_grad = True`` (Paddle: ``stop_gradient = False``), or calls
+    ``self.name.requires_grad_()``.
+    """
+    words = (*_GRADIENT_FLAGS, _ASKING)
+    if not any(word in model.names_by_word for model in members.models for word in words):
+        return False
+    return any(_asks_for_gradients(read.method.model, read.node) for read in members.reads(name)) or any(
         binding.value is not None and constant(binding.value) is flag
         for info in members.definition.lineage
         for method in info.methods.values()
         for word, flag in _GRADIENT_FLAGS.items()
         for binding in method.scope.bindings.get(f"{method.self_name}.{name}.{word}", ())
     )
+
+
+def _asks_for_gradients(model: "Model", node: cst.Attribute) -> bool:
+    method = model.tree.parent(node)
+    call = model.tree.call_of(method) if isinstance(method, cst.Attribute) and method.attr.value == _ASKING else None
+    return call is not None and (not call.args or constant(call.args[0].value) is True)
+
+
+def is_set_from_outside(members: Members, name: str) -> bool:
+    """Whether those who have an object set an attribute of it anew: they assign to it, or call a method that does.
+
+    What is registered once does not help them: every new tensor is made where the method makes it.
+    """
+    definition = members.definition
+    setting = {place.method.name for place in members.assignments(name) if place.method is not None} - {"__init__"}
+    for model in (*members.models, *definition.model.importers(*setting)):
+        assigned = (model.tree.parent(node) for node in from_outside(definition, model, name))
+        called = (node for word in setting for node in from_outside(definition, model, word))
+        if any(isinstance(target, cst.AssignTarget) for target in assigned):
+            return True
+        if any(model.tree.call_of(node) and not is_super_call(node.value) for node in called):
+            return True
+    return False
 
 
 def is_given_on(members: Members, name: str) -> bool:
@@ -241,7 +291,9 @@ def _is_copied(model: "Model", element: cst.Element) -> bool:
 
 def stays_behind(members: Members, name: str) -> bool:
     """Whether a tensor that is made on the CPU meets the input in ``forward``, and nobody moves it there."""
-    if not is_set_on_cpu(members, name, MAX_STEPS, or_parameter=True):
+    if not is_set_on_cpu(members, name, MAX_STEPS, or_parameter=True) or is_set_from_outside(members, name):
+        return False
+    if any(has_no_elements(place.model, place.value) for place in members.assignments(name)):
         return False
     fates = {(_fate_of_read(members, read), read.method in members.setting_up) for read in members.reads(name)}
     is_met = (Fate.MEETS_INPUT, False) in fates and all(fate is not Fate.MOVED for fate, _ in fates)

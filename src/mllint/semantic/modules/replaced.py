@@ -1,6 +1,6 @@
 """Submodules that a constructor makes and replaces before anything has used them."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 _LEAVING = (cst.Return, cst.Break, cst.Continue)
 
 
-def replaced_submodules(definition: "ClassInfo") -> Iterator[tuple[str, cst.CSTNode]]:
-    """The new submodules with weights that the same block replaces before they are read: their names and statements."""
+def replaced_submodules(definition: "ClassInfo") -> Iterator[tuple[str, cst.CSTNode, Sequence[cst.CSTNode]]]:
+    """The new submodules with weights that the same block replaces before they are read: their names, their statements
+    and the lines from there to what replaces them.
+    """
     constructor = definition.methods.get("__init__")
     if constructor is None or constructor.self_name is None or definition.framework is None:
         return
@@ -29,8 +31,9 @@ def replaced_submodules(definition: "ClassInfo") -> Iterator[tuple[str, cst.CSTN
         if len(bindings) > 1 and key.startswith(prefix) and "." not in name:
             made = [item for item in bindings if _is_assigned_alone(item)]
             for binding, later in pairwise(made):
-                if _is_replaced(definition, constructor, name, binding, later):
-                    yield name, binding.node
+                lines = _lines(constructor, binding.node, later.node)
+                if lines is not None and _is_replaced(definition, constructor, name, binding, later, lines[1:-1]):
+                    yield name, binding.node, lines
 
 
 def _is_assigned_alone(binding: Binding) -> bool:
@@ -41,29 +44,33 @@ def _is_assigned_alone(binding: Binding) -> bool:
 
 
 def _is_replaced(
-    definition: "ClassInfo", constructor: "FunctionInfo", name: str, binding: Binding, later: Binding
+    definition: "ClassInfo",
+    constructor: "FunctionInfo",
+    name: str,
+    binding: Binding,
+    later: Binding,
+    between: Sequence[cst.CSTNode],
 ) -> bool:
     model, value, other = constructor.model, binding.value, later.value
-    between = _between(constructor, binding.node, later.node)
-    if between is None or value is None or other is None or not isinstance(model.value(other), Module):
+    if value is None or other is None or not isinstance(model.value(other), Module):
         return False
     if any(_may_use(definition, constructor, name, part) for part in (*between, other)):
         return False
     return is_fresh(model, value) and has_weights(model, value) is True and not has_only_statistics(model, value)
 
 
-def _between(constructor: "FunctionInfo", start: cst.CSTNode, end: cst.CSTNode) -> Iterable[cst.CSTNode] | None:
-    """The statements between two of one block, which surely runs to its end; ``None`` where they are not that."""
+def _lines(constructor: "FunctionInfo", start: cst.CSTNode, end: cst.CSTNode) -> Sequence[cst.CSTNode] | None:
+    """The lines from one statement to another of a block that surely runs to its end; ``None`` where it may not."""
     tree = constructor.model.tree
     first, last = tree.parent(start), tree.parent(end)
     block = None if first is None else tree.parent(first)
     if not isinstance(block, cst.IndentedBlock) or first is last or isinstance(tree.parent(block), cst.Try):
         return None
     lines: list[cst.CSTNode] = list(block.body)
-    if last not in lines:
+    if first not in lines or last not in lines:
         return None
-    between = lines[lines.index(first) + 1 : lines.index(last)] if first in lines else []
-    return None if any(isinstance(node, _LEAVING) for line in between for node in subtree(line)) else between
+    lines = lines[lines.index(first) : lines.index(last) + 1]
+    return None if any(isinstance(node, _LEAVING) for line in lines[1:-1] for node in subtree(line)) else lines
 
 
 def _may_use(definition: "ClassInfo", constructor: "FunctionInfo", name: str, part: cst.CSTNode) -> bool:

@@ -36,6 +36,8 @@ class Loss(enum.Enum):
     """It asks for gradients, and nobody trains it."""
     LEFT_BEHIND = enum.auto()
     """It stays behind when the module moves."""
+    LEAF_LEFT_BEHIND = enum.auto()
+    """The same of one that asks for gradients, which somebody trains."""
     REDRAWN = enum.auto()
     """It is drawn at random and not saved."""
 
@@ -65,10 +67,12 @@ def lost(
     if inner is not None:
         is_no_loss = becomes_parameter(members, name, statement) or _is_left_aside(model, members, name, statement)
         return None if is_no_loss else Lost(Loss.COMPUTED, parameter=inner)
-    if plain_tensors.is_leaf_to_train(model, value) or (
-        plain_tensors.is_asked_for_gradients_later(members, name) and plain_tensors.is_new(model, value)
-    ):
-        return None if plain_tensors.is_handed_over(members, name) else Lost(Loss.UNTRAINED)
+    is_leaf = plain_tensors.is_leaf_to_train(model, value)
+    is_asked = plain_tensors.is_asked_for_gradients_later(members, name) and plain_tensors.is_new(model, value)
+    if (is_leaf or is_asked) and not plain_tensors.is_handed_over(members, name):
+        return Lost(Loss.UNTRAINED)
+    if is_leaf:
+        return None
     if not plain_tensors.is_plain(model.value(value)) or is_test_code(model):
         return None
     if is_torch and any(lookup.may_register(base, name) for base in owner.library_bases):
@@ -76,7 +80,7 @@ def lost(
     if is_torch and plain_tensors.stays_behind(members, name):
         function = model.enclosing_function(statement)
         is_set_up = function is not None and model.function_info(function) in members.setting_up
-        return Lost(Loss.LEFT_BEHIND) if is_set_up else None
+        return Lost(Loss.LEAF_LEFT_BEHIND if is_asked else Loss.LEFT_BEHIND) if is_set_up else None
     is_redrawn = unsaved_draws.draws(model, value) and unsaved_draws.is_lost(members, name)
     return Lost(Loss.REDRAWN) if is_redrawn else None
 

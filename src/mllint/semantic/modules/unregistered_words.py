@@ -26,9 +26,13 @@ _WORDS = {
         "`self.{name}` is no buffer: it stays behind when the module moves to a device",
         _REGISTER,
     ),
+    Loss.LEAF_LEFT_BEHIND: (
+        "`self.{name}` is no parameter: it is not saved, and stays behind when the module moves",
+        "assign {parameter}",
+    ),
     Loss.REDRAWN: (
         "`self.{name}` is drawn at random and not saved: a module that is loaded has another",
-        _REGISTER,
+        _REGISTER + ", or make it a parameter if it is to be learned",
     ),
 }
 _PARAMETERS = {"torch": "an `nn.Parameter`", "paddle": "what `self.create_parameter(...)` gives"}
@@ -37,6 +41,8 @@ _PARAMETERS = {"torch": "an `nn.Parameter`", "paddle": "what `self.create_parame
 def words(found: Lost, name: str, framework: Framework, persistence: str) -> tuple[str, str]:
     """The message about an attribute and what helps; ``persistence`` is what else ``register_buffer`` is told."""
     message, help_ = _WORDS[found.how]
+    if found.how is Loss.LEFT_BEHIND and not persistence:
+        message = "`self.{name}` is no buffer: it is not saved, and stays behind when the module moves"
     known = {"name": name, "setter": found.setter, "parameter": _PARAMETERS[framework]}
     return message.format(**known), help_.format(**known, persistence=persistence)
 

@@ -8,10 +8,12 @@ import libcst as cst
 
 from mllint.knowledge.words import ADDING_MODULES, LOADING
 from mllint.semantic.events.places import as_itself
+from mllint.semantic.expressions.defaults import holds_by_default
 from mllint.semantic.modules.fresh import takes_others
+from mllint.semantic.modules.other_objects import is_made_of
 from mllint.semantic.modules.weights import has_only_statistics, has_weights
 from mllint.semantic.names.classes import Assignment, Role
-from mllint.semantic.names.conditions import parts_of_test
+from mllint.semantic.names.conditions import verdicts
 from mllint.semantic.names.mentions import attributes
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import Binding, BindingKind
@@ -108,16 +110,11 @@ def _may_be_weights(place: Assignment) -> bool:
 
 
 def _is_on_demand(place: Assignment) -> bool:
-    """Whether a layer is only made where a parameter of the constructor says so, which is off by default."""
-    child: cst.CSTNode = place.node
-    for ancestor in place.model.tree.ancestors(place.node):
-        if isinstance(ancestor, cst.FunctionDef):
-            break
-        demanded = parts_of_test(ancestor.test) if isinstance(ancestor, cst.If) and child is ancestor.body else ()
-        if any(isinstance(item, cst.Name) and _is_off_by_default(place.model, item) for item in demanded):
-            return True
-        child = ancestor
-    return False
+    """Whether a layer is only made where somebody sets a parameter of the constructor, or another option, to what it
+    is not by default.
+    """
+    tests = verdicts(place.model, place.node)
+    return any(holds_by_default(place.model, test) is (not is_met) for test, is_met in tests)
 
 
 def _is_left_empty(definition: "ClassInfo", name: str, places: list[Assignment]) -> bool:
@@ -137,11 +134,6 @@ def _is_empty(made: cst.Call) -> bool:
     """Whether a container is made of nothing: ``ModuleList([])``."""
     given = [arg.value for arg in made.args]
     return all(isinstance(node, (cst.List, cst.Tuple, cst.Dict)) and not node.elements for node in given)
-
-
-def _is_off_by_default(model: "Model", name: cst.Name) -> bool:
-    defaults = [item.node.default for item in model.reaching(name) if isinstance(item.node, cst.Param)]
-    return bool(defaults) and all(item is not None and constant(item) in (False, None) for item in defaults)
 
 
 def _is_dead(place: Assignment) -> bool:
@@ -195,13 +187,35 @@ def _has_weights_from_a_file(definition: "ClassInfo") -> bool:
     model = definition.model
     if _loads_itself(definition) or definition.name in _parts_of_loaded(model):
         return True
+    loads = [call for word in LOADING for call in model.calls_by_word.get(word, ())]
     if any(model.calls_by_word.get(word) for word in ("save", *_STATE_DICTS)):
-        return False
+        return any(_fits_a_file(definition, model, call) for call in loads) and not _may_be_saved(definition)
     return any(
         isinstance(call.func, cst.Attribute) and _is_instance(definition, model.value(call.func.value))
-        for word in LOADING
-        for call in model.calls_by_word.get(word, ())
+        for call in loads
     )
+
+
+def _fits_a_file(definition: "ClassInfo", model: "Model", call: cst.Call) -> bool:
+    """Whether an instance gets its weights of what is read right there, all keys of which have to fit."""
+    is_made = isinstance(call.func, cst.Attribute) and is_made_of(definition, model.value(call.func.value))
+    is_read = any(isinstance(arg.value, cst.Call) and last_word(arg.value.func) == "load" for arg in call.args)
+    return is_made and is_read and not _is_partial(call)
+
+
+def _may_be_saved(definition: "ClassInfo") -> bool:
+    """Whether the file of a class may save one: what it is called there is named where something is saved."""
+    model = definition.model
+    names: set[str | None] = set()
+    for call in model.calls_by_word.get(definition.name, ()):
+        made: cst.CSTNode = call
+        while isinstance(parent := model.tree.parent(made), (cst.Call, cst.Attribute)):
+            made = parent  # `Net().to(device)`
+        target = parent.targets[0].target if isinstance(parent, cst.Assign) else None
+        names.add(None if target is None else last_word(target))
+    saving = (call for word in ("save", *_STATE_DICTS) for call in model.calls_by_word.get(word, ()))
+    words = {node.value for call in saving for node in subtree(call) if isinstance(node, cst.Name)}
+    return None in names or not names.isdisjoint(words)
 
 
 def _parts_of_loaded(model: "Model") -> frozenset[str]:
@@ -229,9 +243,7 @@ def _loads_itself(definition: "ClassInfo") -> bool:
         for call in (call for word in LOADING for call in method.model.calls_by_word.get(word, ())):
             if method.model.enclosing_function(call) is not method.node or not isinstance(call.func, cst.Attribute):
                 continue
-            strict = argument(call, 1, "strict")
-            is_partial = strict is not None and constant(strict.value) is False
-            if dotted_path(call.func.value) == method.self_name and not is_partial:
+            if dotted_path(call.func.value) == method.self_name and not _is_partial(call):
                 return True
     return False
 
@@ -240,21 +252,19 @@ def _is_downloaded(definition: "ClassInfo") -> bool:
     """Whether a function of the project loads into an instance what it downloads, all keys of which have to fit."""
     for model in (*definition.members.models, *definition.model.importers(*LOADING)):
         for call in (call for word in LOADING for call in model.calls_by_word.get(word, ())):
-            strict = argument(call, 1, "strict")
-            is_partial = strict is not None and constant(strict.value) is False
             # A function of the project may load, which is given the module, too: `load_state_dict(net, state)`.
-            is_loaded = not is_partial and any(_is_made_of(definition, model.value(part)) for part in all_given(call))
+            is_loaded = not _is_partial(call) and any(
+                is_made_of(definition, model.value(part)) for part in all_given(call)
+            )
             if is_loaded and any(_downloads(model, arg.value) for arg in call.args):
                 return True
     return False
 
 
-def _is_made_of(definition: "ClassInfo", value: "Value | None") -> bool:
-    """Whether a module is surely one of a class, or of one that derives from it."""
-    made = value.definition if isinstance(value, Module) else None
-    # Two readings of one file have definitions of their own.
-    lineage = () if made is None else [(info.name, info.model.path) for info in made.lineage]
-    return (definition.name, definition.model.path) in lineage
+def _is_partial(call: cst.Call) -> bool:
+    """Whether a call loads the keys that fit, and lets the others be."""
+    strict = argument(call, 1, "strict")
+    return strict is not None and constant(strict.value) is False
 
 
 def _downloads(model: "Model", node: cst.BaseExpression, steps: int = 2) -> bool:

@@ -436,6 +436,7 @@ def _matters(forward: Event, *, switched: bool) -> bool | None:
 
 def _left_paths(run: Run, module: Thing) -> Paths[_State]:
     training = set(training_forwards(run))
+    training |= _beside(run, training)
 
     def advance(state: _State, event: Event) -> _State:
         if event.kind in _SWITCHES and event.thing is not None and covers(event.thing, module):
@@ -445,3 +446,20 @@ def _left_paths(run: Run, module: Thing) -> Paths[_State]:
         return state
 
     return Paths(run.steps, (None, False), advance)
+
+
+def _beside(run: Run, training: set[Event]) -> set[Event]:
+    """The forward passes that come right before those that train, on the same way: the loss may be made of both."""
+    found, waiting = set[Event](), list[Event]()
+    for event in run.events:
+        if event.kind in (*_COMPUTES, *_UPDATES):
+            waiting.clear()
+        elif event in training:
+            found.update(item for item in waiting if _way(item) == _way(event) and is_one(item.thing, event.thing))
+        elif event.kind is Kind.FORWARD and records_graph(event) is not False:
+            waiting.append(event)
+    return found
+
+
+def _way(event: Event) -> list[tuple[object, object]]:
+    return [(around.step, around.arm) for around in event.around]
