@@ -1,8 +1,9 @@
 """## What it does
 
 Finds running totals and lists that keep tensors with their autograd graph from one iteration to the next:
-`total += loss`, `losses.append(loss)`, and `outputs.append(output)` after `output["loss"].backward()`. And buffers of
-a module to which a forward pass or a training step adds something with its graph:
+`total += loss`, `losses.append(loss)`, and `outputs.append(output)` after `output["loss"].backward()`, also where the
+total begins with the first loss: `if i == 0: total = loss`. And buffers of a module to which a forward pass or a
+training step adds something with its graph:
 `self.running_mean.mul_(0.9).add_(0.1 * mean)`, `self.queue[:n] = features`.
 
 ## Why is this bad?
@@ -65,7 +66,7 @@ A value that is called a loss counts as attached where it goes into what `backwa
 is known of it; so does a tensor that the loop computes and that is one term of that sum: `kld` of `bce + beta * kld`.
 So does a term that a function of the project gives back beside the sum: `loss, bce, kld = criterion(...)`.
 So do the losses that a loop in the round goes through, `for name, loss in losses.items()`, beside
-`sum(losses.values()).backward()`.
+`sum(losses.values()).backward()`, and all of them together beside `loss = sum(losses)`, `loss.backward()`.
 So does what is appended to a list on whose last item the same round calls `backward()`: `losses[-1].backward()` needs
 none of the older ones.
 

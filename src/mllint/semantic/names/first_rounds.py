@@ -47,10 +47,9 @@ def _tells_first(
         if is_missing or is_zero:
             return holds is not pair.is_negated
     first = test.comparisons[0]
-    is_above = len(test.comparisons) == 1 and isinstance(first.operator, cst.GreaterThan)
-    return (
-        not holds if is_above and constant(first.comparator) == 0 and _counts_rounds(model, test.left, loop) else None
-    )
+    if len(test.comparisons) > 1 or not isinstance(first.operator, cst.GreaterThan):
+        return None
+    return not holds if constant(first.comparator) == 0 and _counts_rounds(model, test.left, loop) else None
 
 
 def _counts_rounds(model: "Model", node: cst.BaseExpression, loop: cst.For | cst.While) -> bool:
@@ -67,9 +66,8 @@ def _counts_rounds(model: "Model", node: cst.BaseExpression, loop: cst.For | cst
             start = argument(iterated, 1, "start")
             return start is None or constant(start.value) == 0
         if word in ("range", "trange") and not bindings[0].path:
-            return (
-                len([arg for arg in iterated.args if arg.keyword is None]) == 1 or constant(given and given.value) == 0
-            )
+            ends = [arg.value for arg in iterated.args if arg.keyword is None]
+            return len(ends) == 1 or (bool(ends) and constant(ends[0]) == 0)
         if given is None or word not in _IN_ORDER:
             return False
         iterated = given.value
