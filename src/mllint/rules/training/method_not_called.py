@@ -55,7 +55,7 @@ something unknown are methods in any file that imports a framework, and so is `s
 Safe: the parentheses are added where the method can be called without arguments. The call that never happened happens
 from then on, as was meant. Unsafe where the same method is also called in the same block, where it is not known whose
 method it is, and for `backward` where no graph may be recorded. For a method that needs an argument (`scaler.step`)
-there is no fix.
+there is no fix, nor for a second `backward`, which raises.
 
 ## References
 
@@ -99,19 +99,23 @@ def check(module: cst.Module, context: Context) -> Iterator[Finding]:
             continue
         written = dotted_path(statement.value)
         shown = written if written is not None and len(written) <= _LONGEST_NAME else method.name
+        is_beside = _is_called_beside(statement, statement.value, context)
+        help_ = f"write `{shown}()`" if method.needs_nothing else f"call `{shown}` with its arguments"
         yield Finding(
             statement.value,
             f"`{shown}` is named but not called: nothing happens",
-            f"write `{shown}()`" if method.needs_nothing else f"call `{shown}` with its arguments",
-            fix=_fix(statement, statement.value, context, method.is_known) if method.needs_nothing else None,
+            f"take the line away: `{shown}` is called beside it" if is_beside else help_,
+            fix=_fix(statement.value, context, method.is_known, is_beside) if method.needs_nothing else None,
         )
 
 
-def _fix(statement: cst.Expr, node: cst.Attribute, context: Context, is_known: bool) -> Callable[[], NodeFix]:
+def _fix(node: cst.Attribute, context: Context, is_known: bool, is_beside: bool) -> Callable[[], NodeFix] | None:
+    is_backward = node.attr.value == "backward"
+    if is_backward and is_beside:
+        return None  # the second of two passes raises
     # Where no graph is recorded, `backward()` raises.
-    may_raise = node.attr.value == "backward" and context.model.gradients.off(node) is not False
-    is_unsafe = may_raise or not is_known or _is_called_beside(statement, node, context)
-    trust = Applicability.UNSAFE if is_unsafe else Applicability.SAFE
+    may_raise = is_backward and context.model.gradients.off(node) is not False
+    trust = Applicability.UNSAFE if may_raise or not is_known or is_beside else Applicability.SAFE
     return lambda: NodeFix("add `()`", add_call_parentheses(node), trust)
 
 
