@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 # What is in these is evaluated at other times, or many times.
 _OTHER_TIMES = (cst.ClassDef, cst.Lambda, cst.ListComp, cst.SetComp, cst.DictComp, cst.GeneratorExp)
 
+_TAKING_OUT = ("pop", "popleft", "clear")
+"""Methods that take something out of a list."""
+
 
 def augmented(model: "Model", node: cst.AugAssign | cst.Assign) -> Accumulator | None:
     """The accumulation that ``total += x`` or ``total = total + x`` is; ``None`` for every other assignment."""
@@ -130,11 +133,33 @@ def is_set_back(accumulator: Accumulator) -> bool:
     first = first_values(accumulator)
     reaching = (item for item in model.reaching(bare) if item not in first)
     made = (item for item in reaching if item.kind is BindingKind.ASSIGN and item.value is not None)
-    return any(
+    is_anew = any(
         item.value is not None and accumulator.key not in map(dotted_path, operands(item.value))
         for item in made
         if model.tree.is_below(item.node, loop)
     )
+    return is_anew or _is_cut_short(model, accumulator.key, loop)
+
+
+def _is_cut_short(model: "Model", key: str, loop: cst.CSTNode) -> bool:
+    """Whether a loop takes something out of a list again: ``losses.pop(0)``, ``del losses[0]``, ``losses[-9:]``."""
+    taken: list[cst.BaseExpression] = [
+        call.func.value
+        for word in _TAKING_OUT
+        for call in model.calls_by_word.get(word, ())
+        if isinstance(call.func, cst.Attribute) and model.tree.is_below(call, loop)
+    ]
+    for kind in (cst.Del, cst.Assign):
+        for statement in model.tree.by_type.get(kind, ()):
+            part = statement.target if isinstance(statement, cst.Del) else statement.value
+            if isinstance(part, cst.Subscript) and model.tree.is_below(statement, loop):
+                is_kept = isinstance(statement, cst.Del) or key in _written(statement)
+                taken += [part.value] if is_kept else []
+    return any(dotted_path(part) == key for part in taken)
+
+
+def _written(statement: cst.Assign) -> list[str | None]:
+    return [dotted_path(target.target) for target in statement.targets]
 
 
 def _is_made_of_others(model: "Model", value: cst.BaseExpression, key: str) -> bool:
