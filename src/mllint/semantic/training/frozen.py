@@ -5,9 +5,8 @@ from functools import partial
 import libcst as cst
 
 from mllint.semantic.events.given import truth
-from mllint.semantic.events.steps import Event, Kind
+from mllint.semantic.events.steps import Event, Kind, events
 from mllint.semantic.events.things import Frame, Thing
-from mllint.semantic.flow import read, read_statement
 from mllint.semantic.modules.made_with import is_left_out, making_run
 from mllint.semantic.modules.weights import asks_for_no_gradients, have_weights
 from mllint.semantic.training.called_modules import module_called
@@ -21,8 +20,8 @@ from mllint.semantic.training.training_modes import (
     may_concern,
     training_forwards,
 )
+from mllint.semantic.training.unfolding import unfold
 from mllint.semantic.values import Module
-from mllint.syntax.walk import subtree
 
 
 def is_frozen(run: Run, forwards: tuple[Event, ...]) -> bool:
@@ -74,12 +73,12 @@ def _is_made_frozen(forward: Event) -> bool:
     if run is None or run.function is None:
         return False
     frozen = False
-    for node in subtree(run.function.node.body):
-        seen = read(run, node) if isinstance(node, cst.Call) else read_statement(run, node)
-        if seen is None or seen.kind not in (Kind.FREEZE, Kind.THAW) or is_left_out(node, run):
-            continue
-        is_whole = seen.thing is not None and not seen.thing.path
-        frozen = seen.kind is Kind.FREEZE and (frozen or (is_whole and not _is_thawed(run, node)))
+    for event in events(unfold(run)[0]):
+        is_whole = event.thing is not None and not event.thing.path
+        if event.kind is Kind.THAW:
+            frozen = False
+        elif event.kind is Kind.FREEZE and is_whole and not is_left_out(event.node, event.frame):
+            frozen = frozen or not _is_thawed(event.frame, event.node)
     return frozen
 
 
