@@ -8,6 +8,8 @@ import libcst as cst
 
 from mllint.knowledge import lookup
 from mllint.semantic.expressions.tensors import is_reduced_fully
+from mllint.semantic.names.assigned import assigned
+from mllint.semantic.names.receivers import owner_of_attribute
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Tensor
 from mllint.syntax.shape import dotted_path, string_literal, subscript_index
@@ -20,6 +22,10 @@ if TYPE_CHECKING:
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 # What Python's own containers, texts and files have.
 _METHODS = frozenset(name for kind in (list, dict, set, str, io.TextIOBase) for name in dir(kind))
+_KNOWN = frozenset({"torch", "paddle", "numpy", "builtins"})
+"""Libraries of which it is known what they give, or that it is no tensor."""
+_MAX_STEPS = 3
+"""Through how many names what computes a loss is followed."""
 _CRITERION = frozenset({"criterion", "crit"})
 
 
@@ -34,6 +40,24 @@ def is_called_loss(node: cst.BaseExpression) -> bool:
             return (_is_loss(name) or "losses" in _words(name)) and subscript_index(node) is not None
         case cst.Call(func=cst.Name(value=name) | cst.Attribute(attr=cst.Name(value=name))):
             return _is_loss(name) or not _CRITERION.isdisjoint(_words(name))
+    return False
+
+
+def is_of_other_library(model: "Model", node: cst.BaseExpression, steps: int = _MAX_STEPS) -> bool:
+    """Whether an object or function of a library that is no framework computes something: who knows its dimensions?"""
+    match node:
+        case cst.BinaryOperation():
+            return is_of_other_library(model, node.left, steps) or is_of_other_library(model, node.right, steps)
+        case cst.Call():
+            name = model.qualified_name(node.func)
+            if name is not None:
+                return name.partition(".")[0] not in _KNOWN
+            return is_of_other_library(model, node.func, steps)
+        case cst.Name() | cst.Attribute() if steps:
+            owner = owner_of_attribute(model, node) if isinstance(node, cst.Attribute) else None
+            bound = owner.assignments(node.attr.value) if owner is not None else model.reaching(node)  # type: ignore[union-attr]
+            values = [assigned(binding) for binding in bound]
+            return any(value is not None and is_of_other_library(model, value, steps - 1) for value in values)
     return False
 
 

@@ -263,7 +263,8 @@ def _is_replaced(model: "Model", binding: Binding) -> bool:
 def _reads(model: "Model", binding: Binding) -> "list[tuple[Model, cst.BaseExpression]] | None":
     """The places that read what was bound, each with its file; ``None`` when others may read it too."""
     if "." not in binding.key:
-        return [(model, node) for node in uses(model, binding)]
+        is_own = binding.key not in binding.scope.outer_names  # what is `global` is every function's
+        return [(model, node) for node in uses(model, binding)] if is_own else None
     function = binding.scope.node
     method = model.function_info(function) if isinstance(function, cst.FunctionDef) else None
     if method is None or method.owner is None or binding.key.count(".") != 1:
