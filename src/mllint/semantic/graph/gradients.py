@@ -1,6 +1,7 @@
 """Where gradients are switched off: contexts, decorators, switches, and functions that are only called from there."""
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -233,17 +234,36 @@ class Gradients:
     def _switched(self, holder: cst.CSTNode) -> bool:
         """Whether a statement in this very body switches gradients off, or to something that is not known.
 
-        ``set_grad_enabled(False)``, or ``no_grad().__enter__()``.
+        ``set_grad_enabled(False)``, or ``no_grad().__enter__()``, or a call of a function of the file with such a
+        statement.
         """
+        return id(holder) in self._switching or any(
+            isinstance(function, cst.FunctionDef) and self._is_called_in(function, holder)
+            for function in self._switching.values()
+        )
+
+    def _is_called_in(self, function: cst.FunctionDef, holder: cst.CSTNode) -> bool:
+        calls = self.model.calls_by_word.get(function.name.value, ())
+        for call in (item for item in calls if isinstance(self.model.tree.parent(item), cst.Expr)):
+            called = self.model.value(call.func) if self._holder_of(call) is holder else None
+            if isinstance(called, Function) and called.definition.node is function:
+                return True
+        return False
+
+    def _holder_of(self, call: cst.Call) -> cst.CSTNode:
+        return self.model.enclosing_function(call) or self.model.tree.module
+
+    @cached_property
+    def _switching(self) -> dict[int, cst.CSTNode]:
+        """The bodies with such a statement, by their ``id``."""
+        found: dict[int, cst.CSTNode] = {}
         for word in ("set_grad_enabled", "_set_grad_enabled", "__enter__"):
             for call in self.model.calls_by_word.get(word, ()):
-                scope_holder = self.model.enclosing_function(call) or self.model.tree.module
-                if scope_holder is not holder or not isinstance(self.model.tree.parent(call), cst.Expr):
-                    continue
                 entered = call.func.value if isinstance(call.func, cst.Attribute) and word == "__enter__" else call
-                if self._context(entered) in ("off", "unknown"):
-                    return True
-        return False
+                is_statement = isinstance(self.model.tree.parent(call), cst.Expr)
+                if is_statement and self._context(entered) in ("off", "unknown"):
+                    found[id(self._holder_of(call))] = self._holder_of(call)
+        return found
 
 
 def may_be_switched_on_in(function: cst.FunctionDef) -> bool:
