@@ -80,7 +80,7 @@ def wrapped_save(model: "Model", call: cst.Call) -> WrappedSave | None:
     # Asked first: where the state goes costs far more to tell.
     if not wrapped or any(wrappers != wrapped[0] for wrappers in wrapped):
         return None
-    if len(wrapped) < len(found) and _is_taken_out_beside(model, call.func.value):
+    if _is_taken_out_beside(model, call.func.value):
         return None
     for saved in model.surroundings.saved:
         for trail, state in _states(saved.content):
