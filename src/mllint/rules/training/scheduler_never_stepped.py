@@ -80,7 +80,7 @@ from mllint.syntax.shape import called_on, dotted_path, last_word
 
 rule = Rule(
     code="ML309",
-    message="this scheduler is never stepped: it changes no learning rate",
+    message="this scheduler is never stepped: the learning rate stays as it begins",
     help="call its `step()`, after the optimizer's",
     frameworks=frozenset({"torch", "paddle"}),
     since="0.1.0",
@@ -105,7 +105,7 @@ def check(module: cst.Module, context: Context) -> Iterator[Finding]:
             meant = _misspelt(found.key, context)
             yield Finding(
                 found.call,
-                f"`{found.key}` is never stepped: it changes no learning rate",
+                f"`{found.key}` is never stepped: the learning rate stays as it begins",
                 f"give it the name of what is stepped, `{meant}`"
                 if meant is not None
                 else f"return `{found.key}` beside the optimizer: the trainer steps what it is given"
