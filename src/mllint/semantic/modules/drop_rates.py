@@ -6,11 +6,16 @@ import libcst as cst
 
 from mllint.semantic.expressions.options import default_of_option
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo, function_around
+from mllint.semantic.names.scopes import BindingKind
+from mllint.semantic.names.uses import without_narrowing
 from mllint.syntax.shape import argument, constant, has_star_arguments, last_word
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
+_BOUND = (BindingKind.ASSIGN, BindingKind.LOOP)
+_MAX_STEPS = 4
+"""Through how many names and lists a rate is followed."""
 NOTHING = (False, None, 0)
 """The constants that drop nothing, or leave a layer out."""
 
@@ -69,9 +74,33 @@ def _parameter(model: "Model", rate: cst.BaseExpression) -> tuple[FunctionInfo, 
             return None
         rate, model = kept, bound[0].scope.model
         function = function_around(model, kept)
-    if function is None or not isinstance(rate, cst.Name):
+    names = _sources(model, rate, _MAX_STEPS)
+    if function is None or len(names) != 1:
         return None
-    return next(((function, item) for item in function.named_parameters if item.name.value == rate.value), None)
+    return next(((function, item) for item in function.named_parameters if item.name.value in names), None)
+
+
+def _sources(model: "Model", node: cst.BaseExpression, steps: int) -> set[str | None]:
+    """The names of the parameters that a rate comes from, also as an item of a list of rates; ``None``: another thing.
+
+    ``rates = [rate] * depth``, ``for rate in rates``.
+    """
+    match node:
+        case cst.Name() if steps:
+            found: set[str | None] = set()
+            for binding in without_narrowing(model.reaching(node)):
+                if binding.kind is BindingKind.PARAMETER:
+                    found.add(node.value)
+                elif binding.path or binding.value is None or binding.kind not in _BOUND:
+                    found.add(None)
+                elif binding.value is not node:
+                    found |= _sources(model, binding.value, steps - 1)
+            return found or {None}
+        case cst.BinaryOperation(left=cst.List(), operator=cst.Multiply()):
+            return _sources(model, node.left, steps)
+        case cst.List():
+            return {name for element in node.elements for name in _sources(model, element.value, steps)} or {None}
+    return {None}
 
 
 def _is_own(attribute: cst.Attribute, function: FunctionInfo) -> bool:
