@@ -234,12 +234,15 @@ class Gradients:
     def _switched(self, holder: cst.CSTNode) -> bool:
         """Whether a statement in this very body switches gradients off, or to something that is not known.
 
-        ``set_grad_enabled(False)``, or ``no_grad().__enter__()``, or a call of a function of the file with such a
-        statement.
+        ``set_grad_enabled(False)``, or ``no_grad().__enter__()``; in a function also the call of another one of the
+        file with such a statement. What a file calls at its outside may do so at its very end.
         """
-        return id(holder) in self._switching or any(
-            isinstance(function, cst.FunctionDef) and self._is_called_in(function, holder)
-            for function in self._switching.values()
+        return id(holder) in self._switching or (
+            isinstance(holder, cst.FunctionDef)
+            and any(
+                isinstance(function, cst.FunctionDef) and self._is_called_in(function, holder)
+                for function in self._switching.values()
+            )
         )
 
     def _is_called_in(self, function: cst.FunctionDef, holder: cst.CSTNode) -> bool:
