@@ -137,7 +137,8 @@ def _of_attribute(
     owner = None if method is None else method.owner
     if method is None or owner is None or owner.framework is None:
         return
-    if not path and is_display(context.model, value) and takes_registered_place(owner, method, target.attr.value):
+    is_later = not path and method.name != "__init__"
+    if is_later and is_display(context.model, value) and takes_registered_place(owner, method, target.attr.value):
         message = f"`{target.attr.value}` is registered as a module: assigning anything else to it raises"
         yield Finding(statement, message, "assign `None`, or a new module")
         return

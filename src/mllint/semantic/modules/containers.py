@@ -131,14 +131,17 @@ class Container:
         """
         bindings = self.model.reaching(node) if self.method.name == "__init__" else ()
         parameter = bindings[0].node if len(bindings) == 1 else None
-        if not isinstance(parameter, cst.Param) or not self._is_run_through():
+        if not isinstance(parameter, cst.Param):
             return False
         value = self.model.value(node)
         is_annotated = isinstance(value, Repeated) and isinstance(value.item, Module)
-        if is_annotated:
-            passed = list(passed_anywhere(self.method, parameter))
-        else:
-            passed = [(self.model, item) for item in passed_for(self.model, self.method, parameter)]
+        given = [] if is_annotated else list(passed_for(self.model, self.method, parameter))
+        # Most of what a constructor keeps is no list, and its uses need not be looked at.
+        if not (is_annotated or any(is_display(self.model, item) for item in given)) or not self._is_run_through():
+            return False
+        passed = (
+            list(passed_anywhere(self.method, parameter)) if is_annotated else [(self.model, item) for item in given]
+        )
         if any(isinstance(model.value(item), Module) for model, item in passed):
             return False  # a list of modules that are registered
         if isinstance(value, Repeated) and isinstance(value.item, Module) and may_bring_weights(value.item):
