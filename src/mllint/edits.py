@@ -101,6 +101,15 @@ def wrap(node: cst.CSTNode, before: str, after: str) -> tuple[NodeEdit, NodeEdit
     return insert_before(node, before), insert_after(node, after)
 
 
+def give_to(value: cst.BaseExpression, callee: str) -> tuple[NodeEdit, ...]:
+    """Give a value to what is called instead: an empty list or dict is nothing to give."""
+    is_empty_display = isinstance(value, (cst.List, cst.Dict)) and not value.elements
+    if is_empty_display or (isinstance(value, cst.Call) and not value.args):
+        return (replace(value, f"{callee}()"),)
+    is_bare = isinstance(value, cst.Tuple) and not value.lpar
+    return wrap(value, f"{callee}((", "))") if is_bare else wrap(value, f"{callee}(", ")")
+
+
 def append_trailer(node: cst.BaseExpression, trailer: str) -> tuple[NodeEdit, ...]:
     """Put a trailer such as ``.item()`` behind an expression, with parentheses where needed."""
     if binds_trailers(node):

@@ -67,6 +67,7 @@ from mllint.rule import Finding, Rule
 from mllint.semantic.names.classes import PLAIN_BASES
 from mllint.semantic.names.definitions import ClassInfo
 from mllint.semantic.names.receivers import method_of_receiver
+from mllint.semantic.names.spelling import distance
 
 rule = Rule(
     code="ML405",
@@ -109,7 +110,7 @@ def _is_nearly_forward(name: str) -> bool:
     is_put_aside = name.startswith("_") and not name.startswith("__")
     if name == "forward" or is_put_aside or word in _OTHER_WORDS or not word.isalpha():
         return False
-    return abs(len(word) - len("forward")) <= 2 and _distance(word, "forward") <= 2
+    return abs(len(word) - len("forward")) <= 2 and distance(word, "forward") <= 2
 
 
 def _has_no_forward(definition: ClassInfo) -> bool:
@@ -125,7 +126,7 @@ def _has_no_forward(definition: ClassInfo) -> bool:
 def _has_only_that_of_base(name: cst.Name, definition: ClassInfo) -> bool:
     """Whether a method one letter off stands beside the ``forward`` of a base, and nobody can mean it by its name."""
     method, members = definition.methods[name.value], definition.members
-    if "forward" in definition.methods or name.value == "forwards" or _distance(name.value, "forward") != 1:
+    if "forward" in definition.methods or name.value == "forwards" or distance(name.value, "forward") != 1:
         return False
     if definition.has_unknown_base or members.subclasses or members.sets_computed_names or method.decorators:
         return False
@@ -149,16 +150,3 @@ def _is_used(name: cst.Name, definition: ClassInfo, context: Context) -> bool:
         if method is None or definition.members.is_related(method):
             return True
     return False
-
-
-def _distance(first: str, second: str) -> int:
-    """How many letters must be added, dropped, replaced or swapped with the next to make one word of another."""
-    before: list[int] = []
-    row = list(range(len(second) + 1))
-    for i, letter in enumerate(first, 1):
-        before, last, row = row, before, [i]
-        for j, other in enumerate(second, 1):
-            row.append(min(before[j] + 1, row[-1] + 1, before[j - 1] + (letter != other)))
-            if i > 1 and j > 1 and letter == second[j - 2] and first[i - 2] == other:
-                row[j] = min(row[j], last[j - 2] + 1)
-    return row[-1]

@@ -6,14 +6,11 @@ and returns, also among other things: `self.size, self.layers = make(3)`. What o
 is reported in the other. So is a list that a constructor is given and keeps, where its annotation says that modules
 with weights are in it, `parts: Sequence[Part]`, or a call in sight gives it new ones.
 
-And a plain list that a later method assigns where the constructor has registered a module: `self.layers = []`.
-
 ## Why is this bad?
 
 A module knows only what is assigned to its attributes. It does not look into lists: these layers are not in
 `parameters()`, so no optimizer trains them; not in `state_dict()`, so they are not saved; and `to()`, `cuda()`,
-`train()` and `eval()` do not reach them. Nothing fails as long as everything stays on the CPU. Where a module is
-registered, nothing but a module and `None` can be assigned: the rest raises a `TypeError`.
+`train()` and `eval()` do not reach them. Nothing fails as long as everything stays on the CPU.
 
 ## Example
 
@@ -81,11 +78,10 @@ import libcst as cst
 
 from mllint.context import Context
 from mllint.diagnostics import Applicability
-from mllint.edits import NodeEdit, NodeFix, replace, wrap
+from mllint.edits import NodeFix, give_to, replace
 from mllint.rule import Finding, Rule
 from mllint.semantic.modules.containers import Container
-from mllint.semantic.modules.contents import Contents, is_display
-from mllint.semantic.modules.taken_places import takes_registered_place
+from mllint.semantic.modules.contents import Contents
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.syntax.shape import assigns_attribute, followed, unpacks_into_attributes
 
@@ -137,11 +133,6 @@ def _of_attribute(
     owner = None if method is None else method.owner
     if method is None or owner is None or owner.framework is None:
         return
-    is_later = not path and method.name != "__init__"
-    if is_later and is_display(context.model, value) and takes_registered_place(owner, method, target.attr.value):
-        message = f"`{target.attr.value}` is registered as a module: assigning anything else to it raises"
-        yield Finding(statement, message, "assign `None`, or a new module")
-        return
     container = Container(owner, method, target.attr.value, value, path)
     if container.display is None:
         return
@@ -179,7 +170,7 @@ def _is_tuple_by_a_comma(container: Container) -> bool:
     return is_single and any(isinstance(parent, cst.Call) for parent in container.reads)
 
 
-def _without_comma(value: cst.BaseExpression | None, context: Context) -> NodeFix | None:
+def _without_comma(value: cst.BaseExpression, context: Context) -> NodeFix | None:
     if not isinstance(value, cst.Tuple) or not isinstance(value.elements[0], cst.Element) or value.lpar:
         return None
     edit = replace(value, context.text(value.elements[0].value))
@@ -187,36 +178,14 @@ def _without_comma(value: cst.BaseExpression | None, context: Context) -> NodeFi
 
 
 def _wrapped(
-    value: cst.BaseExpression | None,
-    container: Container,
-    contents: Contents,
-    package: str,
-    wrapper: str,
-    context: Context,
+    value: cst.BaseExpression, container: Container, contents: Contents, package: str, wrapper: str, context: Context
 ) -> NodeFix | None:
     """Wrap the container, where a list or dict of modules does all that is asked of it."""
-    if (
-        value is None
-        or not contents.is_uniform
-        or contents.is_nested
-        or container.is_made_again
-        or isinstance(container.display, (cst.Set, cst.SetComp))
-    ):
-        return None
-    if (contents.modules and contents.parameters) or not container.is_used_alike:
+    is_of_one_kind = contents.is_uniform and not contents.is_nested and not (contents.modules and contents.parameters)
+    is_set = isinstance(container.display, (cst.Set, cst.SetComp))
+    if not is_of_one_kind or is_set or container.is_made_again or not container.is_used_alike:
         return None
     name, imported = context.need_import(package)
     trust = Applicability.SAFE if contents.has_plain_keys or not contents.is_keyed else Applicability.UNSAFE
-    return NodeFix(
-        f"wrap it in `nn.{wrapper}`", (*([imported] if imported else ()), *_edits(value, f"{name}.{wrapper}")), trust
-    )
-
-
-def _edits(value: cst.BaseExpression, wrapper: str) -> tuple[NodeEdit, ...]:
-    if (isinstance(value, (cst.List, cst.Dict)) and not value.elements) or (
-        isinstance(value, cst.Call) and not value.args
-    ):
-        return (replace(value, f"{wrapper}()"),)
-    if isinstance(value, cst.Tuple) and not value.lpar:
-        return wrap(value, f"{wrapper}((", "))")
-    return wrap(value, f"{wrapper}(", ")")
+    edits = (*([imported] if imported else ()), *give_to(value, f"{name}.{wrapper}"))
+    return NodeFix(f"wrap it in `nn.{wrapper}`", edits, trust)

@@ -1,38 +1,23 @@
 """## What it does
 
-Finds loops that evaluate a model which is in training mode on every way there.
+Finds evaluations of a model that is in training mode on every way there:
 
-A loop evaluates when nothing in it, or in the functions of the project that it calls, computes, clears or clips
-gradients or steps an optimizer, and when one of these holds: it runs under `no_grad()`; the dataset of its loader was
-made for evaluation (`train=False`, `split="test"`); the loader is called test or validation data, or the function
-around the loop an evaluation, and nothing unknown in the loop is given the model, or what has a graph. The model counts
-as one in training mode when its own training goes on before, or when its class is seen to have dropout or batch
-normalization and nothing has switched it since it was made; of the classes of which a function makes one or another,
-one is enough. Of one whose class is out of sight, because a setting picks it, it is enough that the training calls its
-`train()`: who does that takes the mode to matter. Of several calls of the function around the loop one is enough, if
-none comes in evaluation mode; where one does, all others have to be without gradients and in training mode. A method of
-the model that calls layers, `model.encode(x)`, is a forward pass of these layers. Of several modules that are trained
-together and called in the loop, one is enough that is not switched while the others are. Under `no_grad()`, and when
-all training of the run is over, what it runs over may be anything but a list of its own. Where each sample of test data
-is compared with all of other data, the loop over these counts.
+- **Loops** over data in which nothing trains, also in the functions that they call: under `no_grad()`, over a loader
+  whose dataset was made for evaluation (`train=False`, `split="test"`), over what is called test or validation data, in
+  a function that is called an evaluation, or when all training of the run is over.
+- **Single forward passes** under `no_grad()` of what is called test or validation data, in a function called an
+  evaluation, or when all training is over; and of a batch of such data, `next(iter(test_loader))`, amid the training.
+- **The first call** of a model that gets its weights from a file, or is pretrained, where nothing in the run trains.
+- **Calls of `train()`** in an evaluation of the model itself, where nothing in it switches back, and the output of each
+  batch is held against data that the model was not given.
+- **`torch.jit.trace()`** whose result is saved: it has written down what the layers do in training, and `eval()`
+  changes nothing in what is loaded.
 
-A forward pass under `no_grad()` that is in no loop over data evaluates, too, where what it is given is called test or
-validation data or is a batch of it, or where the function around it is called after evaluation or all training of the
-run is over, and the model is seen to have dropout or batch normalization; in such a function also with a graph, where
-nothing is trained with it. So does one of a batch that is drawn from test or validation data in the training of the
-model, `next(iter(test_loader))`. So does the first call of such a model that is made, gets its weights from a file
-(`load_state_dict(torch.load(path))`), also through a function of the project or key by key, and is called, where
-nothing in the whole run trains, or of a method of it that calls layers to which the mode matters (`model.decode(x)`);
-also where an object keeps it and nothing in its file, or in those that import it, switches a mode. Where only one of
-those who call a function to infer forgets to switch, its call is reported. A pretrained model of torchvision, timm or
-Paddle is one that has its weights from a file; a `Sequential` of its first children is this model without its head.
-
-An evaluation that calls `train()` of the model itself, right there or in the round, is reported at that call: where the
-model is trained in the same run, nothing in the evaluation switches it back, and the one output of each batch is held
-against data that the model was not given, such as its targets.
-
-`torch.jit.trace()` of a model with such layers, which nothing has switched, is reported where what it gives is saved: a
-trace has written down what the layers do in training, and `eval()` changes nothing in what is loaded.
+The model is one whose own training goes on before, or that is seen to have dropout or batch normalization and that
+nothing has switched since it was made. Where a setting picks its class, it is enough that the training calls its
+`train()`: who does that takes the mode to matter. Methods that call its layers, `model.encode(x)`, count as forward
+passes. Of several calls of the function around, or of several modules that are trained together, one that is forgotten
+while the others are switched is enough.
 
 ## Why is this bad?
 
@@ -45,21 +30,14 @@ validation data goes into the model that is saved. `no_grad()` changes none of t
 ```python
 import torch
 from torch import nn
-from torch.utils.data import DataLoader
 
 
-def train(training: DataLoader, validation: DataLoader) -> None:
+def accuracy(path, loader):
     network = nn.Sequential(nn.Linear(16, 16), nn.Dropout(0.2), nn.Linear(16, 4))
-    optimizer = torch.optim.Adam(network.parameters())
-    for _ in range(10):
-        network.train()
-        for inputs, labels in training:
-            optimizer.zero_grad()
-            nn.functional.cross_entropy(network(inputs), labels).backward()
-            optimizer.step()
-        with torch.no_grad():
-            for inputs, labels in validation:
-                print(nn.functional.cross_entropy(network(inputs), labels))
+    network.load_state_dict(torch.load(path, weights_only=True))
+    with torch.no_grad():
+        hits = [network(inputs).argmax(1) == labels for inputs, labels in loader]
+    return torch.cat(hits).float().mean()
 ```
 
 ## Use instead
@@ -67,42 +45,32 @@ def train(training: DataLoader, validation: DataLoader) -> None:
 ```python
 import torch
 from torch import nn
-from torch.utils.data import DataLoader
 
 
-def train(training: DataLoader, validation: DataLoader) -> None:
+def accuracy(path, loader):
     network = nn.Sequential(nn.Linear(16, 16), nn.Dropout(0.2), nn.Linear(16, 4))
-    optimizer = torch.optim.Adam(network.parameters())
-    for _ in range(10):
-        network.train()
-        for inputs, labels in training:
-            optimizer.zero_grad()
-            nn.functional.cross_entropy(network(inputs), labels).backward()
-            optimizer.step()
-        network.eval()
-        with torch.no_grad():
-            for inputs, labels in validation:
-                print(nn.functional.cross_entropy(network(inputs), labels))
+    network.load_state_dict(torch.load(path, weights_only=True))
+    network.eval()
+    with torch.no_grad():
+        hits = [network(inputs).argmax(1) == labels for inputs, labels in loader]
+    return torch.cat(hits).float().mean()
 ```
 
 ## What it leaves alone
 
-Loops before which the model may be switched to evaluation mode, also by those who call the function, in other files of
-the project too; functions that nobody in the project calls, but for models that are loaded there. Models in sight of
-which no layer is known to ask for its mode, such as those whose only dropout drops nothing by default, is there only
-where a setting says so, or is left out by constructors for what they are given. Models that `from_pretrained` of
-transformers gave, and modules that are made of these, as long as nothing puts them to training mode, or it is not known
-to which family they belong. Loops before which a model was switched to training mode by who calls the evaluation, or
-its switch to evaluation mode was taken out and left as a comment: to recompute the statistics of batch normalization,
-or to sample with dropout, is done like that, as is a call of `train()` in an evaluation that draws several outputs of a
-batch, reads none, gives the model the targets, or has a comment that says why. Tests. Loops that drop the output, or
-never read it, as where a hook is what is wanted; and loaded models that are given the same input in every round, or one
-that is made up for its shape, which a buffer of zeros is not that data is put into. Beside what is trained, models that
-nothing updates decide nothing: the network of a perceptual loss, a teacher. Containers of models that have names of
-their own, where one of these is switched, and modules without such a layer of their own that are made of one that is in
-evaluation mode. Parts that an object keeps of a model which its base class switches. Where several optimizers step, as
-for adversaries, what is made of a drawn batch, or when the training is over: it is only looked at. What
-`torch.jit.script` gives, which can be switched when it is loaded, and Paddle's `jit.save`, which switches by itself.
+Evaluations before which the model may be switched, also by those who call the function, in other files too, by its
+constructor, or by what made it; functions that nobody in the project calls, but for models that are loaded there.
+
+Models in sight of which no layer is known to ask for its mode: whose dropout drops nothing by default, or whose layers
+are left out for what their constructors are given, or by default. Models that `from_pretrained` of transformers gave,
+as long as nothing puts them to training mode. Beside what is trained, what nothing updates: a teacher, the network of a
+perceptual loss. `torch.jit.script`, whose result can still be switched, and Paddle's `jit.save`, which switches itself.
+
+What is meant: `train()` called by who calls the evaluation, or a switch that is left as a comment, to recompute the
+statistics of batch normalization or to sample with dropout; a `train()` in an evaluation that draws several outputs of
+a batch, reads none, or has a comment that says why. Outputs that nobody reads, or only for their shape, as where a hook
+is what is wanted; input that is the same in every round, or made up. Where several optimizers step, as for adversaries,
+what is made of a drawn batch, or when the training is over: it is only looked at. Tests.
 
 ## Fix safety
 
@@ -163,9 +131,8 @@ def check(loop: cst.For, context: Context) -> Iterator[Finding]:
     if not may_evaluate(context.model, loop):
         return
     if evaluates_in_training_mode(context.model, loop):
-        yield Finding(
-            loop, help=_HELP_TRAINED if _is_in_training(loop, context) else None, fix=lambda: _fix(loop, context)
-        )
+        help_ = _HELP_TRAINED if _is_in_training(loop, context) else None
+        yield Finding(loop, help=help_, fix=lambda: _fix(loop, context))
     elif (switch := switch_for_evaluation(context.model, loop)) and not any(map(_MEANS_IT, context.comments(switch))):
         yield Finding(switch, "this puts the model to training mode for an evaluation", _HELP_SWITCH)
 
@@ -229,7 +196,6 @@ def _fix(loop: cst.For, context: Context) -> NodeFix | None:
         return None
     line_break, end = context.line_break(loop), context.line_end(loop)
     switch = insert_before(loop, f"{module}.eval()" + line_break)
-    if not _is_in_training(loop, context):
-        return NodeFix("switch to evaluation mode before this loop", (switch,), Applicability.UNSAFE)
-    edits = (switch, insert_after(end, f"{line_break}{module}.train()"))
-    return NodeFix("switch to evaluation mode for this loop", edits, Applicability.UNSAFE)
+    back = (insert_after(end, f"{line_break}{module}.train()"),) if _is_in_training(loop, context) else ()
+    what = f"switch to evaluation mode {'for' if back else 'before'} this loop"
+    return NodeFix(what, (switch, *back), Applicability.UNSAFE)

@@ -74,6 +74,7 @@ import libcst as cst
 
 from mllint.context import Context
 from mllint.rule import Finding, Rule
+from mllint.semantic.names.spelling import is_slip
 from mllint.semantic.training.one_sided_schedules import forgotten_way
 from mllint.semantic.training.schedulers import never_stepped
 from mllint.syntax.shape import called_on, dotted_path, last_word
@@ -137,22 +138,9 @@ def _is_commented_out(key: str, text: str) -> bool:
 
 
 def _misspelt(key: str, context: Context) -> str | None:
-    """What the file steps under a name that is the same but for one letter inside, or for two that change places."""
+    """What the file steps under nearly the same name."""
     stepped = (called_on(step) for step in context.model.calls_by_word.get("step", ()))
     paths = (dotted_path(receiver) for receiver in stepped if receiver is not None)
-    return next((path for path in paths if path is not None and _is_nearly(key, path)), None)
-
-
-def _is_nearly(one: str, other: str) -> bool:
-    if len(one) == len(other):
-        places = [index for index in range(len(one)) if one[index] != other[index]]
-        is_turned = len(places) == 2 and places[1] == places[0] + 1 and sorted(one) == sorted(other)
-        return is_turned or (len(places) == 1 and _is_inside(one, places[0]) and _is_inside(other, places[0]))
-    short, long = sorted((one, other), key=len)
-    index = next((index for index in range(len(short)) if short[index] != long[index]), len(short))
-    return short[index:] == long[index + 1 :] and _is_inside(long, index)
-
-
-def _is_inside(text: str, index: int) -> bool:
-    """Whether a letter has others on both sides: `scheduler_g` and `scheduler_d` are two things."""
-    return index > 0 and len(text[index - 1 : index + 2]) == 3 and text[index - 1 : index + 2].isalpha()
+    holder, _, name = key.rpartition(".")
+    pairs = ((path, path.rpartition(".")) for path in paths if path is not None)
+    return next((path for path, (other, _, last) in pairs if other == holder and is_slip(name, last)), None)

@@ -1,12 +1,14 @@
 """What a test comes out as in one run of a function, by the literals that its caller gives: ``train=False``."""
 
 from collections.abc import Iterator
+from functools import partial
 
 import libcst as cst
 
 from mllint.semantic.events.places import changes_of_kept, is_nothing
 from mllint.semantic.events.things import Frame, Known, Named
 from mllint.semantic.names.assigned import assigned, only_assigned
+from mllint.semantic.names.conditions import decided
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by
 from mllint.semantic.values import Tensor, Text
@@ -16,7 +18,6 @@ from mllint.syntax.walk import children
 _MAX_STEPS = 4
 _MAX_ROUNDS = 4
 """Loops over more literals than these are taken as one."""
-_UNKNOWN = object()
 _TELLING = frozenset({cst.UnaryOperation, cst.BooleanOperation, cst.Comparison, cst.Name, cst.Attribute})
 
 
@@ -25,25 +26,14 @@ def truth(frame: Frame, test: cst.BaseExpression) -> bool | None:
     # By the type itself: what a pattern denies costs a call into `abc`, and most tests are calls.
     if test.__class__ not in _TELLING:
         return None
-    match test:
-        case cst.UnaryOperation(operator=cst.Not(), expression=inner):
-            known = truth(frame, inner)
-            return None if known is None else not known
-        case cst.BooleanOperation(left=left, operator=operator, right=right):
-            decisive = isinstance(operator, cst.Or)
-            sides = (truth(frame, left), truth(frame, right))
-            if decisive in sides:
-                return decisive
-            return None if None in sides else not decisive
-        case cst.Comparison(left=left, comparisons=[cst.ComparisonTarget(operator=operator, comparator=right)]):
-            return _compared(frame, left, operator, right)
-        case cst.Name():
-            literal = _literal(frame, test, _MAX_STEPS)
-            return _kept_truth(frame, test) if literal is _UNKNOWN else bool(literal)
-        case cst.Attribute():
-            literal = _literal(frame, test, _MAX_STEPS)
-            return None if literal is _UNKNOWN else bool(literal)
-    return None
+    return decided(test, partial(_asked, frame))
+
+
+def _asked(frame: Frame, node: cst.BaseExpression) -> object:
+    """The literal that an expression stands for, or the outcome of the test that a name does."""
+    literal = _literal(frame, node, _MAX_STEPS)
+    known = _kept_truth(frame, node) if literal is ... and isinstance(node, cst.Name) else None
+    return literal if known is None else known
 
 
 def _kept_truth(frame: Frame, name: cst.Name) -> bool | None:
@@ -149,42 +139,28 @@ def living(frame: Frame, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
             pending += [current.test] if taken is None else [current.test, taken]
 
 
-def _compared(
-    frame: Frame, left: cst.BaseExpression, operator: cst.BaseCompOp, right: cst.BaseExpression
-) -> bool | None:
-    if not isinstance(operator, (cst.Is, cst.IsNot, cst.Equal, cst.NotEqual)):
-        return None
-    one, other = _literal(frame, left, _MAX_STEPS), _literal(frame, right, _MAX_STEPS)
-    if _UNKNOWN in (one, other):
-        return None
-    return (type(one) is type(other) and one == other) == isinstance(operator, (cst.Is, cst.Equal))
-
-
 def _literal(frame: Frame, node: cst.BaseExpression, steps: int) -> object:
-    """The literal that an expression stands for: itself, or what the callers give for a parameter."""
-    text = string_literal(node)
-    if text is not None:
-        return text
+    """The literal that an expression stands for: itself, or what the callers give for a parameter; else ``...``."""
     value = constant(node)
     if value is not ...:
         return value
     if isinstance(node, cst.Attribute) and steps:
         return _literal_kept(frame, node, steps)
     if not isinstance(node, cst.Name) or steps == 0:
-        return _UNKNOWN
+        return ...
     bindings = frame.model.reaching(node)
     if len(bindings) == 1 and bindings[0] in frame.literals:
         return _literal(frame, frame.literals[bindings[0]], 0)
     if len(bindings) != 1 or bindings[0].kind is not BindingKind.PARAMETER or bindings[0].key != node.value:
-        return _UNKNOWN
+        return ...
     given = frame.given(bindings[0])
     if given is not None:
         return _literal(*given, steps - 1)
     parameter, call = bindings[0].node, frame.call
     if call is None or has_star_arguments(call) or not isinstance(parameter, cst.Param) or parameter.default is None:
-        return _UNKNOWN
+        return ...
     is_left_out = frame.function is not None and bindings[0].scope is frame.function.scope
-    return _literal(frame, parameter.default, 0) if is_left_out else _UNKNOWN
+    return _literal(frame, parameter.default, 0) if is_left_out else ...
 
 
 def _literal_kept(frame: Frame, node: cst.Attribute, steps: int) -> object:
@@ -198,7 +174,7 @@ def _literal_kept(frame: Frame, node: cst.Attribute, steps: int) -> object:
     holder = frame.thing(node.value) if isinstance(node.value, cst.Name) else None
     kept = None if holder is None else frame.kept(holder, node.attr.value)
     if kept is None or not _is_bound_once(frame, kept[0], node.attr.value):
-        return _UNKNOWN
+        return ...
     return _literal(*kept, steps - 1)
 
 

@@ -1,6 +1,6 @@
 """The conditions on which a place of a function is reached."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -17,6 +17,8 @@ MAYBE = frozenset({
     cst.ClassDef, cst.Lambda, cst.ListComp, cst.GeneratorExp, cst.DictComp, cst.SetComp,
 })  # fmt: skip
 """What may run what is in it not at all, many times, or at another time."""
+
+_OF_SEVERAL = frozenset({cst.UnaryOperation, cst.BooleanOperation, cst.Comparison})
 
 
 def conditions(model: "Model", node: cst.CSTNode) -> Iterator[cst.BaseExpression]:
@@ -64,6 +66,37 @@ def parts_of_test(test: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
         yield from parts_of_test(test.right)
     else:
         yield test
+
+
+def decided(test: cst.BaseExpression, literal: Callable[[cst.BaseExpression], object]) -> bool | None:
+    """Whether a test is surely true, or false; ``None``: it cannot be told.
+
+    ``literal`` gives the constant that an expression stands for, or ``Ellipsis``.
+    """
+    # By the type itself: what a pattern denies costs a call into `abc`, and most tests are names and calls.
+    if test.__class__ not in _OF_SEVERAL:
+        value = literal(test)
+        return None if value is ... else bool(value)
+    match test:
+        case cst.UnaryOperation(operator=cst.Not(), expression=inner):
+            known = decided(inner, literal)
+            return None if known is None else not known
+        case cst.BooleanOperation(left=left, operator=operator, right=right):
+            decisive = isinstance(operator, cst.Or)
+            sides = (decided(left, literal), decided(right, literal))
+            if decisive in sides:
+                return decisive
+            return None if None in sides else not decisive
+        case cst.Comparison(left=left, comparisons=[cst.ComparisonTarget(operator=operator, comparator=right)]):
+            return _compared(literal(left), operator, literal(right))
+    return None
+
+
+def _compared(left: object, operator: cst.BaseCompOp, right: object) -> bool | None:
+    if ... in (left, right) or not isinstance(operator, (cst.Is, cst.IsNot, cst.Equal, cst.NotEqual)):
+        return None
+    is_same = left == right and (type(left) is type(right) or isinstance(operator, (cst.Equal, cst.NotEqual)))
+    return is_same is isinstance(operator, (cst.Is, cst.Equal))
 
 
 def is_in_another_branch(model: "Model", one: cst.CSTNode, other: cst.CSTNode) -> bool:
