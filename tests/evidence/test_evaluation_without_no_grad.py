@@ -39,6 +39,29 @@ def test_torch_frozen_parameters_record_nothing(torch: Any) -> None:
     assert network(torch.ones(1, 2)).grad_fn is None
 
 
+def test_paddle_frozen_parameters_record_nothing(paddle: Any) -> None:
+    network = paddle.nn.Linear(2, 2)
+    assert not network(paddle.ones([1, 2])).stop_gradient
+    for parameter in network.parameters():
+        parameter.stop_gradient = True
+    assert network(paddle.ones([1, 2])).stop_gradient
+
+
+def test_torch_gradients_that_a_method_switches_off_stay_off(torch: Any) -> None:
+    network = torch.nn.Linear(2, 2)
+
+    def switch(training: bool) -> None:
+        network.train(training)
+        torch.set_grad_enabled(training)
+
+    try:
+        switch(training=False)
+        assert network(torch.ones(1, 2)).grad_fn is None
+    finally:
+        switch(training=True)
+    assert network(torch.ones(1, 2)).grad_fn is not None
+
+
 def test_paddle_eval_records(paddle: Any) -> None:
     network = paddle.nn.Linear(2, 2)
     network.eval()

@@ -123,3 +123,20 @@ def test_paddle_view_may_be_changed(paddle: Any) -> None:
     bias = layer.bias.reshape([3, -1])
     bias[:, 1] = 1.0
     bias.add_(paddle.ones([3, 2]))
+
+
+def test_torch_weights_of_layers_by_number_are_leaves(torch: Any) -> None:
+    layers = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 2))
+    with pytest.raises(RuntimeError):
+        layers[1].bias[:] = -2.0
+
+
+def test_paddle_attributes_leave_a_gradient(paddle: Any) -> None:
+    """An initializer or a rate of its own takes no parameter its gradient; ``trainable=False`` does."""
+    attribute = paddle.ParamAttr(initializer=paddle.nn.initializer.Constant(0.0), learning_rate=0.5)
+    layers = paddle.nn.Sequential(paddle.nn.Linear(2, 2, bias_attr=attribute))
+    assert not layers[0].bias.stop_gradient
+    with pytest.raises((RuntimeError, ValueError)):
+        layers[0].bias[:] = -2.0
+    fixed = paddle.nn.Linear(2, 2, bias_attr=paddle.ParamAttr(trainable=False))
+    assert fixed.bias.stop_gradient

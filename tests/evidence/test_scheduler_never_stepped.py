@@ -56,6 +56,12 @@ def train_paddle(paddle: Any, step: bool) -> list[float]:
     return rates
 
 
+def test_torch_lambda_begins_at_once(torch: Any) -> None:
+    """The rate stays as the scheduler has set it, which is not what the optimizer was given."""
+    stays = train_torch(torch, lambda module, optimizer: module.LambdaLR(optimizer, lambda epoch: 0.5), step=False)
+    assert stays == [0.05] * 4
+
+
 def test_paddle_rate_stays(paddle: Any) -> None:
     assert len(set(train_paddle(paddle, step=False))) == 1
     assert len(set(train_paddle(paddle, step=True))) == 4
