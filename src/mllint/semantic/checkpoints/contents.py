@@ -124,6 +124,22 @@ def either(one: "Content | None", other: "Content | None") -> "Content | None":
     return State(lambda: ANYTHING, owner, one.place, is_unclear=True, name=name)
 
 
+def perhaps(before: "Content", after: "Content | None") -> "Content | None":
+    """What is in a dict behind a change that some ways leave out: entries that may be there, and known ones only."""
+    match before, after:
+        case _ if before is after:
+            return before
+        case Record(), Record():
+            own, changed = before.items, after.items
+            items = {key: None if key in own and own[key] != item else item for key, item in changed.items()}
+            return Record({**own, **items}, before.is_open or after.is_open, before.place)
+        case State(), State():
+            return State(
+                lambda: before.keys.either(after.keys), before.owner, before.place, is_unclear=True, name=before.name
+            )
+    return None
+
+
 def renamed(content: "Content | None", rename: Rename) -> "Content | None":
     """The content with every key put through a function."""
     match content:

@@ -152,11 +152,21 @@ def _of_keys(load: Load, saved: Saved | None, content: State | Record) -> Proble
     if keys is ANYTHING:
         return None
     mismatch = compare(content.keys if isinstance(content, State) else key_set(content), keys)
-    # Networks of two runs differ in their layers, but not in how they were wrapped.
+    # Networks of two runs differ in their layers, but not in how they were wrapped; and each network has its files.
     is_certain = saved is None or saved.is_certain
-    if mismatch.is_total or (load.is_strict and mismatch and is_certain):
+    is_total = mismatch.is_total and (is_certain or not _is_of_another_class(load, content))
+    if is_total or (load.is_strict and mismatch and is_certain):
         return Problem("keys", content, saved, mismatch)
     return None
+
+
+def _is_of_another_class(load: Load, content: State | Record) -> bool:
+    """Whether what is loaded is the state of a network of another class than the one that it is loaded into."""
+    owner = content.owner if isinstance(content, State) else None
+    if not isinstance(owner, Module) or not isinstance(load.value, Module):
+        return False
+    one, other = owner.definition, load.value.definition
+    return owner.name != load.value.name or (one is not None and other is not None and not one.is_same_as(other))
 
 
 def _of_record(load: Load, saved: Saved | None, content: Record) -> Problem | None:

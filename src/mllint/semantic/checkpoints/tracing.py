@@ -16,6 +16,7 @@ from mllint.semantic.checkpoints.contents import (
     either,
     entry,
     merged,
+    perhaps,
     renamed,
     with_entry,
     with_unknown_entries,
@@ -30,6 +31,7 @@ from mllint.semantic.construction.builder import Construction
 from mllint.semantic.expressions.options import declaration
 from mllint.semantic.modules.module_keys import ANYTHING, module_keys
 from mllint.semantic.names.assigned import only_assigned
+from mllint.semantic.names.conditions import is_left_out
 from mllint.semantic.names.mentions import mentions
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import (
@@ -244,7 +246,7 @@ class Tracer(PathTracer):
     # -- what happens to a dict between its binding and its use --------------------------------------------------------
 
     def _after_changes(self, found: Content, binding: Binding, node: cst.Name | cst.Attribute) -> Content | None:
-        current: Content | None = found
+        current = found
         loops: list[cst.For] = []
         for use in self._uses_between(binding, node):
             loop = self._changing_loop(use, binding)
@@ -252,11 +254,14 @@ class Tracer(PathTracer):
                 if loop in loops:
                     continue
                 loops.append(loop)
-                current = self._after_loop(current, loop, binding.key)
+                changed = self._after_loop(current, loop, binding.key)
             else:
-                current = self._after_use(current, use)
-            if current is None:
+                changed = self._after_use(current, use)
+            if changed is not current and is_left_out(self.model, use, binding.node, node):
+                changed = perhaps(current, changed)
+            if changed is None:
                 return None
+            current = changed
         return current
 
     def _uses_between(self, binding: Binding, node: cst.BaseExpression) -> Iterator[cst.BaseExpression]:

@@ -108,6 +108,12 @@ def is_in_another_branch(model: "Model", one: cst.CSTNode, other: cst.CSTNode) -
     )
 
 
+def is_left_out(model: "Model", node: cst.CSTNode, *others: cst.CSTNode) -> bool:
+    """Whether an ``if`` of the function decides about a place, and about none of some others with it."""
+    branches = _branches(model, node).values()
+    return any(not any(model.tree.is_below(other, branch) for other in others) for branch in branches)
+
+
 def _branches(model: "Model", node: cst.CSTNode) -> dict[int, cst.CSTNode]:
     """For each ``if`` of the function around a node (by its id) the branch in which the node stands."""
     found: dict[int, cst.CSTNode] = {}
