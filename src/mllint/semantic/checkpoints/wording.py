@@ -208,7 +208,7 @@ def _other_keys(load: Load, problem: Problem) -> tuple[str, str | None]:
             f'take the prefix off: `{{k.removeprefix("{prefix}"): v for k, v in state.items()}}`',
         )
     return (
-        f"{keys} do not begin with `{prefix}`, those of the wrapped module do",
+        f"{keys} lack the `{prefix}` of the wrapped module",
         f"load into the module that is wrapped: `.{prefix.removesuffix('.')}`",
     )
 
