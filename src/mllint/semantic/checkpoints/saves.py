@@ -32,6 +32,8 @@ MAX_ROUTES = 12
 
 SAVES = frozenset({"torch.save", "paddle.save", "paddle.framework.io.save"})
 _COPIES = frozenset({"shutil.copyfile", "shutil.copy", "shutil.copy2", "shutil.move", "os.rename", "os.replace"})
+_MOVING = ("rename", "replace")
+_COPYING = ("copyfile", "copy", "copy2", "move", *_MOVING)
 
 
 class Saved:
@@ -42,12 +44,19 @@ class Saved:
     """
 
     def __init__(
-        self, place: Place, path: Path | None, follow: Callable[[], Content | None], *, is_certain: bool = True
+        self,
+        place: Place,
+        path: Path | None,
+        follow: Callable[[], Content | None],
+        *,
+        is_certain: bool = True,
+        tracer: Tracer | None = None,
     ) -> None:
-        """``follow`` finds out what is saved."""
+        """``follow`` finds out what is saved, ``tracer`` what stands beside the call means in this way to it."""
         self.place = place
         self.path = path
         self.is_certain = is_certain
+        self.tracer = tracer
         self._follow = follow
 
     @cached_property
@@ -196,19 +205,30 @@ class Surroundings:
     def _copied(self, found: list[Saved]) -> Iterator[Saved]:
         """Files that are copies of saved ones."""
         for model in self.models:
-            for word in ("copyfile", "copy", "copy2", "move", "rename", "replace"):
+            for word in _COPYING:
                 for call in model.calls_by_word.get(word, ()):
-                    if len(call.args) != 2 or model.qualified_name(call.func) not in _COPIES:
+                    source, target = _source_and_target(model, call)
+                    if source is None or target is None:
                         continue
-                    source, target = (Tracer(model).path(arg.value) for arg in call.args)
+                    path, function = Tracer(model).path(source), model.enclosing_function(call)
                     for saved in found:
                         # A helper copies what it has saved under the name that it was given.
-                        beside = saved.place.model is model and model.enclosing_function(
-                            saved.place.node
-                        ) is model.enclosing_function(call)
-                        same = source is not None and saved.path is not None and source.is_same_as(saved.path)
-                        if beside or same:
-                            yield saved.copied_to(target)
+                        if saved.place.model is model and model.enclosing_function(saved.place.node) is function:
+                            yield saved.copied_to((saved.tracer or Tracer(model)).path(target))
+                        elif path is not None and saved.path is not None and path.is_same_as(saved.path):
+                            yield saved.copied_to(Tracer(model).path(target))
+
+
+def _source_and_target(
+    model: "Model", call: cst.Call
+) -> tuple[cst.BaseExpression, cst.BaseExpression] | tuple[None, None]:
+    """Which file a call copies or moves, and where to; ``path.replace(other)`` of a path is told by its one argument."""
+    given = [arg.value for arg in call.args]
+    if len(given) == 2 and model.qualified_name(call.func) in _COPIES:
+        return given[0], given[1]
+    if len(given) == 1 and isinstance(call.func, cst.Attribute) and call.func.attr.value in _MOVING:
+        return call.func.value, given[0]
+    return None, None
 
 
 def _saved_by(tracer: Tracer, site: _Site) -> Saved:
@@ -220,7 +240,7 @@ def _saved_by(tracer: Tracer, site: _Site) -> Saved:
         follower = follower.caller.route
     if tuple(calls) not in known:
         content = partial(tracer.content, site.what)
-        known[tuple(calls)] = Saved(Place(site.model, site.call), tracer.path(site.where), content)
+        known[tuple(calls)] = Saved(Place(site.model, site.call), tracer.path(site.where), content, tracer=tracer)
     return known[tuple(calls)]
 
 
