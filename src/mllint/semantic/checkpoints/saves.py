@@ -222,7 +222,7 @@ class Surroundings:
 def _source_and_target(
     model: "Model", call: cst.Call
 ) -> tuple[cst.BaseExpression, cst.BaseExpression] | tuple[None, None]:
-    """Which file a call copies or moves, and where to; ``path.replace(other)`` of a path is told by its one argument."""
+    """Which file a call copies or moves, and where to: also the one path that ``path.replace(other)`` is given."""
     given = [arg.value for arg in call.args]
     if len(given) == 2 and model.qualified_name(call.func) in _COPIES:
         return given[0], given[1]
