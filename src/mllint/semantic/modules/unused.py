@@ -182,18 +182,32 @@ def _uses_instance(method: "FunctionInfo") -> bool:
 def _has_weights_from_a_file(definition: "ClassInfo") -> bool:
     """Whether a file says what layers there are: the constructor loads one, or the class is loaded and never saved.
 
-    So it is for the parts of a class whose constructor loads one.
+    So it is for the parts of such a class, and for a script that neither trains nor saves, but loads several.
     """
     model = definition.model
     if _loads_itself(definition) or definition.name in _parts_of_loaded(model):
         return True
     loads = [call for word in LOADING for call in model.calls_by_word.get(word, ())]
-    if any(model.calls_by_word.get(word) for word in ("save", *_STATE_DICTS)):
+    if _saves(model):
         return any(_fits_a_file(definition, model, call) for call in loads) and not _may_be_saved(definition)
-    return any(
-        isinstance(call.func, cst.Attribute) and _is_instance(definition, model.value(call.func.value))
-        for call in loads
-    )
+    loaded = list(_loaded_into(model))
+    if any(_is_instance(definition, value) for value in loaded):
+        return True
+    # A script that loads whichever of its classes: what these are made of is handed to them.
+    is_one_of_several = any(isinstance(value, Module) and value.others for value in loaded)
+    return is_one_of_several and "backward" not in model.calls_by_word and not any(model.importers(definition.name))
+
+
+def _saves(model: "Model") -> bool:
+    """Whether a file may write weights to another."""
+    return any(model.calls_by_word.get(word) for word in ("save", *_STATE_DICTS))
+
+
+def _loaded_into(model: "Model") -> Iterator["Value | None"]:
+    """What a file loads into, as far as it is known."""
+    for call in (call for word in LOADING for call in model.calls_by_word.get(word, ())):
+        if isinstance(call.func, cst.Attribute):
+            yield model.value(call.func.value)
 
 
 def _fits_a_file(definition: "ClassInfo", model: "Model", call: cst.Call) -> bool:
@@ -219,13 +233,18 @@ def _may_be_saved(definition: "ClassInfo") -> bool:
 
 
 def _parts_of_loaded(model: "Model") -> frozenset[str]:
-    """The names of what classes of a file may be made of that load a state dict in their constructor, at any depth."""
+    """The names of what classes of a file may be made of, at any depth, that load a state dict in their constructor, or
+    are loaded in a file that saves nothing.
+    """
     key = ("unused", "parts of what loads itself")
     if key not in model.remembered:
         calls = (call for word in LOADING for call in model.calls_by_word.get(word, ()))
         functions = (function for call in calls if (function := model.enclosing_function(call)) is not None)
         owners = (model.function_info(function).owner for function in functions if function.name.value == "__init__")
+        loaded = () if _saves(model) else _loaded_into(model)
+        made = [value.definition for value in loaded if isinstance(value, Module) and value.definition is not None]
         pending = [owner.node for owner in owners if owner is not None and _loads_itself(owner)]
+        pending += [info.node for info in made if info.model is model]
         classes = {node.name.value: node for node in model.tree.by_type[cst.ClassDef]}
         seen = {node.name.value for node in pending}
         while pending:
@@ -283,7 +302,7 @@ def _is_instance(definition: "ClassInfo", value: "Value | None") -> bool:
     """Whether a module is one of the class or of one that derives from it, as far as that is known."""
     if not isinstance(value, Module):
         return value is None
-    return value.definition is not None and definition in value.definition.lineage
+    return value.is_only_some or (value.definition is not None and definition in value.definition.lineage)
 
 
 def _makes_module(place: Assignment) -> bool:

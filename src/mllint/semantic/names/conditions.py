@@ -1,6 +1,7 @@
 """The conditions on which a place of a function is reached."""
 
 from collections.abc import Callable, Iterator
+from operator import ge, gt, le, lt
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -18,6 +19,9 @@ MAYBE = frozenset({
 })  # fmt: skip
 """What may run what is in it not at all, many times, or at another time."""
 
+_ORDERS: dict[type[cst.BaseCompOp], Callable[[float, float], bool]] = {
+    cst.LessThan: lt, cst.LessThanEqual: le, cst.GreaterThan: gt, cst.GreaterThanEqual: ge,
+}  # fmt: skip
 _OF_SEVERAL = frozenset({cst.UnaryOperation, cst.BooleanOperation, cst.Comparison})
 
 
@@ -93,6 +97,9 @@ def decided(test: cst.BaseExpression, literal: Callable[[cst.BaseExpression], ob
 
 
 def _compared(left: object, operator: cst.BaseCompOp, right: object) -> bool | None:
+    order = _ORDERS.get(operator.__class__)
+    if order is not None and isinstance(left, (int, float)) and isinstance(right, (int, float)):
+        return order(left, right)
     if ... in (left, right) or not isinstance(operator, (cst.Is, cst.IsNot, cst.Equal, cst.NotEqual)):
         return None
     is_same = left == right and (type(left) is type(right) or isinstance(operator, (cst.Equal, cst.NotEqual)))

@@ -48,7 +48,9 @@ def _misplaced(occurrence: Occurrence) -> tuple[When, Event] | None:
     before = [state for state in states if isinstance(state, Event)]
     if not before or len(before) + (None in states) < len(states):
         return None
-    inside = events(clip.loops[-1].body) if clip.loops else iter(run.events)
+    inside = list(events(clip.loops[-1].body) if clip.loops else run.events)
+    if any(event.kind is Kind.CLIP and event.thing == clip.thing and event.node is not clip.node for event in inside):
+        return None  # one of the two does it
     ahead = [event for event in inside if event.kind is Kind.BACKWARD]
     if None not in states and all(state.kind is not Kind.ZERO for state in before):
         return "after the step", next((state for state in before if state.frame is clip.frame), before[0])

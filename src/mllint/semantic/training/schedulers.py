@@ -240,8 +240,8 @@ def _kept_by(model: "Model", call: cst.Call) -> tuple[Binding, ...]:
 
 def _is_left_alone(model: "Model", binding: Binding, framework: str) -> bool:
     """Whether nobody who may step it gets at a scheduler by the name that it is bound to."""
-    if not binding.key.strip("_"):
-        return False  # it is not wanted
+    if binding.key.startswith("_"):
+        return False  # it is not wanted: `optimizer, _schedule = build(network)`
     reads = _reads(model, binding)
     if reads is None or not all(_is_harmless(home, node, framework) for home, node in reads):
         return False
