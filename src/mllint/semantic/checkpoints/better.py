@@ -6,7 +6,7 @@ import libcst as cst
 
 from mllint.semantic.expressions.arguments import calls_of
 from mllint.semantic.values import Function
-from mllint.syntax.shape import dotted_path
+from mllint.syntax.shape import dotted_path, items_of
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -48,5 +48,6 @@ def _is_called_for_better(model: "Model", function: cst.FunctionDef) -> bool:
 def _sets_what_is_compared(test: cst.If, body: cst.BaseSuite) -> bool:
     tested = (part for part in subtree(test.test) if isinstance(part, (cst.Name, cst.Attribute)))
     compared = {path for path in map(dotted_path, tested) if path is not None}
-    set_here = (part.target for part in subtree(body) if isinstance(part, cst.AssignTarget))
+    targets = (part.target for part in subtree(body) if isinstance(part, cst.AssignTarget))
+    set_here = (part for target in targets for part in items_of(target))  # `best, kept = loss, model.state_dict()`
     return any(path in compared for path in map(dotted_path, set_here))

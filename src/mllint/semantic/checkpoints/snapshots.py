@@ -18,9 +18,10 @@ from mllint.semantic.checkpoints.better import is_asked_from_outside, is_kept_fo
 from mllint.semantic.checkpoints.overwriting import WRITING, writes_into
 from mllint.semantic.checkpoints.saving import is_saved_below
 from mllint.semantic.names.mentions import attributes
+from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by, kept_as, reads, uses, uses_of_bound
-from mllint.semantic.values import Function, Value
+from mllint.semantic.values import Function, Instance, Module, Value
 from mllint.syntax.shape import argument, constant, dotted_path, last_statement, string_literal, subscript_index
 
 if TYPE_CHECKING:
@@ -141,6 +142,7 @@ class Snapshot:
         else:
             bindings = tuple(item for item in bound_by(self.model, self.alias.statement) if item.key == self.key)
         found = [*(node for binding in bindings for node in uses(self.model, binding)), *self._read_by_next_call]
+        found += self._read_of_object
         return tuple(
             node for node in found if not self.model.tree.is_inside(node, self.alias.statement) and self._hands_on(node)
         )
@@ -158,6 +160,33 @@ class Snapshot:
             reaching = scope.reaching(self.key, node)
             if reaching.may_be_unbound and all(item.node is not self.alias.statement for item in reaching.bindings):
                 yield node
+
+    @property
+    def _read_of_object(self) -> Iterator[cst.BaseExpression]:
+        """Where code of the file reads the attribute of an object of the class: ``net.load_state_dict(stopper.best)``.
+
+        Not where a round of a loop may ask for it as soon as it has been kept.
+        """
+        scope = self.model.scope_of(self.alias.statement)
+        info = self.model.function_info(scope.node) if isinstance(scope.node, cst.FunctionDef) else None
+        holder, _, name = self.key.partition(".")
+        if info is None or info.owner is None or holder != info.self_name or self.alias.is_entry or "." in name:
+            return
+        for node in attributes(self.model, name):
+            value = None if method_of_receiver(self.model, node.value) else self.model.value(node.value)
+            if not isinstance(value, (Instance, Module)) or value.definition is None:
+                continue
+            is_later = self._load_of(node) is not None or not any(self.model.tree.loops_around(node))
+            if is_later and info.owner in value.definition.lineage and self._is_kept_in_some_calls:
+                yield node
+
+    @property
+    def _is_kept_in_some_calls(self) -> bool:
+        """Whether its owner goes on changing when it has been kept: in the loop, or as the method is called again."""
+        loop = self._loop
+        if loop is None:
+            return self._is_best_so_far
+        return self._is_conditional(loop) and any(self.model.tree.is_inside(change, loop) for change in self._changes)
 
     def _hands_on(self, node: cst.BaseExpression) -> bool:
         child: cst.CSTNode = node

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 Known = dict[Binding, cst.BaseExpression]
 Named = dict[Binding, tuple["Frame", cst.BaseExpression]]
 _MAX_STEPS = 24
+_NAMELESS = (cst.Call, cst.BaseNumber, cst.BinaryOperation)
 EVERY = "[*]"
 """The step to each element of a collection."""
 
@@ -298,8 +299,8 @@ class Frame(msgspec.Struct, eq=False):
         if given is None:
             return own
         thing = given[0].thing(given[1], steps - 1)
-        # What is made in the very call has no name but the parameter's.
-        return own if thing is None and isinstance(given[1], cst.Call) else thing
+        # What is made in the very call, or a number that is written there, has no name but the parameter's.
+        return own if thing is None and isinstance(given[1], _NAMELESS) else thing
 
     def _published(self, binding: Binding) -> Thing | None:
         """The attribute that a method makes of what it binds: of ``net`` in ``self.net = net``."""

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Literal
 
 import libcst as cst
 
-from mllint.semantic.events.owners import updates
+from mllint.semantic.events.owners import owners_of_parameters, updates
 from mllint.semantic.events.participants import is_given, is_given_optimizer, losses_of
 from mllint.semantic.events.steps import Event, Kind, events
 from mllint.semantic.events.things import Thing
@@ -41,15 +41,28 @@ def misplaced_clip(model: "Model", clip: cst.CSTNode) -> tuple[When, Event] | No
 
 def _misplaced(occurrence: Occurrence) -> tuple[When, Event] | None:
     run, clip = occurrence.run, occurrence.event
-    if run.is_cut or clip.thing is None or _only_measures(clip):
+    if run.is_cut or _only_measures(clip):
         return None
-    paths = run.derived(("clipping", clip.thing), partial(_paths, run, clip.thing))
+    found = [None if target is None else _misplaced_for(run, clip, target) for target in _targets(clip)]
+    times = {None if item is None else item[0] for item in found}
+    return found[0] if len(times) == 1 else None
+
+
+def _targets(clip: Event) -> tuple[Thing | None, ...]:
+    """Whose gradients a call clips, also of several at once: ``[*encoder.parameters(), *decoder.parameters()]``."""
+    given = argument(clip.node, 0, "parameters") if clip.thing is None and isinstance(clip.node, cst.Call) else None
+    return (clip.thing,) if given is None else owners_of_parameters(clip.frame, given.value)
+
+
+def _misplaced_for(run: Run, clip: Event, target: Thing) -> tuple[When, Event] | None:
+    paths = run.derived(("clipping", target), partial(_paths, run, target))
     states = not_excluded(paths.before(clip), clip)
     before = [state for state in states if isinstance(state, Event)]
     if not before or len(before) + (None in states) < len(states):
         return None
     inside = list(events(clip.loops[-1].body) if clip.loops else run.events)
-    if any(event.kind is Kind.CLIP and event.thing == clip.thing and event.node is not clip.node for event in inside):
+    same = (clip.thing, target)
+    if any(event.kind is Kind.CLIP and event.thing in same and event.node is not clip.node for event in inside):
         return None  # one of the two does it
     ahead = [event for event in inside if event.kind is Kind.BACKWARD]
     if None not in states and all(state.kind is not Kind.ZERO for state in before):

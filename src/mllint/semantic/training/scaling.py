@@ -17,7 +17,7 @@ from mllint.semantic.training.nearby import steps_no_optimizer, word_before
 from mllint.semantic.training.paths import Paths
 from mllint.semantic.training.runs import Occurrence, Run
 from mllint.semantic.values import Function, Instance, Module, Object, Symbol
-from mllint.syntax.shape import argument, called_on, constant, fingerprint, last_word, string_literal
+from mllint.syntax.shape import argument, called_on, constant, fingerprint, has_star_arguments, last_word, string_literal
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -376,13 +376,26 @@ def _may_unscale(event: Event, target: Thing | None) -> bool:
 
 
 def is_idle(run: Run, scaler: Thing | None) -> bool:
-    """Whether a scaler is switched off where it is made, or its file computes in bfloat16 only."""
+    """Whether a scaler is switched off where it is made, or may be, as its file computes in bfloat16 only.
+
+    One that is switched on scales what is computed in bfloat16, too.
+    """
+    is_on = run.derived(("switched on", scaler), partial(_is_switched_on, run, scaler))
+    return not is_on if is_on is not None else run.derived(("bfloat16", scaler), partial(_is_bfloat16_only, run))
+
+
+def _is_switched_on(run: Run, scaler: Thing | None) -> bool | None:
+    """Whether a scaler is made to scale; ``None``: a setting says so, or it is made out of sight."""
     made = maker(run.frame, scaler)
-    for name in ("enabled", "enable"):
-        given = None if made is None else argument(made, 0 if name == "enable" else None, name)
-        if given is not None and constant(given.value) is False:
-            return True
-    return run.derived(("bfloat16", scaler), partial(_is_bfloat16_only, run))
+    if made is None:
+        return None
+    first = 0 if run.frame.model.framework == "paddle" else None
+    given = argument(made, first, "enable") or argument(made, None, "enabled")
+    if given is None:
+        is_plain = last_word(made.func) == "GradScaler" and not has_star_arguments(made)
+        return True if is_plain else None
+    chosen = constant(given.value)
+    return chosen if isinstance(chosen, bool) else None
 
 
 def _has_fixed_scale(run: Run, scaler: Thing) -> bool:

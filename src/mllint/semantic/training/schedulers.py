@@ -12,10 +12,11 @@ from mllint.knowledge import lookup
 from mllint.semantic.events.places import is_nothing
 from mllint.semantic.files.testing import is_in_a_test
 from mllint.semantic.names.classes import PLAIN_BASES
-from mllint.semantic.names.mentions import attributes
+from mllint.semantic.names.mentions import attributes, whole
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by, uses, without_narrowing
+from mllint.semantic.training.callers import is_same
 from mllint.semantic.training.own_schedulers import framework_of_own
 from mllint.semantic.values import ClassObject, Function, Method, Symbol, Text
 from mllint.syntax.shape import argument, constant, followed, has_star_arguments
@@ -361,18 +362,47 @@ def _is_left_alone_by(callee: Function, call: cst.Call, arg: cst.Arg, framework:
 def _is_rate_of_idle_optimizer(model: "Model", arg: cst.Arg) -> bool:
     """Whether a scheduler is given as the learning rate of an optimizer of Paddle through which nobody steps it."""
     call = model.tree.parent(arg)
-    if not isinstance(call, cst.Call) or not _is_rate(model, call, arg):
-        return False
+    return isinstance(call, cst.Call) and _is_rate(model, call, arg) and _is_idle(model, call, (), MAX_STEPS)
+
+
+def _is_idle(model: "Model", call: cst.Call, path: tuple[int | None, ...], steps: int) -> bool:
+    """Whether nobody steps what an optimizer of Paddle holds that a call gives, ``path`` being where in the result."""
     if any(word in model.names_by_word for word in _STEPPED_THROUGH) or _is_attribute(model, _HELD):
         return False
     statement = model.tree.parent(call)
+    if isinstance(statement, cst.Return) and not path:
+        return _is_idle_where_called(model, statement, path, steps)
     if not isinstance(statement, (cst.Assign, cst.AnnAssign)):
+        return isinstance(statement, cst.Expr)
+    bindings = [binding for binding in bound_by(model, statement) if binding.path == path]
+    reads = _reads(model, bindings[0]) if len(bindings) == 1 else None
+    return reads is not None and all(_stays(home, node, steps) for home, node in reads)
+
+
+def _is_idle_where_called(
+    model: "Model", statement: cst.Return, path: tuple[int | None, ...], steps: int
+) -> bool:
+    """Whether nobody in the project who calls a function steps what the optimizer holds that it returns."""
+    function = model.enclosing_function(statement)
+    info = None if function is None else model.function_info(function)
+    if steps == 0 or info is None or info.owner is not None or not info.is_transparent or not info.is_plain:
         return False
-    bindings = bound_by(model, statement)
-    if len(bindings) != 1 or bindings[0].path:
-        return False
-    reads = _reads(model, bindings[0])
-    return reads is not None and all(_stays(home, node) for home, node in reads)
+    found = False
+    for home in (model, *model.importers(info.name)):
+        for name in home.names_by_word.get(info.name, ()):
+            node = whole(home, name)
+            parent = home.tree.parent(node)
+            if isinstance(parent, (cst.FunctionDef, cst.ImportAlias)):
+                continue
+            value = home.value(node)
+            if value is not None and not (isinstance(value, Function) and is_same(value.definition, info)):
+                continue
+            if not isinstance(parent, cst.Call) or parent.func is not node or value is None:
+                return False  # handed on, or something of which nothing is known
+            if not _is_idle(home, parent, path, steps - 1):
+                return False
+            found = True
+    return found
 
 
 def _is_attribute(model: "Model", word: str) -> bool:
@@ -389,11 +419,21 @@ def _is_rate(model: "Model", call: cst.Call, arg: cst.Arg) -> bool:
     return argument(call, 0, "learning_rate") is arg
 
 
-def _stays(model: "Model", node: cst.BaseExpression) -> bool:
-    """Whether an optimizer stays in this file: its own methods are called, or a function of the file is given it."""
+def _stays(model: "Model", node: cst.BaseExpression, steps: int) -> bool:
+    """Whether an optimizer stays in sight: its own methods are called, or a function of the file is given it.
+
+    Or it is returned, to where it stays, too.
+    """
     parent = model.tree.parent(node)
     if isinstance(parent, cst.Attribute):
         return parent.value is node
+    if isinstance(parent, cst.Return):
+        return _is_idle_where_called(model, parent, (), steps)
+    if isinstance(parent, cst.Element):
+        beside = model.tree.parent(parent)
+        statement = None if beside is None else model.tree.parent(beside)
+        if isinstance(beside, cst.Tuple) and isinstance(statement, cst.Return):
+            return _is_idle_where_called(model, statement, (list(beside.elements).index(parent),), steps)
     call = model.tree.parent(parent) if isinstance(parent, cst.Arg) else None
     callee = model.value(call.func) if isinstance(call, cst.Call) else None
     return isinstance(callee, Function) and callee.definition.model is model

@@ -412,4 +412,15 @@ def _clears(event: Event, step: Event) -> bool:
     """Whether an event surely clears all gradients that an optimizer steps with."""
     if event.kind is not Kind.ZERO or event.thing is None:
         return False
-    return event.thing == step.thing or modules_of_optimizer(step.frame, step.thing) == (event.thing,)
+    if event.thing == step.thing:
+        return True
+    return all(_is_within(module, event.thing) for module in modules_of_optimizer(step.frame, step.thing))
+
+
+def _is_within(module: Thing | None, whole: Thing) -> bool:
+    """Whether something is a thing itself, or a part of it: ``net.head`` of ``net``."""
+    return (
+        module is not None
+        and module.roots == whole.roots
+        and module.path[: len(whole.path)] == whole.path
+    )
