@@ -83,7 +83,7 @@ def _of_call(frame: Frame, call: cst.Call, steps: int) -> list[Thing | None]:
 
 
 def _of_name(frame: Frame, name: cst.Name, steps: int) -> list[Thing | None]:
-    bindings = frame.model.reaching(name)
+    bindings = frame.bindings_of(name)
     if not bindings:
         return [None]
     found: list[Thing | None] = []

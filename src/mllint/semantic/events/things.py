@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 Known = dict[Binding, cst.BaseExpression]
 Named = dict[Binding, tuple["Frame", cst.BaseExpression]]
 _MAX_STEPS = 24
-_NAMELESS = (cst.Call, cst.BaseNumber, cst.BinaryOperation)
 EVERY = "[*]"
 """The step to each element of a collection."""
 
@@ -219,13 +218,13 @@ class Frame(msgspec.Struct, eq=False):
         return None if given is None else self.thing(given.value, steps - 1)
 
     def _named(self, node: cst.Name, steps: int) -> Thing | None:
-        bindings = self._bindings_of(node)
+        bindings = self.bindings_of(node)
         made = origins(self.model, node.value, bindings)
         if made and made[0].kind in (BindingKind.ASSIGN, BindingKind.ANNOTATED):
             return Frame(made[0].scope.model)._of_bindings(made, steps - 1)
         return self._of_bindings(bindings, steps)
 
-    def _bindings_of(self, node: cst.Name) -> tuple[Binding, ...]:
+    def bindings_of(self, node: cst.Name) -> tuple[Binding, ...]:
         """What binds a name: in its own scope what reaches it, otherwise the scopes around it, at any time."""
         bindings = self.model.reaching(node)
         scope: Scope | None = self.model.scope_of(node)
@@ -300,7 +299,7 @@ class Frame(msgspec.Struct, eq=False):
             return own
         thing = given[0].thing(given[1], steps - 1)
         # What is made in the very call, or a number that is written there, has no name but the parameter's.
-        return own if thing is None and isinstance(given[1], _NAMELESS) else thing
+        return own if thing is None and isinstance(given[1], (cst.Call, cst.BaseNumber, cst.BinaryOperation)) else thing
 
     def _published(self, binding: Binding) -> Thing | None:
         """The attribute that a method makes of what it binds: of ``net`` in ``self.net = net``."""

@@ -378,24 +378,27 @@ def _may_unscale(event: Event, target: Thing | None) -> bool:
 def is_idle(run: Run, scaler: Thing | None) -> bool:
     """Whether a scaler is switched off where it is made, or may be, as its file computes in bfloat16 only.
 
-    One that is switched on scales what is computed in bfloat16, too.
+    In Torch one that is switched on scales what is computed in bfloat16, too; in Paddle it switches itself off.
     """
     is_on = run.derived(("switched on", scaler), partial(_is_switched_on, run, scaler))
     return not is_on if is_on is not None else run.derived(("bfloat16", scaler), partial(_is_bfloat16_only, run))
 
 
 def _is_switched_on(run: Run, scaler: Thing | None) -> bool | None:
-    """Whether a scaler is made to scale; ``None``: a setting says so, or it is made out of sight."""
+    """Whether a scaler is made to scale whatever is computed; ``None``: a setting says so, or it is made out of sight.
+
+    https://github.com/PaddlePaddle/Paddle/blob/v3.3.1/python/paddle/amp/grad_scaler.py: ``AmpScaler.scale``
+    """
     made = maker(run.frame, scaler)
     if made is None:
         return None
-    first = 0 if run.frame.model.framework == "paddle" else None
-    given = argument(made, first, "enable") or argument(made, None, "enabled")
+    is_paddle = run.frame.model.framework == "paddle"
+    given = argument(made, 0 if is_paddle else None, "enable") or argument(made, None, "enabled")
     if given is None:
         is_plain = last_word(made.func) == "GradScaler" and not has_star_arguments(made)
-        return True if is_plain else None
+        return True if is_plain and not is_paddle else None
     chosen = constant(given.value)
-    return chosen if isinstance(chosen, bool) else None
+    return chosen if isinstance(chosen, bool) and not (chosen and is_paddle) else None
 
 
 def _has_fixed_scale(run: Run, scaler: Thing) -> bool:
