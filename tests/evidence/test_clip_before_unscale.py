@@ -98,3 +98,23 @@ def test_paddle(paddle: Any) -> None:
     assert paddle_update(paddle, unscale_first) == pytest.approx(0.1, rel=1e-3)
     in_the_step = paddle_update(paddle, lambda *_: None, grad_clip=paddle.nn.ClipGradByNorm(1.0))
     assert in_the_step == pytest.approx(0.1, rel=1e-3)
+
+
+def test_torch_bfloat16_is_scaled_too(torch: Any) -> None:
+    model = torch.nn.Linear(1, 1, bias=False)
+    scaler = torch.amp.GradScaler("cpu")
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        loss = model(torch.ones(1, 1)).sum()
+    scaler.scale(loss).backward()
+    assert float(torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)) == 65536.0
+
+
+def test_paddle_scaler_switches_itself_off_in_bfloat16(paddle: Any) -> None:
+    with paddle_on_gpu(paddle):
+        scaler = paddle.amp.GradScaler(init_loss_scaling=65536.0)
+    from paddle.amp import grad_scaler
+
+    with mock.patch.object(grad_scaler, "amp_global_state", return_value=mock.Mock(amp_dtype="bfloat16")):
+        loss = paddle.ones([1])
+        with pytest.warns(UserWarning, match="disable by default"):
+            assert float(scaler.scale(loss)) == 1.0

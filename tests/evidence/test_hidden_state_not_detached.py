@@ -123,3 +123,44 @@ def test_paddle_keeping_the_graph_does_not_raise(paddle: Any, layer: str) -> Non
         output, hidden = network(paddle.ones([1, 3, 2]), hidden)
         output.sum().backward(retain_graph=True)
         optimizer.step()
+
+
+@pytest.mark.parametrize("layer", ["RNN", "GRU"])
+def test_torch_state_that_a_module_keeps(torch: Any, layer: str) -> None:
+    class Keeping(torch.nn.Module):
+        def __init__(self, carry: Callable[[Any], Any]) -> None:
+            super().__init__()
+            self.layer, self.carry, self.hidden = getattr(torch.nn, layer)(2, 2), carry, None
+
+        def forward(self, x: Any) -> Any:
+            output, hidden = self.layer(x, self.hidden)
+            self.hidden = self.carry(hidden)
+            return output
+
+    def rounds(module: Any) -> None:
+        for _ in range(ROUNDS):
+            module(torch.ones(3, 1, 2)).sum().backward()
+
+    with pytest.raises(RuntimeError, match="second time"):
+        rounds(Keeping(keep))
+    rounds(Keeping(lambda hidden: hidden.detach()))
+
+
+def test_paddle_state_that_a_layer_keeps(paddle: Any) -> None:
+    class Keeping(paddle.nn.Layer):
+        def __init__(self, carry: Callable[[Any], Any]) -> None:
+            super().__init__()
+            self.layer, self.carry, self.hidden = paddle.nn.GRU(2, 2), carry, None
+
+        def forward(self, x: Any) -> Any:
+            output, hidden = self.layer(x, self.hidden)
+            self.hidden = self.carry(hidden)
+            return output
+
+    def rounds(layer: Any) -> None:
+        for _ in range(ROUNDS):
+            layer(paddle.ones([1, 3, 2])).sum().backward()
+
+    with pytest.raises(RuntimeError, match="second time"):
+        rounds(Keeping(keep))
+    rounds(Keeping(lambda hidden: hidden.detach()))

@@ -1,7 +1,8 @@
 """## What it does
 
 Finds training loops that hand the hidden state of a recurrent network from one iteration to the next without
-`detach()`, and call `backward()` in every iteration.
+`detach()`, and call `backward()` in every iteration. Also where the network keeps the state itself:
+`output, self.hidden = self.rnn(x, self.hidden)`.
 
 ## Why is this bad?
 
@@ -44,8 +45,8 @@ for _ in range(10):
 
 States that the loop detaches, or begins anew on any path; states that are given to a function which may do so. Loops in
 which `backward()` comes after the loop or only in some iterations. Modules of which it is not known that they hand the
-state on. `retain_graph=True` in Paddle, and in PyTorch where the loop does not step the optimizer: all iterations are
-differentiated on purpose.
+state on, and those that keep it where something that the loop calls may begin it anew. `retain_graph=True` in Paddle,
+and in PyTorch where the loop does not step the optimizer: all iterations are differentiated on purpose.
 
 ## Fix safety
 
@@ -67,6 +68,7 @@ from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, delete_argument, insert_line_after
 from mllint.rule import Finding, Rule
 from mllint.semantic.graph.hidden_state import Carried, carried_over
+from mllint.semantic.graph.kept_state import kept_by_module
 from mllint.semantic.graph.losses import retaining
 from mllint.semantic.values import Tensor
 
@@ -79,17 +81,21 @@ rule = Rule(
     applicability=Applicability.UNSAFE,
 )
 
+_LONGEST_MESSAGE = 88
+
 
 @rule.on_method("backward", "manual_backward")
 def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     """Report the call of the recurrent module, which is given the state as it is."""
-    carried = carried_over(context.model, call)
+    carried = carried_over(context.model, call) or kept_by_module(context.model, call)
     if carried is None:
         return
     names = "`, `".join(carried.names)
     verb = "keep" if len(carried.names) > 1 else "keeps"
     end = "their weights have changed" if carried.is_kept else "the second `backward()` raises"
     message = f"`{names}` {verb} the graph of earlier iterations: {end}"
+    if len(message) > _LONGEST_MESSAGE:
+        message = f"this state keeps the graph of earlier iterations: {end}"
     text = _detached(carried)
     yield Finding(
         carried.call,

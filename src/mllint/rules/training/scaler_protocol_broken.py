@@ -62,9 +62,9 @@ that is called as the scaler is, unless that is made elsewhere; calls of `unscal
 same thing, or of which one asks for what is bound below the other, or for what a call gives; Paddle's
 `scaler.minimize(optimizer, scaled)`, which steps and updates, and its scalers with `use_dynamic_loss_scaling=False`,
 which need no update; losses that a function gives which cannot be looked into, unless the scaler is made in sight and
-scales nothing anywhere; scalers made with `enabled=False`, files that compute in bfloat16 only, and everything behind a
-call that is given the scaler or the optimizer and cannot be looked into; and tests of what raises
-(`with pytest.raises(...)`).
+scales nothing anywhere; scalers made with `enabled=False`, those that a setting may switch off in files
+that compute in bfloat16 only, and everything behind a call that is given the scaler or the optimizer and cannot be
+looked into; and tests of what raises (`with pytest.raises(...)`).
 
 A scaler or an optimizer that is only known by its name, because it is a parameter of a function that nobody in the file
 calls, counts as one.

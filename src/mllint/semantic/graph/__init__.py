@@ -5,7 +5,7 @@
 - a loss and what it hangs on: ``losses``, ``backward``, ``graph_slice``, ``filled``, ``settings``,
   ``looked_at``, ``dependence``, ``cuts``, ``constant_terms``, ``loss_classes``, ``differentiability``
 - graphs that are kept: ``accumulation``, ``additions``, ``meters``, ``held_graphs``, ``terms``, ``short_lived``,
-  ``hidden_state``, ``statefulness``, ``last_added``, ``spent_parts``
+  ``hidden_state``, ``kept_state``, ``statefulness``, ``last_added``, ``spent_parts``
 - what is changed in place although it is needed as it was: ``in_place``, ``saved``, ``residuals``,
   ``block_options``; whether it hangs on a graph in any call: ``given_graphs``, ``spent_sources``, ``runs_of_class``
 - tensors and where they are: ``indexing``, ``devices``, ``nan``, ``placement``, ``discarded``, ``consumers``,

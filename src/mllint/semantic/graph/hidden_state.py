@@ -19,7 +19,7 @@ from mllint.syntax.shape import argument, dotted_path, items_of
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
-_Loop = cst.For | cst.While
+Loop = cst.For | cst.While
 _REPORTS = frozenset({"print", "append", "info", "debug", "add_scalar", "add_histogram", "format"})
 
 
@@ -40,14 +40,10 @@ class Carried(msgspec.Struct, frozen=True):
 
 def carried_over(model: "Model", backward: cst.Call) -> Carried | None:
     """The hidden state that surely brings the graph of earlier iterations to a ``backward()`` call."""
-    loop, loss = loop_of_every_round(model, backward), loss_of(backward)
-    if loop is None or loss is None or model.framework is None or model.gradients.off(backward) is not False:
+    walked = walked_in_loop(model, backward)
+    if walked is None or model.framework is None:
         return None
-    is_kept = retaining(backward) is not None
-    is_plain = argument(backward, None, "retain_graph") is None and argument(backward, None, "create_graph") is None
-    # Torch raises as soon as the weights have changed; Paddle goes through all iterations again and again.
-    if not is_plain and not (is_kept and model.framework == "torch" and _steps(model, loop)):
-        return None
+    loop, loss, is_kept = walked
     for statement in _assignments(model, loop):
         names = tuple(_carried_names(model, statement, loop))
         if not names:
@@ -60,7 +56,22 @@ def carried_over(model: "Model", backward: cst.Call) -> Carried | None:
     return None
 
 
-def _steps(model: "Model", loop: _Loop) -> bool:
+def walked_in_loop(model: "Model", backward: cst.Call) -> tuple[Loop, cst.BaseExpression, bool] | None:
+    """The loop of which every round walks back through a graph, from which loss, and whether that graph is kept.
+
+    ``None`` too where all rounds may be walked through again on purpose.
+    """
+    loop, loss = loop_of_every_round(model, backward), loss_of(backward)
+    if loop is None or loss is None or model.gradients.off(backward) is not False:
+        return None
+    is_kept = retaining(backward) is not None
+    is_plain = argument(backward, None, "retain_graph") is None and argument(backward, None, "create_graph") is None
+    # Torch raises as soon as the weights have changed; Paddle goes through all iterations again and again.
+    is_meant = not is_plain and not (is_kept and model.framework == "torch" and _steps(model, loop))
+    return None if is_meant else (loop, loss, is_kept)
+
+
+def _steps(model: "Model", loop: Loop) -> bool:
     """Whether every round of a loop changes the weights."""
     return any(
         isinstance(call.func, cst.Attribute)
@@ -71,7 +82,7 @@ def _steps(model: "Model", loop: _Loop) -> bool:
     )
 
 
-def _assignments(model: "Model", loop: _Loop) -> Iterator[cst.Assign]:
+def _assignments(model: "Model", loop: Loop) -> Iterator[cst.Assign]:
     """The statements of a loop that bind what a recurrent module gives."""
     for statement in model.assignments_by_scope.get(id(model.scope_of(loop)), ()):
         if not isinstance(statement.value, cst.Call):
@@ -82,7 +93,7 @@ def _assignments(model: "Model", loop: _Loop) -> Iterator[cst.Assign]:
             yield statement
 
 
-def _carried_names(model: "Model", statement: cst.Assign, loop: _Loop) -> Iterator[str]:
+def _carried_names(model: "Model", statement: cst.Assign, loop: Loop) -> Iterator[str]:
     """The names that a call is given and whose state it hands on, from one round of the loop to the next."""
     call = statement.value
     assert isinstance(call, cst.Call)
@@ -92,13 +103,13 @@ def _carried_names(model: "Model", statement: cst.Assign, loop: _Loop) -> Iterat
     for position, arg in enumerate(call.args):
         for node in (item for item in items_of(arg.value) if isinstance(item, cst.Name)):
             found = _round_trip(model, node, own, loop)
-            if found is None or not _is_handed_on(module, call, position, found):
+            if found is None or not is_handed_on(module, call, position, found):
                 continue
             if not any(_may_be_cut(model, key, loop) for key in {node.value, found.key}):
                 yield node.value
 
 
-def _round_trip(model: "Model", node: cst.Name, own: dict[str, Binding], loop: _Loop) -> Binding | None:
+def _round_trip(model: "Model", node: cst.Name, own: dict[str, Binding], loop: Loop) -> Binding | None:
     """The binding by the statement that its own argument sees in the next round, untouched in between."""
     inside, outside = _inside(model, node, loop)
     if not inside or not outside:
@@ -112,14 +123,14 @@ def _round_trip(model: "Model", node: cst.Name, own: dict[str, Binding], loop: _
     return found
 
 
-def _inside(model: "Model", node: cst.Name, loop: _Loop) -> tuple[list[Binding], list[Binding]]:
+def _inside(model: "Model", node: cst.Name, loop: Loop) -> tuple[list[Binding], list[Binding]]:
     """The bindings that reach a name: those in the loop, and those before it."""
     bindings = model.reaching(node)
     inside = [item for item in bindings if model.tree.is_below(item.node, loop)]
     return inside, [item for item in bindings if item not in inside and item.node is not loop]
 
 
-def _origin(model: "Model", binding: Binding, loop: _Loop) -> Binding | None:
+def _origin(model: "Model", binding: Binding, loop: Loop) -> Binding | None:
     """The binding behind plain copies: of ``new`` in ``hidden = new``."""
     for _ in range(4):
         if not isinstance(binding.value, cst.Name):
@@ -131,8 +142,8 @@ def _origin(model: "Model", binding: Binding, loop: _Loop) -> Binding | None:
     return None
 
 
-def _is_handed_on(module: Module, call: cst.Call, position: int, binding: Binding) -> bool:
-    """Whether the module computes what it gives at a place from what it is given at another, graph and all."""
+def is_handed_on(module: Module, call: cst.Call, position: int, binding: Binding) -> bool:
+    """Whether a module computes what it gives at a place from what it is given at another, graph and all."""
     if module.wrappers:
         return False
     if module.definition is None:
@@ -153,7 +164,7 @@ def _is_handed_on(module: Module, call: cst.Call, position: int, binding: Bindin
     return len(parameters) == 1 and hands_on(forward, parameters[0], binding.path)
 
 
-def _may_be_cut(model: "Model", key: str, loop: _Loop) -> bool:
+def _may_be_cut(model: "Model", key: str, loop: Loop) -> bool:
     """Whether the loop may detach a state in place: ``h.detach_()``, ``for t in h: ...``, ``repackage(h)``."""
     for place in reads(model, key):
         if not model.tree.is_below(place, loop):

@@ -17,7 +17,15 @@ from mllint.semantic.training.nearby import steps_no_optimizer, word_before
 from mllint.semantic.training.paths import Paths
 from mllint.semantic.training.runs import Occurrence, Run
 from mllint.semantic.values import Function, Instance, Module, Object, Symbol
-from mllint.syntax.shape import argument, called_on, constant, fingerprint, has_star_arguments, last_word, string_literal
+from mllint.syntax.shape import (
+    argument,
+    called_on,
+    constant,
+    fingerprint,
+    has_star_arguments,
+    last_word,
+    string_literal,
+)
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model

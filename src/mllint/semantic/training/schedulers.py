@@ -379,9 +379,7 @@ def _is_idle(model: "Model", call: cst.Call, path: tuple[int | None, ...], steps
     return reads is not None and all(_stays(home, node, steps) for home, node in reads)
 
 
-def _is_idle_where_called(
-    model: "Model", statement: cst.Return, path: tuple[int | None, ...], steps: int
-) -> bool:
+def _is_idle_where_called(model: "Model", statement: cst.Return, path: tuple[int | None, ...], steps: int) -> bool:
     """Whether nobody in the project who calls a function steps what the optimizer holds that it returns."""
     function = model.enclosing_function(statement)
     info = None if function is None else model.function_info(function)

@@ -419,8 +419,4 @@ def _clears(event: Event, step: Event) -> bool:
 
 def _is_within(module: Thing | None, whole: Thing) -> bool:
     """Whether something is a thing itself, or a part of it: ``net.head`` of ``net``."""
-    return (
-        module is not None
-        and module.roots == whole.roots
-        and module.path[: len(whole.path)] == whole.path
-    )
+    return module is not None and module.roots == whole.roots and module.path[: len(whole.path)] == whole.path
