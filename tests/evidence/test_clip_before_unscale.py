@@ -117,4 +117,4 @@ def test_paddle_scaler_switches_itself_off_in_bfloat16(paddle: Any) -> None:
     with mock.patch.object(grad_scaler, "amp_global_state", return_value=mock.Mock(amp_dtype="bfloat16")):
         loss = paddle.ones([1])
         with pytest.warns(UserWarning, match="disable by default"):
-            assert float(scaler.scale(loss)) == 1.0
+            assert scaler.scale(loss).item() == 1.0

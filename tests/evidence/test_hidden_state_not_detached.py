@@ -161,6 +161,6 @@ def test_paddle_state_that_a_layer_keeps(paddle: Any) -> None:
         for _ in range(ROUNDS):
             layer(paddle.ones([1, 3, 2])).sum().backward()
 
-    with pytest.raises(RuntimeError, match="second time"):
+    with pytest.raises((RuntimeError, SystemError, ValueError), match="retain_graph"):
         rounds(Keeping(keep))
     rounds(Keeping(lambda hidden: hidden.detach()))
