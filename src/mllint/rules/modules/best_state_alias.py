@@ -1,7 +1,8 @@
 """## What it does
 
 Finds state dicts that are kept, as the best or the first, without being copied: `best_state = model.state_dict()`,
-also where a method hands them to another method of the object, which keeps them.
+also where a method hands them to another method of the object, which keeps them, or where the code that trains asks
+the object for them: `model.load_state_dict(stopper.best_state)`.
 
 ## Why is this bad?
 

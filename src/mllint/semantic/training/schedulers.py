@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 MAX_STEPS = 2
 """Into how many functions of the project a scheduler is followed."""
+_MAX_CALLING = 6
+"""In how many other files the calls of a function are looked for that returns an optimizer."""
 _MAX_MAKERS = 3
 """Through how many of them one may be given back."""
 
@@ -385,12 +387,15 @@ def _is_idle_where_called(model: "Model", statement: cst.Return, path: tuple[int
     info = None if function is None else model.function_info(function)
     if steps == 0 or info is None or info.owner is not None or not info.is_transparent or not info.is_plain:
         return False
+    others = list(model.importers(info.name))
+    if len(others) > _MAX_CALLING:
+        return False
     found = False
-    for home in (model, *model.importers(info.name)):
+    for home in (model, *others):
         for name in home.names_by_word.get(info.name, ()):
             node = whole(home, name)
             parent = home.tree.parent(node)
-            if isinstance(parent, (cst.FunctionDef, cst.ImportAlias)):
+            if isinstance(parent, cst.FunctionDef) or (isinstance(parent, cst.ImportAlias) and parent.asname is None):
                 continue
             value = home.value(node)
             if value is not None and not (isinstance(value, Function) and is_same(value.definition, info)):
