@@ -153,3 +153,18 @@ def test_paddle_clear_grad_leaves_zeros(paddle: Any) -> None:
     paddle.optimizer.SGD(0.1, parameters=layer.parameters()).clear_grad()
     assert layer.weight.grad is not None
     assert not layer.weight.grad.numpy().any()
+
+
+def test_torch_cleared_by_hand(torch: Any) -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 1))
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+    for number in range(3):
+        if number == 2:
+            model[0].requires_grad_(False)  # mllint: ignore[ML213] that is what is tested
+            before = model[0].weight.tolist()
+        model(torch.ones(1, 2)).sum().backward()
+        optimizer.step()
+        for parameter in model.parameters():
+            if parameter.requires_grad:
+                parameter.grad.zero_()
+    assert model[0].weight.tolist() != before

@@ -8,8 +8,8 @@ gradients are left at zero instead of `None`.
 An optimizer skips a parameter that has no gradient. With a gradient of zero it does not skip it: weight decay pulls it
 to zero, and momentum and the running averages of Adam move it on, step after step. Gradients are zero, not `None`,
 
-- in PyTorch after `zero_grad(set_to_none=False)`, which was the default before 2.0. `requires_grad = False` does not
-  help: the optimizer looks at the gradient alone;
+- in PyTorch after `zero_grad(set_to_none=False)`, which was the default before 2.0, and after
+  `parameter.grad.zero_()`. `requires_grad = False` does not help: the optimizer looks at the gradient alone;
 - in Paddle after `clear_grad()`. Parameters with `stop_gradient = True` are skipped there whatever their gradient, but
   not those that are only called under `no_grad`.
 
@@ -128,6 +128,8 @@ def _fix(found: StillUpdated) -> NodeFix | None:
     for call in found.zeroing:
         is_paddle = isinstance(call.func, cst.Attribute) and call.func.attr.value != "zero_grad"
         option, value = ("set_to_zero", "False") if is_paddle else ("set_to_none", "True")
+        if isinstance(call.func, cst.Attribute) and call.func.attr.value == "zero_":
+            return None
         if len(call.args) == 1:
             edits.append(replace(call.args[0].value, value))
         elif not call.args:

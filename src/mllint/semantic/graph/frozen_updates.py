@@ -2,7 +2,7 @@
 
 An optimizer skips a parameter without gradient. One whose gradient is zero it does not skip: weight decay, momentum and
 running averages move it on. Gradients are left at zero by ``zero_grad(set_to_none=False)``, by ``zero_grad()`` before
-torch 2.0, and by Paddle's ``clear_grad()``.
+torch 2.0, by ``parameter.grad.zero_()``, and by Paddle's ``clear_grad()``.
 """
 
 from collections.abc import Iterator
@@ -13,11 +13,20 @@ import libcst as cst
 import msgspec
 
 from mllint.knowledge.words import CLEARING
+from mllint.semantic.events.by_hand import holder_of_gradient
 from mllint.semantic.graph.leaves import whose_parameters
 from mllint.semantic.names.mentions import calls_of
 from mllint.semantic.names.operands import names_in
 from mllint.semantic.values import Function, Object, Tensor, is_object
-from mllint.syntax.shape import argument, constant, dotted_path, fingerprint, has_star_arguments, subscript_index
+from mllint.syntax.shape import (
+    argument,
+    constant,
+    dotted_path,
+    fingerprint,
+    has_star_arguments,
+    last_word,
+    subscript_index,
+)
 from mllint.syntax.walk import children
 
 if TYPE_CHECKING:
@@ -27,6 +36,7 @@ Version = tuple[int, int] | None
 # Optimizers that move a parameter with a gradient of zero only when they are told to decay it, or have momentum.
 _PLAIN = frozenset({"SGD", "RMSprop", "RMSProp", "Adagrad"})
 _AVERAGING = frozenset({"Adam", "AdamW", "Adamax", "NAdam", "RAdam", "Momentum"})
+_IN_PLACE = "zero_"
 _INEXACT = ("add_param_group",)
 
 
@@ -46,7 +56,7 @@ def still_updated(model: "Model", node: cst.CSTNode, path: str, version: Version
     if _is_undone(model, path):
         return None
     for optimizer in _optimizers(model, path, node):
-        zeroing = tuple(_zeroing(model, optimizer, node))
+        zeroing = (*_zeroing(model, optimizer, node), *_zeroing_by_hand(model, path, node))
         if not zeroing or not all(_leaves_zeros(call, optimizer, version) for call in zeroing):
             continue
         sites = [site for step in _calls(model, optimizer, ("step",)) for site in _sites(model, step, node)]
@@ -211,7 +221,18 @@ def _zeroing(model: "Model", optimizer: Object, node: cst.CSTNode) -> Iterator[c
                 yield call
 
 
+def _zeroing_by_hand(model: "Model", path: str, node: cst.CSTNode) -> Iterator[cst.Call]:
+    """The calls around the statement that clear one gradient after the other: ``parameter.grad.zero_()``."""
+    for call in model.calls_by_word.get(_IN_PLACE, ()):
+        holder = holder_of_gradient(call)
+        owner = None if holder is None else _looped_module(model, call, holder)
+        if owner is not None and _is_within(path, owner) and any(True for _ in _sites(model, call, node)):
+            yield call
+
+
 def _leaves_zeros(call: cst.Call, optimizer: Object, version: Version) -> bool:
+    if last_word(call.func) == _IN_PLACE:
+        return True
     if has_star_arguments(call):
         return False
     if optimizer.framework == "paddle":
