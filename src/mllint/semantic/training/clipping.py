@@ -7,7 +7,7 @@ import libcst as cst
 
 from mllint.semantic.events.owners import owners_of_parameters, updates
 from mllint.semantic.events.participants import is_given, is_given_optimizer, losses_of
-from mllint.semantic.events.steps import Event, Kind, events
+from mllint.semantic.events.steps import UPDATES, Event, Kind, events
 from mllint.semantic.events.things import Thing
 from mllint.semantic.training.guards import exclude_each_other, not_excluded
 from mllint.semantic.training.nearby import word_before, word_behind
@@ -64,11 +64,19 @@ def _misplaced_for(run: Run, clip: Event, target: Thing) -> tuple[When, Event] |
     same = (clip.thing, target)
     if any(event.kind is Kind.CLIP and event.thing in same and event.node is not clip.node for event in inside):
         return None  # one of the two does it
+    if clip.loops and _only_evaluates(inside):
+        return None  # left over from the loop that trains, where it may be right
     ahead = [event for event in inside if event.kind is Kind.BACKWARD]
     if None not in states and all(state.kind is not Kind.ZERO for state in before):
         return "after the step", next((state for state in before if state.frame is clip.frame), before[0])
     later = [event for event in ahead if not exclude_each_other(event, clip)]
     return ("before backward", later[0]) if later else None
+
+
+def _only_evaluates(inside: list[Event]) -> bool:
+    """Whether the rounds of a loop call modules, and neither compute gradients nor use them."""
+    kinds = {event.kind for event in inside}
+    return Kind.FORWARD in kinds and kinds.isdisjoint({Kind.BACKWARD, Kind.UNKNOWN, *UPDATES})
 
 
 def _only_measures(clip: Event) -> bool:
