@@ -118,10 +118,9 @@ def _check(statement: cst.Assign, target: cst.Attribute, only: bool, context: Co
     if flag == "requires_grad_" and flags.is_wanted_of_tensor(context.model, owner, statement.value):
         yield from _on_module(statement, target, "torch", only, context)
         return
-    value = context.value(owner.value) if isinstance(owner, cst.Attribute) and owner.attr.value == "data" else None
-    if isinstance(value, Tensor) and value.parameter and value.framework == "torch" and flag == "requires_grad":
-        assert isinstance(owner, cst.Attribute)
-        fix = NodeFix("leave out `.data`", (replace_between(owner.value, owner, ""),))
+    whole = owner.value if isinstance(owner, cst.Attribute) and owner.attr.value == "data" else None
+    if whole is not None and flag == "requires_grad" and flags.is_parameter(context.model, whole):
+        fix = NodeFix("leave out `.data`", (replace_between(whole, owner, ""),))
         message = "`.data` gives a new tensor: the flag of the parameter does not change"
         yield Finding(target, message, "leave out `.data`", fix=lambda: fix)
     elif flag == "requires_grad" and constant(statement.value) is False and flags.is_state_value(context.model, owner):
