@@ -11,7 +11,7 @@ from mllint.semantic.modules.fresh import is_fresh
 from mllint.semantic.modules.lost_parameters import parameter_inside
 from mllint.semantic.modules.made_on_cpu import moves
 from mllint.semantic.modules.weights import drops_values, has_weights, is_constant, makes_weights
-from mllint.semantic.names.assigned import assigned
+from mllint.semantic.names.assigned import all_assigned, assigned
 from mllint.semantic.names.classes import makes_parameter
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import ClassObject, Function, Module, Repeated, is_object
@@ -209,6 +209,8 @@ class Filling:
         elif parameter_inside(self.model, node) is not None:
             self.contents.parameters.append(node)
             self.contents.is_uniform = False  # moved, say, and so no parameter by itself
+        elif self._is_one_of_several(node):
+            self.contents.modules.append(node)
         elif isinstance(self.model.value(node), Module):
             is_new = is_fresh(self.model, node) or _brings_weights(self.model, node)
             if is_new and _trains_itself(self.model, node):
@@ -220,6 +222,12 @@ class Filling:
                 self.contents.is_uniform = False  # the last one is registered already
         elif constant(node) is not None:
             self.contents.is_uniform = False
+
+    def _is_one_of_several(self, node: cst.BaseExpression) -> bool:
+        """Whether a name stands for one new module or another, of classes that have nothing in common."""
+        made = all_assigned(self.model, node) if isinstance(node, cst.Name) and self.model.value(node) is None else []
+        are_modules = len(made) > 1 and all(isinstance(self.model.value(item), Module) for item in made)
+        return are_modules and is_fresh(self.model, node) and any(_matters(self.model, item) for item in made)
 
     def _is_overwritten(self, node: cst.BaseExpression) -> bool:
         """Whether an attribute holds each new module of a loop in turn, so that it registers the last one alone."""
