@@ -28,6 +28,7 @@ _CALLS = 2
 """Through how many functions a tensor is followed that is given away."""
 _PARAMETER_LIST = "torch.nn.ParameterList"
 _ABOUT = NOT_NUMBERS | {"device", "ndimension"}
+_COPYING = frozenset({"detach", "clone", "cpu", "cuda", "to", "type", "contiguous", "float", "double", "half", "data"})
 # What sets numbers that have nothing to do with those that were there.
 _SETTING = frozenset({"zero_", "fill_", "normal_", "uniform_"})
 
@@ -186,7 +187,7 @@ def _only_computes(model: "Model", node: cst.Attribute) -> bool:
             method = model.tree.parent(parent)
             return isinstance(method, cst.Attribute) and method.attr.value in _SETTING
         case cst.Attribute(attr=cst.Name(value=word)):
-            return word in _ABOUT or word in _SETTING
+            return word in _ABOUT or word in _SETTING or _gives_something_new(word)
         case cst.BinaryOperation() | cst.Comparison() | cst.ComparisonTarget() | cst.UnaryOperation() | cst.If():
             return True
         case cst.Arg():
@@ -196,6 +197,13 @@ def _only_computes(model: "Model", node: cst.Attribute) -> bool:
             is_operation = fact is not None and fact.returns in ("tensor", "scalar", "tensors")
             return is_operation or _sets_numbers(model, parent)
     return False
+
+
+def _gives_something_new(word: str) -> bool:
+    """Whether a method of a tensor computes something else, and no copy."""
+    fact = lookup.tensor_method("torch", word)
+    is_operation = fact is not None and fact.returns in ("tensor", "scalar")
+    return is_operation and word not in _COPYING and not word.endswith("_")
 
 
 def _is_given_on_elsewhere(members: Members, name: str) -> bool:
@@ -223,8 +231,16 @@ def _is_given_on_in(members: Members, model: "Model", name: str) -> bool:
         elif _may_be_of(definition, model, node.value) and not _only_computes(model, node):
             return True
     return bool(model.calls_by_word.get("getattr")) and any(
-        string_literal(text) == name for text in model.tree.by_type.get(cst.SimpleString, ())
+        string_literal(text) == name and not _is_asked_for(model, text)
+        for text in model.tree.by_type.get(cst.SimpleString, ())
     )
+
+
+def _is_asked_for(model: "Model", text: cst.SimpleString) -> bool:
+    """Whether a name is only given to ``hasattr``."""
+    arg = model.tree.parent(text)
+    call = model.tree.parent(arg) if isinstance(arg, cst.Arg) else None
+    return isinstance(call, cst.Call) and last_word(call.func) == "hasattr"
 
 
 def _may_be_of(definition: "ClassInfo", model: "Model", node: cst.BaseExpression) -> bool:
