@@ -14,6 +14,7 @@ from mllint.semantic.expressions.only_read import is_only_read
 from mllint.semantic.graph.looked_at import filled_by, uses_inside
 from mllint.semantic.modules.contents import PUTTING, Contents, Filling, display_of, is_display, maker_of, mentions_of
 from mllint.semantic.modules.fresh import is_set_up_by
+from mllint.semantic.modules.handed_over import is_given_on_elsewhere
 from mllint.semantic.modules.other_objects import from_outside
 from mllint.semantic.modules.weights import builds_a_program, may_bring_weights
 from mllint.semantic.names.classes import Assignment, Role
@@ -205,7 +206,7 @@ class Container:
     def is_looked_after(self) -> bool:
         """Whether what is in it may be registered otherwise, or is looked after by hand."""
         members = self.definition.members
-        if builds_a_program(self.model) or (self.contents.parameters and members.may_be_read_elsewhere(self.name)):
+        if builds_a_program(self.model) or (self.contents.parameters and is_given_on_elsewhere(members, self.name)):
             return True
         if self.contents.parameters and not self.contents.modules and self._stands_for_inputs():
             return True

@@ -46,7 +46,7 @@ def is_given_on_by_others(members: Members, name: str) -> bool:
     """
     definition = members.definition
     places = ((model, node) for model in members.models for node in from_outside(definition, model, name))
-    return not all(_only_computes(model, node) for model, node in places) or _is_given_on_elsewhere(members, name)
+    return not all(_only_computes(model, node) for model, node in places) or is_given_on_elsewhere(members, name)
 
 
 def is_handed_over(members: Members, name: str) -> bool:
@@ -206,7 +206,7 @@ def _gives_something_new(word: str) -> bool:
     return is_operation and word not in _COPYING and not word.endswith("_")
 
 
-def _is_given_on_elsewhere(members: Members, name: str) -> bool:
+def is_given_on_elsewhere(members: Members, name: str) -> bool:
     """Whether another file of the project may do more with the attribute than to compute with it."""
     paths = members.readers_elsewhere(name)
     if paths is None or len(paths) > MAX_READERS:

@@ -15,7 +15,7 @@ from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.names.uses import uses
 from mllint.semantic.values import Array, Elements, Function, Member, Nothing, Number, Other, Output, Repeated, Tensor
-from mllint.syntax.shape import dotted_path, subscript_index
+from mllint.syntax.shape import constant, dotted_path, subscript_index
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -82,7 +82,10 @@ def is_made_on_cpu(model: "Model", node: cst.BaseExpression, steps: int = MAX_ST
             return is_made_on_cpu(model, node.expression, steps - 1)
         case cst.Subscript():
             # One item of a vector has no dimension left: such a tensor may meet those of every device.
-            is_item = isinstance(model.value(subscript_index(node) or node), Number)
+            index = subscript_index(node)
+            if index is not None and constant(index) is None and _is_made_of_values(model, node.value):
+                return True  # with a dimension more
+            is_item = isinstance(model.value(index or node), Number)
             return not is_item and is_made_on_cpu(model, node.value, steps - 1)
         case cst.Attribute():
             method = method_of_receiver(model, node.value)

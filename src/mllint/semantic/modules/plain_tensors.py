@@ -8,6 +8,7 @@ import libcst as cst
 
 from mllint.knowledge import lookup
 from mllint.semantic.expressions.arguments import calls_of
+from mllint.semantic.expressions.picked import FILLING
 from mllint.semantic.graph.looked_at import filled_by, uses_inside
 from mllint.semantic.graph.runs_of_class import runs_of
 from mllint.semantic.modules.inputs import is_input
@@ -29,6 +30,7 @@ from mllint.semantic.values import (
     ClassObject,
     Function,
     Module,
+    Number,
     Output,
     Symbol,
     Tensor,
@@ -76,8 +78,15 @@ class Fate(enum.Enum):
 
 def is_leaf_to_train(model: "Model", node: cst.BaseExpression) -> bool:
     """Whether an expression makes a new tensor that asks for gradients and is no parameter."""
+    if isinstance(node, cst.BinaryOperation):
+        # What is computed from a leaf that nobody holds is trained no more than the leaf.
+        sides = ((node.left, node.right), (node.right, node.left))
+        return any(_is_number(model, other) and is_leaf_to_train(model, side) for side, other in sides)
     if not isinstance(node, cst.Call) or makes_parameter(model, node):
         return False
+    inner = _handed_through(model, node)
+    if inner is not None and isinstance(inner, cst.Call) and _speaks_of_gradients(inner):
+        return is_leaf_to_train(model, inner)
     if not _speaks_of_gradients(node):
         return _is_leaf_of_function(model, node)
     name = model.qualified_name(node.func)
@@ -94,6 +103,18 @@ def is_leaf_to_train(model: "Model", node: cst.BaseExpression) -> bool:
         on = constant(node.args[0].value) if node.args else True
         return on is True and is_made_on_cpu(model, node.func.value)
     return False
+
+
+def _is_number(model: "Model", node: cst.BaseExpression) -> bool:
+    return isinstance(node, cst.BaseNumber) or isinstance(model.value(node), Number)
+
+
+def _handed_through(model: "Model", call: cst.Call) -> cst.BaseExpression | None:
+    """The tensor that a call moves to a device, or fills and gives back."""
+    if isinstance(call.func, cst.Attribute) and call.func.attr.value in _MOVES:
+        return call.func.value
+    name = model.qualified_name(call.func) or ""
+    return call.args[0].value if call.args and name.rpartition(".")[0] in FILLING else None
 
 
 def _is_leaf_of_function(model: "Model", call: cst.Call) -> bool:
