@@ -6,9 +6,9 @@ import libcst as cst
 
 from mllint.knowledge import lookup
 from mllint.semantic.modules.handed_over import is_given_on
-from mllint.semantic.modules.made_on_cpu import MAX_STEPS
-from mllint.semantic.modules.plain_tensors import Fate, changes_later, fate
-from mllint.semantic.names.classes import Assignment, Members, Read
+from mllint.semantic.modules.made_on_cpu import FACTORIES, MAX_STEPS
+from mllint.semantic.modules.plain_tensors import Fate, changes_later, fate, is_new
+from mllint.semantic.names.classes import Assignment, Members, Read, makes_parameter
 from mllint.semantic.names.conditions import conditions
 from mllint.semantic.names.definitions import class_around
 from mllint.semantic.names.mentions import calls_of
@@ -57,7 +57,7 @@ def is_lost(members: Members, name: str) -> bool:
         return False
     if not (
         all(isinstance(place.node, cst.AugAssign) or _is_drawn_at(place, name) for place in places)
-        or is_filled_at_random(members, name)
+        or (all(map(_is_new_at, places)) and is_filled_at_random(members, name))
     ):
         return False
     if any(_is_seeded(place) for place in places) or changes_later(members, name) or is_given_on(members, name):
@@ -100,6 +100,13 @@ def _is_empty(place: Assignment) -> bool:
     if place.value is None:
         return isinstance(place.node, cst.AnnAssign)
     return isinstance(place.model.value(place.value), Nothing)
+
+
+def _is_new_at(place: Assignment) -> bool:
+    """Whether a new tensor is assigned, that is no parameter."""
+    if not isinstance(place.value, cst.Call) or makes_parameter(place.model, place.value):
+        return False
+    return place.model.qualified_name(place.value.func) in FACTORIES or is_new(place.model, place.value)
 
 
 def _is_drawn_at(place: Assignment, name: str) -> bool:
