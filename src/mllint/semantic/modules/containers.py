@@ -87,6 +87,9 @@ class Container:
 
     def _find_display(self, value: cst.BaseExpression) -> cst.BaseExpression | None:
         """What makes the container: the value, what its local name is bound to, or the call of a function."""
+        if isinstance(value, cst.IfExp):
+            ways = (value.body, value.orelse)
+            return next((way for way in ways if is_display(self.model, way)), None)
         if isinstance(value, cst.Name) and self._is_given(value):
             return value
         return display_of(self.method, value) or (None if self.maker is None else value)

@@ -1,6 +1,7 @@
 """Whether an expression makes new modules that nothing else holds."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
 
 import libcst as cst
 
@@ -20,6 +21,7 @@ MAX_STEPS = 8
 
 _BUILDERS = frozenset({"builtins.list", "builtins.tuple", "builtins.dict", "collections.OrderedDict"})
 _REGISTERING = sorted(ADDING_MODULES | ADDING_PARAMETERS | SETTING)
+_Question: TypeAlias = Callable[["Model", cst.BaseExpression, int], bool]
 _GROWING = frozenset({"append", "extend", "insert"})
 
 
@@ -84,6 +86,8 @@ def _is_new(model: "Model", node: cst.BaseExpression, steps: int) -> bool:
         return _is_new(model, node.body, steps) and _is_new(model, node.orelse, steps)
     if isinstance(model.value(node), Module):
         return is_fresh(model, node, steps) or has_weights(model, node) is False
+    if isinstance(node, cst.Name) and model.value(node) is None:
+        return steps > 0 and _is_fresh_name(model, node, steps, _is_new)
     return isinstance(node, cst.Call) or constant(node) is not ...
 
 
@@ -154,7 +158,7 @@ def _only_grows(model: "Model", name: cst.Name, steps: int) -> bool:
     return False
 
 
-def _is_fresh_name(model: "Model", node: cst.Name, steps: int) -> bool:
+def _is_fresh_name(model: "Model", node: cst.Name, steps: int, is_made: _Question = is_fresh) -> bool:
     """Whether a local name stands for a new module, and is put nowhere else.
 
     It may be wrapped under its own name: ``layer = weight_norm(layer)``.
@@ -175,8 +179,7 @@ def _is_fresh_name(model: "Model", node: cst.Name, steps: int) -> bool:
         ):
             return False
     return all(
-        item.value is not None
-        and (_wrapped_in(model, item.value) is not None or is_fresh(model, item.value, steps - 1))
+        item.value is not None and (_wrapped_in(model, item.value) is not None or is_made(model, item.value, steps - 1))
         for item in bindings
     )
 
