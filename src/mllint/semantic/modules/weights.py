@@ -7,6 +7,7 @@ import libcst as cst
 
 from mllint.knowledge import lookup
 from mllint.knowledge.words import ADDING_MODULES, SETTING
+from mllint.semantic.construction.libraries import SEQUENTIALS
 from mllint.semantic.modules.module_keys import begins_with_weights, module_keys
 from mllint.semantic.names.classes import makes_parameter
 from mllint.semantic.names.mentions import attributes
@@ -123,11 +124,11 @@ def _repeated_layers(node: cst.BaseExpression) -> list[cst.BaseExpression]:
 
 
 def _is_filled_container(model: "Model", value: Module) -> bool:
-    """Whether a module is one of a project class that is a container of layers, made of some that have weights."""
+    """Whether a module is one of a project class that is a ``Sequential``, made of layers of which some have weights."""
     definition, call = value.definition, value.call
     if definition is None or call is None or not call.args or definition.method("__init__") is not None:
         return False
-    return any(map(is_container, definition.library_bases)) and _any_has_weights(model, call)
+    return not SEQUENTIALS.isdisjoint(definition.library_bases) and _any_has_weights(model, call)
 
 
 def is_container(name: str) -> bool:
