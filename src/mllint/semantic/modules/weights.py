@@ -124,7 +124,7 @@ def _repeated_layers(node: cst.BaseExpression) -> list[cst.BaseExpression]:
 
 
 def _is_filled_container(model: "Model", value: Module) -> bool:
-    """Whether a module is one of a project class that is a ``Sequential``, made of layers of which some have weights."""
+    """Whether a module is of a project class that is a ``Sequential``, made of layers of which some have weights."""
     definition, call = value.definition, value.call
     if definition is None or call is None or not call.args or definition.method("__init__") is not None:
         return False
