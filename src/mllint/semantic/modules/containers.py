@@ -10,7 +10,7 @@ import libcst as cst
 
 from mllint.knowledge.words import ADDING_MODULES, ADDING_PARAMETERS, GIVING_PARAMETERS, SETTING
 from mllint.semantic.expressions.arguments import passed_anywhere, passed_for
-from mllint.semantic.expressions.only_read import is_only_read
+from mllint.semantic.expressions.only_read import is_only_frozen, is_only_read
 from mllint.semantic.graph.looked_at import filled_by, uses_inside
 from mllint.semantic.modules.contents import PUTTING, Contents, Filling, display_of, is_display, maker_of, mentions_of
 from mllint.semantic.modules.fresh import is_set_up_by
@@ -24,7 +24,7 @@ from mllint.semantic.names.receivers import owner_of_attribute
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Function, Module, Repeated
 from mllint.syntax.iteration import handed_on
-from mllint.syntax.shape import dotted_path, followed
+from mllint.syntax.shape import dotted_path, followed, subscript_index
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -310,7 +310,8 @@ class _Trail:
 
     ``made_in``: the method that makes it; what registers it there is not too late, though ``forward`` runs it.
     ``of_weights``: it is no module, but something that a module has; nothing matters but whether it is set as an
-    attribute, under whatever name: ``setattr(self, f"weight{i}", cell.weight)``.
+    attribute, under whatever name: ``setattr(self, f"weight{i}", cell.weight)``. ``of_part``: only some of several are
+    meant; whoever freezes those looks after none.
     """
 
     def __init__(
@@ -321,9 +322,11 @@ class _Trail:
         *,
         made_in: "FunctionInfo | None" = None,
         of_weights: bool = False,
+        of_part: bool = False,
     ) -> None:
         self.model = model
         self.of_weights = of_weights
+        self.of_part = of_part
         running = frozenset["FunctionInfo"]() if definition is None else definition.members.reachable("forward")
         self.running = running - {made_in}
         self._seen = set[int]() if seen is None else seen
@@ -341,9 +344,7 @@ class _Trail:
             case cst.Attribute():
                 return self._by_attribute(parent, steps, path)
             case cst.Subscript() if parent.value is node:
-                return not isinstance(self.model.tree.parent(parent), cst.AssignTarget) and self.leads_on(
-                    parent, steps - 1
-                )
+                return not isinstance(self.model.tree.parent(parent), cst.AssignTarget) and self._by_item(parent, steps)
             case cst.Arg():
                 return self._by_argument(parent, steps, path)
             case cst.For() if parent.iter is node:
@@ -368,6 +369,18 @@ class _Trail:
                 return not (self.of_weights or self._is_running(node))
         return False
 
+    def _by_item(self, item: cst.Subscript, steps: int) -> bool:
+        """Follow one of several; some of them where a loop runs over a computed number: ``range(1, frozen + 1)``."""
+        index = subscript_index(item)
+        bindings = self.model.reaching(index) if isinstance(index, cst.Name) else ()
+        over = bindings[0].value if len(bindings) == 1 and bindings[0].kind is BindingKind.LOOP else None
+        is_range = isinstance(over, cst.Call) and dotted_path(over.func) == "range"
+        if is_range and isinstance(over, cst.Call) and isinstance(over.args[-1].value, cst.BinaryOperation):
+            trail = _Trail(None, self.model, self._seen, of_weights=self.of_weights, of_part=True)
+            trail.running = self.running
+            return trail.leads_on(item, steps - 1)
+        return self.leads_on(item, steps - 1)
+
     def _is_never_asked(self, returned: cst.Return) -> bool:
         """Whether a method gives the thing to nobody: nothing in the project mentions its name."""
         function = self.model.enclosing_function(returned)
@@ -383,6 +396,8 @@ class _Trail:
         if call is None or self.of_weights:
             is_one_of_its_own = call is None and not self.of_weights
             return is_one_of_its_own and _Trail(None, self.model, of_weights=True).leads_on(attribute, steps - 1)
+        if self.of_part and (method == "eval" or (method in GIVING_PARAMETERS and is_only_frozen(self.model, call))):
+            return False
         if method in GIVING_PARAMETERS:
             return not is_only_read(self.model, call, steps)
         if method in _MOVING or method in _TAKING:
