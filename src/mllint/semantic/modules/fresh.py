@@ -10,7 +10,7 @@ from mllint.knowledge.words import ADDING_MODULES, ADDING_PARAMETERS, SETTING
 from mllint.semantic.modules.weights import has_weights, is_container
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Choice, ClassObject, Function, Module, Symbol, Value
-from mllint.syntax.shape import constant, dotted_path
+from mllint.syntax.shape import constant, dotted_path, last_word
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -88,7 +88,15 @@ def _is_new(model: "Model", node: cst.BaseExpression, steps: int) -> bool:
         return is_fresh(model, node, steps) or has_weights(model, node) is False
     if isinstance(node, cst.Name) and model.value(node) is None:
         return steps > 0 and _is_fresh_name(model, node, steps, _is_new)
-    return isinstance(node, cst.Call) or constant(node) is not ...
+    return (isinstance(node, cst.Call) and not _registers(model, node)) or constant(node) is not ...
+
+
+def _registers(model: "Model", call: cst.Call) -> bool:
+    """Whether a call gives a module that it has registered: ``self.add_sublayer("fc", Linear(3, 3))`` of Paddle."""
+    callee = model.value(call.func)
+    return last_word(call.func) in _REGISTERING or (
+        isinstance(callee, Function) and _registers_inside(callee.definition)
+    )
 
 
 def _are_new(model: "Model", node: cst.BaseExpression, starred: bool, steps: int) -> bool:
