@@ -7,7 +7,7 @@ import libcst as cst
 import msgspec
 
 from mllint.knowledge.words import ADDING_MODULES
-from mllint.semantic.modules.fresh import is_fresh
+from mllint.semantic.modules.fresh import is_fresh, is_fresh_parameter
 from mllint.semantic.modules.lost_parameters import parameter_inside
 from mllint.semantic.modules.made_on_cpu import moves
 from mllint.semantic.modules.weights import drops_values, has_weights, is_constant, makes_weights
@@ -81,12 +81,16 @@ def _bindings_of(model: "Model", local: cst.Name) -> list[Binding]:
 
 
 def mentions_of(function: "FunctionInfo", value: cst.BaseExpression) -> Iterator[cst.Name]:
-    """The other places in a function that read the name of a container."""
+    """The other places in a function that read the name of a container while it stands for that."""
     if isinstance(value, cst.Name):
         model = function.model
+        bound = _bindings_of(model, value)
         for name in model.names_by_word.get(value.value, ()):
             is_here = name is not value and model.enclosing_function(name) is function.node
-            if is_here and not isinstance(model.tree.parent(name), cst.AssignTarget):
+            if not is_here or isinstance(model.tree.parent(name), cst.AssignTarget):
+                continue
+            reaching = model.reaching(name)
+            if not reaching or any(binding in bound for binding in reaching):
                 yield name
 
 
@@ -204,7 +208,7 @@ class Filling:
         elif isinstance(node, cst.IfExp):
             self._add(node.body, nested=nested)
             self._add(node.orelse, nested=nested)
-        elif makes_parameter(self.model, node):
+        elif makes_parameter(self.model, node) or is_fresh_parameter(self.model, node):
             self.contents.parameters.append(node)
         elif parameter_inside(self.model, node) is not None:
             self.contents.parameters.append(node)

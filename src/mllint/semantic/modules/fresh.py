@@ -8,6 +8,7 @@ import libcst as cst
 from mllint.knowledge import lookup
 from mllint.knowledge.words import ADDING_MODULES, ADDING_PARAMETERS, SETTING
 from mllint.semantic.modules.weights import has_weights, is_container
+from mllint.semantic.names.classes import makes_parameter
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Choice, ClassObject, Function, Module, Symbol, Value
 from mllint.syntax.shape import constant, dotted_path, last_word
@@ -211,6 +212,11 @@ def _wrapped_in(model: "Model", value: cst.BaseExpression) -> cst.Name | None:
         return None
     names = (arg.value for arg in value.args if isinstance(arg.value, cst.Name))
     return next((name for name in names if _is_wrapped(model, name)), None)
+
+
+def is_fresh_parameter(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether a local name stands for a new parameter, and is put nowhere else."""
+    return isinstance(node, cst.Name) and _is_fresh_name(model, node, MAX_STEPS, lambda m, n, _: makes_parameter(m, n))
 
 
 def _makes_alone(binding: Binding, function: cst.FunctionDef) -> bool:
