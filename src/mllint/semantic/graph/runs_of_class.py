@@ -28,7 +28,7 @@ def runs_of(model: "Model", definition: ClassInfo) -> Iterator[cst.Call]:
     made = (
         call
         for call in model.calls_by_word.get(definition.name, ())
-        if isinstance(callee := model.value(call.func), ClassObject) and callee.definition is definition
+        if isinstance(callee := model.value(call.func), ClassObject) and callee.definition.is_same_as(definition)
     )
     pending = [word for call in made if (word := _holder(model, call)) is not None]
     seen = set[str]()
