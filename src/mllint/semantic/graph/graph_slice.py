@@ -32,7 +32,7 @@ from mllint.semantic.graph.statefulness import (
     walks_backwards,
 )
 from mllint.semantic.names.changes import is_flagged
-from mllint.semantic.names.conditions import is_in_another_branch
+from mllint.semantic.names.conditions import is_above, is_in_another_branch
 from mllint.semantic.names.mentions import attributes
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by, uses
@@ -242,19 +242,20 @@ class GraphSlice:
         return self._unknown(call)
 
     def _is_walked_alone(self, call: cst.Call) -> bool:
-        """Whether a module that is not known is called anew for the only backward pass of its function.
+        """Whether a module that is not known is called anew for the last backward pass of its round.
 
         Another pass might go through what it keeps. One that keeps its graph without any would grow with each round.
         """
-        return self._is_only_pass and bool(call.args) and may_be_plain_module(self.model, called(self.model, call))
+        return self._is_last_pass and bool(call.args) and may_be_plain_module(self.model, called(self.model, call))
 
     @cached_property
-    def _is_only_pass(self) -> bool:
-        """Whether no other call of the function, but in another branch, may walk a graph."""
+    def _is_last_pass(self) -> bool:
+        """Whether no other call of the round, but in another branch, or over by then, may walk a graph."""
         return not any(
             other is not self.call
             and self.model.scope_of(other) is self.scope
             and not is_in_another_branch(self.model, other, self.call)
+            and not self._is_over(other)
             for word in WALKING
             for other in self.model.calls_by_word.get(word, ())
         )
@@ -272,10 +273,10 @@ class GraphSlice:
         """Whether nothing of the slice is seen by another backward pass, or leaves the function with its graph."""
         if self._is_gradient_computed_with or self._is_walked_beside:
             return False
-        pending = list(self.bindings.values())
-        seen = {id(binding) for binding in pending}
+        pending = [(binding, False) for binding in self.bindings.values()]
+        seen = {(id(binding), False) for binding, _ in pending}
         while pending:
-            binding = pending.pop()
+            binding, was_carried = pending.pop()
             if len(seen) > MAX_STEPS:
                 return False
             for node in uses(self.model, binding):
@@ -283,33 +284,47 @@ class GraphSlice:
                     return False
                 if id(binding) in self.bindings and is_in_another_branch(self.model, node, self.call):
                     continue  # made anew in the round that goes there
-                derived = self._use(node)
+                is_carried = was_carried or not self._is_made_anew_for(binding, node)
+                derived = self._use(node, is_carried=is_carried)
                 if derived is None:
                     return False
-                new = [item for item in derived if id(item) not in seen]
-                seen.update(id(item) for item in new)
+                new = [(item, is_carried) for item in derived if (id(item), is_carried) not in seen]
+                seen.update((id(item), is_carried) for item, is_carried in new)
                 pending += new
         return True
+
+    def _is_made_anew_for(self, binding: Binding, node: cst.BaseExpression) -> bool:
+        """Whether a use surely reads what the same round has bound, and nothing of an earlier one."""
+        place, line = self.scope.place_of(node), self.model.tree.parent(binding.node)
+        block = None if line is None else self.model.tree.parent(line)
+        return place is not None and binding.order < place[1] and block is not None and self.model.tree.is_inside(node, block)
+
+    def _is_over(self, walk: cst.Call) -> bool:
+        """Whether another backward pass has run when the one in question does, in the same round."""
+        is_of_round = self.loop is None or self.model.tree.is_inside(walk, self.loop)
+        is_statement = isinstance(self.model.tree.parent(walk), cst.Expr)  # else it gives gradients, with a graph perhaps
+        return is_of_round and is_statement and is_above(self.scope, walk, self.call)
 
     @property
     def _is_walked_beside(self) -> bool:
         """Whether another pass of the function goes into what is unpacked beside a part of the slice: it shares it."""
-        pending, seen = list(self._beside), set[int]()
+        pending, seen = [(binding, False) for binding in self._beside], set[tuple[int, bool]]()
         while pending:
-            binding = pending.pop()
-            if id(binding) in seen or len(seen) > MAX_STEPS:
+            binding, was_carried = pending.pop()
+            if (id(binding), was_carried) in seen or len(seen) > MAX_STEPS:
                 continue
-            seen.add(id(binding))
+            seen.add((id(binding), was_carried))
             for node in uses(self.model, binding):
                 if is_in_another_branch(self.model, node, self.call):
                     continue
-                derived = self._computed_from(node)
+                is_carried = was_carried or not self._is_made_anew_for(binding, node)
+                derived = self._computed_from(node, is_carried=is_carried)
                 if derived is None:
                     return True
-                pending += derived
+                pending += [(item, is_carried) for item in derived]
         return False
 
-    def _computed_from(self, node: cst.BaseExpression) -> list[Binding] | None:
+    def _computed_from(self, node: cst.BaseExpression, *, is_carried: bool) -> list[Binding] | None:
         """What a use is bound to further on; ``None`` where another backward pass begins with it."""
         child: cst.CSTNode = node
         for ancestor in self.model.tree.ancestors(node):
@@ -317,7 +332,7 @@ class GraphSlice:
                 case cst.Attribute() if ancestor.value is child and ancestor.attr.value in CUTTING:
                     return []
                 case cst.Call() if last_word(ancestor.func) in WALKING:
-                    return [] if ancestor is self.call else None
+                    return [] if ancestor is self.call or (not is_carried and self._is_over(ancestor)) else None
                 case cst.Assign() | cst.AugAssign() | cst.AnnAssign():
                     return list(bound_by(self.model, ancestor))
                 case cst.BaseSmallStatement() | cst.BaseCompoundStatement():
@@ -340,8 +355,11 @@ class GraphSlice:
             for attribute in attributes(self.model, "grad")
         )
 
-    def _use(self, node: cst.BaseExpression) -> list[Binding] | None:
-        """What a use of a part of the slice is bound to further on; ``None`` when it may reach another backward."""
+    def _use(self, node: cst.BaseExpression, *, is_carried: bool) -> list[Binding] | None:
+        """What a use of a part of the slice is bound to further on; ``None`` when it may reach another backward.
+
+        A pass above that walks what its own round has made is over before the one in question keeps anything.
+        """
         if self.model.tree.is_inside(node, self.call):
             return []
         child: cst.CSTNode = node
@@ -350,6 +368,8 @@ class GraphSlice:
                 case cst.Comparison():
                     return []
                 case cst.Attribute() if ancestor.value is child and ancestor.attr.value in CUTTING:
+                    return []
+                case cst.Call() if last_word(ancestor.func) in WALKING and not is_carried and self._is_over(ancestor):
                     return []
                 case cst.Call() if ancestor.func is not child:
                     verdict = self._given(ancestor, child)

@@ -254,10 +254,14 @@ def _is_in_place_layer(model: "Model", call: cst.Call) -> bool:
 
 
 class Keeper(msgspec.Struct, frozen=True):
-    """An operation that keeps a tensor: its name, and the expression that it is."""
+    """An operation that keeps a tensor: its name, and the expression that it is.
+
+    ``is_layer``: a layer of the libraries does, which is given tensors alone.
+    """
 
     name: str
     node: cst.BaseExpression
+    is_layer: bool = False
 
 
 def keeper_before(model: "Model", target: cst.Name, change: cst.CSTNode) -> Keeper | None:
@@ -335,7 +339,7 @@ def _keeping(model: "Model", call: cst.BaseExpression, node: cst.BaseExpression)
     if found is None or node not in found.operands or model.gradients.off(call) is not False:
         return None
     if found.has_weights:
-        return Keeper(found.name, call) if is_attached(model, call) else None
+        return Keeper(found.name, call, is_layer=True) if is_attached(model, call) else None
     position = found.operands.index(node)
     needing = {needs for kept, needs in found.saved.inputs if kept == position and needs < len(found.operands)}
     return Keeper(found.name, call) if any(is_attached(model, found.operands[needs]) for needs in needing) else None
@@ -349,7 +353,8 @@ def _kept_inside(model: "Model", call: cst.Call, arg: cst.Arg, steps: int) -> Ke
         made = None if layer is None else model.value(layer)
         known = saved_tensors.layer(made.name) if isinstance(made, Module) and made.name is not None else None
         has_weights = known is not None and known[1] and call.args[0] is arg
-        return Keeper(last_word(layer.func) or "", call) if has_weights and layer and is_attached(model, call) else None
+        is_kept = has_weights and layer is not None and is_attached(model, call)
+        return Keeper(last_word(layer.func) or "", call, is_layer=True) if is_kept and layer is not None else None
     function = called_by(value)
     if function is None or steps == 0 or not function.is_transparent or not function.is_plain or arg.keyword:
         return None
@@ -365,7 +370,7 @@ def _kept_inside(model: "Model", call: cst.Call, arg: cst.Arg, steps: int) -> Ke
             continue
         found = keeper_of_input(function.model, use, steps - 1)
         if found is not None and is_wanted(function.model, found.node):
-            return Keeper(found.name, call)
+            return Keeper(found.name, call, found.is_layer)
     return None
 
 

@@ -88,7 +88,7 @@ def computes_afresh(function: FunctionInfo, calls: int = MAX_CALLS) -> bool:
     """Whether what a function gives hangs on nothing but what it is given, and on weights.
 
     True of functions, and of methods of whatever class: a method of a trainer may read what the constructor has set up,
-    and nothing that other methods leave behind.
+    and of what other methods leave behind nothing but modules, data and numbers.
     """
     if function.scope.outer_names:
         return False
@@ -97,7 +97,7 @@ def computes_afresh(function: FunctionInfo, calls: int = MAX_CALLS) -> bool:
         return owner is None or is_stateless(owner)
     if is_stateless(owner):
         return True
-    if calls == 0 or owner.has_unknown_base:
+    if calls == 0:
         return False
     read = {
         part.attr.value
@@ -113,12 +113,17 @@ def _is_set_up(owner: ClassInfo, name: str, calls: int) -> bool:
     if method is not None:
         return computes_afresh(method, calls - 1)
     assigned = list(owner.members.assignments(name))
+    values = [(item, None if item.value is None else item.model.value(item.value)) for item in assigned]
     return bool(assigned) and all(
-        item.method is not None
-        and _runs_in_constructor(item.method)
-        and item.value is not None
-        and not _is_graph(item.model.value(item.value))
-        for item in assigned
+        _carries_nothing(value)
+        or (
+            item.method is not None
+            and not owner.has_unknown_base
+            and _runs_in_constructor(item.method)
+            and item.value is not None
+            and not _is_graph(value)
+        )
+        for item, value in values
     )
 
 
