@@ -36,7 +36,20 @@ from mllint.semantic.names.conditions import is_above, is_in_another_branch
 from mllint.semantic.names.mentions import attributes
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by, uses
-from mllint.semantic.values import ClassObject, Elements, Function, Instance, Method, Module, Object, Symbol, Tensor
+from mllint.semantic.values import (
+    Choice,
+    ClassObject,
+    Elements,
+    Function,
+    Instance,
+    Method,
+    Module,
+    Object,
+    Symbol,
+    Tensor,
+    Value,
+    functions_of,
+)
 from mllint.syntax.shape import argument, constant, dotted_path, is_of_names, last_word, string_literal
 from mllint.syntax.walk import children
 
@@ -223,6 +236,10 @@ class GraphSlice:
             case Function():
                 if computes_afresh(callee.definition):
                     return given
+            case Choice():
+                functions = functions_of(callee)
+                if functions and all(computes_afresh(item.definition) for item in functions):
+                    return given
             case Method(receiver=Tensor()):
                 return [] if name in CUTTING else [call.func, *([] if name in TAKING_SHAPES else given)]
             case Instance():
@@ -239,6 +256,8 @@ class GraphSlice:
                     return [call.func.value, *given]
         if (callee is None or isinstance(callee, Module)) and (self._begins_anew(call) or self._is_walked_alone(call)):
             return given
+        if call.args and _is_out_of_sight(callee) and self._is_stepped_alone:
+            return given
         return self._unknown(call)
 
     def _is_walked_alone(self, call: cst.Call) -> bool:
@@ -247,6 +266,20 @@ class GraphSlice:
         Another pass might go through what it keeps. One that keeps its graph without any would grow with each round.
         """
         return self._is_last_pass and bool(call.args) and may_be_plain_module(self.model, called(self.model, call))
+
+    @cached_property
+    def _is_stepped_alone(self) -> bool:
+        """Whether weights are changed in place behind the last backward pass of every round.
+
+        What anything out of sight has kept of the graph, no pass of a later round could go through.
+        """
+        return self.model.framework == "torch" and self._is_last_pass and any(
+            self.model.scope_of(step) is self.scope
+            and is_above(self.scope, self.call, step)
+            and (self.loop is None or self.model.tree.is_inside(step, self.loop))
+            and not is_in_another_branch(self.model, step, self.call)
+            for step in self.model.calls_by_word.get("step", ())
+        )
 
     @cached_property
     def _is_last_pass(self) -> bool:
@@ -263,8 +296,7 @@ class GraphSlice:
     def _is_tensor_method(self, callee: cst.Attribute, name: str) -> bool:
         if isinstance(self.model.value(callee.value), (Module, Object, Instance)) or name in self.model.function_names:
             return False
-        framework = self.model.framework
-        return framework is not None and lookup.tensor_method(framework, name) is not None
+        return lookup.tensor_method(self.model.framework or "torch", name) is not None
 
     # -- downwards ---------------------------------------------------------------------------------------------------
 
@@ -421,7 +453,7 @@ class GraphSlice:
         is_method = isinstance(call.func, cst.Attribute) and framework is not None
         if is_method and lookup.tensor_method(framework or "", name) is not None:
             return None
-        return False
+        return None if self._is_stepped_alone else False
 
     def _is_of_slice(self, part: cst.BaseExpression) -> bool:
         """Whether something is a method, or an item, of what the loss is computed from."""
@@ -436,7 +468,7 @@ class GraphSlice:
         targets = [item.target for item in statement.targets] if isinstance(statement, cst.Assign) else []
         if not isinstance(statement, cst.Assign):
             targets.append(statement.target)
-        if not all(is_of_names(target) or self._is_of_slice(target) for target in targets):
+        if not all(is_of_names(target) or self._is_of_slice(target) for target in targets) and not self._is_stepped_alone:
             return None
         return list(bound_by(self.model, statement))
 
@@ -465,6 +497,11 @@ class GraphSlice:
             and isinstance(call.func, cst.Attribute)
             and call.func.attr.value == "step"
         )
+
+
+def _is_out_of_sight(callee: Value | None) -> bool:
+    """Whether what is called is no function or class of the project: nothing says that it keeps a graph."""
+    return callee is None or (isinstance(callee, (Module, Method, Symbol)) and getattr(callee, "definition", None) is None)
 
 
 def _is_told(arg: cst.Arg) -> bool:

@@ -30,10 +30,10 @@ def keeps_no_graph(module: Module) -> bool:
     True of modules of the libraries, and of those of the project whose methods put nothing that may hang on a graph
     into attributes.
     """
+    if module.definition is not None:
+        return is_stateless(module.definition)  # whatever it is wrapped in
     if "?" in module.wrappers:
         return False
-    if module.definition is not None:
-        return is_stateless(module.definition)
     # Of a module that is only declared to be one, nothing is known.
     return module.call is not None
 
