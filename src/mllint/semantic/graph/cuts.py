@@ -13,11 +13,11 @@ from msgspec.structs import replace
 
 from mllint.knowledge import lookup
 from mllint.semantic.expressions.hints import is_called_loss
-from mllint.semantic.graph.data_sources import comes_from_data, hangs_on_nothing
+from mllint.semantic.graph.data_sources import hangs_on_nothing, is_of_data
 from mllint.semantic.graph.given_graphs import called_by
 from mllint.semantic.graph.gradients import may_be_switched_on_in
 from mllint.semantic.graph.lost_leaves import is_given_to_optimizer
-from mllint.semantic.names.assigned import assigned
+from mllint.semantic.names.assigned import all_assigned, assigned
 from mllint.semantic.names.conditions import is_above
 from mllint.semantic.names.mentions import calls_of
 from mllint.semantic.names.scopes import Binding, BindingKind
@@ -133,6 +133,8 @@ class Cuts:
         if isinstance(callee, Module) and callee.name is not None:
             fact = lookup.class_(callee.name)
             return self._of_inputs(call, fact) if fact is not None and fact.kind == "loss" else []
+        if (callee is None or isinstance(callee, Module)) and is_called_loss(call) and len(call.args) > 1:
+            return self._of_inputs(call, call)
         if not isinstance(call.func, cst.Attribute):
             return []
         name, receiver = call.func.attr.value, call.func.value
@@ -173,46 +175,65 @@ class Cuts:
         if fact is None or framework is None or self._is_off(call) is not False:
             return []
         is_above, cuts = False, list[Cut]()
+        is_loss = len(call.args) > 1 and computes_loss(self.model, call)
         for arg in call.args:
-            found = [] if arg.star else self._cuts_of_output(arg.value)
+            found = [] if arg.star else self._cuts_of_output(arg.value, is_loss)
             if found:
                 cuts += found
                 continue
             value = self.model.value(arg.value)
             if arg.star or (isinstance(value, Tensor) and value.leaf) or self._is_made_leaf(arg.value):
                 return []
-            if self._is_without_graph(arg.value):
+            if self._is_without_graph(arg.value, is_loss):
                 is_above = True
-            elif not hangs_on_nothing(value) and not self._is_of_loader(arg.value):
+            elif not hangs_on_nothing(value) and not is_of_data(self.model, arg.value):
                 return []
         return cuts or ([Cut(call, "no_grad() above", framework, False)] if is_above else [])
 
-    def _cuts_of_output(self, node: cst.BaseExpression) -> list[Cut]:
-        """The cuts on the way to what a model gave: ``torch.tensor(net(x))``, ``output.detach()``."""
+    def _cuts_of_output(self, node: cst.BaseExpression, is_loss: bool) -> list[Cut]:
+        """The cuts on the way to what a model gave: ``torch.tensor(net(x))``, ``output.detach()``.
+
+        What a loss is given may come from a model of which nothing is known: without a graph nobody would detach it.
+        """
+        if is_loss and self._detaches_result(node):
+            framework = self._framework(node)
+            return [] if framework is None else [Cut(node, ".detach()", framework, False, node, of_output=True)]
         if hangs_on_nothing(self.model.value(node)) and not isinstance(node, (cst.Name, cst.Call)):
             return []
         cuts = [cut for cut in self._follow(node) if cut.source and any(map(self._has_graph, subtree(cut.source)))]
         return [replace(cut, of_output=True) for cut in cuts]
 
-    def _is_of_loader(self, node: cst.BaseExpression) -> bool:
-        bindings = self.model.reaching(node) if isinstance(node, cst.Name) else ()
-        return bool(bindings) and all(comes_from_data(self.model, binding) for binding in bindings)
+    def _detaches_result(self, node: cst.BaseExpression) -> bool:
+        """Whether an expression is ``output.detach()`` of what a call of something unknown has given."""
+        if not isinstance(node, cst.Call) or node.args or not isinstance(node.func, cst.Attribute):
+            return False
+        output = node.func.value
+        if node.func.attr.value != "detach" or self.model.value(output) is not None:
+            return False
+        made = all_assigned(self.model, output) if isinstance(output, cst.Name) else [output]
+        return bool(made) and all(isinstance(item, cst.Call) and bool(item.args) for item in made)
 
     def _is_made_leaf(self, node: cst.BaseExpression) -> bool:
         """Whether a gradient is asked for of anything in an expression."""
         paths = dict.fromkeys(path for part in subtree(node) if (path := dotted_path(part)) is not None)
         return any(self._is_leaf_of_interest(path, node) or self._is_flagged_by_call(node, path) for path in paths)
 
-    def _is_without_graph(self, node: cst.BaseExpression) -> bool:
-        """Whether a name surely stands for what was computed under ``no_grad()``."""
-        bindings = self.model.reaching(node) if isinstance(node, cst.Name) else ()
-        return bool(bindings) and all(self._is_computed_without(binding) for binding in bindings)
+    def _is_without_graph(self, node: cst.BaseExpression, is_loss: bool) -> bool:
+        """Whether a name surely stands for what was computed under ``no_grad()``.
 
-    def _is_computed_without(self, binding: Binding) -> bool:
+        A loss is given what a model has computed, also where nothing is known of that.
+        """
+        bindings = self.model.reaching(node) if isinstance(node, cst.Name) else ()
+        return bool(bindings) and all(self._is_computed_without(binding, is_loss) for binding in bindings)
+
+    def _is_computed_without(self, binding: Binding, is_loss: bool) -> bool:
         value = assigned(binding)
         if not isinstance(value, cst.Call) or not self._is_bound_without(binding):
             return False
         made = self.model.value(value)
+        if made is None and is_loss and value.args:
+            callee = self.model.value(value.func)
+            return callee is None or isinstance(callee, Module)
         if isinstance(made, (Tensor, Output)):
             return isinstance(made, Output) or not made.leaf
         name = value.func.attr.value if isinstance(value.func, cst.Attribute) else ""
@@ -365,6 +386,18 @@ class Cuts:
         if isinstance(parent, cst.Attribute):
             return parent.value is node and parent.attr.value in _LEAF_USES
         return is_given_to_optimizer(self.model, node)
+
+
+def computes_loss(model: "Model", call: cst.Call) -> bool:
+    """Whether a call computes a loss: of the libraries, or one that is spelled so and of which nothing else is known."""
+    callee = model.value(call.func)
+    if isinstance(callee, Symbol):
+        function = lookup.function(callee.name)
+        return ".nn.functional." in callee.name and function is not None and "reduction" in function.parameters
+    if isinstance(callee, Module) and callee.name is not None:
+        fact = lookup.class_(callee.name)
+        return fact is not None and fact.kind == "loss"
+    return (callee is None or isinstance(callee, Module)) and is_called_loss(call)
 
 
 def is_guarded(model: "Model", node: cst.CSTNode, key: str) -> bool:

@@ -12,7 +12,7 @@ import libcst as cst
 
 from mllint.semantic.expressions.arguments import callers, calls_of, given_to
 from mllint.semantic.graph.dependence import hands_on
-from mllint.semantic.graph.runs_of_class import runs_of
+from mllint.semantic.graph.runs_of_class import runs_of, stands_behind_weights
 from mllint.semantic.graph.spent_sources import hangs_on_all_sources
 from mllint.semantic.names.assigned import assigned
 from mllint.semantic.names.definitions import function_around
@@ -108,7 +108,10 @@ def _is_bound_to_attached(model: "Model", binding: Binding, steps: int, asks_cal
     if not asks_callers or not isinstance(binding.node, cst.Param) or not isinstance(function, cst.FunctionDef):
         return False
     info = model.function_info(function)
-    return any(_is_attached(home, given, steps) for home, _, given in given_by_callers(info, binding.node, steps))
+    if any(_is_attached(home, given, steps) for home, _, given in given_by_callers(info, binding.node, steps)):
+        return True
+    is_forward = info.owner is not None and info.owner.called is info and info.parameters[1:2] == (binding.node,)
+    return is_forward and info.owner is not None and stands_behind_weights(model, info.owner)
 
 
 def given_by_callers(
