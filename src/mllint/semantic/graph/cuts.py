@@ -17,7 +17,8 @@ from mllint.semantic.graph.data_sources import hangs_on_nothing, is_of_data
 from mllint.semantic.graph.given_graphs import called_by
 from mllint.semantic.graph.gradients import may_be_switched_on_in
 from mllint.semantic.graph.lost_leaves import is_given_to_optimizer
-from mllint.semantic.names.assigned import all_assigned, assigned
+from mllint.semantic.graph.taken_off import computes_loss, taken_off
+from mllint.semantic.names.assigned import assigned, only_assigned
 from mllint.semantic.names.conditions import is_above
 from mllint.semantic.names.mentions import calls_of
 from mllint.semantic.names.scopes import Binding, BindingKind
@@ -195,23 +196,16 @@ class Cuts:
 
         What a loss is given may come from a model of which nothing is known: without a graph nobody would detach it.
         """
-        if is_loss and self._detaches_result(node):
-            framework = self._framework(node)
-            return [] if framework is None else [Cut(node, ".detach()", framework, False, node, of_output=True)]
+        off = taken_off(self.model, node) if is_loss else None
+        if off is not None:
+            framework, way = self._framework(off), ".data" if isinstance(off, cst.Attribute) else ".detach()"
+            return [] if framework is None else [Cut(off, way, framework, False, off, of_output=True)]
         if hangs_on_nothing(self.model.value(node)) and not isinstance(node, (cst.Name, cst.Call)):
             return []
+        if is_loss and (without := self._given_back_without(node)) is not None:
+            return [without]
         cuts = [cut for cut in self._follow(node) if cut.source and any(map(self._has_graph, subtree(cut.source)))]
         return [replace(cut, of_output=True) for cut in cuts]
-
-    def _detaches_result(self, node: cst.BaseExpression) -> bool:
-        """Whether an expression is ``output.detach()`` of what a call of something unknown has given."""
-        if not isinstance(node, cst.Call) or node.args or not isinstance(node.func, cst.Attribute):
-            return False
-        output = node.func.value
-        if node.func.attr.value != "detach" or self.model.value(output) is not None:
-            return False
-        made = all_assigned(self.model, output) if isinstance(output, cst.Name) else [output]
-        return bool(made) and all(isinstance(item, cst.Call) and bool(item.args) for item in made)
 
     def _is_made_leaf(self, node: cst.BaseExpression) -> bool:
         """Whether a gradient is asked for of anything in an expression."""
@@ -240,6 +234,19 @@ class Cuts:
         fact = None if self.model.framework is None else lookup.tensor_method(self.model.framework, name)
         is_own = isinstance(self.model.value(value.func), Function) or name in self.model.function_names
         return fact is not None and fact.returns == "tensor" and not is_own
+
+    def _given_back_without(self, node: cst.BaseExpression) -> Cut | None:
+        """What the forward pass of a module computes under ``no_grad()`` and gives back, whatever it is given."""
+        made = only_assigned(self.model, node) if isinstance(node, cst.Name) else node
+        module = self.model.value(made.func) if isinstance(made, cst.Call) else None
+        info = module.definition.called if isinstance(module, Module) and module.definition is not None else None
+        if info is None or not info.is_transparent or not info.is_plain or not info.scope.returns:
+            return None
+        inner = Cuts(info.model, self.paddle_data_cuts)
+        values = [statement.value for statement in info.scope.returns]
+        is_off = all(value is not None and inner._is_without_graph(value, is_loss=True) for value in values)
+        framework = self._framework(node) if is_off and made is not None else None
+        return None if framework is None or made is None else Cut(made, "no_grad()", framework, False, within=info.name)
 
     def _returned(self, info: "FunctionInfo", call: cst.Call) -> list[Cut]:
         """What a function of the project gives back, if every ``return`` gives something that is cut."""
@@ -338,8 +345,15 @@ class Cuts:
             return True
         if not isinstance(node, cst.Name):
             return False
-        values = [binding.value for binding in self.model.reaching(node)]
-        return bool(values) and all(isinstance(item, cst.Call) and is_called_loss(item) for item in values)
+        bindings = self.model.reaching(node)
+        if any(item.kind is BindingKind.AUGMENTED and self._adds_loss(item) for item in bindings):
+            return True
+        return bool(bindings) and all(isinstance(item.value, cst.Call) and is_called_loss(item.value) for item in bindings)
+
+    def _adds_loss(self, binding: Binding) -> bool:
+        """Whether ``total += loss.item()`` adds a loss."""
+        assert isinstance(binding.node, cst.AugAssign)
+        return any(isinstance(part, (cst.Name, cst.Attribute)) and is_called_loss(part) for part in subtree(binding.node.value))
 
     def _named(self, call: cst.Call) -> list[cst.BaseExpression]:
         """The targets of the assignment that an expression, with the methods called on it, is the value of."""
@@ -386,18 +400,6 @@ class Cuts:
         if isinstance(parent, cst.Attribute):
             return parent.value is node and parent.attr.value in _LEAF_USES
         return is_given_to_optimizer(self.model, node)
-
-
-def computes_loss(model: "Model", call: cst.Call) -> bool:
-    """Whether a call computes a loss: of the libraries, or one that is spelled so and of which nothing else is known."""
-    callee = model.value(call.func)
-    if isinstance(callee, Symbol):
-        function = lookup.function(callee.name)
-        return ".nn.functional." in callee.name and function is not None and "reduction" in function.parameters
-    if isinstance(callee, Module) and callee.name is not None:
-        fact = lookup.class_(callee.name)
-        return fact is not None and fact.kind == "loss"
-    return (callee is None or isinstance(callee, Module)) and is_called_loss(call)
 
 
 def is_guarded(model: "Model", node: cst.CSTNode, key: str) -> bool:
