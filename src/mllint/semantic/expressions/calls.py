@@ -224,8 +224,8 @@ def _fresh_tensor(model: "Model", call: cst.Call, name: str) -> Value | None:
     if requires is not None and constant(requires.value) is True:
         return Tensor("torch", True, inner.scalar if isinstance(inner, Tensor) else None, leaf=True)
     # Whatever history it has been given stays behind.
-    attached = False if requires is None or constant(requires.value) is False else None
-    return replace(inner, attached=attached, leaf=False) if isinstance(inner, Tensor) else Tensor("torch", attached)
+    has_none = False if requires is None or constant(requires.value) is False else None
+    return replace(inner, attached=has_none, leaf=False) if isinstance(inner, Tensor) else Tensor("torch", has_none)
 
 
 def _wrapped(model: "Model", call: cst.Call, name: str) -> Value | None:

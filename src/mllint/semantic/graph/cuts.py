@@ -348,12 +348,16 @@ class Cuts:
         bindings = self.model.reaching(node)
         if any(item.kind is BindingKind.AUGMENTED and self._adds_loss(item) for item in bindings):
             return True
-        return bool(bindings) and all(isinstance(item.value, cst.Call) and is_called_loss(item.value) for item in bindings)
+        return bool(bindings) and all(
+            isinstance(item.value, cst.Call) and is_called_loss(item.value) for item in bindings
+        )
 
     def _adds_loss(self, binding: Binding) -> bool:
         """Whether ``total += loss.item()`` adds a loss."""
         assert isinstance(binding.node, cst.AugAssign)
-        return any(isinstance(part, (cst.Name, cst.Attribute)) and is_called_loss(part) for part in subtree(binding.node.value))
+        return any(
+            isinstance(part, (cst.Name, cst.Attribute)) and is_called_loss(part) for part in subtree(binding.node.value)
+        )
 
     def _named(self, call: cst.Call) -> list[cst.BaseExpression]:
         """The targets of the assignment that an expression, with the methods called on it, is the value of."""

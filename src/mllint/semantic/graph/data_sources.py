@@ -130,9 +130,11 @@ def comes_from_data(model: "Model", binding: Binding, steps: int = MAX_STEPS) ->
 
 
 def _is_given_data(info: FunctionInfo, parameter: cst.Param, steps: int) -> bool:
-    """Whether all calls of a function in sight, in its file or one that imports it, give a parameter nothing but data."""
-    position, is_given = info.parameters.index(parameter) if parameter in info.parameters else None, False
-    for model, seen in callers(info) if position is not None else ():
+    """Whether all calls of a function in sight, in its file or one that imports it, give nothing but data for it."""
+    if parameter not in info.parameters:
+        return False
+    position, is_given = info.parameters.index(parameter), False
+    for model, seen in callers(info):
         for item in passed_for(model, seen, seen.parameters[position]):
             is_given = True
             if not is_of_data(model, item, steps):

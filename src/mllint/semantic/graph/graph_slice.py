@@ -11,6 +11,7 @@ from mllint.semantic.expressions.arguments import calls_of, is_passed_around
 from mllint.semantic.expressions.hints import is_called_loss
 from mllint.semantic.expressions.imports import is_of_standard_library
 from mllint.semantic.graph.additions import appended
+from mllint.semantic.graph.class_slices import is_walked_apart
 from mllint.semantic.graph.data_sources import (
     TAKING_SHAPES,
     comes_from_data,
@@ -21,6 +22,7 @@ from mllint.semantic.graph.data_sources import (
 from mllint.semantic.graph.filled import put_into
 from mllint.semantic.graph.looked_at import CUTTING, is_only_looked_at, only_looks, reports
 from mllint.semantic.graph.losses import WALKING
+from mllint.semantic.graph.rounds import Round
 from mllint.semantic.graph.settings import is_set_before
 from mllint.semantic.graph.statefulness import (
     called,
@@ -32,7 +34,8 @@ from mllint.semantic.graph.statefulness import (
     walks_backwards,
 )
 from mllint.semantic.names.changes import is_flagged
-from mllint.semantic.names.conditions import is_above, is_in_another_branch
+from mllint.semantic.names.conditions import is_in_another_branch
+from mllint.semantic.names.definitions import function_around
 from mllint.semantic.names.mentions import attributes
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by, uses
@@ -89,7 +92,7 @@ class GraphSlice:
         self.call = call
         self._begins_anew = begins_anew
         self.scope: Scope = model.scope_of(call)
-        self.loop = next(model.tree.loops_around(call), None)
+        self.round = Round(model, call)
         around = model.tree.nearest(call, cst.Lambda, cst.FunctionDef)
         self._is_in_lambda = isinstance(around, cst.Lambda)  # which may be called again and again
         self.bindings: dict[int, Binding] = {}
@@ -125,6 +128,8 @@ class GraphSlice:
                 return self._behind_name(node)
             case cst.Attribute(attr=cst.Name(value=name)) if name in CUTTING:
                 return []
+            case cst.Attribute(value=cst.Name()) if self._is_of_object(node) and self._is_apart(node):
+                return []  # what other methods have made is judged with the class
             case cst.Attribute() if not isinstance(self.model.value(node.value), _HOLDERS):
                 return [node.value]
             case cst.Call():
@@ -152,7 +157,9 @@ class GraphSlice:
         return []
 
     def _behind_name(self, node: cst.BaseExpression) -> list[cst.CSTNode]:
-        if isinstance(node, cst.Attribute) or self.model.scope_of(node) is not self.scope:
+        if self.model.scope_of(node) is not self.scope or (
+            isinstance(node, cst.Attribute) and not self._is_apart(node)
+        ):
             return self._unknown(node)
         grown = put_into(self.model, node)
         if grown is None:
@@ -162,12 +169,26 @@ class GraphSlice:
             found += self._behind_binding(binding, node, is_grown=bool(grown))
         return found
 
+    def _is_of_object(self, attribute: cst.Attribute) -> bool:
+        method = function_around(self.model, attribute)
+        return method is not None and method.self_name is not None and dotted_path(attribute.value) == method.self_name
+
+    def _is_apart(self, attribute: cst.Attribute) -> bool:
+        """Whether an attribute is one of the object, no other pass of whose class shares anything with this one."""
+        if self.round.loop is not None or self._is_in_lambda or isinstance(attribute.value, cst.Attribute):
+            return False
+        return self._walks_apart
+
+    @cached_property
+    def _walks_apart(self) -> bool:
+        return is_walked_apart(self.model, self.call)
+
     def _behind_binding(self, binding: Binding, node: cst.BaseExpression, *, is_grown: bool) -> list[cst.CSTNode]:
         if not is_grown and comes_from_data(self.model, binding):
             return []
         if self._is_leaf(binding):
             return []
-        if self._is_in_lambda or not self._is_fresh(binding, node):
+        if self._is_in_lambda or not self.round.is_fresh(binding, node):
             return self._unknown(node)
         if id(binding) in self.bindings:
             return []
@@ -195,28 +216,7 @@ class GraphSlice:
         """Whether a name gets a gradient flag of its own, and may be older than this round, with a graph behind it."""
         if not isinstance(node, cst.Name) or not is_flagged(self.model, node):
             return False
-        return not all(self._is_fresh(binding, node) for binding in self.model.reaching(node))
-
-    def _is_fresh(self, binding: Binding, node: cst.BaseExpression) -> bool:
-        """Whether a binding was made in the same round of the loop around the call in which it is read."""
-        if self.loop is not None and not self.model.tree.is_inside(binding.node, self.loop):
-            return False
-        place = self.scope.place_of(node)
-        if place is None:
-            return self.model.reaching(node) == (binding,)  # the name of a comprehension
-        if binding.order < place[1]:
-            return True
-        # An inner loop hands it to its own next round; each round of the outer loop must begin with another one.
-        return any(
-            other.order < place[1] and self._begins_round(other) for other in self.scope.bindings.get(binding.key, ())
-        )
-
-    def _begins_round(self, binding: Binding) -> bool:
-        """Whether a binding is made in every round of the loop around the call, or in every call of the function."""
-        line = self.model.tree.parent(binding.node)
-        block = None if line is None else self.model.tree.parent(line)
-        holder = None if block is None else self.model.tree.parent(block)
-        return block is self.model.tree.module or holder is (self.loop or self.scope.node)
+        return not all(self.round.is_fresh(binding, node) for binding in self.model.reaching(node))
 
     def _behind_call(self, call: cst.Call) -> list[cst.CSTNode]:
         self._calls.add(id(call))
@@ -256,7 +256,7 @@ class GraphSlice:
                     return [call.func.value, *given]
         if (callee is None or isinstance(callee, Module)) and (self._begins_anew(call) or self._is_walked_alone(call)):
             return given
-        if call.args and _is_out_of_sight(callee) and self._is_stepped_alone:
+        if call.args and _is_out_of_sight(callee) and self.round.is_stepped_alone:
             return given
         return self._unknown(call)
 
@@ -265,33 +265,7 @@ class GraphSlice:
 
         Another pass might go through what it keeps. One that keeps its graph without any would grow with each round.
         """
-        return self._is_last_pass and bool(call.args) and may_be_plain_module(self.model, called(self.model, call))
-
-    @cached_property
-    def _is_stepped_alone(self) -> bool:
-        """Whether weights are changed in place behind the last backward pass of every round.
-
-        What anything out of sight has kept of the graph, no pass of a later round could go through.
-        """
-        return self.model.framework == "torch" and self._is_last_pass and any(
-            self.model.scope_of(step) is self.scope
-            and is_above(self.scope, self.call, step)
-            and (self.loop is None or self.model.tree.is_inside(step, self.loop))
-            and not is_in_another_branch(self.model, step, self.call)
-            for step in self.model.calls_by_word.get("step", ())
-        )
-
-    @cached_property
-    def _is_last_pass(self) -> bool:
-        """Whether no other call of the round, but in another branch, or over by then, may walk a graph."""
-        return not any(
-            other is not self.call
-            and self.model.scope_of(other) is self.scope
-            and not is_in_another_branch(self.model, other, self.call)
-            and not self._is_over(other)
-            for word in WALKING
-            for other in self.model.calls_by_word.get(word, ())
-        )
+        return self.round.is_last_pass and bool(call.args) and may_be_plain_module(self.model, called(self.model, call))
 
     def _is_tensor_method(self, callee: cst.Attribute, name: str) -> bool:
         if isinstance(self.model.value(callee.value), (Module, Object, Instance)) or name in self.model.function_names:
@@ -316,7 +290,7 @@ class GraphSlice:
                     return False
                 if id(binding) in self.bindings and is_in_another_branch(self.model, node, self.call):
                     continue  # made anew in the round that goes there
-                is_carried = was_carried or not self._is_made_anew_for(binding, node)
+                is_carried = was_carried or not self.round.is_made_anew_for(binding, node)
                 derived = self._use(node, is_carried=is_carried)
                 if derived is None:
                     return False
@@ -324,18 +298,6 @@ class GraphSlice:
                 seen.update((id(item), is_carried) for item, is_carried in new)
                 pending += new
         return True
-
-    def _is_made_anew_for(self, binding: Binding, node: cst.BaseExpression) -> bool:
-        """Whether a use surely reads what the same round has bound, and nothing of an earlier one."""
-        place, line = self.scope.place_of(node), self.model.tree.parent(binding.node)
-        block = None if line is None else self.model.tree.parent(line)
-        return place is not None and binding.order < place[1] and block is not None and self.model.tree.is_inside(node, block)
-
-    def _is_over(self, walk: cst.Call) -> bool:
-        """Whether another backward pass has run when the one in question does, in the same round."""
-        is_of_round = self.loop is None or self.model.tree.is_inside(walk, self.loop)
-        is_statement = isinstance(self.model.tree.parent(walk), cst.Expr)  # else it gives gradients, with a graph perhaps
-        return is_of_round and is_statement and is_above(self.scope, walk, self.call)
 
     @property
     def _is_walked_beside(self) -> bool:
@@ -349,7 +311,7 @@ class GraphSlice:
             for node in uses(self.model, binding):
                 if is_in_another_branch(self.model, node, self.call):
                     continue
-                is_carried = was_carried or not self._is_made_anew_for(binding, node)
+                is_carried = was_carried or not self.round.is_made_anew_for(binding, node)
                 derived = self._computed_from(node, is_carried=is_carried)
                 if derived is None:
                     return True
@@ -364,7 +326,7 @@ class GraphSlice:
                 case cst.Attribute() if ancestor.value is child and ancestor.attr.value in CUTTING:
                     return []
                 case cst.Call() if last_word(ancestor.func) in WALKING:
-                    return [] if ancestor is self.call or (not is_carried and self._is_over(ancestor)) else None
+                    return [] if ancestor is self.call or (not is_carried and self.round.is_over(ancestor)) else None
                 case cst.Assign() | cst.AugAssign() | cst.AnnAssign():
                     return list(bound_by(self.model, ancestor))
                 case cst.BaseSmallStatement() | cst.BaseCompoundStatement():
@@ -401,7 +363,9 @@ class GraphSlice:
                     return []
                 case cst.Attribute() if ancestor.value is child and ancestor.attr.value in CUTTING:
                     return []
-                case cst.Call() if last_word(ancestor.func) in WALKING and not is_carried and self._is_over(ancestor):
+                case cst.Call() if (
+                    last_word(ancestor.func) in WALKING and not is_carried and self.round.is_over(ancestor)
+                ):
                     return []
                 case cst.Call() if ancestor.func is not child:
                     verdict = self._given(ancestor, child)
@@ -453,7 +417,7 @@ class GraphSlice:
         is_method = isinstance(call.func, cst.Attribute) and framework is not None
         if is_method and lookup.tensor_method(framework or "", name) is not None:
             return None
-        return None if self._is_stepped_alone else False
+        return None if self.round.is_stepped_alone else False
 
     def _is_of_slice(self, part: cst.BaseExpression) -> bool:
         """Whether something is a method, or an item, of what the loss is computed from."""
@@ -468,7 +432,9 @@ class GraphSlice:
         targets = [item.target for item in statement.targets] if isinstance(statement, cst.Assign) else []
         if not isinstance(statement, cst.Assign):
             targets.append(statement.target)
-        if not all(is_of_names(target) or self._is_of_slice(target) for target in targets) and not self._is_stepped_alone:
+        if not all(is_of_names(target) or self._is_of_slice(target) for target in targets) and not (
+            self.round.is_stepped_alone or (self.round.loop is None and self._walks_apart)
+        ):
             return None
         return list(bound_by(self.model, statement))
 
@@ -501,7 +467,9 @@ class GraphSlice:
 
 def _is_out_of_sight(callee: Value | None) -> bool:
     """Whether what is called is no function or class of the project: nothing says that it keeps a graph."""
-    return callee is None or (isinstance(callee, (Module, Method, Symbol)) and getattr(callee, "definition", None) is None)
+    return callee is None or (
+        isinstance(callee, (Module, Method, Symbol)) and getattr(callee, "definition", None) is None
+    )
 
 
 def _is_told(arg: cst.Arg) -> bool:

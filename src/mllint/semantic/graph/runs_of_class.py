@@ -47,7 +47,7 @@ def _made(model: "Model", definition: ClassInfo) -> list[cst.Call]:
 
 
 def stands_behind_weights(model: "Model", definition: ClassInfo) -> bool:
-    """Whether a module of a class is put behind a layer with weights, in a ``Sequential`` or a list that becomes one."""
+    """Whether a module of a class stands behind a layer with weights, in a ``Sequential`` or a list of layers."""
     for call in _made(model, definition):
         held = model.tree.parent(call)
         holder = None if held is None else model.tree.parent(held)

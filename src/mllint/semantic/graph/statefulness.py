@@ -11,7 +11,7 @@ from mllint.semantic.names.definitions import ClassInfo, FunctionInfo, function_
 from mllint.semantic.names.receivers import method_of_receiver, owner_of_attribute
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import ClassObject, Function, Instance, Module, Object, Repeated, Symbol, Tensor, Value
-from mllint.syntax.shape import dotted_path
+from mllint.syntax.shape import dotted_path, string_literal, subscript_index
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -77,6 +77,8 @@ def may_be_plain_module(model: "Model", callee: cst.BaseExpression) -> bool:
         return value.definition is None or keeps_graph(value.definition) is not True
     if value is not None or (dotted_path(callee) or "").rpartition(".")[2] in model.function_names:
         return False
+    if isinstance(callee, cst.Subscript):
+        return string_literal(subscript_index(callee)) is not None  # one of several networks
     if isinstance(callee, cst.Name):
         kinds = {binding.kind for binding in model.reaching(callee)}
         return bool(kinds) and kinds <= {BindingKind.PARAMETER, BindingKind.ASSIGN}
@@ -115,7 +117,7 @@ def _is_set_up(owner: ClassInfo, name: str, calls: int) -> bool:
     assigned = list(owner.members.assignments(name))
     values = [(item, None if item.value is None else item.model.value(item.value)) for item in assigned]
     return bool(assigned) and all(
-        _carries_nothing(value)
+        carries_nothing(value)
         or (
             item.method is not None
             and not owner.has_unknown_base
@@ -151,7 +153,7 @@ def _attribute_is_kept(method: FunctionInfo) -> bool:
             if is_set_up:
                 if _is_graph(value):
                     return True
-            elif not _carries_nothing(value):
+            elif not carries_nothing(value):
                 return True
     return False
 
@@ -180,12 +182,13 @@ def _are_related(one: ClassInfo, other: ClassInfo | None) -> bool:
     return other is None or one in other.lineage or other in one.lineage
 
 
-def _carries_nothing(value: Value | None) -> bool:
+def carries_nothing(value: Value | None) -> bool:
+    """Whether something surely hangs on no graph that a pass has recorded: a module, a weight, data, a number."""
     if isinstance(value, (Module, Object, Instance, Function, ClassObject, Symbol)):
         return True
     if isinstance(value, Tensor) and value.parameter:
         return True
-    return hangs_on_nothing(value) or (isinstance(value, Repeated) and _carries_nothing(value.item))
+    return hangs_on_nothing(value) or (isinstance(value, Repeated) and carries_nothing(value.item))
 
 
 def _grows(info: ClassInfo) -> bool:

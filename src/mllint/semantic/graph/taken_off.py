@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 MAX_STEPS = 8
 """Through how many names, methods and copies an output is followed."""
 _COPYING = frozenset({
-    "torch.tensor", "torch.as_tensor", "torch.from_numpy", "torch.Tensor", "torch.FloatTensor", "torch.cuda.FloatTensor",
-    "torch.autograd.Variable", "paddle.to_tensor", "numpy.array", "numpy.asarray",
+    "torch.tensor", "torch.as_tensor", "torch.from_numpy", "torch.Tensor", "torch.FloatTensor", "numpy.array",
+    "torch.cuda.FloatTensor", "torch.autograd.Variable", "paddle.to_tensor", "numpy.asarray",
 })  # fmt: skip
 """What gives the numbers of its first argument, and nothing of its graph."""
 _KEEPING = frozenset({
@@ -68,7 +68,7 @@ def _is_output(model: "Model", node: cst.BaseExpression, steps: int) -> bool:
 
 
 def computes_loss(model: "Model", call: cst.Call) -> bool:
-    """Whether a call computes a loss: of the libraries, or one that is spelled so and of which nothing else is known."""
+    """Whether a call computes a loss: one of the libraries, or of what is spelled so and not known."""
     callee = model.value(call.func)
     if isinstance(callee, Symbol):
         function = lookup.function(callee.name)
