@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.knowledge import lookup
 from mllint.semantic.expressions.arguments import passed_for
 from mllint.semantic.graph.data_sources import TAKING_SHAPES, comes_from_data, hangs_on_nothing, is_of_data
 from mllint.semantic.graph.looked_at import CUTTING
@@ -160,7 +161,7 @@ class _Reach:
             self.follow(method, arg.value)
         if isinstance(callee, Function):
             self._function(callee.definition)
-        elif isinstance(call.func, cst.Attribute) and not _is_own(method, call.func):
+        elif isinstance(call.func, cst.Attribute) and not _is_part(method, call.func):
             self.follow(method, call.func.value)
 
     def _function(self, info: FunctionInfo) -> None:
@@ -210,10 +211,11 @@ class _Reach:
         return frozenset(found)
 
 
-def _is_own(method: FunctionInfo, callee: cst.Attribute) -> bool:
-    """Whether what is called is an attribute of the object, or of one of its attributes: a network, or its method."""
-    path = dotted_path(callee)
-    return path is not None and path.startswith(f"{method.self_name}.")
+def _is_part(method: FunctionInfo, callee: cst.Attribute) -> bool:
+    """Whether what is called is a part of the object, or a method of one: a network, and no tensor."""
+    path = dotted_path(callee) or ""
+    is_tensors = path.count(".") > 1 and lookup.tensor_method(method.model.framework or "torch", callee.attr.value)
+    return path.startswith(f"{method.self_name}.") and not is_tensors
 
 
 def _is_of_batch(place: Assignment) -> bool:
