@@ -19,7 +19,7 @@ from mllint.semantic.graph.statefulness import carries_nothing, computes_afresh
 from mllint.semantic.names.classes import Assignment
 from mllint.semantic.names.definitions import FunctionInfo, function_around
 from mllint.semantic.names.scopes import Binding, BindingKind
-from mllint.semantic.values import ClassObject, Elements, Function, Module, Object, Symbol, Tensor
+from mllint.semantic.values import ClassObject, Elements, Function, Mapping, Module, Object, Symbol, Tensor
 from mllint.syntax.shape import dotted_path, last_word, string_literal, subscript_index
 from mllint.syntax.walk import children
 
@@ -161,8 +161,17 @@ class _Reach:
             self.follow(method, arg.value)
         if isinstance(callee, Function):
             self._function(callee.definition)
-        elif isinstance(call.func, cst.Attribute) and not _is_part(method, call.func):
+        elif isinstance(call.func, cst.Attribute) and not self._is_part(method, call.func):
             self.follow(method, call.func.value)
+
+    def _is_part(self, method: FunctionInfo, callee: cst.Attribute) -> bool:
+        """Whether what is called is a part of the object that its constructor has set up, or a method of one."""
+        own, _, rest = (dotted_path(callee) or "").partition(".")
+        name, _, of_part = rest.partition(".")
+        if own != method.self_name or (of_part and lookup.tensor_method(method.model.framework or "torch", of_part)):
+            return False
+        places = list(self.owner.members.assignments(name))
+        return not of_part or all(place.method is not None and place.method.name == "__init__" for place in places)
 
     def _function(self, info: FunctionInfo) -> None:
         """What a function gives back hangs on what it is given, and a method's on the attributes that it reads."""
@@ -187,7 +196,8 @@ class _Reach:
             return
         self.attributes.add(name)
         self._within.add(name)
-        self.is_open = not places or not all(map(self._is_made_anew, places))
+        may_be_filled = any(isinstance(value, Mapping) or getattr(value, "mutable", False) for value in values)
+        self.is_open = not places or may_be_filled or not all(map(self._is_made_anew, places))
         for place in places:
             value = getattr(place.node, "value", None)
             if place.method is not None and value is not None:
@@ -209,13 +219,6 @@ class _Reach:
                 reached = members.reachable(name) if name != "__init__" else frozenset()
                 found |= reached if self.method in reached else frozenset()
         return frozenset(found)
-
-
-def _is_part(method: FunctionInfo, callee: cst.Attribute) -> bool:
-    """Whether what is called is a part of the object, or a method of one: a network, and no tensor."""
-    path = dotted_path(callee) or ""
-    is_tensors = path.count(".") > 1 and lookup.tensor_method(method.model.framework or "torch", callee.attr.value)
-    return path.startswith(f"{method.self_name}.") and not is_tensors
 
 
 def _is_of_batch(place: Assignment) -> bool:
