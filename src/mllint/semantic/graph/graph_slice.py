@@ -28,9 +28,11 @@ from mllint.semantic.graph.statefulness import (
     called,
     computes_afresh,
     gives_no_graph,
+    is_out_of_sight,
     is_stateless,
     keeps_no_graph,
     may_be_plain_module,
+    runs_backward,
     walks_backwards,
 )
 from mllint.semantic.names.changes import is_flagged
@@ -50,7 +52,6 @@ from mllint.semantic.values import (
     Object,
     Symbol,
     Tensor,
-    Value,
     functions_of,
 )
 from mllint.syntax.shape import argument, constant, dotted_path, is_of_names, last_word, string_literal
@@ -231,7 +232,8 @@ class GraphSlice:
                 if is_known and callee.name.rpartition(".")[2] not in _RUNNING:
                     return given
             case Module():
-                if keeps_no_graph(callee) or _is_library_loss(callee):
+                is_loss = callee.definition is None and is_called_loss(call)
+                if is_loss or keeps_no_graph(callee) or _is_library_loss(callee):
                     return given
             case Function():
                 if computes_afresh(callee.definition):
@@ -256,7 +258,7 @@ class GraphSlice:
                     return [call.func.value, *given]
         if (callee is None or isinstance(callee, Module)) and (self._begins_anew(call) or self._is_walked_alone(call)):
             return given
-        if call.args and _is_out_of_sight(callee) and self.round.is_stepped_alone:
+        if call.args and is_out_of_sight(callee) and self.round.is_stepped_alone:
             return given
         return self._unknown(call)
 
@@ -363,10 +365,9 @@ class GraphSlice:
                     return []
                 case cst.Attribute() if ancestor.value is child and ancestor.attr.value in CUTTING:
                     return []
-                case cst.Call() if (
-                    last_word(ancestor.func) in WALKING and not is_carried and self.round.is_over(ancestor)
-                ):
-                    return []
+                case cst.Call() if not is_carried and self._has_walked(ancestor, child):
+                    if self.round.is_over(ancestor):
+                        return []  # else it goes on with the gradients
                 case cst.Call() if ancestor.func is not child:
                     verdict = self._given(ancestor, child)
                     if verdict is not None:
@@ -388,6 +389,14 @@ class GraphSlice:
                 return []
             child = ancestor
         return []
+
+    def _has_walked(self, call: cst.Call, part: cst.CSTNode) -> bool:
+        """Whether a call is a backward pass, or a function that makes one, that has run by then in the same round."""
+        if last_word(call.func) in WALKING:
+            return self.round.has_run(call)
+        callee = self.model.value(call.func) if call.func is not part else None
+        is_walk = isinstance(callee, Function) and not callee.definition.scope.outer_names
+        return is_walk and runs_backward(callee.definition) and self.round.has_run(call)  # type: ignore[union-attr]
 
     def _given(self, call: cst.Call, arg: cst.CSTNode) -> bool | None:
         """Whether what is given to a call surely ends there; ``None``: it goes on into what the call gives."""
@@ -463,13 +472,6 @@ class GraphSlice:
             and isinstance(call.func, cst.Attribute)
             and call.func.attr.value == "step"
         )
-
-
-def _is_out_of_sight(callee: Value | None) -> bool:
-    """Whether what is called is no function or class of the project: nothing says that it keeps a graph."""
-    return callee is None or (
-        isinstance(callee, (Module, Method, Symbol)) and getattr(callee, "definition", None) is None
-    )
 
 
 def _is_told(arg: cst.Arg) -> bool:

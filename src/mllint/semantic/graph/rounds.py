@@ -53,12 +53,13 @@ class Round:
         is_behind = place is not None and binding.order < place[1]
         return is_behind and block is not None and self.model.tree.is_inside(node, block)
 
+    def has_run(self, node: cst.CSTNode) -> bool:
+        """Whether something has run when the pass does, in the same round."""
+        return self._holds(node) and is_above(self.scope, node, self.call)
+
     def is_over(self, walk: cst.Call) -> bool:
-        """Whether another backward pass has run when this one does."""
-        is_statement = isinstance(
-            self.model.tree.parent(walk), cst.Expr
-        )  # else it gives gradients, with a graph perhaps
-        return is_statement and self._holds(walk) and is_above(self.scope, walk, self.call)
+        """Whether another backward pass has run when this one does, and gives no gradients that have a graph."""
+        return isinstance(self.model.tree.parent(walk), cst.Expr) and self.has_run(walk)
 
     @cached_property
     def is_last_pass(self) -> bool:

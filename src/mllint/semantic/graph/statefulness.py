@@ -10,7 +10,18 @@ from mllint.semantic.graph.losses import WALKING
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo, function_around
 from mllint.semantic.names.receivers import method_of_receiver, owner_of_attribute
 from mllint.semantic.names.scopes import BindingKind
-from mllint.semantic.values import ClassObject, Function, Instance, Module, Object, Repeated, Symbol, Tensor, Value
+from mllint.semantic.values import (
+    ClassObject,
+    Function,
+    Instance,
+    Method,
+    Module,
+    Object,
+    Repeated,
+    Symbol,
+    Tensor,
+    Value,
+)
 from mllint.syntax.shape import dotted_path, string_literal, subscript_index
 from mllint.syntax.walk import subtree
 
@@ -84,6 +95,13 @@ def may_be_plain_module(model: "Model", callee: cst.BaseExpression) -> bool:
         return bool(kinds) and kinds <= {BindingKind.PARAMETER, BindingKind.ASSIGN}
     owner = owner_of_attribute(model, callee)
     return isinstance(callee, cst.Attribute) and owner is not None and any(owner.assignments(callee.attr.value))
+
+
+def is_out_of_sight(callee: Value | None) -> bool:
+    """Whether what is called is no function or class of the project: nothing says that it keeps a graph."""
+    return callee is None or (
+        isinstance(callee, (Module, Method, Symbol)) and getattr(callee, "definition", None) is None
+    )
 
 
 def computes_afresh(function: FunctionInfo, calls: int = MAX_CALLS) -> bool:
