@@ -101,7 +101,7 @@ _WEIGHTED = frozenset({
 
 _KEEPING = frozenset({
     "ReflectionPad1d", "ReflectionPad2d", "ReplicationPad1d", "ReplicationPad2d", "ReplicationPad3d",
-    "AdaptiveAvgPool2d", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "InstanceNorm1D", "InstanceNorm2D",
+    "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "InstanceNorm1D", "InstanceNorm2D",
     "InstanceNorm3D",
 })  # fmt: skip
 """Layers that keep their input as long as that needs a gradient, and are no function of the same name."""
