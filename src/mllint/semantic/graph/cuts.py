@@ -17,7 +17,7 @@ from mllint.semantic.graph.data_sources import hangs_on_nothing, is_of_data
 from mllint.semantic.graph.given_graphs import called_by
 from mllint.semantic.graph.gradients import may_be_switched_on_in
 from mllint.semantic.graph.lost_leaves import is_given_to_optimizer
-from mllint.semantic.graph.taken_off import computes_loss, taken_off
+from mllint.semantic.graph.taken_off import adds_loss, computes_loss, taken_off
 from mllint.semantic.names.assigned import assigned, only_assigned
 from mllint.semantic.names.conditions import is_above
 from mllint.semantic.names.mentions import calls_of
@@ -196,16 +196,19 @@ class Cuts:
 
         What a loss is given may come from a model of which nothing is known: without a graph nobody would detach it.
         """
-        off = taken_off(self.model, node) if is_loss else None
-        if off is not None:
-            framework, way = self._framework(off), ".data" if isinstance(off, cst.Attribute) else ".detach()"
-            return [] if framework is None else [Cut(off, way, framework, False, off, of_output=True)]
-        if hangs_on_nothing(self.model.value(node)) and not isinstance(node, (cst.Name, cst.Call)):
+        if hangs_on_nothing(self.model.value(node)) and not isinstance(node, (cst.Name, cst.Call, cst.Attribute)):
             return []
         if is_loss and (without := self._given_back_without(node)) is not None:
             return [without]
         cuts = [cut for cut in self._follow(node) if cut.source and any(map(self._has_graph, subtree(cut.source)))]
-        return [replace(cut, of_output=True) for cut in cuts]
+        if cuts:
+            return [replace(cut, of_output=True) for cut in cuts]
+        off = taken_off(self.model, node) if is_loss else None
+        framework = None if off is None else self._framework(off)
+        if off is None or framework is None:
+            return []
+        way = ".data" if isinstance(off, cst.Attribute) else ".detach()"
+        return [Cut(off, way, framework, False, off, of_output=True)]
 
     def _is_made_leaf(self, node: cst.BaseExpression) -> bool:
         """Whether a gradient is asked for of anything in an expression."""
@@ -346,17 +349,10 @@ class Cuts:
         if not isinstance(node, cst.Name):
             return False
         bindings = self.model.reaching(node)
-        if any(item.kind is BindingKind.AUGMENTED and self._adds_loss(item) for item in bindings):
+        if any(item.kind is BindingKind.AUGMENTED and adds_loss(item) for item in bindings):
             return True
         return bool(bindings) and all(
             isinstance(item.value, cst.Call) and is_called_loss(item.value) for item in bindings
-        )
-
-    def _adds_loss(self, binding: Binding) -> bool:
-        """Whether ``total += loss.item()`` adds a loss."""
-        assert isinstance(binding.node, cst.AugAssign)
-        return any(
-            isinstance(part, (cst.Name, cst.Attribute)) and is_called_loss(part) for part in subtree(binding.node.value)
         )
 
     def _named(self, call: cst.Call) -> list[cst.BaseExpression]:

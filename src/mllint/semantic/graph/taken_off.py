@@ -11,7 +11,9 @@ from mllint.knowledge import lookup
 from mllint.semantic.expressions.hints import is_called_loss
 from mllint.semantic.names.assigned import all_assigned
 from mllint.semantic.names.changes import is_flagged
+from mllint.semantic.names.scopes import Binding
 from mllint.semantic.values import Array, Module, Number, Output, Symbol, Tensor
+from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -46,8 +48,8 @@ def taken_off(model: "Model", node: cst.BaseExpression, steps: int = MAX_STEPS) 
             return node if _is_output(model, source, steps - 1) else None
         case cst.Call(func=cst.Attribute(value=source, attr=cst.Name(value=name))) if name in _KEEPING:
             return taken_off(model, source, steps - 1)
-        case cst.Call(args=[first, *_]) if not first.star and model.qualified_name(node.func) in _COPYING:
-            return taken_off(model, first.value, steps - 1)
+        case cst.Call(args=[first]) if not first.star and model.qualified_name(node.func) in _COPYING:
+            return taken_off(model, first.value, steps - 1)  # one that is told more may want a gradient itself
     return None
 
 
@@ -77,3 +79,9 @@ def computes_loss(model: "Model", call: cst.Call) -> bool:
         fact = lookup.class_(callee.name)
         return fact is not None and fact.kind == "loss"
     return (callee is None or isinstance(callee, Module)) and is_called_loss(call)
+
+
+def adds_loss(binding: Binding) -> bool:
+    """Whether ``total += loss.item()`` adds what is called a loss."""
+    parts = subtree(binding.node.value) if isinstance(binding.node, cst.AugAssign) else ()
+    return any(isinstance(part, (cst.Name, cst.Attribute)) and is_called_loss(part) for part in parts)
