@@ -223,7 +223,9 @@ def _fresh_tensor(model: "Model", call: cst.Call, name: str) -> Value | None:
     requires = argument(call, 1, "requires_grad")
     if requires is not None and constant(requires.value) is True:
         return Tensor("torch", True, inner.scalar if isinstance(inner, Tensor) else None, leaf=True)
-    return replace(inner, attached=None, leaf=False) if isinstance(inner, Tensor) else Tensor("torch", None)
+    # Whatever history it has been given stays behind.
+    has_none = False if requires is None or constant(requires.value) is False else None
+    return replace(inner, attached=has_none, leaf=False) if isinstance(inner, Tensor) else Tensor("torch", has_none)
 
 
 def _wrapped(model: "Model", call: cst.Call, name: str) -> Value | None:
