@@ -110,7 +110,7 @@ def computes_afresh(function: FunctionInfo, calls: int = MAX_CALLS) -> bool:
     True of functions, and of methods of whatever class: a method of a trainer may read what the constructor has set up,
     and of what other methods leave behind nothing but modules, data and numbers.
     """
-    if function.scope.outer_names:
+    if function.scope.outer_names or _reads_graph(function):
         return False
     owner, own = function.owner, function.self_name
     if owner is None or own is None:
@@ -125,6 +125,21 @@ def computes_afresh(function: FunctionInfo, calls: int = MAX_CALLS) -> bool:
         if isinstance(part, cst.Attribute) and dotted_path(part) == f"{own}.{part.attr.value}"
     }
     return all(_is_set_up(owner, name, calls) for name in sorted(read))
+
+
+def _reads_graph(function: FunctionInfo) -> bool:
+    """Whether a function reads what the file has computed from tensors that need gradients: every call hangs on that.
+
+    A leaf, ``torch.randn(3, requires_grad=True)``, has no graph; divided by something it has.
+    """
+    model = function.model
+    outside = model.scope(model.tree.module).bindings.keys() - function.scope.bindings.keys()
+    for part in subtree(function.node.body):
+        if type(part) is cst.Name and part.value in outside:
+            value = model.value(part)
+            if isinstance(value, Tensor) and value.attached is True and not (value.leaf or value.parameter):
+                return True
+    return False
 
 
 def _is_set_up(owner: ClassInfo, name: str, calls: int) -> bool:
