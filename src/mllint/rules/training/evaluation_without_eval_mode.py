@@ -99,6 +99,7 @@ from mllint.semantic.training.inferences import LOADS, inferences, inferences_el
 from mllint.semantic.training.ready_made import PRETRAINED, inferences_ready_made
 from mllint.semantic.training.single_evaluations import (
     OFF,
+    evaluations_behind_training,
     evaluations_of_drawn_batches,
     evaluations_with_graph,
     single_evaluations,
@@ -166,6 +167,13 @@ def check_loaded(load: cst.Call, context: Context) -> Iterator[Finding]:
 def check_drawn(file: cst.Module, context: Context) -> Iterator[Finding]:
     """Report the forward passes of a batch of test data that is drawn in a training."""
     for call in evaluations_of_drawn_batches(context.model):
+        yield Finding(call, help=_HELP)
+
+
+@rule.on(cst.Module, mentions=("backward", "minimize"))
+def check_behind_training(file: cst.Module, context: Context) -> Iterator[Finding]:
+    """Report the forward passes of all the test data at once, when all training is over."""
+    for call in evaluations_behind_training(context.model):
         yield Finding(call, help=_HELP)
 
 
