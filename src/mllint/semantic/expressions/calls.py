@@ -304,8 +304,8 @@ def _picked_from_given(model: "Model", call: cst.Call, function: Function) -> Va
         return None
     package = picking.args[0].value
     bindings = info.model.reaching(package) if isinstance(package, cst.Name) else ()
-    position = next((index for index, item in enumerate(info.parameters) if item is bindings[0].node), None) \
-        if len(bindings) == 1 else None
+    bound = bindings[0].node if len(bindings) == 1 else None
+    position = next((index for index, item in enumerate(info.parameters) if item is bound), None)
     if position is None or has_star_arguments(call) or not info.is_plain:
         return None
     given = argument(call, position - (function.receiver is not None), info.parameters[position].name.value)

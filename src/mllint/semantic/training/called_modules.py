@@ -73,7 +73,8 @@ def ways_made(forward: Event) -> list[Module | None]:
     value = module_called(forward)
     if not isinstance(value, Module):
         return []
-    several = (value,) if value.call is not None else value.others or tuple(made_elsewhere(forward))
+    known = (value,) if value.call is not None else value.others
+    several: tuple[Value | None, ...] = known or tuple(made_elsewhere(forward))
     return [way if isinstance(way, Module) and way.call is not None else None for way in several]
 
 

@@ -59,7 +59,7 @@ from mllint.semantic.training.wanted_gradients import (
     says_gradients,
 )
 from mllint.semantic.training.written import written_module
-from mllint.semantic.values import Elements, Mapping, Module, Value
+from mllint.semantic.values import Elements, Mapping, Module
 from mllint.syntax.shape import string_literal
 from mllint.syntax.walk import subtree
 

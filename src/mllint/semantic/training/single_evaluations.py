@@ -98,9 +98,9 @@ def evaluations_behind_training(model: "Model") -> Iterator[cst.Call]:
             function = model.enclosing_function(call)
             if function is not None and is_named_evaluation(function.name.value):
                 continue
-            if may_be_in_training_mode(model, call) and _is_given_test_data(model, call):
-                if model.runs.always(call, partial(_is_graph_behind_training, call), accelerated=True):
-                    yield call
+            is_asked = may_be_in_training_mode(model, call) and _is_given_test_data(model, call)
+            if is_asked and model.runs.always(call, partial(_is_graph_behind_training, call), accelerated=True):
+                yield call
 
 
 def _is_graph_behind_training(call: cst.Call, occurrence: Occurrence) -> bool:
@@ -377,11 +377,19 @@ def _is_in_training_mode(call: cst.Call, occurrence: Occurrence) -> bool:
     run, forward = occurrence.run, occurrence.event
     name = "" if forward.frame.function is None else forward.frame.function.name
     model = forward.frame.model
-    is_evaluation = is_named_evaluation(name) or _is_given_test_data(model, call) or is_behind_training(run, forward)
+    is_tested = _is_given_test_data(model, call) and not steps_several(run)  # adversaries are only looked at
+    is_evaluation = is_named_evaluation(name) or is_tested or is_behind_training(run, forward)
     if records_graph(forward) is not False or not is_evaluation:
         return False
     is_batch = _is_of_round(forward) and not any(map(_is_batch_of_its_own, _test_data_behind(model, call)))
     return not is_batch and _is_of_trained(run, forward)
+
+
+def _is_drawn_from(forward: Event) -> bool:
+    """Whether a function draws from what it computes: the next word of a text, which somebody reads."""
+    model, function = forward.frame.model, forward.frame.function
+    body = None if function is None else function.node
+    return any(model.enclosing_function(call) is body for call in model.calls_by_word.get("multinomial", ()))
 
 
 def _is_of_trained(run: Run, forward: Event) -> bool:
@@ -391,7 +399,7 @@ def _is_of_trained(run: Run, forward: Event) -> bool:
         return False
     if has_mode_from_file(forward) and not is_switched_to_training(run, module, forward):
         return False
-    if is_dropped(forward) or is_taken_out(forward):
+    if is_dropped(forward) or is_taken_out(forward) or is_made_up(forward) or _is_drawn_from(forward):
         return False
     modes = modes_before(run, module, forward)
     return (
