@@ -166,11 +166,11 @@ def _holds(whole: Diagnostic, part: Diagnostic) -> bool:
 @pytest.mark.parametrize("unsafe", [False, True], ids=["safe", "unsafe"])
 def test_fixes(case: Case, unsafe: bool, snapshot: Snapshot) -> None:
     wanted, left = by_trust(case, unsafe=unsafe)
-    safe_wanted, _ = by_trust(case, unsafe=False)
-    if unsafe and len(wanted) == len(safe_wanted):
-        return  # there are none that are unsafe: nothing is mended that is not mended without
-    if not wanted:
-        return  # what nobody asks for is not done: tests/test_fixer.py
+    name = f"{case.name}.{'unsafe' if unsafe else 'safe'}.diff"
+    # Where none is unsafe, nothing is mended that is not mended without; what nobody asks for: tests/test_fixer.py
+    if not wanted or (unsafe and len(wanted) == len(by_trust(case, unsafe=False)[0])):
+        assert not (SNAPSHOTS / case.rule_name / name).exists(), "a snapshot that is left over"
+        return
     result = fixed(case, unsafe=unsafe)
     assert result.refused is None
     applied = Counter(found.code for found in result.applied) + settled(wanted, result.applied)
@@ -181,10 +181,8 @@ def test_fixes(case: Case, unsafe: bool, snapshot: Snapshot) -> None:
     assert remaining + applied >= before, "a finding that was not fixed is gone"
     # A fix may make something certain that was not, and so bring findings of its own kind to light.
     assert (remaining + applied).keys() == before.keys(), "a fix brought findings of another rule"
-    if not unsafe or len(wanted) != len(safe_wanted):
-        snapshot.snapshot_dir = SNAPSHOTS / case.rule_name
-        kind = "unsafe" if unsafe else "safe"
-        snapshot.assert_match(changed_rows(case.data, result.data), f"{case.name}.{kind}.diff")
+    snapshot.snapshot_dir = SNAPSHOTS / case.rule_name
+    snapshot.assert_match(changed_rows(case.data, result.data), name)
 
 
 @pytest.mark.parametrize(("case", "unsafe"), thinned(all_cases(), [False, True], every=24))

@@ -419,18 +419,19 @@ def folder(tmp_path: Path) -> Path:
     [("head", True), ("tail", False), ("neck", True), ("body", False), ("skip", True), ("hidden", False), ("x", False)],
 )
 def test_attributes_that_other_files_may_read(folder: Path, attribute: str, read: bool) -> None:
-    assert Mentions(Disk(folder)).may_read(attribute, frozenset({"Net"}), folder / "net.py") is read
+    readers = Mentions(Disk(folder)).readers(attribute, frozenset({"Net"}), folder / "net.py")
+    assert bool(readers) is read
 
 
 def test_a_file_is_no_other_file(folder: Path) -> None:
     home = folder / "package" / "reader.py"
-    assert not Mentions(Disk(folder)).may_read("head", frozenset({"Net"}), home)
+    assert Mentions(Disk(folder)).readers("head", frozenset({"Net"}), home) == ()
 
 
 def test_a_class_of_the_same_name_is_another_class(folder: Path) -> None:
-    assert not Mentions(Disk(folder)).may_read("body", frozenset({"Own"}), folder / "net.py")
+    assert Mentions(Disk(folder)).readers("body", frozenset({"Own"}), folder / "net.py") == ()
 
 
 def test_in_a_large_project_everything_may_be_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mllint.semantic.files.disk.MAX_FILES", 2)
-    assert Mentions(Disk(folder)).may_read("anything", frozenset({"Net"}), folder / "net.py")
+    assert Mentions(Disk(folder)).readers("anything", frozenset({"Net"}), folder / "net.py") is None

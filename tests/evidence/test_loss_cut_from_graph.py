@@ -252,3 +252,22 @@ def test_paddle_loss_class_that_returns_from_within_no_grad(paddle: Any, paddle_
     assert paddle_weight.grad is None
     (loss + (paddle_weight * 3).sum()).backward()
     assert paddle_weight.grad.tolist() == [3.0, 3.0]
+
+
+def test_torch_loss_of_an_output_that_was_taken_off_raises(torch: Any) -> None:
+    layer = torch.nn.Linear(2, 1)
+    for take in (
+        lambda out: out.detach(),
+        lambda out: out.data,
+        lambda out: torch.from_numpy(out.detach().numpy()),
+    ):
+        loss = torch.nn.functional.mse_loss(take(layer(torch.rand(3, 2))), torch.rand(3, 1))
+        with pytest.raises(RuntimeError, match="does not require grad"):
+            loss.backward()
+
+
+def test_paddle_loss_of_an_output_that_was_taken_off_is_silent(paddle: Any) -> None:
+    layer = paddle.nn.Linear(2, 1)
+    loss = paddle.nn.functional.mse_loss(layer(paddle.rand((3, 2))).detach(), paddle.rand((3, 1)))
+    loss.backward()
+    assert layer.weight.grad is None

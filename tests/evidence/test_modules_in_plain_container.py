@@ -253,3 +253,10 @@ def test_modules_with_an_optimizer_of_their_own_train(framework: str, request: p
     estimator.layer(package.ones([1, 2])).sum().backward()
     estimator.optimizer.step()
     assert estimator.layer.weight.tolist() != before
+
+
+def test_paddle_adding_a_layer_gives_it_back(paddle: Any) -> None:
+    net = paddle.nn.Layer()
+    layer = paddle.nn.Linear(2, 2)
+    assert net.add_sublayer("fc", layer) is layer
+    assert len(net.parameters()) == 2

@@ -160,3 +160,30 @@ def test_paddle_a_new_tensor_of_another_has_no_history(paddle: Any) -> None:
     assert made.stop_gradient
     (made * 3).sum().backward()
     assert start.grad is None
+
+
+def test_torch_graph_that_was_kept_is_of_no_use_behind_a_step(torch: Any) -> None:
+    layers = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 1))
+    optimizer = torch.optim.SGD(layers.parameters(), lr=0.1)
+    kept = layers(torch.rand(3, 2))
+    kept.mean().backward(retain_graph=True)
+    optimizer.step()
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        kept.sum().backward()
+
+
+def test_torch_pass_before_needs_nothing_of_the_one_behind(torch: Any) -> None:
+    """A critic that judges what was drawn, and then the painter: only the first of two passes has to keep anything."""
+    painter, critic = torch.nn.Linear(2, 2), torch.nn.Linear(2, 1)
+    for _ in range(2):
+        drawn = painter(torch.rand(3, 2))
+        critic(drawn.detach()).mean().backward()
+        critic(drawn).mean().backward()
+
+
+def test_torch_variable_begins_anew(torch: Any) -> None:
+    weight = torch.ones(2, requires_grad=True)
+    for given in (weight, weight * 2, torch.ones(2)):
+        made = torch.autograd.Variable(given)
+        assert made.grad_fn is None
+        assert not made.requires_grad

@@ -375,3 +375,38 @@ def test_paddle_what_a_tensor_takes_in(paddle: Any) -> None:
     z.sum().backward()
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         functional.relu_(functional.sigmoid(linear(data))).sum().backward()
+
+
+def test_torch_layers_keep_an_input_that_needs_a_gradient(torch: Any) -> None:
+    sizes = {"1d": (2, 3, 4), "2d": (2, 3, 4, 4), "3d": (2, 3, 4, 4, 4)}
+    for name in sorted(saved_tensors._KEEPING):
+        layer_class = getattr(torch.nn, name, None)
+        if layer_class is None:
+            continue  # of Paddle
+        for attached in (True, False):
+            data = made(torch, sizes[name[-2:]], attached=attached)
+            total = layer_class(3 if "Norm" in name else 1)(data).sum() + torch.ones((), requires_grad=True)
+            change(torch, data)
+            if attached:
+                with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+                    total.backward()
+            else:
+                total.backward()
+
+
+def test_paddle_normalizations_keep_an_input_that_needs_a_gradient(paddle: Any) -> None:
+    sizes = {"1D": (2, 3, 4), "2D": (2, 3, 4, 4), "3D": (2, 3, 4, 4, 4)}
+    for name in ("InstanceNorm1D", "InstanceNorm2D", "InstanceNorm3D"):
+        data = made(paddle, sizes[name[-2:]], attached=True)
+        total = getattr(paddle.nn, name)(3)(data).sum()
+        change(paddle, data)
+        with pytest.raises(RuntimeError, match="inplace"):
+            total.backward()
+
+
+def test_torch_block_that_adds_to_its_input_raises_also_for_data(torch: Any) -> None:
+    layer = torch.nn.Conv2d(3, 3, 3, padding=1)
+    images = torch.rand(1, 3, 4, 4)
+    images += layer(images)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        images.sum().backward()

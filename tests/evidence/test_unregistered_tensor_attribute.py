@@ -323,3 +323,27 @@ def test_paddle_adds_parameters_only(paddle: Any) -> None:
         with pytest.raises(TypeError, match="should be a Parameter"):
             layer.add_parameter("w", computed)
     layer.add_parameter("w", parameter.astype("float32"))
+
+
+def test_torch_initializers_give_the_leaf_itself(torch: Any) -> None:
+    leaf = torch.empty(2, 2, requires_grad=True)
+    assert torch.nn.init.xavier_normal_(leaf) is leaf
+    assert leaf.is_leaf
+
+
+def test_torch_a_type_alone_moves_nothing(torch: Any) -> None:
+    x = torch.ones(2, device="meta")
+    assert torch.ones(2).to(torch.float64).device.type == "cpu"
+    assert torch.ones(2).to(x.dtype).device.type == "cpu"
+    assert torch.ones(2).to(x).device.type == "meta"  # as the whole tensor
+
+
+def test_torch_tables_of_numbers_are_made_on_the_cpu_whatever_is_done_with_them(torch: Any) -> None:
+    x = torch.ones(2, device="meta")
+    rows, _ = torch.meshgrid(torch.arange(2), torch.arange(2), indexing="ij")
+    with pytest.raises(RuntimeError, match="device"):
+        x * rows
+    x * torch.tensor(0.5)  # 0-d: works on every device
+    for shaped in (torch.tensor(0.5).view(1), torch.tensor(0.5)[None], torch.tensor(0.5).reshape(-1)):
+        with pytest.raises(RuntimeError, match="device"):
+            x * shaped

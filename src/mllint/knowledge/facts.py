@@ -73,6 +73,11 @@ WRAPPERS: Mapping[str, Wrapper] = {
     "apex.parallel.DistributedDataParallel": Wrapper(
         "torch", "module.", "module", "module message_size delay_allreduce"
     ),
+    # https://github.com/qubvel/ttach/blob/master/ttach/wrappers.py: it calls `self.model` with each augmentation.
+    **dict.fromkeys(
+        ("ttach.ClassificationTTAWrapper", "ttach.SegmentationTTAWrapper", "ttach.KeypointsTTAWrapper"),
+        Wrapper("torch", "model.", "model", "model transforms merge_mode"),
+    ),
     # https://docs.pytorch.org/docs/1.0.0/nn.html#distributeddataparallelcpu, removed in 1.4.
     "torch.nn.parallel.DistributedDataParallelCPU": Wrapper("torch", "module.", "module", "module"),
     # paddle 1.x and 2.0-2.4, https://www.paddlepaddle.org.cn/documentation/docs/en/1.8/api/dygraph/DataParallel.html

@@ -19,8 +19,9 @@ class Saved(NamedTuple):
     inputs: tuple[tuple[int, int], ...] = ()
 
 
+INPUT = Saved(inputs=((0, 0),))
+"""The one input is kept, as long as it needs a gradient."""
 _RESULT = Saved(result=True)
-_INPUT = Saved(inputs=((0, 0),))
 _BOTH = Saved(True, ((0, 0),))
 _FACTORS = Saved(inputs=((0, 1), (1, 0)))
 
@@ -36,7 +37,7 @@ _OPERATIONS: Mapping[str, Saved] = {
         "abs acos asin atan cos cosh sin sinh erf log log1p log2 log10 square pow clip clamp gelu silu mish softplus "
         "softsign leaky_relu elu celu hardtanh hardswish hardshrink softshrink logsigmoid log_sigmoid logit lgamma "
         "digamma acosh asinh atanh max_pool1d max_pool2d avg_pool2d adaptive_max_pool2d layer_norm instance_norm",
-        _INPUT,
+        INPUT,
     ),
     **_rows("amax amin prod cumprod logsumexp logcumsumexp norm", _BOTH),
     **_rows("mul multiply matmul mm bmm mv dot outer linear conv2d conv3d", _FACTORS),
@@ -98,6 +99,13 @@ _WEIGHTED = frozenset({
 })  # fmt: skip
 """Layers that keep their input as long as their own weights need a gradient."""
 
+_KEEPING = frozenset({
+    "ReflectionPad1d", "ReflectionPad2d", "ReplicationPad1d", "ReplicationPad2d", "ReplicationPad3d",
+    "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "InstanceNorm1D", "InstanceNorm2D",
+    "InstanceNorm3D",
+})  # fmt: skip
+"""Layers that keep their input as long as that needs a gradient, and are no function of the same name."""
+
 VIEWS = frozenset({
     "view", "view_as", "squeeze", "unsqueeze", "permute", "transpose", "t", "narrow", "select", "swapaxes", "detach",
 })  # fmt: skip
@@ -124,6 +132,6 @@ def layer(name: str) -> tuple[str | None, bool] | None:
     if not name.startswith(("torch.nn.", "paddle.nn.")):
         return None
     last = name.rpartition(".")[2]
-    if last in _WEIGHTED:
-        return None, True
+    if last in _WEIGHTED or last in _KEEPING:
+        return None, last in _WEIGHTED
     return (_LAYERS[last], False) if last in _LAYERS else None

@@ -388,7 +388,8 @@ def does_nothing(frame: Frame, call: cst.Call, value: Value | None) -> bool:
     if isinstance(value, Instance) or may_switch(frame, call):
         return False  # a call of an object of the project, or a method that may switch its parts
     if value is not None:
-        return not isinstance(value, Symbol) or value.name.partition(".")[0] in _HARMLESS
+        name = value.name if isinstance(value, Symbol) else None
+        return name is None or name.partition(".")[0] in _HARMLESS or lookup.wrapper(name) is not None
     if not isinstance(call.func, cst.Attribute):
         return False
     if call.func.attr.value in _READING:

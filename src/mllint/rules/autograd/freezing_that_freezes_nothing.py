@@ -36,10 +36,11 @@ model[0].requires_grad_(False)
 ## What it leaves alone
 
 Parameters and other tensors, whose flag does work: `self.pos_embed.requires_grad = False`. (What is called somewhere,
-what `children()` gives, and of what somebody calls `eval()` or `parameters()`, is a module, even where nothing else is
-known of it.) Modules that surely have no weights: there is nothing to freeze. Classes that define such a property, read
-the attribute themselves or keep an option in it, `self.requires_grad = requires_grad`. The values of `state_dict()` in
-Paddle, which are the parameters. `requires_grad` of a tensor in Paddle, unless the project allows a version below 3.2.
+what `children()` gives, of what somebody calls `eval()` or `parameters()`, and what all calls in sight give a function
+as a module, is one, even where nothing else is known of it.) Modules that surely have no weights: there is nothing to
+freeze. Classes that define such a property, read the attribute themselves or keep an option in it, `self.requires_grad
+= requires_grad`. The values of `state_dict()` in Paddle, which are the parameters. `requires_grad` of a tensor in
+Paddle, unless the project allows a version below 3.2.
 
 ## Fix safety
 
@@ -118,10 +119,9 @@ def _check(statement: cst.Assign, target: cst.Attribute, only: bool, context: Co
     if flag == "requires_grad_" and flags.is_wanted_of_tensor(context.model, owner, statement.value):
         yield from _on_module(statement, target, "torch", only, context)
         return
-    value = context.value(owner.value) if isinstance(owner, cst.Attribute) and owner.attr.value == "data" else None
-    if isinstance(value, Tensor) and value.parameter and value.framework == "torch" and flag == "requires_grad":
-        assert isinstance(owner, cst.Attribute)
-        fix = NodeFix("leave out `.data`", (replace_between(owner.value, owner, ""),))
+    whole = owner.value if isinstance(owner, cst.Attribute) and owner.attr.value == "data" else None
+    if whole is not None and flag == "requires_grad" and flags.is_parameter(context.model, whole):
+        fix = NodeFix("leave out `.data`", (replace_between(whole, owner, ""),))
         message = "`.data` gives a new tensor: the flag of the parameter does not change"
         yield Finding(target, message, "leave out `.data`", fix=lambda: fix)
     elif flag == "requires_grad" and constant(statement.value) is False and flags.is_state_value(context.model, owner):

@@ -5,7 +5,9 @@ computed of: `torch.tensor(loss, requires_grad=True)`, `Variable(output.data, re
 `loss.requires_grad = True`, a loss under `no_grad()` or of what was computed there alone, and in Paddle every
 `detach()`, `to_tensor()` or `stop_gradient = True`. And parts of a loss that were made numbers before they are added:
 `smooth = smooth_loss.detach()`, `aux = aux_loss.item()`, or that a loss of the libraries computes of outputs that are
-cut and of data: `criterion(score.detach(), real)`. And what the `forward` of a class whose name ends in `Loss` returns
+cut and of data: `criterion(score.detach(), real)`. The whole loss is cut, too, where it is computed of data and of what
+was detached, turned into an array or computed under `no_grad()`, by whatever model: `criterion(net(x).detach(), y)`.
+And what the `forward` of a class whose name ends in `Loss` returns
 from within `with no_grad():`, whoever uses it.
 
 ## Why is this bad?
@@ -45,7 +47,9 @@ loss that starts as `torch.zeros(1, requires_grad=True)`. Copies that are logged
 that are cut right where they are added, `main + aux.detach()`, in one branch only, or have a `backward()` of their own.
 A loss class whose whole `forward` has the decorator `no_grad()`, or that asks whether it is `training`.
 
-Of a thing of which nothing else is known, the rule takes the word `loss` in its name for what it says.
+Losses of outputs that are cut and of what may hang on a graph itself, as a student's output does.
+
+Of a thing of which nothing else is known, the rule takes the word `loss` in its name for what it says, and `criterion`.
 
 ## Fix safety
 

@@ -4,7 +4,8 @@ Finds a tensor that `backward()` needs and that is changed in place before: the 
 result (`relu`, `sigmoid`, `softmax`, `exp`, `sqrt`, ...), or an input of one that keeps its inputs (`conv(x)`,
 `linear(x)`, `x * w`, `x ** 2`, `x.log()`, ...), also in the very statement that changes it: `x.mul_(sigmoid(conv(x)))`.
 Whether a block of the project ends in its activation, the options tell with which it is built; a caller in the same
-file may give the result, and an option of the module may ask for the operation. In PyTorch also one of
+file may give the result, and an option of the module may ask for the operation. What a layer with weights is given it
+keeps whatever that is: `x += self.conv(x)` in any block, also under another name, `skip = x`. In PyTorch also one of
 the views that `chunk`, `split` and `unbind` give.
 
 ## Why is this bad?
@@ -57,9 +58,10 @@ Paddle what a method on a part of a tensor takes in, `x[0].add_(linear(x[1]))`: 
 Everything without gradients, also where all who call the function have switched them off, what only runs in evaluation
 or under a flag that speaks of exporting, tracing or memory, or under one, off by default, for which none but others
 than `forward` ask, and tests. Tensors of which it is not certain that they hang on a graph: what a function or module
-is given, unless somebody gives it what surely does, in its file or in one that imports it (tests do not count), or
-`backward()` is called on a loss that is computed from nothing else. In Paddle `x += y`, which makes a new tensor.
-Changes behind the last `backward()` of their function; of those of a leaf, ML208 speaks.
+is given, unless somebody gives it what surely does, in its file or in one that imports it (tests do not count), a layer
+with weights stands before it in a list or `Sequential`, or `backward()` is called on a loss that is computed from
+nothing else. In Paddle `x += y`, which makes a new tensor. Changes behind the last `backward()` of their function; of
+those of a leaf, ML208 speaks.
 
 ## Fix safety
 

@@ -118,6 +118,8 @@ def _has_no_forward(definition: ClassInfo) -> bool:
     members = definition.members
     if not members.has_only_plain_bases or members.subclasses or members.sets_computed_names:
         return False
+    if any(name.startswith("forward_") for name in definition.methods):
+        return False  # it has a method for each of its passes: `forward_encoder`, and is never called itself
     return all(definition.method(name) is None for name in _CALLED) and not any(
         True for _ in members.assignments("forward")
     )

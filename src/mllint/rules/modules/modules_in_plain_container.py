@@ -183,7 +183,8 @@ def _wrapped(
     """Wrap the container, where a list or dict of modules does all that is asked of it."""
     is_of_one_kind = contents.is_uniform and not contents.is_nested and not (contents.modules and contents.parameters)
     is_set = isinstance(container.display, (cst.Set, cst.SetComp))
-    if not is_of_one_kind or is_set or container.is_made_again or not container.is_used_alike:
+    is_open = container.is_made_again or isinstance(value, cst.IfExp)
+    if not is_of_one_kind or is_set or is_open or not container.is_used_alike:
         return None
     name, imported = context.need_import(package)
     trust = Applicability.SAFE if contents.has_plain_keys or not contents.is_keyed else Applicability.UNSAFE

@@ -2,16 +2,17 @@
 
 Finds tensors in plain attributes of a module that ought to be registered:
 
-- a new tensor with `requires_grad=True` (Paddle: `stop_gradient=False`), which is no parameter, also one that a
-  function or method of the file makes, that is asked for them later, `self.weight.requires_grad_()`, or of which an
-  optimizer is given a copy only: `Adam(nn.ParameterList([self.w]))`;
+- a new tensor with `requires_grad=True` (Paddle: `stop_gradient=False`), which is no parameter, also scaled, moved or
+  filled by an initializer, one that a function or method of the file makes, that is asked for them later,
+  `self.weight.requires_grad_()`, or of which an optimizer is given a copy only: `Adam(nn.ParameterList([self.w]))`;
 - a tensor computed from a new parameter, `nn.Parameter(x).cuda()` or `nn.Parameter(x) * 0.1`, also where the
   parameter has a name and is used for nothing else; also where it is given to `register_parameter`;
 - on PyTorch, a table made while the module is set up, of numbers or of other such tables, that meets the input of
   `forward`, or in any method what the weights give, also where functions or methods hand it on first; also as an
   element of a list or dict, where another branch registers it, and where it is computed from itself later on, as a
   running mean is;
-- random numbers drawn while the module is set up, on whatever device, that `forward` computes with;
+- random numbers drawn while the module is set up, on whatever device, that `forward` computes with, also where a new
+  tensor is filled with them in place: `nn.init.xavier_uniform_(self.table)`;
 - a registration that its own assignment undoes: `self.table = self.register_buffer("table", x)`.
 
 ## Why is this bad?

@@ -6,7 +6,8 @@ Finds evaluations of a model that is in training mode on every way there:
   whose dataset was made for evaluation (`train=False`, `split="test"`), over what is called test or validation data, in
   a function that is called an evaluation, or when all training of the run is over.
 - **Single forward passes** under `no_grad()` of what is called test or validation data, in a function called an
-  evaluation, or when all training is over; and of a batch of such data, `next(iter(test_loader))`, amid the training.
+  evaluation, or when all training is over; of such data also with a graph when all training is over; and of a batch of
+  it, `next(iter(test_loader))`, amid the training.
 - **The first call** of a model that gets its weights from a file, or is pretrained, where nothing in the run trains.
 - **Calls of `train()`** in an evaluation of the model itself, where nothing in it switches back, and the output of each
   batch is held against data that the model was not given.
@@ -70,7 +71,8 @@ What is meant: `train()` called by who calls the evaluation, or a switch that is
 statistics of batch normalization or to sample with dropout; a `train()` in an evaluation that draws several outputs of
 a batch, reads none, or has a comment that says why. Outputs that nobody reads, or only for their shape, as where a hook
 is what is wanted; input that is the same in every round, or made up. Where several optimizers step, as for adversaries,
-what is made of a drawn batch, or when the training is over: it is only looked at. Tests.
+what is made of a single batch, or when the training is over: it is only looked at. So is what is made of noise, and a
+text that is drawn word by word, `torch.multinomial(...)`. Tests.
 
 ## Fix safety
 
@@ -84,6 +86,7 @@ others from then on.
 - [paddle.nn.Layer](https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/nn/Layer_en.html)
 """
 
+import itertools
 import re
 from collections.abc import Iterator
 
@@ -99,6 +102,7 @@ from mllint.semantic.training.inferences import LOADS, inferences, inferences_el
 from mllint.semantic.training.ready_made import PRETRAINED, inferences_ready_made
 from mllint.semantic.training.single_evaluations import (
     OFF,
+    evaluations_behind_training,
     evaluations_of_drawn_batches,
     evaluations_with_graph,
     single_evaluations,
@@ -162,10 +166,11 @@ def check_loaded(load: cst.Call, context: Context) -> Iterator[Finding]:
         yield Finding(call, help=_HELP_LOADED)
 
 
-@rule.on(cst.Module, mentions=("next",))
-def check_drawn(file: cst.Module, context: Context) -> Iterator[Finding]:
-    """Report the forward passes of a batch of test data that is drawn in a training."""
-    for call in evaluations_of_drawn_batches(context.model):
+@rule.on(cst.Module, mentions=("next", "backward", "minimize"))
+def check_with_graph(file: cst.Module, context: Context) -> Iterator[Finding]:
+    """Report the forward passes of test data that record a graph: of a batch amid a training, or of all behind it."""
+    model = context.model
+    for call in itertools.chain(evaluations_of_drawn_batches(model), evaluations_behind_training(model)):
         yield Finding(call, help=_HELP)
 
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.semantic.files.testing import may_be_of_tests
 from mllint.semantic.names.definitions import FunctionInfo
 from mllint.semantic.values import ClassObject, Function, Nothing, Value, functions_of, join
 from mllint.syntax.shape import argument, dotted_path, has_star_arguments
@@ -150,3 +151,28 @@ def is_passed_around(model: "Model", info: FunctionInfo) -> bool:
         if value is None or (isinstance(value, Function) and value.definition is info):
             return True
     return False
+
+
+def callers(info: FunctionInfo, *, at_home: bool = False) -> "Iterator[tuple[Model, FunctionInfo]]":
+    """The file of a function, and those that import it, each with the function as it is seen from there.
+
+    Not those of tests: these may ask for anything. ``at_home``: no others but its own.
+    """
+    yield info.model, info
+    project = info.model.project
+    if project is None or at_home:
+        return
+    others = info.model.importers(info.name if info.owner is None else info.owner.name)
+    files = [other for other in others if not may_be_of_tests(other.path, project.root)]
+    seen = _as_sibling(info) if files else None
+    if seen is not None:
+        yield from ((other, seen) for other in files)
+
+
+def _as_sibling(info: FunctionInfo) -> FunctionInfo | None:
+    """The same function in the model of its file that other files of the project are given."""
+    model = info.model.neighbour(info.model.path)
+    if model is None or model.source.text != info.model.source.text:
+        return None
+    node = model.tree.twin(info.node, info.model.tree)
+    return None if node is None else model.function_info(node)

@@ -11,7 +11,7 @@ from mllint.knowledge.schema import Class as ClassFact
 from mllint.semantic.expressions import picked, tensors
 from mllint.semantic.expressions.attributes import ENTRIES, MODULE_DICTS
 from mllint.semantic.expressions.evidence import is_of_tensors
-from mllint.semantic.expressions.imports import is_of_standard_library
+from mllint.semantic.expressions.imports import is_of_standard_library, library_or_file
 from mllint.semantic.expressions.iteration import element_of, item_of
 from mllint.semantic.expressions.module_outputs import module_output
 from mllint.semantic.expressions.returns import returned_to
@@ -47,7 +47,7 @@ from mllint.semantic.values import (
     Value,
     join,
 )
-from mllint.syntax.shape import argument, constant, string_literal
+from mllint.syntax.shape import argument, constant, has_star_arguments, string_literal
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -107,7 +107,7 @@ def _called(model: "Model", call: cst.Call, callee: Value | None) -> Value | Non
         case ClassObject():
             return callee.definition.instance(call)
         case Function():
-            return returned_to(model, call, callee)
+            return _picked_from_given(model, call, callee) or returned_to(model, call, callee)
         case Method():
             return method_result(model, call, callee.receiver, callee.name)
         case Module():
@@ -153,6 +153,9 @@ def _of_symbol(model: "Model", call: cst.Call, name: str) -> Value | None:
         return Repeated(Text())
     if name in ("torch.load", "paddle.load", "paddle.framework.io.load"):
         return Loaded("paddle" if name.startswith("paddle") else "torch", call)
+    if name == "importlib.import_module" and len(call.args) == 1:
+        written = None if first is None else string_literal(first)
+        return None if written is None else library_or_file(model, written)
     if name in ("pathlib.Path", "pathlib.PurePath"):
         return Object("path", name, call)
     if name == "collections.OrderedDict":
@@ -223,7 +226,9 @@ def _fresh_tensor(model: "Model", call: cst.Call, name: str) -> Value | None:
     requires = argument(call, 1, "requires_grad")
     if requires is not None and constant(requires.value) is True:
         return Tensor("torch", True, inner.scalar if isinstance(inner, Tensor) else None, leaf=True)
-    return replace(inner, attached=None, leaf=False) if isinstance(inner, Tensor) else Tensor("torch", None)
+    # Whatever history it has been given stays behind.
+    has_none = False if requires is None or constant(requires.value) is False else None
+    return replace(inner, attached=has_none, leaf=False) if isinstance(inner, Tensor) else Tensor("torch", has_none)
 
 
 def _wrapped(model: "Model", call: cst.Call, name: str) -> Value | None:
@@ -287,6 +292,34 @@ def _of_namespace(call: cst.Call, file: File) -> Value | None:
         return None
     name = string_literal(call.args[1].value)
     return dict_value(namespace(file)) if name is None else file.model.exported(name)
+
+
+def _picked_from_given(model: "Model", call: cst.Call, function: Function) -> Value | None:
+    """What a function makes of what it picks by name out of a package that it is given: ``getattr(package, name)()``.
+
+    With which arguments is not said.
+    """
+    info = function.definition
+    made = info.scope.returns[0].value if len(info.scope.returns) == 1 else None
+    picking = made.func if isinstance(made, cst.Call) else None
+    if not isinstance(picking, cst.Call) or info.model.qualified_name(picking.func) != "builtins.getattr":
+        return None
+    package = picking.args[0].value
+    bindings = info.model.reaching(package) if isinstance(package, cst.Name) else ()
+    bound = bindings[0].node if len(bindings) == 1 else None
+    position = next((index for index, item in enumerate(info.parameters) if item is bound), None)
+    if position is None or has_star_arguments(call) or not info.is_plain:
+        return None
+    given = argument(call, position - (function.receiver is not None), info.parameters[position].name.value)
+    value = None if given is None else model.value(given.value)
+    if isinstance(value, File):
+        made_of_it = _called(model, call, _of_namespace(picking, value))
+    else:
+        member = picked.member(info.model, picking, value)
+        made_of_it = None if member is None else _called(model, call, member)
+    if isinstance(made_of_it, Module):
+        return replace(made_of_it, call=None, others=tuple(replace(item, call=None) for item in made_of_it.others))
+    return replace(made_of_it, call=None) if isinstance(made_of_it, Object) else None
 
 
 def _number(value: Value | None) -> Number | None:

@@ -9,11 +9,13 @@ from mllint.semantic.expressions.arguments import given_to
 from mllint.semantic.names.uses import reads, uses, uses_of_bound
 from mllint.semantic.values import Function, Symbol
 from mllint.syntax.iteration import handed_on
+from mllint.syntax.shape import constant
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
 _LOOKING = frozenset({"len", "print", "sum", "str", "max", "min", "any", "all", "type", "id", "isinstance"})
+_FREEZING = {"requires_grad": False, "trainable": False, "stop_gradient": True}
 _COMPUTING = (
     cst.BinaryOperation, cst.Comparison, cst.ComparisonTarget, cst.UnaryOperation, cst.FormattedStringExpression,
 )  # fmt: skip
@@ -32,6 +34,21 @@ def is_only_read(model: "Model", node: cst.BaseExpression, steps: int) -> bool:
         case cst.Arg() if steps > 0:
             return _given(model, parent, steps - 1)
     return isinstance(parent, _COMPUTING)
+
+
+def is_only_frozen(model: "Model", call: cst.Call) -> bool:
+    """Whether a loop over the parameters that a call gives does nothing but to switch their gradients off."""
+    loop = model.tree.parent(call)
+    if not isinstance(loop, cst.For) or not isinstance(loop.body, cst.IndentedBlock):
+        return False
+    lines = [part for line in loop.body.body for part in getattr(line, "body", (line,))]
+    return all(
+        isinstance(line, cst.Assign)
+        and isinstance(target := line.targets[0].target, cst.Attribute)
+        and target.attr.value in _FREEZING
+        and constant(line.value) is _FREEZING[target.attr.value]
+        for line in lines
+    )
 
 
 def _names_of(model: "Model", clause: cst.CompFor) -> list[cst.BaseExpression]:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.semantic.values import Nothing, Number, Repeated, Symbol, Text, Value, join
+from mllint.semantic.values import Nothing, Number, Object, Repeated, Symbol, Text, Value, join
 from mllint.syntax.shape import argument, constant, dotted_path, has_star_arguments, string_literal
 
 if TYPE_CHECKING:
@@ -83,6 +83,8 @@ def _declared(model: "Model", call: cst.Call) -> Value | None:
 
 def _converted(kind: Value | None) -> Value | None:
     name = kind.name if isinstance(kind, Symbol) else None
+    if name in ("pathlib.Path", "pathlib.PurePath"):
+        return Object("path", name)
     return Number() if name in _NUMBERS else Text() if name == "builtins.str" else None
 
 

@@ -29,8 +29,8 @@ _OBJECTS = {
 }
 
 
-def member(model: "Model", call: cst.Call, package: Value | None) -> Member | None:
-    """What ``getattr(package, name)`` picks, where it is the same kind of thing whatever the name."""
+def member(model: "Model", call: cst.Call, package: Value | None) -> Member | Symbol | None:
+    """What ``getattr(package, name)`` picks: what is called so, or for any name the same kind of thing."""
     if not isinstance(package, Symbol) or len(call.args) < 2 or any(arg.star for arg in call.args):
         return None
     if package.name == WINDOWS:
@@ -38,7 +38,7 @@ def member(model: "Model", call: cst.Call, package: Value | None) -> Member | No
     return _picked(package.name, call.args[1].value)
 
 
-def entry(namespace: str, name: cst.BaseExpression | None) -> Member | None:
+def entry(namespace: str, name: cst.BaseExpression | None) -> Member | Symbol | None:
     """What ``package.__dict__[name]`` picks."""
     package, _, attribute = namespace.rpartition(".")
     return _picked(package, name) if attribute == "__dict__" and name is not None else None
@@ -56,10 +56,11 @@ def by_default(model: "Model", callee: cst.BaseExpression) -> Member | None:
     return Member("paddle.optimizer" if lookup.framework_of(name) == "paddle" else "torch.optim")
 
 
-def _picked(package: str, name: cst.BaseExpression) -> Member | None:
-    if package not in FILLING | _LAYERS.keys() | _OBJECTS.keys() or string_literal(name) is not None:
+def _picked(package: str, name: cst.BaseExpression) -> Member | Symbol | None:
+    if package not in FILLING | _LAYERS.keys() | _OBJECTS.keys():
         return None
-    return Member(package)
+    written = string_literal(name)
+    return Member(package) if written is None else Symbol(lookup.canonical(f"{package}.{written}"))
 
 
 def result(model: "Model", call: cst.Call, package: str) -> Value | None:

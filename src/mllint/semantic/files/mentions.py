@@ -41,18 +41,20 @@ class Mentions:
         self._words: dict[Path, _Words] = {}
         self._answers: dict[tuple[str, frozenset[str]], frozenset[Path]] = {}
 
-    def may_read(self, attribute: str, classes: frozenset[str], home: Path) -> bool:
-        """Whether a file other than ``home`` may read an attribute of instances of these classes.
+    def readers(self, attribute: str, classes: frozenset[str], home: Path) -> tuple[Path, ...] | None:
+        """The files other than ``home`` that may read an attribute of instances of these classes, sorted.
+
+        ``None``: any file may.
 
         A file whose own classes have an attribute of that name is taken to mean that one, unless it names one of the
         classes.
         """
         if self._files is None:
-            return True
+            return None
         key = (attribute, classes)
         if key not in self._answers:
             self._answers[key] = frozenset(self._readers(self._files, *key))
-        return bool(self._answers[key] - {home})
+        return tuple(sorted(self._answers[key] - {home}))
 
     def have_a_user(self, attributes: frozenset[str], home: Path) -> bool:
         """Whether some file other than ``home`` has classes that set and read all of these attributes themselves."""

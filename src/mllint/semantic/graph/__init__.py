@@ -2,8 +2,9 @@
 
 - where none is recorded: ``gradients``; what is no part of one: ``data_sources``, ``flags``, leaves (``leaves``,
   ``lost_leaves``, ``kept_functions``, ``rebinding``, ``frozen_updates``)
-- a loss and what it hangs on: ``losses``, ``backward``, ``graph_slice``, ``filled``, ``settings``,
-  ``looked_at``, ``dependence``, ``cuts``, ``constant_terms``, ``loss_classes``, ``differentiability``
+- a loss and what it hangs on: ``losses``, ``backward``, ``graph_slice``, ``class_slices``, ``rounds``, ``filled``,
+  ``settings``, ``looked_at``, ``dependence``, ``cuts``, ``taken_off``, ``constant_terms``, ``loss_classes``,
+  ``differentiability``
 - graphs that are kept: ``accumulation``, ``additions``, ``meters``, ``held_graphs``, ``terms``, ``short_lived``,
   ``hidden_state``, ``kept_state``, ``statefulness``, ``last_added``, ``spent_parts``
 - what is changed in place although it is needed as it was: ``in_place``, ``saved``, ``residuals``,

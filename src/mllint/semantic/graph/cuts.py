@@ -13,11 +13,12 @@ from msgspec.structs import replace
 
 from mllint.knowledge import lookup
 from mllint.semantic.expressions.hints import is_called_loss
-from mllint.semantic.graph.data_sources import comes_from_data, hangs_on_nothing
+from mllint.semantic.graph.data_sources import hangs_on_nothing, is_of_data
 from mllint.semantic.graph.given_graphs import called_by
 from mllint.semantic.graph.gradients import may_be_switched_on_in
 from mllint.semantic.graph.lost_leaves import is_given_to_optimizer
-from mllint.semantic.names.assigned import assigned
+from mllint.semantic.graph.taken_off import adds_loss, computes_loss, taken_off
+from mllint.semantic.names.assigned import assigned, only_assigned
 from mllint.semantic.names.conditions import is_above
 from mllint.semantic.names.mentions import calls_of
 from mllint.semantic.names.scopes import Binding, BindingKind
@@ -133,6 +134,8 @@ class Cuts:
         if isinstance(callee, Module) and callee.name is not None:
             fact = lookup.class_(callee.name)
             return self._of_inputs(call, fact) if fact is not None and fact.kind == "loss" else []
+        if (callee is None or isinstance(callee, Module)) and is_called_loss(call) and len(call.args) > 1:
+            return self._of_inputs(call, call)
         if not isinstance(call.func, cst.Attribute):
             return []
         name, receiver = call.func.attr.value, call.func.value
@@ -173,52 +176,80 @@ class Cuts:
         if fact is None or framework is None or self._is_off(call) is not False:
             return []
         is_above, cuts = False, list[Cut]()
+        is_loss = len(call.args) > 1 and computes_loss(self.model, call)
         for arg in call.args:
-            found = [] if arg.star else self._cuts_of_output(arg.value)
+            found = [] if arg.star else self._cuts_of_output(arg.value, is_loss)
             if found:
                 cuts += found
                 continue
             value = self.model.value(arg.value)
             if arg.star or (isinstance(value, Tensor) and value.leaf) or self._is_made_leaf(arg.value):
                 return []
-            if self._is_without_graph(arg.value):
+            if self._is_without_graph(arg.value, is_loss):
                 is_above = True
-            elif not hangs_on_nothing(value) and not self._is_of_loader(arg.value):
+            elif not hangs_on_nothing(value) and not is_of_data(self.model, arg.value):
                 return []
         return cuts or ([Cut(call, "no_grad() above", framework, False)] if is_above else [])
 
-    def _cuts_of_output(self, node: cst.BaseExpression) -> list[Cut]:
-        """The cuts on the way to what a model gave: ``torch.tensor(net(x))``, ``output.detach()``."""
-        if hangs_on_nothing(self.model.value(node)) and not isinstance(node, (cst.Name, cst.Call)):
-            return []
-        cuts = [cut for cut in self._follow(node) if cut.source and any(map(self._has_graph, subtree(cut.source)))]
-        return [replace(cut, of_output=True) for cut in cuts]
+    def _cuts_of_output(self, node: cst.BaseExpression, is_loss: bool) -> list[Cut]:
+        """The cuts on the way to what a model gave: ``torch.tensor(net(x))``, ``output.detach()``.
 
-    def _is_of_loader(self, node: cst.BaseExpression) -> bool:
-        bindings = self.model.reaching(node) if isinstance(node, cst.Name) else ()
-        return bool(bindings) and all(comes_from_data(self.model, binding) for binding in bindings)
+        What a loss is given may come from a model of which nothing is known: without a graph nobody would detach it.
+        """
+        if hangs_on_nothing(self.model.value(node)) and not isinstance(node, (cst.Name, cst.Call, cst.Attribute)):
+            return []
+        if is_loss and (without := self._given_back_without(node)) is not None:
+            return [without]
+        cuts = [cut for cut in self._follow(node) if cut.source and any(map(self._has_graph, subtree(cut.source)))]
+        if cuts:
+            return [replace(cut, of_output=True) for cut in cuts]
+        off = taken_off(self.model, node) if is_loss else None
+        framework = None if off is None else self._framework(off)
+        if off is None or framework is None:
+            return []
+        way = ".data" if isinstance(off, cst.Attribute) else ".detach()"
+        return [Cut(off, way, framework, False, off, of_output=True)]
 
     def _is_made_leaf(self, node: cst.BaseExpression) -> bool:
         """Whether a gradient is asked for of anything in an expression."""
         paths = dict.fromkeys(path for part in subtree(node) if (path := dotted_path(part)) is not None)
         return any(self._is_leaf_of_interest(path, node) or self._is_flagged_by_call(node, path) for path in paths)
 
-    def _is_without_graph(self, node: cst.BaseExpression) -> bool:
-        """Whether a name surely stands for what was computed under ``no_grad()``."""
-        bindings = self.model.reaching(node) if isinstance(node, cst.Name) else ()
-        return bool(bindings) and all(self._is_computed_without(binding) for binding in bindings)
+    def _is_without_graph(self, node: cst.BaseExpression, is_loss: bool) -> bool:
+        """Whether a name surely stands for what was computed under ``no_grad()``.
 
-    def _is_computed_without(self, binding: Binding) -> bool:
+        A loss is given what a model has computed, also where nothing is known of that.
+        """
+        bindings = self.model.reaching(node) if isinstance(node, cst.Name) else ()
+        return bool(bindings) and all(self._is_computed_without(binding, is_loss) for binding in bindings)
+
+    def _is_computed_without(self, binding: Binding, is_loss: bool) -> bool:
         value = assigned(binding)
         if not isinstance(value, cst.Call) or not self._is_bound_without(binding):
             return False
         made = self.model.value(value)
+        if made is None and is_loss and value.args:
+            callee = self.model.value(value.func)
+            return callee is None or isinstance(callee, Module)
         if isinstance(made, (Tensor, Output)):
             return isinstance(made, Output) or not made.leaf
         name = value.func.attr.value if isinstance(value.func, cst.Attribute) else ""
         fact = None if self.model.framework is None else lookup.tensor_method(self.model.framework, name)
         is_own = isinstance(self.model.value(value.func), Function) or name in self.model.function_names
         return fact is not None and fact.returns == "tensor" and not is_own
+
+    def _given_back_without(self, node: cst.BaseExpression) -> Cut | None:
+        """What the forward pass of a module computes under ``no_grad()`` and gives back, whatever it is given."""
+        made = only_assigned(self.model, node) if isinstance(node, cst.Name) else node
+        module = self.model.value(made.func) if isinstance(made, cst.Call) else None
+        info = module.definition.called if isinstance(module, Module) and module.definition is not None else None
+        if info is None or not info.is_transparent or not info.is_plain or not info.scope.returns:
+            return None
+        inner = Cuts(info.model, self.paddle_data_cuts)
+        values = [statement.value for statement in info.scope.returns]
+        is_off = all(value is not None and inner._is_without_graph(value, is_loss=True) for value in values)
+        framework = self._framework(node) if is_off and made is not None else None
+        return None if framework is None or made is None else Cut(made, "no_grad()", framework, False, within=info.name)
 
     def _returned(self, info: "FunctionInfo", call: cst.Call) -> list[Cut]:
         """What a function of the project gives back, if every ``return`` gives something that is cut."""
@@ -317,8 +348,12 @@ class Cuts:
             return True
         if not isinstance(node, cst.Name):
             return False
-        values = [binding.value for binding in self.model.reaching(node)]
-        return bool(values) and all(isinstance(item, cst.Call) and is_called_loss(item) for item in values)
+        bindings = self.model.reaching(node)
+        if any(item.kind is BindingKind.AUGMENTED and adds_loss(item) for item in bindings):
+            return True
+        return bool(bindings) and all(
+            isinstance(item.value, cst.Call) and is_called_loss(item.value) for item in bindings
+        )
 
     def _named(self, call: cst.Call) -> list[cst.BaseExpression]:
         """The targets of the assignment that an expression, with the methods called on it, is the value of."""

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge import lookup
-from mllint.semantic.expressions.arguments import passed_for
+from mllint.semantic.expressions.arguments import callers, passed_for
 from mllint.semantic.expressions.tensors import may_be_filled
 from mllint.semantic.names.assigned import all_assigned
 from mllint.semantic.names.changes import is_flagged_bound
+from mllint.semantic.names.definitions import FunctionInfo
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import (
     Array,
@@ -120,13 +121,25 @@ def comes_from_data(model: "Model", binding: Binding, steps: int = MAX_STEPS) ->
         function = binding.scope.node
         if not isinstance(function, cst.FunctionDef):
             return False
-        passed = passed_for(model, model.function_info(function), binding.node)
-        return bool(passed) and all(is_of_data(model, item, steps - 1) for item in passed)
+        return _is_given_data(model.function_info(function), binding.node, steps - 1)
     if binding.kind is BindingKind.AUGMENTED and isinstance(binding.node, cst.AugAssign):
         return all(is_of_data(model, side, steps - 1) for side in (binding.node.target, binding.node.value))
     if binding.kind is not BindingKind.ASSIGN or binding.value is None or may_be_filled(model, binding):
         return False
     return is_of_data(model, binding.value, steps - 1)
+
+
+def _is_given_data(info: FunctionInfo, parameter: cst.Param, steps: int) -> bool:
+    """Whether all calls of a function in sight, in its file or one that imports it, give nothing but data for it."""
+    if parameter not in info.parameters:
+        return False
+    position, is_given = info.parameters.index(parameter), False
+    for model, seen in callers(info):
+        for item in passed_for(model, seen, seen.parameters[position]):
+            is_given = True
+            if not is_of_data(model, item, steps):
+                return False
+    return is_given
 
 
 def is_of_data(model: "Model", node: cst.BaseExpression, steps: int = MAX_STEPS) -> bool:

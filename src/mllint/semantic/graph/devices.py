@@ -33,6 +33,8 @@ _STAYING = frozenset({
     "transpose", "t", "flatten", "clone", "detach", "contiguous", "repeat", "expand", "requires_grad_", "cpu", "clamp",
     "div", "mul", "add", "sub", "pin_memory", "normal_", "uniform_", "random_", "fill_", "zero_",
 })  # fmt: skip
+# Methods of a module that give it back.
+_GIVING_ITSELF = frozenset({"eval", "train", "float", "double", "half", "bfloat16", "requires_grad_", "apply"})
 # What is said in a file that puts new tensors elsewhere.
 _DEFAULTS = frozenset({"set_default_device", "set_default_tensor_type", "DeviceContext"})
 # What is said in a module that puts its inputs where it is itself.
@@ -75,7 +77,7 @@ def _moved(model: "Model", move: cst.Call) -> tuple[str, cst.CSTNode] | None:
     """The name of the module that a call surely moves to a GPU, and the statement that does it."""
     if not isinstance(move.func, cst.Attribute) or not _is_gpu(model, move):
         return None
-    receiver, statement = move.func.value, model.tree.parent(move)
+    receiver, statement = move.func.value, _user_of_chain(model, move)
     if not isinstance(model.value(receiver), Module):
         return None
     if isinstance(statement, cst.Expr):
@@ -85,6 +87,15 @@ def _moved(model: "Model", move: cst.Call) -> tuple[str, cst.CSTNode] | None:
     else:
         return None
     return None if path is None or "." in path else (path, statement)
+
+
+def _user_of_chain(model: "Model", call: cst.Call) -> cst.CSTNode | None:
+    """What has the module that a call gives back, also behind what else is done with it: ``net.to(device).eval()``."""
+    user = model.tree.parent(call)
+    while isinstance(user, cst.Attribute) and user.attr.value in _GIVING_ITSELF:
+        asked = model.tree.call_of(user)
+        user = None if asked is None else model.tree.parent(asked)
+    return user
 
 
 def _is_gpu(model: "Model", move: cst.Call) -> bool:
@@ -127,7 +138,7 @@ def moves_of(model: "Model", path: str, call: cst.Call) -> list[cst.Call]:
     found = []
     for word in ("to", "cuda", "cpu", "xpu", "to_empty", "mps"):
         for move in model.calls_by_word.get(word, ()):
-            statement = model.tree.parent(move)
+            statement = _user_of_chain(model, move)
             target = statement.targets[0].target if isinstance(statement, cst.Assign) else None
             is_own = isinstance(move.func, cst.Attribute) and dotted_path(move.func.value) == path
             is_bound = target is not None and dotted_path(target) == path

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.semantic.expressions.arguments import passed_anywhere
 from mllint.semantic.graph.leaves import whose_parameters
 from mllint.semantic.names.assigned import only_assigned
 from mllint.semantic.names.mentions import calls_of
@@ -12,7 +13,7 @@ from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.names.uses import reads
 from mllint.semantic.values import Method, Module, StateDict, Tensor, Value
 from mllint.syntax.iteration import run_over
-from mllint.syntax.shape import constant, dotted_path
+from mllint.syntax.shape import constant, dotted_path, last_word
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -50,7 +51,18 @@ def flagged_module(model: "Model", node: cst.BaseExpression) -> Module | None:
         return None
     is_module = _is_called(model, node) or _is_child(model, node)
     is_module = is_module or _has_parts(model, node) or _does_what_modules_do(model, node)
-    return Module(model.framework) if is_module else None
+    return Module(model.framework) if is_module or _is_given_modules(model, node) else None
+
+
+def _is_given_modules(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether a name is a parameter of a function, and all that is passed for it in sight are modules."""
+    bindings = model.reaching(node) if isinstance(node, cst.Name) else ()
+    binding = bindings[0] if len(bindings) == 1 and bindings[0].kind is BindingKind.PARAMETER else None
+    function = None if binding is None else binding.scope.node
+    if binding is None or not isinstance(binding.node, cst.Param) or not isinstance(function, cst.FunctionDef):
+        return False
+    given = [other.value(item) for other, item in passed_anywhere(model.function_info(function), binding.node)]
+    return bool(given) and all(isinstance(value, Module) for value in given)
 
 
 def is_so_anyway(owner: Value | None, statement: cst.CSTNode, flag: str) -> bool:
@@ -210,8 +222,26 @@ def is_paddle_tensor(model: "Model", node: cst.BaseExpression, flag: cst.BaseExp
     return is_read and not any(True for _ in reads(model, f"{path}.requires_grad"))
 
 
+def is_parameter(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether an expression is a parameter of a torch module: known as one, or what a loop over ``parameters()`` of
+    whatever gives.
+    """
+    value = model.value(node)
+    if value is not None:
+        return isinstance(value, Tensor) and value.parameter and value.framework == "torch"
+    bindings = model.reaching(node)
+    over = bindings[0].value if len(bindings) == 1 and bindings[0].kind is BindingKind.LOOP else None
+    if over is None or whose_parameters(over) is None or model.framework != "torch":
+        return False
+    of_pairs = isinstance(over, cst.Call) and last_word(over.func) == "named_parameters"
+    return bindings[0].path == ((1,) if of_pairs else ())
+
+
 def is_state_value(model: "Model", node: cst.BaseExpression) -> bool:
-    """Whether an expression is one of the values of the state dict of a torch module."""
+    """Whether an expression is one of the values of the state dict of a torch module.
+
+    In a file for PyTorch alone, what else has such a method holds no tensors right in its state: an optimizer.
+    """
     holder: cst.BaseExpression | None = node.value if isinstance(node, cst.Subscript) else None
     bindings = model.reaching(node)
     if len(bindings) == 1 and bindings[0].kind is BindingKind.LOOP:
@@ -219,6 +249,8 @@ def is_state_value(model: "Model", node: cst.BaseExpression) -> bool:
         if isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute):
             holder = call.func.value if call.func.attr.value in ("values", "items") else None
     state = None if holder is None else model.value(holder)
+    if state is None and isinstance(holder, cst.Call) and model.framework == "torch":
+        return last_word(holder.func) == "state_dict" and not holder.args
     return isinstance(state, StateDict) and isinstance(state.owner, Module) and state.owner.framework == "torch"
 
 

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.semantic.expressions.arguments import calls_of, given_to
-from mllint.semantic.files.testing import may_be_of_tests
+from mllint.semantic.expressions.arguments import callers, calls_of, given_to
 from mllint.semantic.graph.dependence import hands_on
-from mllint.semantic.graph.runs_of_class import runs_of
+from mllint.semantic.graph.runs_of_class import runs_of, stands_behind_weights
 from mllint.semantic.graph.spent_sources import hangs_on_all_sources
 from mllint.semantic.names.assigned import assigned
 from mllint.semantic.names.definitions import function_around
@@ -109,7 +108,10 @@ def _is_bound_to_attached(model: "Model", binding: Binding, steps: int, asks_cal
     if not asks_callers or not isinstance(binding.node, cst.Param) or not isinstance(function, cst.FunctionDef):
         return False
     info = model.function_info(function)
-    return any(_is_attached(home, given, steps) for home, _, given in given_by_callers(info, binding.node, steps))
+    if any(_is_attached(home, given, steps) for home, _, given in given_by_callers(info, binding.node, steps)):
+        return True
+    is_forward = info.owner is not None and info.owner.called is info and info.parameters[1:2] == (binding.node,)
+    return is_forward and info.owner is not None and stands_behind_weights(model, info.owner)
 
 
 def given_by_callers(
@@ -123,7 +125,7 @@ def given_by_callers(
     position = next((index for index, item in enumerate(info.parameters) if item is parameter), None)
     if position is None or not info.is_transparent:
         return
-    for model, seen in _callers(info, steps):
+    for model, seen in callers(info, at_home=steps < MAX_STEPS - STEPS_AT_HOME):
         if seen.owner is not None and seen.owner.called is seen:
             calls = [(call, 1) for call in runs_of(model, seen.owner)]
         else:
@@ -133,31 +135,6 @@ def given_by_callers(
                 is_given = given_to(seen, call, arg, skipped) is seen.parameters[position]
                 if is_given and _is_trained_through(model, call):
                     yield model, call, arg.value
-
-
-def _callers(info: "FunctionInfo", steps: int) -> "Iterator[tuple[Model, FunctionInfo]]":
-    """The file of a function, and those that import it, each with the function as it is seen from there.
-
-    Not those of tests: these may ask for gradients of anything.
-    """
-    yield info.model, info
-    project = info.model.project
-    if project is None or steps < MAX_STEPS - STEPS_AT_HOME:
-        return
-    others = info.model.importers(info.name if info.owner is None else info.owner.name)
-    files = [other for other in others if not may_be_of_tests(other.path, project.root)]
-    seen = _as_sibling(info) if files else None
-    if seen is not None:
-        yield from ((other, seen) for other in files)
-
-
-def _as_sibling(info: "FunctionInfo") -> "FunctionInfo | None":
-    """The same function in the model of its file that other files of the project are given."""
-    model = info.model.neighbour(info.model.path)
-    if model is None or model.source.text != info.model.source.text:
-        return None
-    node = model.tree.twin(info.node, info.model.tree)
-    return None if node is None else model.function_info(node)
 
 
 def _is_trained_through(model: "Model", call: cst.Call) -> bool:

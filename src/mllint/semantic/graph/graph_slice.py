@@ -11,6 +11,7 @@ from mllint.semantic.expressions.arguments import calls_of, is_passed_around
 from mllint.semantic.expressions.hints import is_called_loss
 from mllint.semantic.expressions.imports import is_of_standard_library
 from mllint.semantic.graph.additions import appended
+from mllint.semantic.graph.class_slices import is_walked_apart
 from mllint.semantic.graph.data_sources import (
     TAKING_SHAPES,
     comes_from_data,
@@ -21,22 +22,38 @@ from mllint.semantic.graph.data_sources import (
 from mllint.semantic.graph.filled import put_into
 from mllint.semantic.graph.looked_at import CUTTING, is_only_looked_at, only_looks, reports
 from mllint.semantic.graph.losses import WALKING
+from mllint.semantic.graph.rounds import Round
 from mllint.semantic.graph.settings import is_set_before
 from mllint.semantic.graph.statefulness import (
     called,
     computes_afresh,
     gives_no_graph,
+    is_out_of_sight,
     is_stateless,
     keeps_no_graph,
     may_be_plain_module,
+    runs_backward,
     walks_backwards,
 )
 from mllint.semantic.names.changes import is_flagged
 from mllint.semantic.names.conditions import is_in_another_branch
+from mllint.semantic.names.definitions import function_around
 from mllint.semantic.names.mentions import attributes
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by, uses
-from mllint.semantic.values import ClassObject, Elements, Function, Instance, Method, Module, Object, Symbol, Tensor
+from mllint.semantic.values import (
+    Choice,
+    ClassObject,
+    Elements,
+    Function,
+    Instance,
+    Method,
+    Module,
+    Object,
+    Symbol,
+    Tensor,
+    functions_of,
+)
 from mllint.syntax.shape import argument, constant, dotted_path, is_of_names, last_word, string_literal
 from mllint.syntax.walk import children
 
@@ -76,7 +93,7 @@ class GraphSlice:
         self.call = call
         self._begins_anew = begins_anew
         self.scope: Scope = model.scope_of(call)
-        self.loop = next(model.tree.loops_around(call), None)
+        self.round = Round(model, call)
         around = model.tree.nearest(call, cst.Lambda, cst.FunctionDef)
         self._is_in_lambda = isinstance(around, cst.Lambda)  # which may be called again and again
         self.bindings: dict[int, Binding] = {}
@@ -112,6 +129,8 @@ class GraphSlice:
                 return self._behind_name(node)
             case cst.Attribute(attr=cst.Name(value=name)) if name in CUTTING:
                 return []
+            case cst.Attribute(value=cst.Name()) if self._is_of_object(node) and self._is_apart(node):
+                return []  # what other methods have made is judged with the class
             case cst.Attribute() if not isinstance(self.model.value(node.value), _HOLDERS):
                 return [node.value]
             case cst.Call():
@@ -139,7 +158,9 @@ class GraphSlice:
         return []
 
     def _behind_name(self, node: cst.BaseExpression) -> list[cst.CSTNode]:
-        if isinstance(node, cst.Attribute) or self.model.scope_of(node) is not self.scope:
+        if self.model.scope_of(node) is not self.scope or (
+            isinstance(node, cst.Attribute) and not self._is_apart(node)
+        ):
             return self._unknown(node)
         grown = put_into(self.model, node)
         if grown is None:
@@ -149,12 +170,26 @@ class GraphSlice:
             found += self._behind_binding(binding, node, is_grown=bool(grown))
         return found
 
+    def _is_of_object(self, attribute: cst.Attribute) -> bool:
+        method = function_around(self.model, attribute)
+        return method is not None and method.self_name is not None and dotted_path(attribute.value) == method.self_name
+
+    def _is_apart(self, attribute: cst.Attribute) -> bool:
+        """Whether an attribute is one of the object, no other pass of whose class shares anything with this one."""
+        if self.round.loop is not None or self._is_in_lambda or isinstance(attribute.value, cst.Attribute):
+            return False
+        return self._walks_apart
+
+    @cached_property
+    def _walks_apart(self) -> bool:
+        return is_walked_apart(self.model, self.call)
+
     def _behind_binding(self, binding: Binding, node: cst.BaseExpression, *, is_grown: bool) -> list[cst.CSTNode]:
         if not is_grown and comes_from_data(self.model, binding):
             return []
         if self._is_leaf(binding):
             return []
-        if self._is_in_lambda or not self._is_fresh(binding, node):
+        if self._is_in_lambda or not self.round.is_fresh(binding, node):
             return self._unknown(node)
         if id(binding) in self.bindings:
             return []
@@ -182,28 +217,7 @@ class GraphSlice:
         """Whether a name gets a gradient flag of its own, and may be older than this round, with a graph behind it."""
         if not isinstance(node, cst.Name) or not is_flagged(self.model, node):
             return False
-        return not all(self._is_fresh(binding, node) for binding in self.model.reaching(node))
-
-    def _is_fresh(self, binding: Binding, node: cst.BaseExpression) -> bool:
-        """Whether a binding was made in the same round of the loop around the call in which it is read."""
-        if self.loop is not None and not self.model.tree.is_inside(binding.node, self.loop):
-            return False
-        place = self.scope.place_of(node)
-        if place is None:
-            return self.model.reaching(node) == (binding,)  # the name of a comprehension
-        if binding.order < place[1]:
-            return True
-        # An inner loop hands it to its own next round; each round of the outer loop must begin with another one.
-        return any(
-            other.order < place[1] and self._begins_round(other) for other in self.scope.bindings.get(binding.key, ())
-        )
-
-    def _begins_round(self, binding: Binding) -> bool:
-        """Whether a binding is made in every round of the loop around the call, or in every call of the function."""
-        line = self.model.tree.parent(binding.node)
-        block = None if line is None else self.model.tree.parent(line)
-        holder = None if block is None else self.model.tree.parent(block)
-        return block is self.model.tree.module or holder is (self.loop or self.scope.node)
+        return not all(self.round.is_fresh(binding, node) for binding in self.model.reaching(node))
 
     def _behind_call(self, call: cst.Call) -> list[cst.CSTNode]:
         self._calls.add(id(call))
@@ -218,10 +232,15 @@ class GraphSlice:
                 if is_known and callee.name.rpartition(".")[2] not in _RUNNING:
                     return given
             case Module():
-                if keeps_no_graph(callee) or _is_library_loss(callee):
+                is_loss = callee.definition is None and is_called_loss(call)
+                if is_loss or keeps_no_graph(callee) or _is_library_loss(callee):
                     return given
             case Function():
                 if computes_afresh(callee.definition):
+                    return given
+            case Choice():
+                functions = functions_of(callee)
+                if functions and all(computes_afresh(item.definition) for item in functions):
                     return given
             case Method(receiver=Tensor()):
                 return [] if name in CUTTING else [call.func, *([] if name in TAKING_SHAPES else given)]
@@ -239,31 +258,21 @@ class GraphSlice:
                     return [call.func.value, *given]
         if (callee is None or isinstance(callee, Module)) and (self._begins_anew(call) or self._is_walked_alone(call)):
             return given
+        if call.args and is_out_of_sight(callee) and self.round.is_stepped_alone:
+            return given
         return self._unknown(call)
 
     def _is_walked_alone(self, call: cst.Call) -> bool:
-        """Whether a module that is not known is called anew for the only backward pass of its function.
+        """Whether a module that is not known is called anew for the last backward pass of its round.
 
         Another pass might go through what it keeps. One that keeps its graph without any would grow with each round.
         """
-        return self._is_only_pass and bool(call.args) and may_be_plain_module(self.model, called(self.model, call))
-
-    @cached_property
-    def _is_only_pass(self) -> bool:
-        """Whether no other call of the function, but in another branch, may walk a graph."""
-        return not any(
-            other is not self.call
-            and self.model.scope_of(other) is self.scope
-            and not is_in_another_branch(self.model, other, self.call)
-            for word in WALKING
-            for other in self.model.calls_by_word.get(word, ())
-        )
+        return self.round.is_last_pass and bool(call.args) and may_be_plain_module(self.model, called(self.model, call))
 
     def _is_tensor_method(self, callee: cst.Attribute, name: str) -> bool:
         if isinstance(self.model.value(callee.value), (Module, Object, Instance)) or name in self.model.function_names:
             return False
-        framework = self.model.framework
-        return framework is not None and lookup.tensor_method(framework, name) is not None
+        return lookup.tensor_method(self.model.framework or "torch", name) is not None
 
     # -- downwards ---------------------------------------------------------------------------------------------------
 
@@ -272,10 +281,10 @@ class GraphSlice:
         """Whether nothing of the slice is seen by another backward pass, or leaves the function with its graph."""
         if self._is_gradient_computed_with or self._is_walked_beside:
             return False
-        pending = list(self.bindings.values())
-        seen = {id(binding) for binding in pending}
+        pending = [(binding, False) for binding in self.bindings.values()]
+        seen = {(id(binding), False) for binding, _ in pending}
         while pending:
-            binding = pending.pop()
+            binding, was_carried = pending.pop()
             if len(seen) > MAX_STEPS:
                 return False
             for node in uses(self.model, binding):
@@ -283,33 +292,35 @@ class GraphSlice:
                     return False
                 if id(binding) in self.bindings and is_in_another_branch(self.model, node, self.call):
                     continue  # made anew in the round that goes there
-                derived = self._use(node)
+                is_carried = was_carried or not self.round.is_made_anew_for(binding, node)
+                derived = self._use(node, is_carried=is_carried)
                 if derived is None:
                     return False
-                new = [item for item in derived if id(item) not in seen]
-                seen.update(id(item) for item in new)
+                new = [(item, is_carried) for item in derived if (id(item), is_carried) not in seen]
+                seen.update((id(item), is_carried) for item, is_carried in new)
                 pending += new
         return True
 
     @property
     def _is_walked_beside(self) -> bool:
         """Whether another pass of the function goes into what is unpacked beside a part of the slice: it shares it."""
-        pending, seen = list(self._beside), set[int]()
+        pending, seen = [(binding, False) for binding in self._beside], set[tuple[int, bool]]()
         while pending:
-            binding = pending.pop()
-            if id(binding) in seen or len(seen) > MAX_STEPS:
+            binding, was_carried = pending.pop()
+            if (id(binding), was_carried) in seen or len(seen) > MAX_STEPS:
                 continue
-            seen.add(id(binding))
+            seen.add((id(binding), was_carried))
             for node in uses(self.model, binding):
                 if is_in_another_branch(self.model, node, self.call):
                     continue
-                derived = self._computed_from(node)
+                is_carried = was_carried or not self.round.is_made_anew_for(binding, node)
+                derived = self._computed_from(node, is_carried=is_carried)
                 if derived is None:
                     return True
-                pending += derived
+                pending += [(item, is_carried) for item in derived]
         return False
 
-    def _computed_from(self, node: cst.BaseExpression) -> list[Binding] | None:
+    def _computed_from(self, node: cst.BaseExpression, *, is_carried: bool) -> list[Binding] | None:
         """What a use is bound to further on; ``None`` where another backward pass begins with it."""
         child: cst.CSTNode = node
         for ancestor in self.model.tree.ancestors(node):
@@ -317,7 +328,7 @@ class GraphSlice:
                 case cst.Attribute() if ancestor.value is child and ancestor.attr.value in CUTTING:
                     return []
                 case cst.Call() if last_word(ancestor.func) in WALKING:
-                    return [] if ancestor is self.call else None
+                    return [] if ancestor is self.call or (not is_carried and self.round.is_over(ancestor)) else None
                 case cst.Assign() | cst.AugAssign() | cst.AnnAssign():
                     return list(bound_by(self.model, ancestor))
                 case cst.BaseSmallStatement() | cst.BaseCompoundStatement():
@@ -340,8 +351,11 @@ class GraphSlice:
             for attribute in attributes(self.model, "grad")
         )
 
-    def _use(self, node: cst.BaseExpression) -> list[Binding] | None:
-        """What a use of a part of the slice is bound to further on; ``None`` when it may reach another backward."""
+    def _use(self, node: cst.BaseExpression, *, is_carried: bool) -> list[Binding] | None:
+        """What a use of a part of the slice is bound to further on; ``None`` when it may reach another backward.
+
+        A pass above that walks what its own round has made is over before the one in question keeps anything.
+        """
         if self.model.tree.is_inside(node, self.call):
             return []
         child: cst.CSTNode = node
@@ -351,6 +365,9 @@ class GraphSlice:
                     return []
                 case cst.Attribute() if ancestor.value is child and ancestor.attr.value in CUTTING:
                     return []
+                case cst.Call() if not is_carried and self._has_walked(ancestor, child):
+                    if self.round.is_over(ancestor):
+                        return []  # else it goes on with the gradients
                 case cst.Call() if ancestor.func is not child:
                     verdict = self._given(ancestor, child)
                     if verdict is not None:
@@ -372,6 +389,14 @@ class GraphSlice:
                 return []
             child = ancestor
         return []
+
+    def _has_walked(self, call: cst.Call, part: cst.CSTNode) -> bool:
+        """Whether a call is a backward pass, or a function that makes one, that has run by then in the same round."""
+        if last_word(call.func) in WALKING:
+            return self.round.has_run(call)
+        callee = self.model.value(call.func) if call.func is not part else None
+        is_walk = isinstance(callee, Function) and not callee.definition.scope.outer_names
+        return is_walk and runs_backward(callee.definition) and self.round.has_run(call)  # type: ignore[union-attr]
 
     def _given(self, call: cst.Call, arg: cst.CSTNode) -> bool | None:
         """Whether what is given to a call surely ends there; ``None``: it goes on into what the call gives."""
@@ -401,7 +426,7 @@ class GraphSlice:
         is_method = isinstance(call.func, cst.Attribute) and framework is not None
         if is_method and lookup.tensor_method(framework or "", name) is not None:
             return None
-        return False
+        return None if self.round.is_stepped_alone else False
 
     def _is_of_slice(self, part: cst.BaseExpression) -> bool:
         """Whether something is a method, or an item, of what the loss is computed from."""
@@ -416,7 +441,9 @@ class GraphSlice:
         targets = [item.target for item in statement.targets] if isinstance(statement, cst.Assign) else []
         if not isinstance(statement, cst.Assign):
             targets.append(statement.target)
-        if not all(is_of_names(target) or self._is_of_slice(target) for target in targets):
+        if not all(is_of_names(target) or self._is_of_slice(target) for target in targets) and not (
+            self.round.is_stepped_alone or (self.round.loop is None and self._walks_apart)
+        ):
             return None
         return list(bound_by(self.model, statement))
 

@@ -257,11 +257,17 @@ def _ends_a_cell(model: "Model", line: cst.CSTNode | None) -> bool:
     for item in body[position + 1 :]:
         if any(_CELL.match(text) for text in _comments_before(item)):
             return True
-        if not _is_only_expressions(item):
+        if not _is_only_expressions(item) or _moves(line):
             return False
     return any(_CELL.match(text) for item in body for text in _comments_before(item)) or any(
         _CELL.match(empty.comment.value) for empty in model.tree.module.header if empty.comment is not None
     )
+
+
+def _moves(line: cst.CSTNode | None) -> bool:
+    """Whether a line moves something to a device: nobody looks at that, and then at what the next line gives."""
+    only = line.body[0] if isinstance(line, cst.SimpleStatementLine) else None
+    return isinstance(only, cst.Expr) and last_word(getattr(only.value, "func", only.value)) in ("to", "cuda", "cpu")
 
 
 def _comments_before(statement: Any) -> list[str]:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.knowledge import saved_tensors
 from mllint.semantic.names.definitions import ClassInfo
 from mllint.semantic.names.mentions import whole
 from mllint.semantic.values import ClassObject, Module
@@ -25,12 +26,7 @@ def runs_of(model: "Model", definition: ClassInfo) -> Iterator[cst.Call]:
 
     What a ``Sequential`` is given goes into each of its modules, changed by those before.
     """
-    made = (
-        call
-        for call in model.calls_by_word.get(definition.name, ())
-        if isinstance(callee := model.value(call.func), ClassObject) and callee.definition is definition
-    )
-    pending = [word for call in made if (word := _holder(model, call)) is not None]
+    pending = [word for call in _made(model, definition) if (word := _holder(model, call)) is not None]
     seen = set[str]()
     while pending and len(seen) < MAX_WORDS:
         word = pending.pop()
@@ -43,6 +39,41 @@ def runs_of(model: "Model", definition: ClassInfo) -> Iterator[cst.Call]:
             onward = _holder(model, mention)
             if onward is not None:
                 pending.append(onward)
+
+
+def _made(model: "Model", definition: ClassInfo) -> list[cst.Call]:
+    calls = [(call, model.value(call.func)) for call in model.calls_by_word.get(definition.name, ())]
+    return [call for call, kind in calls if isinstance(kind, ClassObject) and kind.definition.is_same_as(definition)]
+
+
+def stands_behind_weights(model: "Model", definition: ClassInfo) -> bool:
+    """Whether a module of a class stands behind a layer with weights, in a ``Sequential`` or a list of layers."""
+    for call in _made(model, definition):
+        held = model.tree.parent(call)
+        holder = None if held is None else model.tree.parent(held)
+        if isinstance(holder, cst.Call) and isinstance(held, cst.Arg):
+            word, before = last_word(holder.func), holder.args[: holder.args.index(held)]
+            if word == "Sequential" and any(_has_weights(model, arg.value) for arg in before):
+                return True
+            grown = holder.func.value if word == "append" and isinstance(holder.func, cst.Attribute) else None
+        elif isinstance(holder, cst.List) and isinstance(held, cst.Element):
+            if any(_has_weights(model, item.value) for item in holder.elements[: holder.elements.index(held)]):
+                return True
+            statement = model.tree.parent(holder)
+            grown = statement.target if isinstance(statement, cst.AugAssign) else None
+        else:
+            continue
+        made = [] if grown is None else [item.value for item in model.reaching(grown)]
+        lists = [item for item in made if isinstance(item, cst.List)]
+        if any(_has_weights(model, item.value) for several in lists for item in several.elements):
+            return True
+    return False
+
+
+def _has_weights(model: "Model", node: cst.BaseExpression) -> bool:
+    value = model.value(node)
+    layer = saved_tensors.layer(value.name) if isinstance(value, Module) and value.name is not None else None
+    return layer is not None and layer[1]
 
 
 def _holder(model: "Model", node: cst.CSTNode) -> str | None:
@@ -61,6 +92,8 @@ def _holder(model: "Model", node: cst.CSTNode) -> str | None:
             node = parent
         elif isinstance(parent, cst.Assign):
             return last_word(parent.targets[0].target) if parent.value is node else None
+        elif isinstance(parent, cst.AugAssign):
+            return last_word(parent.target) if parent.value is node else None
         elif isinstance(parent, cst.Return):
             function = model.enclosing_function(parent)
             return None if function is None else function.name.value

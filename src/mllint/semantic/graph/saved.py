@@ -21,6 +21,7 @@ from mllint.semantic.graph.in_place import (
     last_layer,
     works_in_place,
 )
+from mllint.semantic.names.assigned import only_assigned
 from mllint.semantic.names.conditions import MAYBE, always_runs
 from mllint.semantic.names.definitions import function_around
 from mllint.semantic.names.receivers import owner_of_attribute
@@ -81,7 +82,8 @@ def operation(model: "Model", node: cst.CSTNode) -> Operation | None:
         return None
     name, has_weights = layer
     if name is None:
-        return Operation(value.name.rpartition(".")[2], Saved(), given[:1], has_weights)
+        saved = Saved() if has_weights else saved_tensors.INPUT
+        return Operation(value.name.rpartition(".")[2], saved, given[:1], has_weights)
     return _known(name, given[:1])
 
 
@@ -254,10 +256,14 @@ def _is_in_place_layer(model: "Model", call: cst.Call) -> bool:
 
 
 class Keeper(msgspec.Struct, frozen=True):
-    """An operation that keeps a tensor: its name, and the expression that it is."""
+    """An operation that keeps a tensor: its name, and the expression that it is.
+
+    ``is_layer``: a layer of the libraries does, which is given tensors alone.
+    """
 
     name: str
     node: cst.BaseExpression
+    is_layer: bool = False
 
 
 def keeper_before(model: "Model", target: cst.Name, change: cst.CSTNode) -> Keeper | None:
@@ -267,7 +273,13 @@ def keeper_before(model: "Model", target: cst.Name, change: cst.CSTNode) -> Keep
 
 
 def _first_keeper(model: "Model", target: cst.Name, has_run: Callable[[cst.Name], bool]) -> Keeper | None:
-    """The operation, if it has run, that keeps the tensor of a name."""
+    """The operation, if it has run, that keeps the tensor of a name, or of the name that it was taken from."""
+    source = only_assigned(model, target)
+    found = _keeper_of_name(model, target, has_run)
+    return _keeper_of_name(model, source, has_run) if found is None and isinstance(source, cst.Name) else found
+
+
+def _keeper_of_name(model: "Model", target: cst.Name, has_run: Callable[[cst.Name], bool]) -> Keeper | None:
     bindings = model.reaching(target)
     for name in _candidates(model, target):
         if model.reaching(name) == bindings and has_run(name):
@@ -335,10 +347,12 @@ def _keeping(model: "Model", call: cst.BaseExpression, node: cst.BaseExpression)
     if found is None or node not in found.operands or model.gradients.off(call) is not False:
         return None
     if found.has_weights:
-        return Keeper(found.name, call) if is_attached(model, call) else None
+        return Keeper(found.name, call, is_layer=True) if is_attached(model, call) else None
     position = found.operands.index(node)
     needing = {needs for kept, needs in found.saved.inputs if kept == position and needs < len(found.operands)}
-    return Keeper(found.name, call) if any(is_attached(model, found.operands[needs]) for needs in needing) else None
+    is_layer = isinstance(call, cst.Call) and isinstance(model.value(call.func), Module)
+    is_kept = any(is_attached(model, found.operands[needs]) for needs in needing)
+    return Keeper(found.name, call, is_layer) if is_kept else None
 
 
 def _kept_inside(model: "Model", call: cst.Call, arg: cst.Arg, steps: int) -> Keeper | None:
@@ -348,8 +362,11 @@ def _kept_inside(model: "Model", call: cst.Call, arg: cst.Arg, steps: int) -> Ke
         layer = first_layer(model, value)
         made = None if layer is None else model.value(layer)
         known = saved_tensors.layer(made.name) if isinstance(made, Module) and made.name is not None else None
-        has_weights = known is not None and known[1] and call.args[0] is arg
-        return Keeper(last_word(layer.func) or "", call) if has_weights and layer and is_attached(model, call) else None
+        if layer is None or known is None or call.args[0] is not arg:
+            return None
+        saved = saved_tensors.INPUT if known[0] is None else saved_tensors.operation(known[0])
+        keeps = known[1] or (saved is not None and (0, 0) in saved.inputs and is_attached(model, arg.value))
+        return Keeper(last_word(layer.func) or "", call, is_layer=True) if keeps and is_attached(model, call) else None
     function = called_by(value)
     if function is None or steps == 0 or not function.is_transparent or not function.is_plain or arg.keyword:
         return None
@@ -365,7 +382,7 @@ def _kept_inside(model: "Model", call: cst.Call, arg: cst.Arg, steps: int) -> Ke
             continue
         found = keeper_of_input(function.model, use, steps - 1)
         if found is not None and is_wanted(function.model, found.node):
-            return Keeper(found.name, call)
+            return Keeper(found.name, call, found.is_layer)
     return None
 
 

@@ -46,7 +46,7 @@ def is_set_before(model: "Model", node: cst.BaseExpression, steps: int = MAX_STE
     if isinstance(value, Tensor):
         return False
     match node:
-        case cst.Name() if value is None and _is_called_options(node):
+        case cst.Name() | cst.Attribute() if value is None and _is_called_options(node):
             return True
         case cst.Name():
             bindings = model.reaching(node)

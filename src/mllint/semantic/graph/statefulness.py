@@ -10,8 +10,19 @@ from mllint.semantic.graph.losses import WALKING
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo, function_around
 from mllint.semantic.names.receivers import method_of_receiver, owner_of_attribute
 from mllint.semantic.names.scopes import BindingKind
-from mllint.semantic.values import ClassObject, Function, Instance, Module, Object, Repeated, Symbol, Tensor, Value
-from mllint.syntax.shape import dotted_path
+from mllint.semantic.values import (
+    ClassObject,
+    Function,
+    Instance,
+    Method,
+    Module,
+    Object,
+    Repeated,
+    Symbol,
+    Tensor,
+    Value,
+)
+from mllint.syntax.shape import dotted_path, string_literal, subscript_index
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -30,10 +41,10 @@ def keeps_no_graph(module: Module) -> bool:
     True of modules of the libraries, and of those of the project whose methods put nothing that may hang on a graph
     into attributes.
     """
+    if module.definition is not None:
+        return is_stateless(module.definition)  # whatever it is wrapped in
     if "?" in module.wrappers:
         return False
-    if module.definition is not None:
-        return is_stateless(module.definition)
     # Of a module that is only declared to be one, nothing is known.
     return module.call is not None
 
@@ -77,6 +88,8 @@ def may_be_plain_module(model: "Model", callee: cst.BaseExpression) -> bool:
         return value.definition is None or keeps_graph(value.definition) is not True
     if value is not None or (dotted_path(callee) or "").rpartition(".")[2] in model.function_names:
         return False
+    if isinstance(callee, cst.Subscript):
+        return string_literal(subscript_index(callee)) is not None  # one of several networks
     if isinstance(callee, cst.Name):
         kinds = {binding.kind for binding in model.reaching(callee)}
         return bool(kinds) and kinds <= {BindingKind.PARAMETER, BindingKind.ASSIGN}
@@ -84,20 +97,27 @@ def may_be_plain_module(model: "Model", callee: cst.BaseExpression) -> bool:
     return isinstance(callee, cst.Attribute) and owner is not None and any(owner.assignments(callee.attr.value))
 
 
+def is_out_of_sight(callee: Value | None) -> bool:
+    """Whether what is called is no function or class of the project: nothing says that it keeps a graph."""
+    return callee is None or (
+        isinstance(callee, (Module, Method, Symbol)) and getattr(callee, "definition", None) is None
+    )
+
+
 def computes_afresh(function: FunctionInfo, calls: int = MAX_CALLS) -> bool:
     """Whether what a function gives hangs on nothing but what it is given, and on weights.
 
     True of functions, and of methods of whatever class: a method of a trainer may read what the constructor has set up,
-    and nothing that other methods leave behind.
+    and of what other methods leave behind nothing but modules, data and numbers.
     """
-    if function.scope.outer_names:
+    if function.scope.outer_names or _reads_graph(function):
         return False
     owner, own = function.owner, function.self_name
     if owner is None or own is None:
         return owner is None or is_stateless(owner)
     if is_stateless(owner):
         return True
-    if calls == 0 or owner.has_unknown_base:
+    if calls == 0:
         return False
     read = {
         part.attr.value
@@ -107,18 +127,38 @@ def computes_afresh(function: FunctionInfo, calls: int = MAX_CALLS) -> bool:
     return all(_is_set_up(owner, name, calls) for name in sorted(read))
 
 
+def _reads_graph(function: FunctionInfo) -> bool:
+    """Whether a function reads what the file has computed from tensors that need gradients: every call hangs on that.
+
+    A leaf, ``torch.randn(3, requires_grad=True)``, has no graph; divided by something it has.
+    """
+    model = function.model
+    outside = model.scope(model.tree.module).bindings.keys() - function.scope.bindings.keys()
+    for part in subtree(function.node.body):
+        if type(part) is cst.Name and part.value in outside:
+            value = model.value(part)
+            if isinstance(value, Tensor) and value.attached is True and not (value.leaf or value.parameter):
+                return True
+    return False
+
+
 def _is_set_up(owner: ClassInfo, name: str, calls: int) -> bool:
     """Whether an attribute is a method that computes afresh, or what the constructor alone binds, without a graph."""
     method = owner.method(name)
     if method is not None:
         return computes_afresh(method, calls - 1)
     assigned = list(owner.members.assignments(name))
+    values = [(item, None if item.value is None else item.model.value(item.value)) for item in assigned]
     return bool(assigned) and all(
-        item.method is not None
-        and _runs_in_constructor(item.method)
-        and item.value is not None
-        and not _is_graph(item.model.value(item.value))
-        for item in assigned
+        carries_nothing(value)
+        or (
+            item.method is not None
+            and not owner.has_unknown_base
+            and _runs_in_constructor(item.method)
+            and item.value is not None
+            and not _is_graph(value)
+        )
+        for item, value in values
     )
 
 
@@ -146,7 +186,7 @@ def _attribute_is_kept(method: FunctionInfo) -> bool:
             if is_set_up:
                 if _is_graph(value):
                     return True
-            elif not _carries_nothing(value):
+            elif not carries_nothing(value):
                 return True
     return False
 
@@ -175,12 +215,13 @@ def _are_related(one: ClassInfo, other: ClassInfo | None) -> bool:
     return other is None or one in other.lineage or other in one.lineage
 
 
-def _carries_nothing(value: Value | None) -> bool:
+def carries_nothing(value: Value | None) -> bool:
+    """Whether something surely hangs on no graph that a pass has recorded: a module, a weight, data, a number."""
     if isinstance(value, (Module, Object, Instance, Function, ClassObject, Symbol)):
         return True
     if isinstance(value, Tensor) and value.parameter:
         return True
-    return hangs_on_nothing(value) or (isinstance(value, Repeated) and _carries_nothing(value.item))
+    return hangs_on_nothing(value) or (isinstance(value, Repeated) and carries_nothing(value.item))
 
 
 def _grows(info: ClassInfo) -> bool:

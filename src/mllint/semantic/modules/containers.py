@@ -10,18 +10,21 @@ import libcst as cst
 
 from mllint.knowledge.words import ADDING_MODULES, ADDING_PARAMETERS, GIVING_PARAMETERS, SETTING
 from mllint.semantic.expressions.arguments import passed_anywhere, passed_for
-from mllint.semantic.expressions.only_read import is_only_read
+from mllint.semantic.expressions.only_read import is_only_frozen, is_only_read
+from mllint.semantic.graph.looked_at import filled_by, uses_inside
 from mllint.semantic.modules.contents import PUTTING, Contents, Filling, display_of, is_display, maker_of, mentions_of
 from mllint.semantic.modules.fresh import is_set_up_by
+from mllint.semantic.modules.handed_over import is_given_on_elsewhere
 from mllint.semantic.modules.other_objects import from_outside
 from mllint.semantic.modules.weights import builds_a_program, may_bring_weights
 from mllint.semantic.names.classes import Assignment, Role
 from mllint.semantic.names.conditions import is_in_another_branch
+from mllint.semantic.names.definitions import function_around
 from mllint.semantic.names.receivers import owner_of_attribute
 from mllint.semantic.names.scopes import BindingKind
-from mllint.semantic.values import Module, Repeated
+from mllint.semantic.values import Function, Module, Repeated
 from mllint.syntax.iteration import handed_on
-from mllint.syntax.shape import dotted_path, followed
+from mllint.syntax.shape import dotted_path, followed, subscript_index
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -33,7 +36,7 @@ MAX_STEPS = 12
 
 # Functions that only look at what they are given.
 _LOOKING = frozenset(
-    {"len", "isinstance", "print", "range", "bool", "id", "type", "str", "repr", "all", "any", "hasattr"}
+    {"len", "isinstance", "print", "range", "bool", "id", "type", "str", "repr", "all", "any", "hasattr", "checkpoint"}
 )
 # What lists and dicts of modules can do as well as the plain ones, and what can be done with them.
 _OF_LISTS = frozenset({"append", "extend", "insert", "items", "keys", "values", "update", "pop"})
@@ -42,8 +45,9 @@ _ABOUT_LISTS = (cst.Subscript, cst.For, cst.CompFor, cst.Arg, cst.ComparisonTarg
 _SETTING = SETTING | ADDING_PARAMETERS
 # What registers a module, in whatever method: ``self.add_module(name, self.heads[key])``.
 _REGISTERING = ADDING_MODULES | SETTING
-_ONE_BY_ONE = (cst.For, cst.CompFor, cst.Subscript, cst.Arg)
-_TAKING = frozenset({"pop", "get", "items", "values", "keys", "copy", "popitem", "setdefault"})
+_LOOPS = (cst.For, cst.CompFor)
+_ONE_BY_ONE = (*_LOOPS, cst.Subscript, cst.Arg)
+_TAKING = frozenset({"pop", "get", "items", "values", "copy", "popitem", "setdefault"})
 # What gives the parameters: who does more than compute with them looks after them.
 # What somebody calls who looks after modules that are not registered.
 _LOOKING_AFTER = frozenset({
@@ -83,6 +87,9 @@ class Container:
 
     def _find_display(self, value: cst.BaseExpression) -> cst.BaseExpression | None:
         """What makes the container: the value, what its local name is bound to, or the call of a function."""
+        if isinstance(value, cst.IfExp):
+            ways = (value.body, value.orelse)
+            return next((way for way in ways if is_display(self.model, way)), None)
         if isinstance(value, cst.Name) and self._is_given(value):
             return value
         return display_of(self.method, value) or (None if self.maker is None else value)
@@ -137,11 +144,11 @@ class Container:
         is_annotated = isinstance(value, Repeated) and isinstance(value.item, Module)
         given = [] if is_annotated else list(passed_for(self.model, self.method, parameter))
         # Most of what a constructor keeps is no list, and its uses need not be looked at.
-        if not (is_annotated or any(is_display(self.model, item) for item in given)) or not self._is_run_through():
+        if given and not any(self._may_be_list(self.model, item) for item in given):
             return False
-        passed = (
-            list(passed_anywhere(self.method, parameter)) if is_annotated else [(self.model, item) for item in given]
-        )
+        if not (self._is_run_through() if given or is_annotated else self._is_looped_over()):
+            return False
+        passed = [(self.model, item) for item in given] or list(passed_anywhere(self.method, parameter))
         if any(isinstance(model.value(item), Module) for model, item in passed):
             return False  # a list of modules that are registered
         if isinstance(value, Repeated) and isinstance(value.item, Module) and may_bring_weights(value.item):
@@ -150,17 +157,51 @@ class Container:
 
     def _is_run_through(self) -> bool:
         """Whether ``forward`` takes the elements one by one."""
+        return any(isinstance(model.tree.parent(node), _ONE_BY_ONE) for model, node in self._run)
+
+    def _is_looped_over(self) -> bool:
+        """Whether ``forward`` has a loop over it, perhaps over ``enumerate`` or ``zip`` of it."""
+        for model, node in self._run:
+            place: cst.CSTNode = node
+            parent = model.tree.parent(place)
+            while isinstance(parent, cst.Arg) and isinstance(call := model.tree.parent(parent), cst.Call):
+                if handed_on(call, parent) is None:
+                    break
+                place, parent = call, model.tree.parent(call)
+            if isinstance(parent, _LOOPS) and parent.iter is place:
+                return True
+        return False
+
+    @property
+    def _run(self) -> Iterator[tuple["Model", cst.BaseExpression]]:
+        """Where ``forward`` reads the attribute."""
         running = self.definition.members.reachable("forward")
-        reads = [read for read in self.definition.members.reads(self.name) if read.method in running]
-        return any(isinstance(read.method.model.tree.parent(read.node), _ONE_BY_ONE) for read in reads)
+        for read in self.definition.members.reads(self.name):
+            if read.method in running:
+                yield read.method.model, read.node
+
+    @staticmethod
+    def _may_be_list(model: "Model", node: cst.BaseExpression) -> bool:
+        return isinstance(node, (cst.Name, cst.IfExp)) or is_display(model, node)
 
     @staticmethod
     def _is_new_list(model: "Model", node: cst.BaseExpression) -> bool:
-        """Whether a list is written where it is passed, of new modules with weights."""
+        """Whether a list of new modules with weights is written where it is passed, or has a name that is used for
+        nothing else.
+        """
+        if isinstance(node, cst.IfExp):
+            return Container._is_new_list(model, node.body) or Container._is_new_list(model, node.orelse)
+        function = function_around(model, node)
+        display = node if function is None else display_of(function, node)
+        if display is None or not is_display(model, display):
+            return False
         contents = Contents()
-        if is_display(model, node):
-            Filling(model, contents).take(node)
-        return bool(contents.modules)
+        filling = Filling(model, contents)
+        filling.take(display)
+        named = [] if function is None else list(mentions_of(function, node))
+        for name in named:
+            filling.grow(name)
+        return bool(contents.modules) and not any(_Trail(None, model).leads_on(name, MAX_STEPS) for name in named)
 
     # -- where it goes -----------------------------------------------------------------------------------------------
 
@@ -168,7 +209,7 @@ class Container:
     def is_looked_after(self) -> bool:
         """Whether what is in it may be registered otherwise, or is looked after by hand."""
         members = self.definition.members
-        if builds_a_program(self.model) or (self.contents.parameters and members.may_be_read_elsewhere(self.name)):
+        if builds_a_program(self.model) or (self.contents.parameters and is_given_on_elsewhere(members, self.name)):
             return True
         if self.contents.parameters and not self.contents.modules and self._stands_for_inputs():
             return True
@@ -269,7 +310,8 @@ class _Trail:
 
     ``made_in``: the method that makes it; what registers it there is not too late, though ``forward`` runs it.
     ``of_weights``: it is no module, but something that a module has; nothing matters but whether it is set as an
-    attribute, under whatever name: ``setattr(self, f"weight{i}", cell.weight)``.
+    attribute, under whatever name: ``setattr(self, f"weight{i}", cell.weight)``. ``of_part``: only some of several are
+    meant; whoever freezes those looks after none.
     """
 
     def __init__(
@@ -280,9 +322,11 @@ class _Trail:
         *,
         made_in: "FunctionInfo | None" = None,
         of_weights: bool = False,
+        of_part: bool = False,
     ) -> None:
         self.model = model
         self.of_weights = of_weights
+        self.of_part = of_part
         running = frozenset["FunctionInfo"]() if definition is None else definition.members.reachable("forward")
         self.running = running - {made_in}
         self._seen = set[int]() if seen is None else seen
@@ -298,11 +342,9 @@ class _Trail:
         self._seen.add(id(node))
         match parent:
             case cst.Attribute():
-                return self._by_attribute(parent, steps)
+                return self._by_attribute(parent, steps, path)
             case cst.Subscript() if parent.value is node:
-                return not isinstance(self.model.tree.parent(parent), cst.AssignTarget) and self.leads_on(
-                    parent, steps - 1
-                )
+                return not isinstance(self.model.tree.parent(parent), cst.AssignTarget) and self._by_item(parent, steps)
             case cst.Arg():
                 return self._by_argument(parent, steps, path)
             case cst.For() if parent.iter is node:
@@ -327,6 +369,18 @@ class _Trail:
                 return not (self.of_weights or self._is_running(node))
         return False
 
+    def _by_item(self, item: cst.Subscript, steps: int) -> bool:
+        """Follow one of several; some of them where a loop runs over a computed number: ``range(1, frozen + 1)``."""
+        index = subscript_index(item)
+        bindings = self.model.reaching(index) if isinstance(index, cst.Name) else ()
+        over = bindings[0].value if len(bindings) == 1 and bindings[0].kind is BindingKind.LOOP else None
+        is_range = isinstance(over, cst.Call) and dotted_path(over.func) == "range"
+        if is_range and isinstance(over, cst.Call) and isinstance(over.args[-1].value, cst.BinaryOperation):
+            trail = _Trail(None, self.model, self._seen, of_weights=self.of_weights, of_part=True)
+            trail.running = self.running
+            return trail.leads_on(item, steps - 1)
+        return self.leads_on(item, steps - 1)
+
     def _is_never_asked(self, returned: cst.Return) -> bool:
         """Whether a method gives the thing to nobody: nothing in the project mentions its name."""
         function = self.model.enclosing_function(returned)
@@ -336,16 +390,18 @@ class _Trail:
         names = self.model.names_by_word.get(info.name, ())
         return all(name is info.node.name for name in names) and not info.owner.members.may_be_read_elsewhere(info.name)
 
-    def _by_attribute(self, attribute: cst.Attribute, steps: int) -> bool:
+    def _by_attribute(self, attribute: cst.Attribute, steps: int, path: tuple[int, ...]) -> bool:
         call = self.model.tree.call_of(attribute)
         method = attribute.attr.value
         if call is None or self.of_weights:
             is_one_of_its_own = call is None and not self.of_weights
             return is_one_of_its_own and _Trail(None, self.model, of_weights=True).leads_on(attribute, steps - 1)
+        if self.of_part and (method == "eval" or (method in GIVING_PARAMETERS and is_only_frozen(self.model, call))):
+            return False
         if method in GIVING_PARAMETERS:
             return not is_only_read(self.model, call, steps)
         if method in _MOVING or method in _TAKING:
-            return self.leads_on(call, steps - 1)
+            return self.leads_on(call, steps - 1, (1, *path) if method == "items" else path)
         return method in _LOOKING_AFTER
 
     def _by_argument(self, arg: cst.Arg, steps: int, path: tuple[int, ...]) -> bool:
@@ -367,7 +423,17 @@ class _Trail:
         if self.of_weights:
             return word in _SETTING
         is_looked_at = word in _LOOKING or is_set_up_by(self.model, arg) or self._is_running(call)
-        return word in _REGISTERING or not is_looked_at
+        return word in _REGISTERING or not (is_looked_at or self._is_only_run(call, arg, steps))
+
+    def _is_only_run(self, call: cst.Call, arg: cst.Arg, steps: int) -> bool:
+        """Whether a function of the project is given the thing, and follows no way on with it."""
+        callee = self.model.value(call.func)
+        if self.of_weights or not isinstance(callee, Function) or not callee.definition.is_plain:
+            return False
+        used = uses_inside(callee.definition, call, arg, filled_by(callee))
+        home = callee.definition.model
+        within = self if home is self.model else _Trail(None, home)
+        return used is not None and not any(within.leads_on(use, steps - 1) for use in used)
 
     def _by_holder(self, holder: cst.BaseExpression, steps: int) -> bool:
         """Follow what the thing is put into: ``steps.append(layer)``, ``self.blocks += layers``.

@@ -7,11 +7,11 @@ import libcst as cst
 import msgspec
 
 from mllint.knowledge.words import ADDING_MODULES
-from mllint.semantic.modules.fresh import is_fresh
+from mllint.semantic.modules.fresh import is_fresh, is_fresh_parameter
 from mllint.semantic.modules.lost_parameters import parameter_inside
 from mllint.semantic.modules.made_on_cpu import moves
 from mllint.semantic.modules.weights import drops_values, has_weights, is_constant, makes_weights
-from mllint.semantic.names.assigned import assigned
+from mllint.semantic.names.assigned import all_assigned, assigned
 from mllint.semantic.names.classes import makes_parameter
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import ClassObject, Function, Module, Repeated, is_object
@@ -81,12 +81,16 @@ def _bindings_of(model: "Model", local: cst.Name) -> list[Binding]:
 
 
 def mentions_of(function: "FunctionInfo", value: cst.BaseExpression) -> Iterator[cst.Name]:
-    """The other places in a function that read the name of a container."""
+    """The other places in a function that read the name of a container while it stands for that."""
     if isinstance(value, cst.Name):
         model = function.model
+        bound = _bindings_of(model, value)
         for name in model.names_by_word.get(value.value, ()):
             is_here = name is not value and model.enclosing_function(name) is function.node
-            if is_here and not isinstance(model.tree.parent(name), cst.AssignTarget):
+            if not is_here or isinstance(model.tree.parent(name), cst.AssignTarget):
+                continue
+            reaching = model.reaching(name)
+            if not reaching or any(binding in bound for binding in reaching):
                 yield name
 
 
@@ -204,11 +208,13 @@ class Filling:
         elif isinstance(node, cst.IfExp):
             self._add(node.body, nested=nested)
             self._add(node.orelse, nested=nested)
-        elif makes_parameter(self.model, node):
+        elif makes_parameter(self.model, node) or is_fresh_parameter(self.model, node):
             self.contents.parameters.append(node)
         elif parameter_inside(self.model, node) is not None:
             self.contents.parameters.append(node)
             self.contents.is_uniform = False  # moved, say, and so no parameter by itself
+        elif self._is_one_of_several(node):
+            self.contents.modules.append(node)
         elif isinstance(self.model.value(node), Module):
             is_new = is_fresh(self.model, node) or _brings_weights(self.model, node)
             if is_new and _trains_itself(self.model, node):
@@ -220,6 +226,12 @@ class Filling:
                 self.contents.is_uniform = False  # the last one is registered already
         elif constant(node) is not None:
             self.contents.is_uniform = False
+
+    def _is_one_of_several(self, node: cst.BaseExpression) -> bool:
+        """Whether a name stands for one new module or another, of classes that have nothing in common."""
+        made = all_assigned(self.model, node) if isinstance(node, cst.Name) and self.model.value(node) is None else []
+        are_modules = len(made) > 1 and all(isinstance(self.model.value(item), Module) for item in made)
+        return are_modules and is_fresh(self.model, node) and any(_matters(self.model, item) for item in made)
 
     def _is_overwritten(self, node: cst.BaseExpression) -> bool:
         """Whether an attribute holds each new module of a loop in turn, so that it registers the last one alone."""

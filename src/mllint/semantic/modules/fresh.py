@@ -1,15 +1,17 @@
 """Whether an expression makes new modules that nothing else holds."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
 
 import libcst as cst
 
 from mllint.knowledge import lookup
 from mllint.knowledge.words import ADDING_MODULES, ADDING_PARAMETERS, SETTING
 from mllint.semantic.modules.weights import has_weights, is_container
-from mllint.semantic.names.scopes import BindingKind
+from mllint.semantic.names.classes import makes_parameter
+from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Choice, ClassObject, Function, Module, Symbol, Value
-from mllint.syntax.shape import constant, dotted_path
+from mllint.syntax.shape import constant, dotted_path, last_word
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -20,6 +22,7 @@ MAX_STEPS = 8
 
 _BUILDERS = frozenset({"builtins.list", "builtins.tuple", "builtins.dict", "collections.OrderedDict"})
 _REGISTERING = sorted(ADDING_MODULES | ADDING_PARAMETERS | SETTING)
+_Question: TypeAlias = Callable[["Model", cst.BaseExpression, int], bool]
 _GROWING = frozenset({"append", "extend", "insert"})
 
 
@@ -46,6 +49,8 @@ def _makes_new(model: "Model", node: cst.Call, callee: Value | None, steps: int)
             return all(_makes_new(model, node, option, steps) for option in callee.options)
         case ClassObject():
             return not takes_others(model, node, steps)
+        case Symbol("copy.deepcopy"):
+            return True
         case Symbol(name):
             return lookup.wrapper(name) is None and not takes_others(model, node, steps)
         case Function(definition):
@@ -82,7 +87,17 @@ def _is_new(model: "Model", node: cst.BaseExpression, steps: int) -> bool:
         return _is_new(model, node.body, steps) and _is_new(model, node.orelse, steps)
     if isinstance(model.value(node), Module):
         return is_fresh(model, node, steps) or has_weights(model, node) is False
-    return isinstance(node, cst.Call) or constant(node) is not ...
+    if isinstance(node, cst.Name) and model.value(node) is None:
+        return steps > 0 and _is_fresh_name(model, node, steps, _is_new)
+    return (isinstance(node, cst.Call) and not _registers(model, node)) or constant(node) is not ...
+
+
+def _registers(model: "Model", call: cst.Call) -> bool:
+    """Whether a call gives a module that it has registered: ``self.add_sublayer("fc", Linear(3, 3))`` of Paddle."""
+    callee = model.value(call.func)
+    return last_word(call.func) in _REGISTERING or (
+        isinstance(callee, Function) and _registers_inside(callee.definition)
+    )
 
 
 def _are_new(model: "Model", node: cst.BaseExpression, starred: bool, steps: int) -> bool:
@@ -152,24 +167,79 @@ def _only_grows(model: "Model", name: cst.Name, steps: int) -> bool:
     return False
 
 
-def _is_fresh_name(model: "Model", node: cst.Name, steps: int) -> bool:
-    """Whether a local name stands for a new module, and is put nowhere else."""
-    bindings = model.reaching(node)
-    if len(bindings) != 1 or bindings[0].kind is not BindingKind.ASSIGN or bindings[0].value is None:
-        return False
-    function = model.enclosing_function(node)
-    if function is None or bindings[0].scope.node is not function or isinstance(bindings[0].value, cst.Name):
+def _is_fresh_name(model: "Model", node: cst.Name, steps: int, is_made: _Question = is_fresh) -> bool:
+    """Whether a local name stands for a new module, and is put nowhere else.
+
+    It may be wrapped under its own name: ``layer = weight_norm(layer)``.
+    """
+    bindings, function = _bindings_of(model, node), model.enclosing_function(node)
+    if function is None or not bindings or any(not _makes_alone(item, function) for item in bindings):
         return False
     for name in model.names_by_word.get(node.value, ()):
-        if name is node or bindings[0] not in model.reaching(name):
+        if name is node or not any(binding in bindings for binding in model.reaching(name)):
             continue
         parent = model.tree.parent(name)
         is_called = model.tree.call_of(name) is not None
-        if not (is_called or isinstance(parent, (cst.AssignTarget, cst.Attribute)) or is_set_up_by(model, parent)):
+        if not (
+            is_called
+            or isinstance(parent, (cst.AssignTarget, cst.Attribute))
+            or is_set_up_by(model, parent)
+            or _is_wrapped(model, name)
+        ):
             return False
-    statement = bindings[0].node
-    is_single = isinstance(statement, cst.Assign) and len(statement.targets) == 1
-    return is_single and is_fresh(model, bindings[0].value, steps - 1)
+    return all(
+        item.value is not None and (_wrapped_in(model, item.value) is not None or is_made(model, item.value, steps - 1))
+        for item in bindings
+    )
+
+
+def _bindings_of(model: "Model", node: cst.Name) -> list[Binding]:
+    """What binds a local name, and what it was bound to before it was wrapped."""
+    found: list[Binding] = []
+    pending: list[cst.Name] = [node]
+    while pending:
+        for binding in model.reaching(pending.pop()):
+            if binding not in found:
+                found.append(binding)
+                inner = None if binding.value is None else _wrapped_in(model, binding.value)
+                pending += [] if inner is None else [inner]
+    return found
+
+
+def _wrapped_in(model: "Model", value: cst.BaseExpression) -> cst.Name | None:
+    """What is wrapped under its own name by a class, or a function of the library: ``x`` in ``x = Wrapper(x)``."""
+    if not isinstance(value, cst.Call) or not isinstance(model.value(value.func), (ClassObject, Symbol)):
+        return None
+    names = (arg.value for arg in value.args if isinstance(arg.value, cst.Name))
+    return next((name for name in names if _is_wrapped(model, name)), None)
+
+
+def is_fresh_parameter(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether a local name stands for a new parameter, and is put nowhere else."""
+    return isinstance(node, cst.Name) and _is_fresh_name(model, node, MAX_STEPS, lambda m, n, _: makes_parameter(m, n))
+
+
+def _makes_alone(binding: Binding, function: cst.FunctionDef) -> bool:
+    """Whether a statement of the function binds one name to what is made there."""
+    statement = binding.node
+    return (
+        binding.kind is BindingKind.ASSIGN
+        and not isinstance(binding.value, cst.Name)
+        and binding.scope.node is function
+        and isinstance(statement, cst.Assign)
+        and len(statement.targets) == 1
+    )
+
+
+def _is_wrapped(model: "Model", name: cst.Name) -> bool:
+    """Whether a module is given to what makes another one of it, which has its name from there on."""
+    arg = model.tree.parent(name)
+    call = model.tree.parent(arg) if isinstance(arg, cst.Arg) else None
+    statement = model.tree.parent(call) if isinstance(call, cst.Call) else None
+    if not isinstance(statement, cst.Assign) or not isinstance(call, cst.Call):
+        return False
+    targets = [target.target for target in statement.targets]
+    return [dotted_path(target) for target in targets] == [name.value] and isinstance(model.value(call), Module)
 
 
 def is_set_up_by(model: "Model", arg: cst.CSTNode | None) -> bool:
@@ -177,7 +247,8 @@ def is_set_up_by(model: "Model", arg: cst.CSTNode | None) -> bool:
     call = model.tree.parent(arg) if isinstance(arg, cst.Arg) else None
     if not isinstance(call, cst.Call):
         return False
-    return "init" in (model.qualified_name(call.func) or dotted_path(call.func) or "").lower()
+    called = (model.qualified_name(call.func) or dotted_path(call.func) or "").lower()
+    return "init" in called or called.rpartition(".")[2].startswith("reset")
 
 
 def _registers_inside(function: "FunctionInfo") -> bool:

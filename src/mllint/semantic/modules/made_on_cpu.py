@@ -1,5 +1,6 @@
 """Tensors that are surely made on the CPU, of numbers, while a module is set up."""
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -11,9 +12,10 @@ from mllint.semantic.names.assigned import all_assigned
 from mllint.semantic.names.classes import Assignment, Members, Role
 from mllint.semantic.names.conditions import conditions, is_in_another_branch
 from mllint.semantic.names.receivers import method_of_receiver
+from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.names.uses import uses
 from mllint.semantic.values import Array, Elements, Function, Member, Nothing, Number, Other, Output, Repeated, Tensor
-from mllint.syntax.shape import dotted_path, subscript_index
+from mllint.syntax.shape import constant, dotted_path, subscript_index
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -31,6 +33,8 @@ FACTORIES = frozenset({
                  "DoubleTensor", "IntTensor", "BoolTensor", "ByteTensor", "HalfTensor")
 })  # fmt: skip
 OF_VALUES = frozenset({"torch.tensor", "torch.as_tensor", "torch.from_numpy", "torch.asarray"})
+GIVING_DIMENSIONS = frozenset({"view", "reshape", "expand", "unsqueeze", "repeat", "expand_as", "view_as"})
+"""Methods of a tensor of which the result is no 0-d one, where they are given anything."""
 _MOVING = frozenset({"cuda", "to", "type_as", "xpu", "npu", "mps", "share_memory_", "new_tensor", "get_device", "cpu"})
 _DEFAULT_DEVICE = frozenset({"set_default_tensor_type", "set_default_device"})
 
@@ -39,14 +43,27 @@ def moves(model: "Model", method: cst.Attribute) -> bool:
     """Whether a method may take a tensor to another device.
 
     So does ``type``, but for what is surely a dtype: the name of a type has the device in it, ``x.type(y.type())``.
+    ``to`` does not where it is given a dtype alone.
     """
-    call = model.tree.call_of(method) if method.attr.value == "type" else None
+    word = method.attr.value
+    call = model.tree.call_of(method) if word in ("type", "to") else None
     if call is None or not call.args:
-        return method.attr.value in _MOVING
+        return word in _MOVING
+    if word == "to":
+        return not all(map(partial(_is_no_device, model), call.args))
     kind = call.args[0].value
     name = model.qualified_name(kind) or ""
     is_of_library = name.startswith("torch.") and "cuda" not in name
     return not (is_of_library or asks_for_cpu_type(call) or model.value(kind) == Other("dtype"))
+
+
+def _is_no_device(model: "Model", arg: cst.Arg) -> bool:
+    """Whether an argument of ``to`` says nothing of a device: ``dtype=...``, ``torch.float32``, ``x.dtype``."""
+    if arg.keyword is not None:
+        return arg.keyword.value in ("dtype", "non_blocking", "copy", "memory_format")
+    is_asked = isinstance(arg.value, cst.Attribute) and arg.value.attr.value == "dtype"
+    is_of_library = (model.qualified_name(arg.value) or "").startswith(("torch.float", "torch.int", "torch.complex"))
+    return not arg.star and (is_asked or is_of_library or model.value(arg.value) == Other("dtype"))
 
 
 def is_made_on_cpu(model: "Model", node: cst.BaseExpression, steps: int = MAX_STEPS) -> bool:
@@ -65,15 +82,35 @@ def is_made_on_cpu(model: "Model", node: cst.BaseExpression, steps: int = MAX_ST
             return is_made_on_cpu(model, node.expression, steps - 1)
         case cst.Subscript():
             # One item of a vector has no dimension left: such a tensor may meet those of every device.
-            is_item = isinstance(model.value(subscript_index(node) or node), Number)
+            index = subscript_index(node)
+            if index is not None and constant(index) is None and _is_made_of_values(model, node.value):
+                return True  # with a dimension more
+            is_item = isinstance(model.value(index or node), Number)
             return not is_item and is_made_on_cpu(model, node.value, steps - 1)
         case cst.Attribute():
             method = method_of_receiver(model, node.value)
             return method is not None and _is_kept_on_cpu(method, node.attr.value, steps - 1)
         case cst.Name():
             values = _assigned_here(model, node)
-            return bool(values) and all(is_made_on_cpu(model, value, steps - 1) for value in values)
+            if not values:
+                return _is_taken_out(model, node, steps - 1)
+            return all(is_made_on_cpu(model, value, steps - 1) for value in values)
     return False
+
+
+def _is_taken_out(model: "Model", name: cst.Name, steps: int) -> bool:
+    """Whether a local name is one of several tensors that a function of the library makes of such ones.
+
+    ``rows, columns = torch.meshgrid(...)``
+    """
+    bindings = model.reaching(name) if model.scope_of(name).is_function else ()
+    if len(bindings) != 1 or bindings[0].kind is not BindingKind.ASSIGN or len(bindings[0].path) != 1:
+        return False
+    call = bindings[0].value
+    called = model.qualified_name(call.func) if isinstance(call, cst.Call) else None
+    fact = None if called is None else lookup.function(called)
+    is_of_several = fact is not None and fact.returns == "tensors"
+    return is_of_several and isinstance(call, cst.Call) and _is_made_by_call(model, call, steps)
 
 
 def _assigned_here(model: "Model", name: cst.Name) -> list[cst.BaseExpression]:
@@ -221,9 +258,21 @@ def _is_made_by_call(model: "Model", call: cst.Call, steps: int) -> bool:
     if name is not None:
         return _is_made_by_function(model, call, name, steps)
     if isinstance(call.func, cst.Attribute) and not moves(model, call.func):
-        is_tensor = isinstance(model.value(call.func.value), Tensor)
-        return is_tensor and is_made_on_cpu(model, call.func.value, steps)
+        inner = call.func.value
+        if call.args and call.func.attr.value in GIVING_DIMENSIONS and _is_made_of_values(model, inner):
+            return True
+        return isinstance(model.value(inner), Tensor) and is_made_on_cpu(model, inner, steps)
     return False
+
+
+def _is_made_of_values(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether a tensor is made right here of whatever numbers, none of which are known to be a tensor."""
+    name = model.qualified_name(node.func) if isinstance(node, cst.Call) else None
+    if not isinstance(node, cst.Call) or name not in ("torch.tensor", "torch.from_numpy") or not node.args:
+        return False
+    is_plain = all(arg.keyword is None or arg.keyword.value in ("dtype", "requires_grad") for arg in node.args)
+    given = model.value(node.args[0].value)
+    return is_plain and not node.args[0].star and not isinstance(given, (Tensor, Output))
 
 
 def _has_length(model: "Model", arg: cst.Arg) -> bool:

@@ -151,8 +151,9 @@ def _library_depends(name: str, call: cst.Call | None) -> bool | None:
     if call is None:
         return None
     if last.startswith("InstanceNorm"):
+        # With statistics that are kept it does; but each image by its own, as in training, is what it is there for.
         given = argument(call, None, "track_running_stats")
-        return given is not None and constant(given.value) is True
+        return None if given is not None and constant(given.value) is not False else False
     if last.startswith(("LSTM", "GRU", "RNN", "Multi")):
         given, layers = argument(call, None, "dropout"), argument(call, 2, "num_layers")
         if not last.startswith("Multi") and (layers is None or constant(layers.value) == 1):

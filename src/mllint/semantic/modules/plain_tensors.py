@@ -8,29 +8,29 @@ import libcst as cst
 
 from mllint.knowledge import lookup
 from mllint.semantic.expressions.arguments import calls_of
+from mllint.semantic.expressions.picked import FILLING
 from mllint.semantic.graph.looked_at import filled_by, uses_inside
 from mllint.semantic.graph.runs_of_class import runs_of
 from mllint.semantic.modules.inputs import is_input
 from mllint.semantic.modules.made_on_cpu import (
     FACTORIES,
+    GIVING_DIMENSIONS,
     MAX_STEPS,
     is_made_on_cpu,
     is_set_on_cpu,
     moves,
     moves_by_computed_names,
 )
-from mllint.semantic.modules.other_objects import from_outside, is_touched_from_outside
+from mllint.semantic.modules.other_objects import from_outside
 from mllint.semantic.modules.records import reads_of_field
 from mllint.semantic.modules.weights import has_weights
-from mllint.semantic.names.classes import Assignment, Members, Read, makes_parameter
+from mllint.semantic.names.classes import Members, Read, makes_parameter
 from mllint.semantic.names.conditions import verdicts
-from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.values import (
     ClassObject,
     Function,
-    Method,
     Module,
-    Nothing,
+    Number,
     Output,
     Symbol,
     Tensor,
@@ -52,15 +52,13 @@ if TYPE_CHECKING:
 
 _ABOUT_DEVICE = frozenset({"device", "is_cuda", "grad", "get_device"})
 # What is read of a tensor without its numbers meeting those of another, and methods that only take its shape or type.
-_NOT_NUMBERS = frozenset({
+NOT_NUMBERS = frozenset({
     "size", "dim", "ndim", "shape", "numel", "tolist", "item", "numpy", "dtype", "nelement", "is_floating_point",
     "stride", "requires_grad", "names", "element_size",
 })  # fmt: skip
 _ONLY_SHAPE = frozenset({"expand_as", "view_as", "reshape_as", "copy_", "resize_as_"})
 
-_GIVING_DIMENSIONS = frozenset({"view", "reshape", "expand", "unsqueeze", "repeat", "expand_as", "view_as"})
 _MOVES = frozenset({"to", "cuda"})
-_PARAMETER_LIST = "torch.nn.ParameterList"
 _OF_SIZES = frozenset({"empty", "zeros", "ones", "rand", "randn"})
 _ASKING = "requires_grad_"
 _GRADIENT_FLAGS = {"requires_grad": True, "stop_gradient": False}
@@ -80,8 +78,15 @@ class Fate(enum.Enum):
 
 def is_leaf_to_train(model: "Model", node: cst.BaseExpression) -> bool:
     """Whether an expression makes a new tensor that asks for gradients and is no parameter."""
+    if isinstance(node, cst.BinaryOperation):
+        # What is computed from a leaf that nobody holds is trained no more than the leaf.
+        sides = ((node.left, node.right), (node.right, node.left))
+        return any(_is_number(model, other) and is_leaf_to_train(model, side) for side, other in sides)
     if not isinstance(node, cst.Call) or makes_parameter(model, node):
         return False
+    inner = _handed_through(model, node)
+    if inner is not None and isinstance(inner, cst.Call) and _speaks_of_gradients(inner):
+        return is_leaf_to_train(model, inner)
     if not _speaks_of_gradients(node):
         return _is_leaf_of_function(model, node)
     name = model.qualified_name(node.func)
@@ -98,6 +103,18 @@ def is_leaf_to_train(model: "Model", node: cst.BaseExpression) -> bool:
         on = constant(node.args[0].value) if node.args else True
         return on is True and is_made_on_cpu(model, node.func.value)
     return False
+
+
+def _is_number(model: "Model", node: cst.BaseExpression) -> bool:
+    return isinstance(node, cst.BaseNumber) or isinstance(model.value(node), Number)
+
+
+def _handed_through(model: "Model", call: cst.Call) -> cst.BaseExpression | None:
+    """The tensor that a call moves to a device, or fills and gives back."""
+    if isinstance(call.func, cst.Attribute) and call.func.attr.value in _MOVES:
+        return call.func.value
+    name = model.qualified_name(call.func) or ""
+    return call.args[0].value if call.args and name.rpartition(".")[0] in FILLING else None
 
 
 def _is_leaf_of_function(model: "Model", call: cst.Call) -> bool:
@@ -191,37 +208,6 @@ def is_set_from_outside(members: Members, name: str) -> bool:
     return False
 
 
-def is_given_on(members: Members, name: str) -> bool:
-    """Whether somebody else may have a tensor in an attribute: it is given away, or read by another class or file."""
-    if is_touched_from_outside(members.definition, name) or members.may_be_read_elsewhere(name):
-        return True
-    return any(_is_given_away(read.method.model, read.node) for read in members.reads(name))
-
-
-def is_handed_over(members: Members, name: str) -> bool:
-    """Whether somebody may train a tensor in an attribute by hand: it is given away, or its gradient is read."""
-    if is_given_on(members, name):
-        return True
-    running = members.reachable("forward")
-    values = [
-        place
-        for place in members.assignments(name)
-        if not _adds_nothing(place, name) and (place.method in running or not _begins_anew(place))
-    ]
-    return len(values) > 1
-
-
-def _begins_anew(place: Assignment) -> bool:
-    """Whether a method other than the constructor sets a tensor to new numbers, so that nothing is kept of the old.
-
-    Who trains a tensor by hand goes on from what it was.
-    """
-    if place.method is None or place.method.name == "__init__" or not isinstance(place.value, cst.Call):
-        return False
-    name = place.model.qualified_name(place.value.func) or ""
-    return name.endswith("_like") or is_new(place.model, place.value)
-
-
 def changes_later(members: Members, name: str) -> bool:
     """Whether a method other than the constructor writes into a tensor, or changes it in place."""
     if any(place.method is not None and place.method.name != "__init__" for place in members.assignments(name)):
@@ -232,58 +218,9 @@ def changes_later(members: Members, name: str) -> bool:
         if isinstance(used, cst.Attribute) and used.attr.value == "data":
             used = tree.parent(used)
         word = used.attr.value if isinstance(used, cst.Attribute) else ""
-        if read.method.name != "__init__" and word.endswith("_") and not word.endswith("__"):
+        if read.method not in members.setting_up and word.endswith("_") and not word.endswith("__"):
             return True
     return False
-
-
-def _adds_nothing(place: Assignment, name: str) -> bool:
-    """Whether an assignment is ``None``, or only goes on with the tensor: ``self.x = self.x.repeat(10, 1)``."""
-    if place.value is None:
-        return False
-    if isinstance(place.model.value(place.value), Nothing):
-        return True
-    node = before_methods(place.value)
-    return (
-        node is not place.value
-        and isinstance(node, cst.Attribute)
-        and node.attr.value == name
-        and method_of_receiver(place.model, node.value) is not None
-    )
-
-
-def _is_given_away(model: "Model", node: cst.BaseExpression) -> bool:
-    parent = model.tree.parent(node)
-    match parent:
-        case cst.Attribute(attr=cst.Name(value=word)):
-            return word in ("grad", "data", "retain_grad", "backward")
-        case cst.Arg():
-            call = model.tree.parent(parent)
-            callee = model.value(call.func) if isinstance(call, cst.Call) else None
-            if isinstance(callee, Symbol):
-                # To checkpointing a tensor is given that asks for gradients, since its inputs may not.
-                is_for_graph = "grad" in callee.name or "checkpoint" in callee.name
-                return is_for_graph or lookup.function(callee.name) is None
-            is_method = isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute)
-            return not isinstance(callee, Module) and not (is_method and isinstance(callee, Method))
-        case cst.Element():
-            is_held = _of_element(model, parent, MAX_STEPS) in (Fate.NOTHING, Fate.GIVEN_BACK)
-            return is_held and not _is_copied(model, parent)
-        case cst.Return() | cst.Yield() | cst.DictElement() | cst.StarredElement():
-            return True
-    return False
-
-
-def _is_copied(model: "Model", element: cst.Element) -> bool:
-    """Whether a ``ParameterList`` that has no name makes a parameter of a tensor: the optimizer is given another one.
-
-    ``Adam(nn.ParameterList([self.x]))``: the two share their numbers, and have a gradient each.
-    """
-    holder = model.tree.parent(model.tree.parent(element) or element)
-    call = model.tree.parent(holder) if isinstance(holder, cst.Arg) else None
-    if not isinstance(call, cst.Call) or model.qualified_name(call.func) != _PARAMETER_LIST:
-        return False
-    return isinstance(model.tree.parent(call), (cst.Arg, cst.Attribute))
 
 
 # -- where it goes -----------------------------------------------------------------------------------------------------
@@ -307,15 +244,20 @@ def _fate_of_read(members: Members, read: Read) -> Fate:
         return found
     model, method = read.method.model, read.method
     if method.name != "forward":
-        calls: Iterable[cst.Call] = (call for call, _ in calls_of(model, method))
-    else:
-        calls = (call for call in runs_of(model, members.definition) if _is_of(model, call, members.definition))
-    return _strongest(fate(model, call, MAX_STEPS) for call in calls)
+        return _strongest(fate(model, call, MAX_STEPS) for call, _ in calls_of(model, method))
+    definition = members.definition
+    return _strongest(
+        fate(home, call, MAX_STEPS)
+        for home in (model, *model.importers(definition.name))
+        for call in runs_of(home, definition)
+        if _is_of(home, call, definition)
+    )
 
 
 def _is_of(model: "Model", call: cst.Call, definition: "ClassInfo") -> bool:
     module = model.value(call.func)
-    return isinstance(module, Module) and module.definition is definition
+    made = module.definition if isinstance(module, Module) else None
+    return made is not None and made.is_same_as(definition)
 
 
 def fate(model: "Model", node: cst.BaseExpression, steps: int) -> Fate:
@@ -345,7 +287,7 @@ def fate(model: "Model", node: cst.BaseExpression, steps: int) -> Fate:
         case cst.Assign():
             return _of_names(model, parent, steps - 1)
         case cst.Element():
-            return _of_element(model, parent, steps - 1)
+            return of_element(model, parent, steps - 1)
         case cst.Return():
             return Fate.GIVEN_BACK
     return Fate.NOTHING
@@ -376,7 +318,7 @@ def _gets_dimensions(model: "Model", item: cst.Subscript) -> bool:
     """Whether an item is given dimensions right away: ``self.weight[0].view(1, 1, 1)`` is not 0-d any more."""
     method = model.tree.parent(item)
     call = model.tree.call_of(method) if isinstance(method, cst.Attribute) else None
-    return call is not None and last_word(call.func) in _GIVING_DIMENSIONS and bool(call.args)
+    return call is not None and last_word(call.func) in GIVING_DIMENSIONS and bool(call.args)
 
 
 def _picks(model: "Model", index: cst.BaseExpression) -> bool:
@@ -390,7 +332,7 @@ def _of_attribute(model: "Model", attribute: cst.Attribute, steps: int) -> Fate:
     name = attribute.attr.value
     if moves(model, attribute) or name in _ABOUT_DEVICE:
         return Fate.MOVED
-    if name in _NOT_NUMBERS:
+    if name in NOT_NUMBERS:
         return Fate.NOTHING
     if call is None:
         return fate(model, attribute, steps)
@@ -469,8 +411,8 @@ def _is_for_parameters(model: "Model", use: cst.BaseExpression) -> bool:
     return any(is_true and dotted_path(test) == flag for test, is_true in verdicts(model, use))
 
 
-def _of_element(model: "Model", element: cst.Element, steps: int) -> Fate:
-    """One of several tensors that are put together: ``torch.cat([x, self.pad])``."""
+def of_element(model: "Model", element: cst.Element, steps: int) -> Fate:
+    """What becomes of one of several tensors that are put together: ``torch.cat([x, self.pad])``."""
     display = model.tree.parent(element)
     arg = None if display is None else model.tree.parent(display)
     call = None if arg is None else model.tree.parent(arg)

@@ -93,9 +93,10 @@ def _kept_before(model: "Model", target: cst.Name, change: cst.CSTNode) -> Kept 
     giver = giver_of_several(model, target)
     if giver is not None:
         return Kept(giver, target.value, is_view=True)
-    if not isinstance(model.value(target), (Tensor, Output)) and isinstance(change, cst.AugAssign):
-        return None  # a number, perhaps, of which `x += y` makes a new one
     found = keeper_before(model, target, change)
+    is_tensor = isinstance(model.value(target), (Tensor, Output)) or (found is not None and found.is_layer)
+    if not is_tensor and isinstance(change, cst.AugAssign):
+        return None  # a number, perhaps, of which `x += y` makes a new one
     return None if found is None else Kept(found.name, target.value)
 
 

@@ -8,7 +8,7 @@ import msgspec
 
 from mllint.knowledge import lookup
 from mllint.semantic.files.testing import is_test_code
-from mllint.semantic.modules import plain_tensors, unsaved_draws
+from mllint.semantic.modules import handed_over, plain_tensors, unsaved_draws
 from mllint.semantic.modules.lost_parameters import becomes_parameter, parameter_inside
 from mllint.semantic.modules.lost_registrations import undoing
 from mllint.semantic.modules.plain_lists import tensors_stay_behind
@@ -69,7 +69,7 @@ def lost(
         return None if is_no_loss else Lost(Loss.COMPUTED, parameter=inner)
     is_leaf = plain_tensors.is_leaf_to_train(model, value)
     is_asked = plain_tensors.is_asked_for_gradients_later(members, name) and plain_tensors.is_new(model, value)
-    if (is_leaf or is_asked) and not plain_tensors.is_handed_over(members, name):
+    if (is_leaf or is_asked) and not handed_over.is_handed_over(members, name):
         return Lost(Loss.UNTRAINED)
     if is_leaf:
         return None
@@ -81,7 +81,8 @@ def lost(
         function = model.enclosing_function(statement)
         is_set_up = function is not None and model.function_info(function) in members.setting_up
         return Lost(Loss.LEAF_LEFT_BEHIND if is_asked else Loss.LEFT_BEHIND) if is_set_up else None
-    is_redrawn = unsaved_draws.draws(model, value) and unsaved_draws.is_lost(members, name)
+    is_drawn = unsaved_draws.draws(model, value) or unsaved_draws.is_filled_at_random(members, name)
+    is_redrawn = is_drawn and unsaved_draws.is_lost(members, name)
     return Lost(Loss.REDRAWN) if is_redrawn else None
 
 
@@ -90,9 +91,10 @@ def _is_left_aside(model: "Model", members: "Members", name: str, statement: cst
     method = function_around(model, statement)
     is_run = method in members.setting_up or method in members.reachable("forward")
     is_read = members.reads_computed_names or any(True for _ in members.reads(name))
-    return not (is_run or is_read or plain_tensors.is_given_on(members, name))
+    return not (is_run or is_read or handed_over.is_given_on(members, name))
 
 
 def has_to_be_saved(model: "Model", owner: "ClassInfo", name: str, value: cst.BaseExpression) -> bool:
     """Whether a tensor cannot be computed again as it was: it is drawn at random, or changes later."""
-    return unsaved_draws.draws(model, value) or plain_tensors.changes_later(owner.members, name)
+    is_drawn = unsaved_draws.draws(model, value) or unsaved_draws.is_filled_at_random(owner.members, name)
+    return is_drawn or plain_tensors.changes_later(owner.members, name)

@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge import lookup
-from mllint.semantic.modules.made_on_cpu import MAX_STEPS
-from mllint.semantic.modules.plain_tensors import Fate, changes_later, fate, is_given_on
-from mllint.semantic.names.classes import Assignment, Members, Read
+from mllint.semantic.modules.handed_over import is_given_on
+from mllint.semantic.modules.made_on_cpu import FACTORIES, MAX_STEPS
+from mllint.semantic.modules.plain_tensors import Fate, changes_later, fate, is_new
+from mllint.semantic.names.classes import Assignment, Members, Read, makes_parameter
 from mllint.semantic.names.conditions import conditions
 from mllint.semantic.names.definitions import class_around
 from mllint.semantic.names.mentions import calls_of
@@ -27,6 +28,8 @@ _DRAWING = tuple(
     for name in ("rand", "normal", "uniform", "standard_normal", "bernoulli", "multinomial", "poisson")
 )
 _FILLING = frozenset({"normal_", "uniform_", "bernoulli_", "exponential_", "random_", "cauchy_", "log_normal_"})
+# What is in the names of functions that fill a tensor with random numbers: ``kaiming_uniform_``.
+_KINDS_OF_DRAWS = ("normal", "uniform", "xavier", "kaiming", "orthogonal")
 # What makes the same numbers come again.
 _SEEDING = ("manual_seed", "manual_seed_all", "seed", "set_rng_state", "fork_rng", "seed_everything", "set_seed")
 # Methods with which a module saves and loads more than its parameters and buffers.
@@ -52,7 +55,10 @@ def is_lost(members: Members, name: str) -> bool:
     places = [place for place in members.assignments(name) if not _is_empty(place)]
     if not places or any(place.method not in members.setting_up or place.setter is not None for place in places):
         return False
-    if not all(isinstance(place.node, cst.AugAssign) or _is_drawn_at(place, name) for place in places):
+    if not (
+        all(isinstance(place.node, cst.AugAssign) or _is_drawn_at(place, name) for place in places)
+        or (all(map(_is_new_at, places)) and is_filled_at_random(members, name))
+    ):
         return False
     if any(_is_seeded(place) for place in places) or changes_later(members, name) or is_given_on(members, name):
         return False
@@ -68,10 +74,39 @@ def is_lost(members: Members, name: str) -> bool:
     return used
 
 
+def is_filled_at_random(members: Members, name: str) -> bool:
+    """Whether random numbers are drawn into the tensor in an attribute where the module is set up.
+
+    ``self.table.data.normal_()``, ``nn.init.xavier_uniform_(self.table)``.
+    """
+    return any(
+        read.method in members.setting_up and _is_filled(read.method.model, read.node) for read in members.reads(name)
+    )
+
+
+def _is_filled(model: "Model", node: cst.BaseExpression) -> bool:
+    parent = model.tree.parent(node)
+    if isinstance(parent, cst.Attribute) and parent.attr.value == "data":
+        node, parent = parent, model.tree.parent(parent)
+    call = model.tree.parent(parent) if isinstance(parent, cst.Arg) else None
+    if isinstance(call, cst.Call) and call.args[0] is parent:
+        word = last_word(call.func) or ""
+        return word.endswith("_") and any(kind in word for kind in _KINDS_OF_DRAWS)
+    method = parent if isinstance(parent, cst.Attribute) else None
+    return method is not None and method.attr.value in _FILLING and model.tree.call_of(method) is not None
+
+
 def _is_empty(place: Assignment) -> bool:
     if place.value is None:
         return isinstance(place.node, cst.AnnAssign)
     return isinstance(place.model.value(place.value), Nothing)
+
+
+def _is_new_at(place: Assignment) -> bool:
+    """Whether a new tensor is assigned, that is no parameter."""
+    if not isinstance(place.value, cst.Call) or makes_parameter(place.model, place.value):
+        return False
+    return place.model.qualified_name(place.value.func) in FACTORIES or is_new(place.model, place.value)
 
 
 def _is_drawn_at(place: Assignment, name: str) -> bool:

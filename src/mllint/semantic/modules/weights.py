@@ -7,6 +7,7 @@ import libcst as cst
 
 from mllint.knowledge import lookup
 from mllint.knowledge.words import ADDING_MODULES, SETTING
+from mllint.semantic.construction.libraries import SEQUENTIALS
 from mllint.semantic.modules.module_keys import begins_with_weights, module_keys
 from mllint.semantic.names.classes import makes_parameter
 from mllint.semantic.names.mentions import attributes
@@ -33,7 +34,8 @@ def has_weights(model: "Model", node: cst.BaseExpression) -> bool | None:
     if keys.is_empty:
         return False
     if value.definition is not None:
-        return True if _holds_weights(value.definition) or begins_with_weights(model, value) else None
+        is_sure = _holds_weights(value.definition) or begins_with_weights(model, value)
+        return True if is_sure or _is_filled_container(model, value) else None
     if value.others:
         return True if all(have_weights(other) for other in value.others) else None
     if value.name is None:
@@ -119,6 +121,14 @@ def _repeated_layers(node: cst.BaseExpression) -> list[cst.BaseExpression]:
         case cst.BinaryOperation(operator=cst.Multiply()):
             return _repeated_layers(node.left) or _repeated_layers(node.right)
     return [node]
+
+
+def _is_filled_container(model: "Model", value: Module) -> bool:
+    """Whether a module is of a project class that is a ``Sequential``, made of layers of which some have weights."""
+    definition, call = value.definition, value.call
+    if definition is None or call is None or not call.args or definition.method("__init__") is not None:
+        return False
+    return not SEQUENTIALS.isdisjoint(definition.library_bases) and _any_has_weights(model, call)
 
 
 def is_container(name: str) -> bool:

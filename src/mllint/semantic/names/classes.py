@@ -6,6 +6,7 @@ Everything is asked through the class and its bases in the project, on every lev
 import enum
 from collections.abc import Iterator
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
@@ -182,11 +183,16 @@ class Members:
 
     def may_be_read_elsewhere(self, name: str) -> bool:
         """Whether another file of the project may read the attribute; without a project, no other file is known."""
+        paths = self.readers_elsewhere(name)
+        return paths is None or bool(paths)
+
+    def readers_elsewhere(self, name: str) -> tuple[Path, ...] | None:
+        """The other files of the project that may read the attribute, by their text; ``None``: there are too many."""
         model = self.definition.model
         if model.project is None:
-            return False
+            return ()
         names = frozenset({info.name for info in (self.definition, *self.subclasses)})
-        return model.project.mentions(model.path).may_read(name, names, model.path)
+        return model.project.mentions(model.path).readers(name, names, model.path)
 
     def are_used_by_a_variant(self, names: frozenset[str]) -> bool:
         """Whether the classes of another file of the project have attributes of all these names, and read them."""

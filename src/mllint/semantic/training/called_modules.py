@@ -68,6 +68,16 @@ def made_elsewhere(forward: Event) -> Iterator[Value | None]:
             yield from _returned(called.definition, maker.path)
 
 
+def ways_made(forward: Event) -> list[Module | None]:
+    """The modules of which a forward pass calls one, as they are made; ``None`` among them for what is not known."""
+    value = module_called(forward)
+    if not isinstance(value, Module):
+        return []
+    known = (value,) if value.call is not None else value.others
+    several: tuple[Value | None, ...] = known or tuple(made_elsewhere(forward))
+    return [way if isinstance(way, Module) and way.call is not None else None for way in several]
+
+
 def _returned(function: FunctionInfo, path: tuple[int | None, ...]) -> Iterator[Value | None]:
     """What a function makes in its return statements, or binds to the names there, or at a place in what it returns."""
     frame = Frame(function.model, function)

@@ -15,6 +15,7 @@ from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.training.pieces import is_fed_piece, is_piecewise, pieces_of
 from mllint.semantic.training.relevance import is_pass, matters
 from mllint.semantic.values import Method, Module, functions_of, is_object
+from mllint.syntax.iteration import run_over
 from mllint.syntax.shape import all_given, called_on, dotted_path, last_word
 from mllint.syntax.walk import names_in, subtree
 
@@ -27,9 +28,9 @@ _TELLING = (
 )  # fmt: skip
 """What a file calls in which anything is known of the modes of models, of gradients, or of what models are for."""
 _NAMED_EVALUATION = re.compile(
-    r"(?:^|_)(?:test|testing|tst|val|valid|validate|validation|eval|evaluate|evaluation|dev)(?:_|\d|$)"
+    r"(?:^|_)(?:test|testing|tst|val|vali|valid|validate|validation|eval|evaluate|evaluation|dev)(?:_|\d|$)"
 )
-_RUN_TOGETHER = re.compile(r"(?:(?<=_)|^)(test|val|valid|eval|dev)(?=(?:data)?(?:loader|set)(?:_|\d|s?$))")
+_RUN_TOGETHER = re.compile(r"(?:(?<=_)|^)(test|vali?|valid|eval|dev)(?=(?:data)?(?:loader|set)(?:_|\d|s?$))")
 """Names that are written in one: ``testloader``, ``valdataloader``, ``devset``."""
 _NEXT = ("next", "__next__")
 _OF_MODULES = ("__init__", "forward")
@@ -236,8 +237,11 @@ def is_spelled_as_loader(model: "Model", iterable: cst.BaseExpression) -> bool:
 
 
 def as_bound(model: "Model", iterable: cst.BaseExpression) -> cst.BaseExpression:
-    """What a name is bound to that a loop runs over, ``bar = tqdm(loader)``; everything else as it is."""
-    bindings = model.reaching(iterable) if isinstance(iterable, cst.Name) else ()
+    """What a name is bound to that a loop runs over, ``bar = tqdm(loader)``, also behind ``enumerate(bar)``; everything
+    else as it is.
+    """
+    behind = run_over(iterable)
+    bindings = model.reaching(behind) if isinstance(behind, cst.Name) else ()
     if len(bindings) != 1 or bindings[0].path or bindings[0].kind not in (BindingKind.ASSIGN, BindingKind.WITH):
         return iterable
     return bindings[0].value if isinstance(bindings[0].value, cst.Call) else iterable

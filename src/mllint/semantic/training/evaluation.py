@@ -12,7 +12,7 @@ from mllint.semantic.modules.weights import is_trainable
 from mllint.semantic.names.definitions import ClassInfo
 from mllint.semantic.names.scopes import Binding
 from mllint.semantic.training.adversaries import is_held_by_another, may_be_attacked
-from mllint.semantic.training.called_modules import is_loss, module_called
+from mllint.semantic.training.called_modules import is_loss, ways_made
 from mllint.semantic.training.data_loops import as_bound, is_named_evaluation, is_next
 from mllint.semantic.training.data_rounds import (
     TRAINING,
@@ -59,7 +59,7 @@ from mllint.semantic.training.wanted_gradients import (
     says_gradients,
 )
 from mllint.semantic.training.written import written_module
-from mllint.semantic.values import Elements, Mapping, Module, Value
+from mllint.semantic.values import Elements, Mapping, Module
 from mllint.syntax.shape import string_literal
 from mllint.syntax.walk import subtree
 
@@ -337,21 +337,22 @@ def _trains_while_it_evaluates(found: DataRound, forward: Event) -> bool:
     modes = modes_before(run, module, forward)
     if not modes or not is_put_to_training(modes):
         return False
-    if not (is_trained(run, module) if TRAINED in modes else _is_left_as_made(run, module, module_called(forward))):
+    if not (is_trained(run, module) if TRAINED in modes else _is_left_as_made(run, module, forward)):
         return False
     return not is_made_of_evaluated(run, forward)
 
 
-def _is_left_as_made(run: Run, module: Thing, value: Value | None) -> bool:
+def _is_left_as_made(run: Run, module: Thing, forward: Event) -> bool:
     """Whether a module is made in a run, and neither who makes it nor it itself switches its mode.
 
     So is a part of it, which one of its methods calls.
     """
-    if not isinstance(value, Module) or value.call is None or not is_made_within(run, Thing(module.roots)):
+    if not is_made_within(run, Thing(module.roots)) or (module.path and not all(map(_is_made_module, module.roots))):
         return False
-    if module.path and not all(map(_is_made_module, module.roots)):
+    ways = ways_made(forward)
+    if not ways or any(way is None or (way.definition and switches_itself(way.definition)) for way in ways):
         return False
-    return not is_switched_by_maker(module) and (value.definition is None or not switches_itself(value.definition))
+    return not is_switched_by_maker(module)
 
 
 def _is_made_module(root: Binding | ClassInfo) -> bool:

@@ -40,7 +40,7 @@ from mllint.semantic.training.training_modes import (
 from mllint.semantic.training.turns import is_sampled
 from mllint.semantic.training.wanted_gradients import GRADIENT_WORDS, says_gradients
 from mllint.semantic.values import Instance, Module
-from mllint.syntax.shape import dotted_path
+from mllint.syntax.shape import dotted_path, last_word
 from mllint.syntax.walk import children, subtree
 
 if TYPE_CHECKING:
@@ -56,6 +56,8 @@ _SWITCHING = ("eval", "train", "backward", "minimize")
 _MAX_STEPS = 8
 """How many expressions are looked at, at most, to tell what an input is made of."""
 _MADE_UP = ("rand", "zeros", "ones", "empty", "full")
+_DRAWN = frozenset({"normal", "normal_", "standard_normal", "uniform", "uniform_", "gauss"})
+"""Functions and methods that draw numbers: noise, of which a generator makes something that is only looked at."""
 
 
 def inferences(model: "Model", load: cst.Call) -> Iterator[cst.Call]:
@@ -334,8 +336,8 @@ def _is_of_made_up(model: "Model", given: list[cst.BaseExpression]) -> bool:
 def _makes_up(model: "Model", part: cst.BaseExpression) -> bool:
     """Whether something is drawn, or is the same number all over, in an expression."""
     called = (item.func for item in _values_in(part) if isinstance(item, cst.Call))
-    names = (model.library_name(function) or dotted_path(function) or "" for function in called)
-    return any(name.rpartition(".")[2].startswith(_MADE_UP) for name in names)
+    words = ((model.library_name(function) or last_word(function) or "").rpartition(".")[2] for function in called)
+    return any(word.startswith(_MADE_UP) or word in _DRAWN for word in words)
 
 
 def _made_of(model: "Model", part: cst.BaseExpression) -> list[cst.BaseExpression]:

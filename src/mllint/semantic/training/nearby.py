@@ -37,7 +37,7 @@ def clears_beside(model: "Model", step: cst.Call) -> bool:
         isinstance(call.func, cst.Attribute)
         and fingerprint(call.func.value) in written
         and (home is model.tree.nearest(call, *_ROUNDS) or model.tree.is_below(call, home))
-        and not _stand_in_two_arms(model, step, call)
+        and not stand_in_two_arms(model, step, call)
         for word in CLEARING
         for call in _calls_beside(model, step, word)
     )
@@ -51,7 +51,7 @@ def _calls_beside(model: "Model", node: cst.CSTNode, word: str) -> Iterator[cst.
             yield call
 
 
-def _stand_in_two_arms(model: "Model", one: cst.CSTNode, other: cst.CSTNode) -> bool:
+def stand_in_two_arms(model: "Model", one: cst.CSTNode, other: cst.CSTNode) -> bool:
     """Whether two nodes stand in two arms of one ``if``: no round that takes the one need come by the other."""
     ways = [(node, *model.tree.ancestors(node)) for node in (one, other)]
     places = {id(item): position for position, item in enumerate(ways[1])}

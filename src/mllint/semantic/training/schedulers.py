@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import libcst as cst
 
 from mllint.knowledge import lookup
+from mllint.semantic.checkpoints.saves import imported_files
 from mllint.semantic.events.places import is_nothing
 from mllint.semantic.files.testing import is_in_a_test
 from mllint.semantic.names.classes import PLAIN_BASES
@@ -17,6 +18,7 @@ from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by, uses, without_narrowing
 from mllint.semantic.training.callers import is_same
+from mllint.semantic.training.nearby import stand_in_two_arms
 from mllint.semantic.training.own_schedulers import framework_of_own
 from mllint.semantic.values import ClassObject, Function, Method, Symbol, Text
 from mllint.syntax.shape import argument, constant, followed, has_star_arguments
@@ -70,7 +72,7 @@ class NeverStepped(NamedTuple):
 
 def never_stepped(model: "Model") -> Iterator[NeverStepped]:
     """The schedulers of a file that trains which nothing ever steps."""
-    is_stepping = any(model.calls_by_word.get(word) for word in _MAKES_STEPS)
+    is_stepping = any(model.calls_by_word.get(word) for word in _MAKES_STEPS) or _may_step_in_import(model)
     if not (is_stepping or _CONFIGURING in model.function_names) or "locals" in model.calls_by_word:
         return
     for word in filter(_may_make_scheduler, model.calls_by_word):
@@ -86,6 +88,18 @@ def never_stepped(model: "Model") -> Iterator[NeverStepped]:
             elif is_stepping:
                 yield found
     yield from _unpacked(model) if is_stepping else ()
+
+
+def _may_step_in_import(model: "Model") -> bool:
+    """Whether a file of the project from which something is imported calls ``step()`` of anything, by its text."""
+    project = model.project
+    if project is None or not any(map(_may_make_scheduler, model.calls_by_word)):
+        return False
+    for path in imported_files(model, project):
+        project.reads.note(str(model.path), ("content", str(path)))
+        if any(project.may_call(path, word) for word in _MAKES_STEPS):
+            return True
+    return False
 
 
 def _is_configured(model: "Model", call: cst.Call) -> bool:
@@ -252,14 +266,17 @@ def _is_left_alone(model: "Model", binding: Binding, framework: str) -> bool:
 
 
 def _is_replaced(model: "Model", binding: Binding) -> bool:
-    """Whether another scheduler takes the name of one: that is the one that counts."""
+    """Whether another scheduler takes the name of one: that is the one that counts.
+
+    Not one of another branch, to which only the next round of a loop around comes.
+    """
     scope = binding.scope
     return any(
         isinstance(other.value, cst.Call)
         and _makes_scheduler(model, other.value) is not None
         and binding in scope.reaching(binding.key, other.node).bindings
         for other in scope.bindings[binding.key]
-        if other is not binding
+        if other is not binding and not stand_in_two_arms(model, binding.node, other.node)
     )
 
 
@@ -369,7 +386,7 @@ def _is_rate_of_idle_optimizer(model: "Model", arg: cst.Arg) -> bool:
 
 def _is_idle(model: "Model", call: cst.Call, path: tuple[int | None, ...], steps: int) -> bool:
     """Whether nobody steps what an optimizer of Paddle holds that a call gives, ``path`` being where in the result."""
-    if any(word in model.names_by_word for word in _STEPPED_THROUGH) or _is_attribute(model, _HELD):
+    if _may_step_through(model):
         return False
     statement = model.tree.parent(call)
     if isinstance(statement, cst.Return) and not path:
@@ -408,6 +425,11 @@ def _is_idle_where_called(model: "Model", statement: cst.Return, path: tuple[int
     return found
 
 
+def _may_step_through(model: "Model") -> bool:
+    """Whether a file may step the scheduler that an optimizer of Paddle holds, to go by its words."""
+    return any(word in model.names_by_word for word in _STEPPED_THROUGH) or _is_attribute(model, _HELD)
+
+
 def _is_attribute(model: "Model", word: str) -> bool:
     """Whether a file has an attribute of some name, of whatever."""
     parents = ((name, model.tree.parent(name)) for name in model.names_by_word.get(word, ()))
@@ -423,9 +445,8 @@ def _is_rate(model: "Model", call: cst.Call, arg: cst.Arg) -> bool:
 
 
 def _stays(model: "Model", node: cst.BaseExpression, steps: int) -> bool:
-    """Whether an optimizer stays in sight: its own methods are called, or a function of the file is given it.
-
-    Or it is returned, to where it stays, too.
+    """Whether nobody gets at an optimizer who may step what it holds: its own methods are called, or a function of the
+    file is given it, or one of another file that says nothing of that. Or it is returned to where nobody does, either.
     """
     parent = model.tree.parent(node)
     if isinstance(parent, cst.Attribute):
@@ -439,4 +460,6 @@ def _stays(model: "Model", node: cst.BaseExpression, steps: int) -> bool:
             return _is_idle_where_called(model, statement, (list(beside.elements).index(parent),), steps)
     call = model.tree.parent(parent) if isinstance(parent, cst.Arg) else None
     callee = model.value(call.func) if isinstance(call, cst.Call) else None
-    return isinstance(callee, Function) and callee.definition.model is model
+    if not isinstance(callee, Function):
+        return False
+    return callee.definition.model is model or not _may_step_through(callee.definition.model)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.semantic.events.kinds import may_name_module
 from mllint.semantic.events.steps import Event, Kind, Loop, events
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.modules.weights import is_trainable
@@ -84,6 +85,44 @@ def evaluations_with_graph(model: "Model", function: cst.FunctionDef) -> Iterato
             yield call
 
 
+def evaluations_behind_training(model: "Model") -> Iterator[cst.Call]:
+    """The forward passes of all the test data at once, when all training of the run is over, that record a graph.
+
+    Those in a function that is called an evaluation are left to the questions about it.
+    """
+    if is_test_code(model):
+        return
+    used = {path.rpartition(".")[2] for path in model.runs.used_as_modules}
+    for word in (word for word in model.calls_by_word if word in used or may_name_module(word)):
+        for call in model.calls_by_word[word]:
+            function = model.enclosing_function(call)
+            if function is not None and is_named_evaluation(function.name.value):
+                continue
+            is_asked = may_be_in_training_mode(model, call) and _is_given_test_data(model, call)
+            if is_asked and model.runs.always(call, partial(_is_graph_behind_training, call), accelerated=True):
+                yield call
+
+
+def _is_graph_behind_training(call: cst.Call, occurrence: Occurrence) -> bool:
+    """Whether a forward pass of all the test data, behind all the training, records a graph, as nobody meant it to."""
+    run, forward = occurrence.run, occurrence.event
+    if not records_graph(forward) or not is_behind_training(run, forward) or not _is_of_trained(run, forward):
+        return False
+    model = forward.frame.model
+    is_batch = _is_of_round(forward) and not any(map(_is_batch_of_its_own, _test_data_behind(model, call)))
+    return not is_batch and _is_only_looked_at(run, forward)
+
+
+def _is_only_looked_at(run: Run, forward: Event) -> bool:
+    """Whether no gradients are computed from an output, and nobody who cannot be looked into may do so."""
+    function = forward.frame.function
+    body = forward.frame.model.tree.module if function is None else function.node.body
+    if says_gradients(body, _BY_HAND) or is_used_for_backward(run, forward.frame, forward.node):
+        return False
+    unknown = (event for event in run.events if event.kind is Kind.UNKNOWN and event.frame is forward.frame)
+    return not any(is_given_output(event, forward) for event in unknown)
+
+
 def evaluations_of_drawn_batches(model: "Model") -> Iterator[cst.Call]:
     """The forward passes of a batch of test data, ``next(iter(test_loader))``, that record a graph but train nothing.
 
@@ -134,12 +173,7 @@ def _is_drawn_beside_training(occurrence: Occurrence) -> bool:
         return False
     if not records_graph(forward) or forward in training_forwards(run) or not _is_of_trained(run, forward):
         return False
-    function = forward.frame.function
-    body = forward.frame.model.tree.module if function is None else function.node.body
-    if says_gradients(body, _BY_HAND) or is_used_for_backward(run, forward.frame, forward.node):
-        return False
-    unknown = (event for event in run.events if event.kind is Kind.UNKNOWN and event.frame is forward.frame)
-    return not any(is_given_output(event, forward) for event in unknown)
+    return _is_only_looked_at(run, forward)
 
 
 def _is_kept_from_training(occurrence: Occurrence) -> bool:
@@ -343,11 +377,19 @@ def _is_in_training_mode(call: cst.Call, occurrence: Occurrence) -> bool:
     run, forward = occurrence.run, occurrence.event
     name = "" if forward.frame.function is None else forward.frame.function.name
     model = forward.frame.model
-    is_evaluation = is_named_evaluation(name) or _is_given_test_data(model, call) or is_behind_training(run, forward)
+    is_tested = _is_given_test_data(model, call) and not steps_several(run)  # adversaries are only looked at
+    is_evaluation = is_named_evaluation(name) or is_tested or is_behind_training(run, forward)
     if records_graph(forward) is not False or not is_evaluation:
         return False
     is_batch = _is_of_round(forward) and not any(map(_is_batch_of_its_own, _test_data_behind(model, call)))
     return not is_batch and _is_of_trained(run, forward)
+
+
+def _is_drawn_from(forward: Event) -> bool:
+    """Whether a function draws from what it computes: the next word of a text, which somebody reads."""
+    model, function = forward.frame.model, forward.frame.function
+    body = None if function is None else function.node
+    return any(model.enclosing_function(call) is body for call in model.calls_by_word.get("multinomial", ()))
 
 
 def _is_of_trained(run: Run, forward: Event) -> bool:
@@ -357,7 +399,7 @@ def _is_of_trained(run: Run, forward: Event) -> bool:
         return False
     if has_mode_from_file(forward) and not is_switched_to_training(run, module, forward):
         return False
-    if is_dropped(forward) or is_taken_out(forward):
+    if is_dropped(forward) or is_taken_out(forward) or is_made_up(forward) or _is_drawn_from(forward):
         return False
     modes = modes_before(run, module, forward)
     return (

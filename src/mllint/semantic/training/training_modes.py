@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import TypeAlias
 
 import libcst as cst
 from msgspec.structs import replace
@@ -42,6 +43,8 @@ EVAL = "eval"
 PARTLY = "partly"
 """Parts of it were switched to evaluation, it may be one after the other, and nothing has been trained since."""
 UNKNOWN = "unknown"
+_Mode: TypeAlias = str | Frame
+"""One of these, or the run of a function that has put the module back to training after an evaluation of its own."""
 
 _MODE_WORDS = ("training", "train", "is_training", "is_train")
 """What a forward pass calls the mode that it is given."""
@@ -62,8 +65,15 @@ def is_one(one: Thing | None, other: Thing | None) -> bool:
 
 def modes_before(run: Run, module: Thing, event: Event, first: str = FRESH) -> frozenset[str]:
     """The modes in which an event of a run may find a module that is in the first one when the run begins."""
-    paths: Paths[str] = run.derived(("modes", module, first), partial(_paths, run, module, first))
-    return paths.before(event)
+    paths: Paths[_Mode] = run.derived(("modes", module, first), partial(_paths, run, module, first))
+    return frozenset(_seen_from(event.frame, state) for state in paths.before(event))
+
+
+def _seen_from(frame: Frame, state: "_Mode") -> str:
+    """Outside of the function that has put it back, a module has the mode of its training; within, one of its own."""
+    if not isinstance(state, Frame):
+        return state
+    return TRAIN if any(item is state for item in frame.led_by()) else TRAINED
 
 
 def is_switched_to_training(run: Run, module: Thing, event: Event) -> bool:
@@ -72,13 +82,15 @@ def is_switched_to_training(run: Run, module: Thing, event: Event) -> bool:
     return bool(modes & {TRAIN, TRAINED}) and modes <= {LOADED, TRAIN, TRAINED}
 
 
-def _paths(run: Run, module: Thing, first: str) -> Paths[str]:
-    parts = list(_named_parts(module))
+def _paths(run: Run, module: Thing, first: str) -> "Paths[_Mode]":
+    parts, back = list(_named_parts(module)), _switches_back(run, module)
 
-    def advance(state: str, event: Event) -> str:
+    def advance(state: _Mode, event: Event) -> _Mode:
         if event.kind in _SWITCHES:
             if event.thing is None:
                 return UNKNOWN
+            if event in back:
+                return event.frame
             if covers(event.thing, module):
                 return {Kind.TRAIN: TRAIN, Kind.EVAL: EVAL}.get(event.kind, UNKNOWN)
             if event.kind is Kind.EVAL and state != EVAL and module.may_be(event.thing):
@@ -89,11 +101,23 @@ def _paths(run: Run, module: Thing, first: str) -> Paths[str]:
                 return TRAIN if event.kind is Kind.TRAIN else UNKNOWN
         elif event.kind is Kind.UNKNOWN:
             return UNKNOWN if state != EVAL and event.concerns(module) and not is_call_of(event, module) else state
-        elif event.kind in _COMPUTES and state in (FRESH, TRAIN, PARTLY):
+        elif event.kind in _COMPUTES and (isinstance(state, Frame) or state in (FRESH, TRAIN, PARTLY)):
             return TRAINED
         return state
 
     return Paths(run.steps, first, advance, partial(makes_anew, thing=module))
+
+
+def _switches_back(run: Run, module: Thing) -> set[Event]:
+    """The switches to training by which a function undoes its own to evaluation: for who goes on behind it."""
+    found, evaluating = set[Event](), set[int]()
+    for event in run.events:
+        if event.kind in _SWITCHES and event.frame is not run.frame and event.thing and covers(event.thing, module):
+            if event.kind is Kind.EVAL:
+                evaluating.add(id(event.frame))
+            elif event.kind is Kind.TRAIN and id(event.frame) in evaluating:
+                found.add(event)
+    return found
 
 
 def _may_hold(switch: Event, module: Thing) -> bool:
@@ -445,7 +469,7 @@ def _left_paths(run: Run, module: Thing) -> Paths[_State]:
             return (state[0], state[0] is not None)
         return state
 
-    return Paths(run.steps, (None, False), advance)
+    return Paths(run.steps, (None, False), advance, partial(makes_anew, thing=module))
 
 
 def _beside(run: Run, training: set[Event]) -> set[Event]:

@@ -1,0 +1,87 @@
+"""Outputs that were taken off their graph before a loss is computed of them, by whatever way.
+
+Nobody detaches what has no graph: what a call has given, of which nothing else is known, counts as an output there.
+"""
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.knowledge import lookup
+from mllint.semantic.expressions.hints import is_called_loss
+from mllint.semantic.names.assigned import all_assigned
+from mllint.semantic.names.changes import is_flagged
+from mllint.semantic.names.scopes import Binding
+from mllint.semantic.values import Array, Module, Number, Output, Symbol, Tensor
+from mllint.syntax.walk import subtree
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+MAX_STEPS = 8
+"""Through how many names, methods and copies an output is followed."""
+_COPYING = frozenset({
+    "torch.tensor", "torch.as_tensor", "torch.from_numpy", "torch.Tensor", "torch.FloatTensor", "numpy.array",
+    "torch.cuda.FloatTensor", "torch.autograd.Variable", "paddle.to_tensor", "numpy.asarray",
+})  # fmt: skip
+"""What gives the numbers of its first argument, and nothing of its graph."""
+_KEEPING = frozenset({
+    "cpu", "cuda", "to", "float", "double", "half", "numpy", "squeeze", "unsqueeze", "view", "reshape", "flatten",
+    "clone", "contiguous", "astype", "cast", "permute", "transpose",
+})  # fmt: skip
+"""Methods that give the same numbers."""
+
+
+def taken_off(model: "Model", node: cst.BaseExpression, steps: int = MAX_STEPS) -> cst.BaseExpression | None:
+    """The place at which what a call has given was taken off its graph: ``output.detach()``, ``net(x).data``."""
+    if steps <= 0:
+        return None
+    match node:
+        case cst.Name():
+            if is_flagged(model, node):
+                return None  # its own gradient is wanted
+            made = [taken_off(model, item, steps - 1) for item in all_assigned(model, node)]
+            return made[0] if made and None not in made else None
+        case cst.Call(func=cst.Attribute(value=source, attr=cst.Name(value="detach")), args=[]):
+            return node if _is_output(model, source, steps - 1) else None
+        case cst.Attribute(value=source, attr=cst.Name(value="data")) if model.framework == "torch":
+            return node if _is_output(model, source, steps - 1) else None
+        case cst.Call(func=cst.Attribute(value=source, attr=cst.Name(value=name))) if name in _KEEPING:
+            return taken_off(model, source, steps - 1)
+        case cst.Call(args=[first]) if not first.star and model.qualified_name(node.func) in _COPYING:
+            return taken_off(model, first.value, steps - 1)  # one that is told more may want a gradient itself
+    return None
+
+
+def _is_output(model: "Model", node: cst.BaseExpression, steps: int) -> bool:
+    """Whether something hangs on a graph, or is what a call of something unknown has computed."""
+    value = model.value(node)
+    if isinstance(value, (Tensor, Output)):
+        return value.attached is True and not (isinstance(value, Tensor) and value.leaf)
+    if value is not None or steps <= 0 or isinstance(value, (Number, Array)):
+        return False
+    if isinstance(node, cst.Name):
+        made = all_assigned(model, node)
+        return bool(made) and all(isinstance(item, cst.Call) and _is_output(model, item, steps - 1) for item in made)
+    if not isinstance(node, cst.Call) or not node.args:
+        return False
+    callee = model.value(node.func)
+    return callee is None or isinstance(callee, Module)
+
+
+def computes_loss(model: "Model", call: cst.Call) -> bool:
+    """Whether a call computes a loss: one of the libraries, or of what is spelled so and not known."""
+    callee = model.value(call.func)
+    if isinstance(callee, Symbol):
+        function = lookup.function(callee.name)
+        return ".nn.functional." in callee.name and function is not None and "reduction" in function.parameters
+    if isinstance(callee, Module) and callee.name is not None:
+        fact = lookup.class_(callee.name)
+        return fact is not None and fact.kind == "loss"
+    return (callee is None or isinstance(callee, Module)) and is_called_loss(call)
+
+
+def adds_loss(binding: Binding) -> bool:
+    """Whether ``total += loss.item()`` adds what is called a loss."""
+    parts = subtree(binding.node.value) if isinstance(binding.node, cst.AugAssign) else ()
+    return any(isinstance(part, (cst.Name, cst.Attribute)) and is_called_loss(part) for part in parts)
