@@ -90,7 +90,9 @@ rule = Rule(
 )
 
 # What a comment says of a layer that somebody keeps on purpose.
-_KNOWN = re.compile(r"\b(unused|(not|never) us(ed|ing)|compatib|checkpoints?\b)", re.IGNORECASE)
+_KNOWN = re.compile(
+    r"\b(?:unused|(?:not|never) us(?:ed|ing)|compatib|checkpoints?\b)|没有?使?用|[未不](?:使用|用到)", re.IGNORECASE
+)
 # What it says of one that takes another's place on purpose.
 _MEANT = re.compile(r"\b(overwrit|overrid|replac|redefin)", re.IGNORECASE)
 

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 _PREPARING = ADDING_MODULES | {"append", "extend", "insert", "apply"}
 _STATE_DICTS = ("state_dict", "named_parameters")
 _WEIGHTS = frozenset({"weight", "bias", "data"})
+_USED = re.compile(r"\bself\.(\w+)(?=\(|,\s*$|\.\w|\[|\s*[-+*/@]|\s*[,)\]]+.*[)\]]\s*$)")
+"""An attribute that a comment uses as code does: called, asked, computed with, an item or argument among others."""
 
 
 MIN_VARIANT = 3
@@ -332,8 +334,8 @@ def _is_used(definition: "ClassInfo", name: str) -> bool:
 
 
 def _spoken_of(model: "Model") -> frozenset[str]:
-    """The attributes that texts of a file begin with, and those that are called in its comments, or in texts that are
-    statements: who took a call out knows of it.
+    """The attributes that texts of a file begin with, and those that are used in its comments, or in texts that are
+    statements: who took the use out knows of it.
     """
     key = ("unused", "spoken of")
     if key not in model.remembered:
@@ -341,9 +343,8 @@ def _spoken_of(model: "Model") -> frozenset[str]:
         comments = re.findall(r"#[^\n]*", model.source.text)
         texts = (item for item in model.tree.by_type.get(cst.SimpleString, ()) if "self." in item.value)
         taken_out = [item.value for item in texts if isinstance(model.tree.parent(item), cst.Expr)]
-        called = [word for comment in comments for word in re.findall(r"\bself\.(\w+)\(", comment)]
-        called += [word for text in taken_out for word in re.findall(r"self\.(\w+)\(", text)]
-        model.remembered[key] = frozenset(quoted).union(called)
+        used = (word for text in (*comments, *taken_out) for word in _USED.findall(text))
+        model.remembered[key] = frozenset(quoted).union(used)
     words: frozenset[str] = model.remembered[key]
     return words
 
