@@ -136,8 +136,7 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     if isinstance(value, StateDict):
         yield Finding(call, f"a state dict has no `{method.value}`", "call it on the module")
         return
-    is_optimizer = is_object(value, "optimizer") and "fluid" not in value.name
-    if is_optimizer and method.value in _OF_LAYERS:
+    if method.value in _OF_LAYERS and _is_optimizer(call.func.value, context):
         fix = partial(_under_name, method, "set_state_dict")
         yield Finding(call, f"an optimizer has no `{method.value}`", "write `set_state_dict`", fix=fix)
         return
@@ -147,6 +146,13 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
         return
     message, help_ = words(load, problem)
     yield Finding(call, message, help_ or rule.help, fix=lambda: _fix(load, problem))
+
+
+def _is_optimizer(node: cst.BaseExpression, context: Context) -> bool:
+    """Whether something surely is an optimizer of Paddle 2; those of `fluid` have the names of layers' methods."""
+    bound = [context.model.binding_value(binding) for binding in context.model.reaching(node)]
+    values = bound or [context.value(node)]
+    return all(is_object(value, "optimizer") and value.name.startswith("paddle.optimizer.") for value in values)
 
 
 @rule.on_call("torch.load", "paddle.load")
