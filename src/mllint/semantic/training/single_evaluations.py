@@ -377,8 +377,9 @@ def _is_in_training_mode(call: cst.Call, occurrence: Occurrence) -> bool:
     run, forward = occurrence.run, occurrence.event
     name = "" if forward.frame.function is None else forward.frame.function.name
     model = forward.frame.model
-    is_tested = _is_given_test_data(model, call) and not steps_several(run)  # adversaries are only looked at
-    is_evaluation = is_named_evaluation(name) or is_tested or is_behind_training(run, forward)
+    is_asked = is_named_evaluation(name) or _is_given_test_data(model, call)
+    # Adversaries are looked at while they train, or asked how far they are.
+    is_evaluation = (is_asked and not steps_several(run)) or is_behind_training(run, forward)
     if records_graph(forward) is not False or not is_evaluation:
         return False
     is_batch = _is_of_round(forward) and not any(map(_is_batch_of_its_own, _test_data_behind(model, call)))
