@@ -87,6 +87,7 @@ rule = Rule(
     help="use it in `forward`, or remove it",
     frameworks=frozenset({"torch", "paddle"}),
     since="0.1.0",
+    by_default=False,
 )
 
 # What a comment says of a layer that somebody keeps on purpose.

@@ -279,7 +279,7 @@ def _parts(
         if kind is cst.Attribute:
             is_own = getattr(node.value, "value", None) == "self"  # type: ignore[attr-defined]
             told = _told_the_mode(model, node)
-            found.is_asked = found.is_asked or (is_own and _is_whole_test(model, node))
+            found.is_asked = found.is_asked or (is_own and (_is_whole_test(model, node) or _may_be_given_mode(holder)))
             is_on = is_own and not (told is not None and drops_nothing(model, rate_of(told), making))
             found.depends = found.depends or is_on
             found.is_closed = found.is_closed and is_on  # of another, which may be none of its parts
@@ -374,6 +374,11 @@ def _is_setting(test: cst.BaseExpression, parameters: dict[str, cst.Param]) -> b
     return bool(attributes) or not all(
         default in words if words else default not in (..., *NOTHING) for default in defaults
     )
+
+
+def _may_be_given_mode(holder: ClassInfo | FunctionInfo) -> bool:
+    """Whether a class copies attributes of whatever names, its mode perhaps, from another object."""
+    return isinstance(holder, ClassInfo) and holder.members.sets_computed_names
 
 
 def _is_whole_test(model: "Model", training: cst.CSTNode) -> bool:
