@@ -12,7 +12,7 @@ from mllint.semantic.expressions.hints import is_called_loss
 from mllint.semantic.names.assigned import all_assigned
 from mllint.semantic.names.changes import is_flagged
 from mllint.semantic.names.scopes import Binding
-from mllint.semantic.values import Array, Module, Number, Output, Symbol, Tensor
+from mllint.semantic.values import Module, Output, Symbol, Tensor
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def _is_output(model: "Model", node: cst.BaseExpression, steps: int) -> bool:
     value = model.value(node)
     if isinstance(value, (Tensor, Output)):
         return value.attached is True and not (isinstance(value, Tensor) and value.leaf)
-    if value is not None or steps <= 0 or isinstance(value, (Number, Array)):
+    if value is not None or steps <= 0:
         return False
     if isinstance(node, cst.Name):
         made = all_assigned(model, node)

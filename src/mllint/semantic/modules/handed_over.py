@@ -253,5 +253,5 @@ def _may_be_of(definition: "ClassInfo", model: "Model", node: cst.BaseExpression
 
 
 def _is_one_of(one: "ClassInfo", other: "ClassInfo") -> bool:
-    """Whether a class is another one, or derives from it; two readings of one file have definitions of their own."""
-    return (other.name, other.model.path) in [(info.name, info.model.path) for info in one.lineage]
+    """Whether a class is another one, or derives from it."""
+    return any(info.is_same_as(other) for info in one.lineage)

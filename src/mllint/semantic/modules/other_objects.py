@@ -31,9 +31,7 @@ def is_touched_from_outside(definition: "ClassInfo", attribute: str) -> bool:
 def is_made_of(definition: "ClassInfo", value: Value | None) -> bool:
     """Whether a module is surely one of a class, or of one that derives from it."""
     made = value.definition if isinstance(value, Module) else None
-    # Two readings of one file have definitions of their own.
-    lineage = () if made is None else [(info.name, info.model.path) for info in made.lineage]
-    return (definition.name, definition.model.path) in lineage
+    return made is not None and any(info.is_same_as(definition) for info in made.lineage)
 
 
 def is_asked_of_objects(definition: "ClassInfo", model: "Model", name: str) -> bool:
