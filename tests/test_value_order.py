@@ -28,6 +28,12 @@ LOOPS = {
         "    for attempt in range(3):\n        model = nn.DataParallel(model)\n        print(model)\n"
     ),
     "a list of itself": "held = []\nfor item in unknown():\n    held = [held]\nprint(held)\n",
+    "a comprehension has such a name, too": (
+        "from paddle import nn\nmodel = nn.Linear(3, 1)\nfor batch in unknown():\n"
+        "    kept = [None if weight.grad is None else weight.grad.clone() for weight in model.parameters()]\n"
+        "    for weight, gradient in zip(model.parameters(), kept):\n"
+        "        if gradient is None:\n            continue\n        weight.grad = gradient * 0.5\n"
+    ),
     "functions call each other": (
         "def even(n):\n    return 1 if n == 0 else odd(n - 1)\n"
         "def odd(n):\n    return unknown if n == 0 else even(n - 1)\n"

@@ -275,7 +275,8 @@ class Model:
         if inner is not None:
             return () if inner[0] is None else (inner[0],)
         key = dotted_path(node)
-        return () if key is None else self.scope_of(node).reaching(key, node).bindings
+        found = () if key is None else self.scope_of(node).reaching(key, node).bindings
+        return () if found and self._inference.begins_with_inner(node) else found
 
     def comprehension_binding(self, clause: cst.CompFor, name: str, path: tuple[int | None, ...]) -> Binding:
         """The binding of a name by a ``for`` clause of a comprehension."""

@@ -101,6 +101,15 @@ class Inference:
         """The binding of a name by the expressions around it, in a one-tuple; ``None``: there is none."""
         return self._inner.binding(node)
 
+    def begins_with_inner(self, node: cst.BaseExpression) -> bool:
+        """Whether a path is one of what the expressions around bind: ``p.grad`` in ``[p.grad for p in parameters]``.
+
+        What the scope binds to such a path is of another thing, that has the same name.
+        """
+        while isinstance(node, cst.Attribute):
+            node = node.value
+        return isinstance(node, cst.Name) and self.inner_binding(node) is not None
+
     def _key(self, node: cst.BaseExpression, key: str) -> Value | None:
         """The value of a name or dotted path at its place, through the scopes."""
         scope: Scope | None = self.model.scope_of(node)
@@ -324,7 +333,7 @@ class Inference:
         key = dotted_path(node)
         if key is not None:
             scope = self.model.scope_of(node)
-            if key in scope.bindings:
+            if key in scope.bindings and not self.begins_with_inner(node):
                 found = self._in_scope(scope, key, node)
                 if found is not None:
                     return found[0]
