@@ -13,11 +13,11 @@ from mllint.semantic.checkpoints.paths import Path
 from mllint.semantic.checkpoints.places import Place
 from mllint.semantic.checkpoints.routes import Follower, Route
 from mllint.semantic.checkpoints.tracing import Tracer
-from mllint.semantic.expressions.imports import is_library
+from mllint.semantic.expressions.imports import imported_files
 from mllint.semantic.names.definitions import function_around
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Function, Symbol
-from mllint.syntax.shape import argument, dotted_path
+from mllint.syntax.shape import argument
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -319,33 +319,6 @@ def _passes_all(call: cst.Call, function: cst.FunctionDef) -> bool:
         and isinstance(first.value, cst.Name)
         and first.value.value == star.name.value
     )
-
-
-def imported_files(model: "Model", project: "Project") -> tuple[FilePath, ...]:
-    """The project's own files that a file imports, by its import statements."""
-    key = ("imported", "files")
-    if key not in model.remembered:
-        located = (project.locate(name, level, model.path) for name, level in _imported_names(model))
-        found = (project.disk.real(str(path)) for path in located if path is not None)
-        model.remembered[key] = tuple(dict.fromkeys(found))
-    files: tuple[FilePath, ...] = model.remembered[key]
-    return files
-
-
-def _imported_names(model: "Model") -> Iterator[tuple[str, int]]:
-    """What may be a file of the project by the import statements of a file: its dotted name, and the dots before."""
-    for statement in model.tree.by_type.get(cst.ImportFrom, ()):
-        module = dotted_path(statement.module) if statement.module is not None else ""
-        if module is None or (not statement.relative and is_library(model, module)):
-            continue
-        yield module, len(statement.relative)
-        if not isinstance(statement.names, cst.ImportStar):
-            for alias in statement.names:
-                yield f"{module}.{alias.evaluated_name}".lstrip("."), len(statement.relative)
-    for statement in model.tree.by_type.get(cst.Import, ()):
-        for alias in statement.names:
-            if not is_library(model, alias.evaluated_name):
-                yield alias.evaluated_name, 0
 
 
 def is_same_function(one: "FunctionInfo", other: "FunctionInfo") -> bool:

@@ -1,6 +1,8 @@
-"""What an import binds: a thing of a library, known by name, or a thing of the project itself."""
+"""What an import binds: a thing of a library, known by name, or a thing of the project itself; and which files it names."""
 
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -12,6 +14,7 @@ from mllint.syntax.shape import dotted_path
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
+    from mllint.semantic.project import Project
 
 
 def imported(model: "Model", binding: Binding, name: str) -> Value | None:
@@ -129,3 +132,30 @@ def is_library(model: "Model", name: str) -> bool:
 def is_of_standard_library(name: str) -> bool:
     """Whether a module or qualified name is of Python's own library."""
     return name.partition(".")[0] in sys.stdlib_module_names
+
+
+def imported_files(model: "Model", project: "Project") -> tuple[Path, ...]:
+    """The project's own files that a file imports, by its import statements."""
+    key = ("imported", "files")
+    if key not in model.remembered:
+        located = (project.locate(name, level, model.path) for name, level in _imported_names(model))
+        found = (project.disk.real(str(path)) for path in located if path is not None)
+        model.remembered[key] = tuple(dict.fromkeys(found))
+    files: tuple[Path, ...] = model.remembered[key]
+    return files
+
+
+def _imported_names(model: "Model") -> Iterator[tuple[str, int]]:
+    """What may be a file of the project by the import statements of a file: its dotted name, and the dots before."""
+    for statement in model.tree.by_type.get(cst.ImportFrom, ()):
+        module = dotted_path(statement.module) if statement.module is not None else ""
+        if module is None or (not statement.relative and is_library(model, module)):
+            continue
+        yield module, len(statement.relative)
+        if not isinstance(statement.names, cst.ImportStar):
+            for alias in statement.names:
+                yield f"{module}.{alias.evaluated_name}".lstrip("."), len(statement.relative)
+    for statement in model.tree.by_type.get(cst.Import, ()):
+        for alias in statement.names:
+            if not is_library(model, alias.evaluated_name):
+                yield alias.evaluated_name, 0

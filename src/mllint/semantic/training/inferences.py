@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.semantic.checkpoints.read_from_file import is_read_from_file
-from mllint.semantic.checkpoints.saves import imported_files
 from mllint.semantic.events.kinds import kind_at_sight
 from mllint.semantic.events.places import is_nothing
 from mllint.semantic.events.steps import Event, Helper, Kind
 from mllint.semantic.events.things import Thing
+from mllint.semantic.expressions.imports import imported_files
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.graph.data_sources import hangs_on_nothing
 from mllint.semantic.names.changes import changes_of_bound

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import libcst as cst
 
 from mllint.knowledge import lookup
-from mllint.semantic.checkpoints.saves import imported_files
 from mllint.semantic.events.places import is_nothing
+from mllint.semantic.expressions.imports import imported_files
 from mllint.semantic.files.testing import is_in_a_test
 from mllint.semantic.names.classes import PLAIN_BASES
 from mllint.semantic.names.mentions import attributes, whole
