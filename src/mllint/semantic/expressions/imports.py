@@ -1,4 +1,4 @@
-"""What an import binds: a thing of a library, known by name, or a thing of the project itself; and which files it names."""
+"""What an import binds: a thing of a library, known by name, or a thing of the project; and which files it names."""
 
 import sys
 from collections.abc import Iterator
