@@ -199,7 +199,7 @@ class Surroundings:
         for model in self.models:
             for call in calls_of_function(model, definition.name):
                 callee = model.value(call.func)
-                if isinstance(callee, Function) and is_same_function(callee.definition, definition):
+                if isinstance(callee, Function) and callee.definition.is_same_as(definition):
                     yield model, call
 
     def _copied(self, found: list[Saved]) -> Iterator[Saved]:
@@ -319,14 +319,6 @@ def _passes_all(call: cst.Call, function: cst.FunctionDef) -> bool:
         and isinstance(first.value, cst.Name)
         and first.value.value == star.name.value
     )
-
-
-def is_same_function(one: "FunctionInfo", other: "FunctionInfo") -> bool:
-    """Whether two definitions are one, though they may come from two readings of their file."""
-    if one is other or one.node is other.node:
-        return True
-    owners = tuple(None if info.owner is None else info.owner.name for info in (one, other))
-    return one.name == other.name and owners[0] == owners[1] and one.model.path == other.model.path
 
 
 def resolved(content: FromFile, saved: Iterable[Saved], path: Path) -> Iterator[tuple[Saved, Content | None]]:

@@ -14,7 +14,7 @@ from mllint.semantic.checkpoints.contents import Content, FromFile, Record, Stat
 from mllint.semantic.checkpoints.loads import Load, load_of
 from mllint.semantic.checkpoints.paths import Path
 from mllint.semantic.checkpoints.routes import Follower, Route
-from mllint.semantic.checkpoints.saves import Saved, calls_of_function, is_same_function
+from mllint.semantic.checkpoints.saves import Saved, calls_of_function
 from mllint.semantic.checkpoints.tracing import Tracer, read_path
 from mllint.semantic.construction.state_keys import WRAPPER_PREFIXES
 from mllint.semantic.events.places import as_itself
@@ -228,8 +228,8 @@ def _enters(callee: Value | None, info: "FunctionInfo") -> bool:
     """Whether a call of something enters a function, or the ``__init__`` of the class that is called."""
     if isinstance(callee, ClassObject):
         made = callee.definition.method("__init__")
-        return made is not None and is_same_function(made, info)
-    return isinstance(callee, Function) and is_same_function(callee.definition, info)
+        return made is not None and made.is_same_as(info)
+    return isinstance(callee, Function) and callee.definition.is_same_as(info)
 
 
 def _takes_out(node: cst.BaseExpression) -> bool:

@@ -157,6 +157,10 @@ class FunctionInfo:
         """The same and those that can be given by keyword only; none that takes several arguments."""
         return (*self.parameters, *self.node.params.kwonly_params)
 
+    def is_same_as(self, other: "FunctionInfo") -> bool:
+        """Whether two definitions are one, though they may come from two readings of their file."""
+        return self is other or (self.name == other.name and _stand_at_one_place(self, other))
+
     @cached_property
     def self_name(self) -> str | None:
         """The name of the receiver, for a method."""
@@ -181,7 +185,7 @@ class ClassInfo:
 
     def is_same_as(self, other: "ClassInfo") -> bool:
         """Whether two definitions are one, though they may come from two readings of their file."""
-        return self is other or (self.name == other.name and self.model.path == other.model.path)
+        return self is other or (self.name == other.name and _stand_at_one_place(self, other))
 
     @property
     def name(self) -> str:
@@ -423,3 +427,13 @@ def class_around(model: "Model", node: cst.CSTNode) -> ClassInfo | None:
 def is_receiver(info: FunctionInfo, binding: Binding) -> bool:
     """Whether a parameter binding is the receiver of a method."""
     return info.self_name == binding.key and binding.node is info.parameters[0]
+
+
+def _stand_at_one_place(one: FunctionInfo | ClassInfo, other: FunctionInfo | ClassInfo) -> bool:
+    """Whether two definitions are the same ``def`` or ``class`` of one file, and of the same text."""
+    home, away = one.model, other.model
+    if home is away:
+        return one.node is other.node
+    if home.path != away.path or home.source.text != away.source.text:
+        return False
+    return home.tree.twin(other.node, away.tree) is one.node

@@ -229,25 +229,9 @@ def _calls_elsewhere(function: FunctionInfo, instance_of: ClassInfo | None) -> l
     for other in others:
         for call in other.calls_by_word.get(function.name, ()):
             value = other.value(call.func)
-            if isinstance(value, Function) and is_same(value.definition, function):
+            if isinstance(value, Function) and function.is_same_as(value.definition):
                 found.append(_Call(other, call))
     return found if len(found) <= _MAX_CALLS else []
-
-
-def is_same(one: FunctionInfo, other: FunctionInfo) -> bool:
-    """Whether two definitions are one, perhaps seen in two models of its file."""
-    if one is other:
-        return True
-    if one.name != other.name or not is_same_file(one.model, other.model):
-        return False
-    return one.model.tree.twin(other.node, other.model.tree) is one.node
-
-
-def is_same_file(one: "Model", other: "Model") -> bool:
-    """Whether two models are of one file, and of the same text."""
-    if one is other:
-        return True
-    return one.path == other.path and one.source.text == other.source.text
 
 
 def _given_to(function: FunctionInfo) -> Iterator[cst.Call]:

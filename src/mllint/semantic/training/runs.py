@@ -11,7 +11,7 @@ from mllint.semantic.events.steps import Event, Loop, Step, events
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.flow import EVENT_WORDS, MODE_WORDS, WORDS, is_managed
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo, function_around
-from mllint.semantic.training.callers import Root, is_same, roots_elsewhere, roots_of
+from mllint.semantic.training.callers import Root, roots_elsewhere, roots_of
 from mllint.semantic.training.unfolding import unfold
 from mllint.syntax.shape import dotted_path
 from mllint.syntax.walk import names_in
@@ -138,7 +138,7 @@ class Runs:
         """
         if frame.model is self.model:
             return node if frame.function is function else None
-        if frame.function is None or function is None or not is_same(frame.function, function):
+        if frame.function is None or function is None or not frame.function.is_same_as(function):
             return None
         return self._own(node, frame)
 
@@ -166,7 +166,7 @@ class Runs:
             for loop in run.loops:
                 frame = loop.frame
                 is_here = frame.model is self.model or (
-                    info is not None and frame.function is not None and is_same(frame.function, info)
+                    info is not None and frame.function is not None and frame.function.is_same_as(info)
                 )
                 if is_here and self._own(loop.node, frame) is node:
                     found.append(LoopRun(run, loop))
@@ -183,7 +183,7 @@ class Runs:
             return event.node if event.frame.model is self.model else None
         node = self.model.tree.twin(event.node, event.frame.model.tree)
         here = None if node is None else self.model.enclosing_function(node)
-        return node if here is not None and is_same(function, self.model.function_info(here)) else None
+        return node if here is not None and function.is_same_as(self.model.function_info(here)) else None
 
     def _run_of(self, root: Root) -> Run:
         """The run that begins with a body; of an object of a class of this file, this file keeps it."""

@@ -17,7 +17,6 @@ from mllint.semantic.names.mentions import attributes, whole
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by, uses, without_narrowing
-from mllint.semantic.training.callers import is_same
 from mllint.semantic.training.nearby import stand_in_two_arms
 from mllint.semantic.training.own_schedulers import framework_of_own
 from mllint.semantic.values import ClassObject, Function, Method, Symbol, Text
@@ -415,7 +414,7 @@ def _is_idle_where_called(model: "Model", statement: cst.Return, path: tuple[int
             if isinstance(parent, cst.FunctionDef) or (isinstance(parent, cst.ImportAlias) and parent.asname is None):
                 continue
             value = home.value(node)
-            if value is not None and not (isinstance(value, Function) and is_same(value.definition, info)):
+            if value is not None and not (isinstance(value, Function) and value.definition.is_same_as(info)):
                 continue
             if not isinstance(parent, cst.Call) or parent.func is not node or value is None:
                 return False  # handed on, or something of which nothing is known
