@@ -138,12 +138,16 @@ def is_container(name: str) -> bool:
 
 
 def _is_layer_with_weights(name: str) -> bool | None:
-    """Whether a library class has weights whatever its arguments, of which some are not known."""
+    """Whether a library class has weights whatever its arguments, of which some are not known.
+
+    So has what builds its own layers, as many as it is told to: ``Transformer``, ``VGG``.
+    """
     known, state = lookup.class_(name), lookup.layer_state(name)
     if known is None:
         return None
     is_model = state is None and known.kind == "layer" and lookup.framework_of(name) != name.partition(".")[0]
-    return True if known.kind == "rnn" or is_model or (state is not None and state.keys) else None
+    is_built = state is not None and bool(state.keys or (state.sized and known.kind == "layer"))
+    return True if known.kind == "rnn" or is_model or is_built else None
 
 
 def _holds_weights(definition: "ClassInfo", above: "tuple[ClassInfo, ...]" = ()) -> bool:

@@ -23,7 +23,7 @@ from mllint.semantic.values import (
     Value,
     join,
 )
-from mllint.syntax.shape import argument, constant, dotted_path, string_literal
+from mllint.syntax.shape import argument, constant, dotted_path, root_of, string_literal
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -139,7 +139,18 @@ class FunctionInfo:
         statements = [statement for several in lines for statement in several]
         if isinstance(statements[-1], cst.Raise):
             return not self.scope.returns
-        return all(isinstance(statement, (cst.Pass, cst.Expr)) for statement in statements)
+        return not any(map(self._does_something, statements))
+
+    def _does_something(self, statement: cst.CSTNode) -> bool:
+        """Whether a statement is more than ``pass``, a text, or a call that takes nothing of what the function has."""
+        if not isinstance(statement, cst.Expr):
+            return not isinstance(statement, cst.Pass)
+        call = statement.value
+        if not isinstance(call, cst.Call):
+            return False
+        used = (root_of(call.func), *(arg.value for arg in call.args))
+        given = {parameter.name.value for parameter in self.named_parameters}
+        return any(isinstance(node, cst.Name) and node.value in given for node in used)
 
     def names_attribute(self, *words: str) -> bool:
         """Whether an attribute of one of these names stands in its body."""
