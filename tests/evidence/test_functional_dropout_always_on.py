@@ -1,5 +1,9 @@
 """ML313: dropout functions drop by default, whatever the mode of the module around them."""
 
+import os
+import subprocess
+import sys
+import textwrap
 from typing import Any
 
 import pytest
@@ -96,3 +100,20 @@ def test_paddle_attention_drops_in_evaluation(paddle: Any) -> None:
     told = in_evaluation(paddle.nn.Layer, lambda self, y: attend(y, y, y, dropout_p=0.5, training=self.training))
     assert (told(q) == told(q)).all()
     assert (attend(q, q, q, None, 0.5, False, False) == told(q)).all()
+
+
+def test_paddle_takes_the_dropout_out_of_a_program(paddle: Any) -> None:
+    """A program that is cloned for the evaluation drops nothing (of the former kind, which 3.x still has)."""
+    script = textwrap.dedent("""
+        import numpy, paddle
+        paddle.enable_static()
+        program = paddle.static.Program()
+        with paddle.static.program_guard(program, paddle.static.Program()):
+            out = paddle.nn.functional.dropout(paddle.static.data("x", [100], "float32"), 0.5)
+        evaluation = program.clone(for_test=True)
+        run, given = paddle.static.Executor(paddle.CPUPlace()).run, {"x": numpy.ones(100, "float32")}
+        print(*(run(each, feed=given, fetch_list=[out])[0].min() for each in (program, evaluation)))
+    """)
+    environment = {**os.environ, "FLAGS_enable_pir_api": "0"}
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.split()[-2:] == ["0.0", "1.0"]

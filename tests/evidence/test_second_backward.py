@@ -156,3 +156,12 @@ def test_torch_sum_keeps_nothing(torch: Any) -> None:
     moved = torch.zeros(3, requires_grad=True) + 1
     moved.sum().backward()
     moved.mean().backward()
+
+
+def test_paddle_optimizer_only_collects_gradients(paddle: Any) -> None:
+    net = paddle.nn.Linear(2, 2)
+    optimizer = paddle.optimizer.Momentum(0.1, parameters=net.parameters())
+    loss = net(paddle.ones([1, 2])).sum()
+    loss.backward()
+    pairs = optimizer.backward(loss, parameters=net.parameters())
+    assert [gradient.shape for _, gradient in pairs] == [[2, 2], [2]]

@@ -98,6 +98,8 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     kept, loss = retaining(call), loss_of(call)
     if kept is None or loss is None or context.model.gradients.off(call) is not False or is_test_code(context.model):
         return
+    if call not in context.model.backward.calls:
+        return
     graph = GraphSlice(context.model, loss, call, weights_change_every_round(context.model, call))
     if not graph.is_open and graph.is_spent_once and not is_tried_out(context.model, call):
         yield Finding(call, fix=lambda: _without(call, kept))

@@ -47,8 +47,8 @@ class Classifier(nn.Module):
 Calls that are told the mode, or whose probability depends on it; calls under a condition that asks for the mode, or in
 a method that is only called under one; a probability that is zero, that comes in as an argument of the method, like the
 flag that asks for it, or that somebody changes later; functions outside of modules; networks whose dropout is on by
-design, as their class says: the pre-net of Tacotron 2, Monte Carlo dropout. Networks of tests. In PyTorch
-`F.alpha_dropout` is off by default.
+design, as their class says: the pre-net of Tacotron 2, Monte Carlo dropout. Networks of tests; static graphs of Paddle,
+of which `clone(for_test=True)` takes the dropout out. In PyTorch `F.alpha_dropout` is off by default.
 
 ## Fix safety
 
@@ -72,6 +72,7 @@ from mllint.knowledge.dropouts import FUNCTIONS
 from mllint.rule import Finding, Rule
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.modules.dropouts import AlwaysOn, always_on
+from mllint.semantic.modules.weights import builds_a_program
 from mllint.syntax.shape import dotted_path
 
 rule = Rule(
@@ -92,8 +93,8 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     """Report a call that drops values in every mode."""
     name = context.qualified_name(call.func)
     found = None if name is None else always_on(context.model, call, FUNCTIONS[name])
-    if found is None or _is_meant(call, context) or is_test_code(context.model):
-        return
+    if found is None or _is_meant(call, context) or is_test_code(context.model) or builds_a_program(context.model):
+        return  # of a program, `clone(for_test=True)` leaves the dropout out
     path = dotted_path(call.func)
     written = path if path is not None and len(path) <= _LONGEST_NAME else (name or "").rpartition(".")[2]
     yield Finding(

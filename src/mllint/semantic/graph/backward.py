@@ -12,7 +12,7 @@ from mllint.semantic.expressions.hints import is_called_loss
 from mllint.semantic.graph.dependence import may_be_computed_from
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by, reads, uses
-from mllint.semantic.values import Framework, Function, Output, Tensor, Value
+from mllint.semantic.values import ClassObject, Framework, Function, Output, Tensor, Value, is_object
 from mllint.syntax.shape import constant, dotted_path, last_word
 
 if TYPE_CHECKING:
@@ -81,7 +81,15 @@ class Backward:
     def calls(self) -> tuple[cst.Call, ...]:
         """The calls that run a backward pass, however they are given their tensor."""
         found = (call for word in _CALLS for call in self.model.calls_by_word.get(word, ()))
-        return tuple(call for call in found if not call.args or not self._is_by_hand(call))
+        return tuple(call for call in found if not call.args or not (self._is_by_hand(call) or self._is_no_pass(call)))
+
+    def _is_no_pass(self, call: cst.Call) -> bool:
+        """Whether this may be a method of a class, as of an operation, or of an optimizer of Paddle.
+
+        Outside of static graphs that looks for the gradients, and computes none.
+        """
+        receivers = self.model.alternatives(call.func.value) if isinstance(call.func, cst.Attribute) else ()
+        return any(isinstance(value, ClassObject) or is_object(value, "optimizer") for value in receivers)
 
     def _is_by_hand(self, call: cst.Call) -> bool:
         """Whether gradients are computed layer by layer, without a graph: another such call is given what one gives."""

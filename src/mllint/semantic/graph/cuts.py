@@ -16,6 +16,7 @@ from mllint.semantic.expressions.hints import is_called_loss
 from mllint.semantic.graph.data_sources import hangs_on_nothing, is_of_data
 from mllint.semantic.graph.given_graphs import called_by
 from mllint.semantic.graph.gradients import may_be_switched_on_in
+from mllint.semantic.graph.leaves import is_copy_of_leaf
 from mllint.semantic.graph.lost_leaves import is_given_to_optimizer
 from mllint.semantic.graph.taken_off import adds_loss, computes_loss, taken_off
 from mllint.semantic.names.assigned import assigned, only_assigned
@@ -139,7 +140,7 @@ class Cuts:
         if not isinstance(call.func, cst.Attribute):
             return []
         name, receiver = call.func.attr.value, call.func.value
-        if name == "detach" and not call.args and self._is_loss(receiver):
+        if name == "detach" and not call.args and self._is_loss(receiver) and not is_copy_of_leaf(self.model, receiver):
             framework = self._framework(receiver)
             return [] if framework is None else [Cut(call, ".detach()", framework, False, receiver)]
         if name == "scale" and len(call.args) == 1 and not call.args[0].star:

@@ -13,7 +13,7 @@ from mllint.semantic.names.receivers import method_of_receiver, owner_of_attribu
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import without_narrowing
 from mllint.semantic.values import Module, Tensor
-from mllint.syntax.shape import argument, constant, dotted_path, items_of, root_of, subscript_index
+from mllint.syntax.shape import argument, before_methods, constant, dotted_path, items_of, root_of, subscript_index
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ _COMPUTED = (
     cst.BinaryOperation, cst.UnaryOperation, cst.Comparison, cst.List, cst.ListComp, cst.Tuple, cst.Dict, cst.DictComp,
     cst.BaseNumber, cst.BaseString,
 )  # fmt: skip
+_COPYING = frozenset({"clone", "to", "cuda", "cpu", "float", "double", "half", "contiguous"})
 _WALKS = frozenset({"self.modules", "self.children", "self.sublayers"})
 
 
@@ -46,6 +47,12 @@ def is_leaf(model: "Model", node: cst.BaseExpression) -> bool:
     if path is None or value.attached is not False or _may_be_frozen(model, node):
         return False
     return is_flagged(model, node) and not any(_is_computed_of_flagged(model, item) for item in model.reaching(node))
+
+
+def is_copy_of_leaf(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether an expression is a leaf, or copies one: who detaches ``weight.clone()`` makes another leaf beside it."""
+    value = model.value(before_methods(node, _COPYING))
+    return isinstance(value, Tensor) and value.leaf
 
 
 def _is_surely_computed(binding: Binding) -> bool:

@@ -101,7 +101,7 @@ def plain_loss(model: "Model", backward: cst.Call) -> cst.BaseExpression | None:
     """What a backward pass begins with; ``None`` where it is not known which tensors the pass reaches."""
     if not _is_plain(backward, freeing=False) or model.gradients.off(backward) is not False:
         return None
-    return loss_of(backward)
+    return loss_of(backward) if backward in model.backward.calls else None
 
 
 def may_change_graphs(model: "Model", node: cst.CSTNode) -> bool:
