@@ -64,7 +64,8 @@ loop over `["train", "val"]`): behind the loop it is the model's own state. Test
 
 ## Fix safety
 
-Safe: the state dict is copied where it is kept. That takes the memory of one more model.
+Safe: the state dict is copied where it is kept. That takes the memory of one more model. What is called the best and kept
+only once, before the training, gets no fix: a copy of the first weights would undo the training.
 
 ## References
 
@@ -109,12 +110,12 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     snapshot = Snapshot(context.model, alias)
     if not _shares_tensors(call.func.value, snapshot, context) or not snapshot.is_stale:
         return
-    yield Finding(
-        call,
-        _message(alias, snapshot, of_optimizer=isinstance(context.value(call.func.value), Object)),
-        f"write `copy.deepcopy({path}.state_dict())`",
-        fix=lambda: _fix(alias, context),
-    )
+    message = _message(alias, snapshot, of_optimizer=isinstance(context.value(call.func.value), Object))
+    if snapshot.is_never_renewed:  # a copy of the first weights would undo the training
+        yield Finding(call, message, "keep a copy where the model is at its best")
+        return
+    help_ = f"write `copy.deepcopy({path}.state_dict())`"
+    yield Finding(call, message, help_, fix=lambda: _fix(alias, context))
 
 
 def _message(alias: Alias, snapshot: Snapshot, *, of_optimizer: bool) -> str:

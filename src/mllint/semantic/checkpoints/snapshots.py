@@ -75,6 +75,12 @@ class Snapshot:
         return self._is_best_so_far and any(map(self._is_in_another_method, others))
 
     @property
+    def is_never_renewed(self) -> bool:
+        """Whether what is called the best is kept once, before the training, and never again: it is the first."""
+        bound = self.model.scope_of(self.alias.statement).bindings.get(self.key, ())
+        return "." not in self.key and "best" in self.key.lower() and not self.is_taken_in_loop and len(bound) == 1
+
+    @property
     def is_only_overwritten(self) -> bool:
         """Whether its owner changes because something is written into the weights, and not by training."""
         words = (call.func.attr.value if isinstance(call.func, cst.Attribute) else "" for call in self._changes)
