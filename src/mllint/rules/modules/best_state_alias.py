@@ -64,8 +64,8 @@ loop over `["train", "val"]`): behind the loop it is the model's own state. Test
 
 ## Fix safety
 
-Safe: the state dict is copied where it is kept. That takes the memory of one more model. What is called the best, and is
-kept only once, before the training, gets no fix: a copy of the first weights would undo the training.
+Safe: the state dict is copied where it is kept. That takes the memory of one more model. There is no fix where what is
+called the best is kept once only, before the training: a copy of the first weights would undo it.
 
 ## References
 
