@@ -33,13 +33,13 @@ def is_called_loss(node: cst.BaseExpression) -> bool:
     """Whether an expression is spelled as one loss: ``g_loss``, ``losses["a"]``, ``out["loss"]``, ``criterion(x)``."""
     match node:
         case cst.Name(value=name) | cst.Attribute(attr=cst.Name(value=name)):
-            return _is_loss(name)
-        case cst.Subscript() if _is_loss(string_literal(subscript_index(node)) or ""):
+            return is_name_of_loss(name)
+        case cst.Subscript() if is_name_of_loss(string_literal(subscript_index(node)) or ""):
             return True
         case cst.Subscript(value=cst.Name(value=name) | cst.Attribute(attr=cst.Name(value=name))):
-            return (_is_loss(name) or "losses" in _words(name)) and subscript_index(node) is not None
+            return (is_name_of_loss(name) or "losses" in _words(name)) and subscript_index(node) is not None
         case cst.Call(func=cst.Name(value=name) | cst.Attribute(attr=cst.Name(value=name))):
-            return _is_loss(name) or not _CRITERION.isdisjoint(_words(name))
+            return is_name_of_loss(name) or not _CRITERION.isdisjoint(_words(name))
     return False
 
 
@@ -135,7 +135,7 @@ def may_name_layer(model: "Model", callee: cst.BaseExpression) -> bool:
     return not is_method and dotted_path(callee) is not None
 
 
-def _is_loss(name: str) -> bool:
+def is_name_of_loss(name: str) -> bool:
     """``loss``, also with one letter at either end (``dloss``, ``lossd``); not ``losses`` or ``lossless``."""
     return any(word == "loss" or (len(word) == 5 and "loss" in word) for word in _words(name))
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge.words import GIVING_PARAMETERS
-from mllint.semantic.expressions.hints import is_called_loss
+from mllint.semantic.expressions.hints import is_called_loss, is_name_of_loss
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.graph.accumulation import MAX_STEPS, Accumulator
 from mllint.semantic.graph.additions import appended, augmented
@@ -15,6 +15,7 @@ from mllint.semantic.graph.leaves import is_leaf
 from mllint.semantic.graph.losses import loss_of
 from mllint.semantic.graph.short_lived import begins_with_each_step, has_few_additions
 from mllint.semantic.graph.terms import is_spent_term
+from mllint.semantic.names.assigned import only_assigned
 from mllint.semantic.names.conditions import is_in_another_branch
 from mllint.semantic.names.definitions import function_around
 from mllint.semantic.names.mentions import mentions
@@ -50,16 +51,28 @@ def holds_graph(accumulator: Accumulator) -> bool:
 def _is_idle_entry(accumulator: Accumulator) -> bool:
     """Whether a training loop takes an entry of what a module gives that nothing is computed from: counts, a report."""
     core, model = accumulator.core, accumulator.model
-    if not isinstance(core, cst.Subscript) or string_literal(subscript_index(core)) is None:
+    entry = core if isinstance(core, cst.Subscript) else only_assigned(model, core)
+    key = string_literal(subscript_index(entry)) if isinstance(entry, cst.Subscript) else None
+    if entry is None or key is None or is_name_of_loss(key):
         return False
-    if not accumulator.trains or is_called_loss(core) or isinstance(model.value(core), Tensor):
+    if not accumulator.trains or isinstance(model.value(core), Tensor):
         return False
+    same = {fingerprint(core), fingerprint(entry)}
     read = (
         node
         for node in subtree(accumulator.loop.body)
-        if isinstance(node, cst.Subscript) and node is not core and fingerprint(node) == fingerprint(core)
+        if isinstance(node, (cst.Name, cst.Subscript)) and node is not core and fingerprint(node) in same
     )
-    return all(any(isinstance(item, cst.FormattedString) for item in model.tree.ancestors(node)) for node in read)
+    return all(_is_only_kept(model, node) for node in read)
+
+
+def _is_only_kept(model: "Model", node: cst.CSTNode) -> bool:
+    """Whether nothing is computed from what is read, or bound, there: it is given a name, written, or added."""
+    parent = model.tree.parent(node)
+    is_kept = isinstance(parent, (cst.Assign, cst.AssignTarget)) or (
+        isinstance(parent, cst.AugAssign) and parent.value is node
+    )
+    return is_kept or any(isinstance(item, cst.FormattedString) for item in model.tree.ancestors(node))
 
 
 def _is_held_anyway(accumulator: Accumulator) -> bool:
