@@ -111,7 +111,7 @@ def _some_rounds(
     None where none of all may be wrong.
     """
     rounds = [] if trains_in_every_round(model, node) else in_sight(list(rounds_of(model.runs.loops_at(node))))
-    if not any(map(may_be, rounds)):
+    if len(rounds) < 2 or not any(map(may_be, rounds)):
         return []
     meant = [item for item in rounds if is_meant(item)]
     return meant if len(meant) < len(rounds) else []
