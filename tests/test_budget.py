@@ -29,6 +29,7 @@ from mllint.semantic.training import runs
 from mllint.semantic.training.unfolding import unfold
 from mllint.semantic.values import Value
 from mllint.syntax.bare import bare_tree
+from mllint.syntax.source import Source
 from mllint.syntax.walk import Tree
 
 CLEAN = b"""\
@@ -376,6 +377,27 @@ def test_what_a_sum_is_made_of_is_asked_once_however_many_ways_lead_to_it(monkey
     )
     engine.lint(text.encode(), "sum.py", select(["ML404"], []))
     assert 0 < asked <= 40
+
+
+def test_what_needs_each_other_is_derived_once_and_not_anew_for_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The variables of a loop that are computed from each other are known together when their rounds are over."""
+    size, asked = 12, Counter[int]()
+    evaluate = Inference._evaluate
+
+    def counting(self: Inference, node: cst.CSTNode) -> Value | None:
+        asked[id(node)] += 1
+        return evaluate(self, node)
+
+    monkeypatch.setattr(Inference, "_evaluate", counting)
+    names = [f"part_{number}" for number in range(size)]
+    given = [f"    {name} = {names[number - 1]} + {names[number - 5]}\n" for number, name in enumerate(names)]
+    text = "".join(["import torch\n", *(f"{name} = torch.ones(2)\n" for name in names), "while unknown():\n", *given])
+    tree = bare_tree(text)
+    model = Model(tree, Source(text, "train.py"))
+    for name in tree.by_type[cst.Name]:
+        model.value(name)
+    assert max(asked.values()) < 20, asked.most_common(3)
+    assert asked.total() < 5 * len(asked)
 
 
 def test_only_what_goes_into_the_file_that_a_load_reads_is_followed(

@@ -5,6 +5,7 @@ output, everything else to standard error. Exit codes: 0 nothing left to say, 1 
 run itself went wrong (bad option or configuration, no such path, an internal error).
 """
 
+import gc
 import io
 import os
 import shutil
@@ -152,6 +153,7 @@ def _watch(paths: tuple[str, ...], options: dict[str, Any], request: Request) ->
 
     if request.fixes or request.suppress or request.prune or request.annotation:
         raise click.UsageError("--watch only shows findings: it writes no file")
+    gc.enable()  # it goes on for days
 
     def check() -> int:
         try:
@@ -240,6 +242,8 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+    # A run looks for garbage itself, between files; what it leaves behind goes with the process.
+    gc.disable()
     try:
         sys.exit(cli(standalone_mode=False))
     except click.ClickException as error:
@@ -252,3 +256,5 @@ def main() -> None:
         traceback.print_exc()
         click.echo("mllint: error: this is a bug in mllint: please report it", err=True)
         sys.exit(2)
+    finally:
+        gc.freeze()  # the interpreter searches all the rest when it ends

@@ -55,14 +55,24 @@ def left_in_file(model: "Model", call: cst.Call) -> Left | None:
     first = next((each.call for each in loads if not _is_of_training(each)), None)
     if first is not call or not _stays_here(model, item):
         return None
-    written = [_optimizers(content) for content in _written(load, item, content)]
-    for key, name in written[0].items() if written else ():
-        if key in read or not all(key in others for others in written) or _is_mentioned(model, key):
-            continue
-        path = _at_hand(load, name)
+    for key, name in _left_unread(_written(load, item, content), read).items():
+        path = None if _is_mentioned(model, key) else _at_hand(load, name)
         if path is not None and _goes_on(load, item, loads, name) and not _LEFT_OUT.search(model.source.text):
             return Left(key, path, item.value)
     return None
+
+
+def _left_unread(written: Iterator[Saved], read: set[str]) -> dict[str, str]:
+    """The optimizers, by their keys, whose states are saved each time, and of which nothing is read.
+
+    What is saved takes long to follow: the others are not asked where the first has no such state.
+    """
+    first = next(written, None)
+    left = {} if first is None else {key: name for key, name in _optimizers(first.content).items() if key not in read}
+    for saved in written if left else ():
+        others = _optimizers(saved.content)
+        left = {key: name for key, name in left.items() if key in others}
+    return left
 
 
 def _is_of_training(load: Load) -> bool:
@@ -110,15 +120,20 @@ def _stays_here(model: "Model", item: cst.Subscript) -> bool:
     return all(isinstance(holder, known) for holder in _holders(model, item))
 
 
-def _written(load: Load, item: cst.Subscript, content: FromFile) -> list[Content | None]:
+def _written(load: Load, item: cst.Subscript, content: FromFile) -> Iterator[Saved]:
     """What the code writes into the file that is read, each time it does; else what is saved here with its entries."""
     model = load.model
-    known = [saved for saved, _ in of_known_file(load, content)]
-    beside = known or [saved for saved, _ in written_beside(model, item, content)]
+    known = (saved for saved, _ in of_known_file(load, content))
+    first = next(known, None)
+    if first is not None:
+        yield first
+        yield from known
+        return
+    beside = written_beside(model, item, content)
+    yield from (saved for saved, _ in beside)
     if not beside:
         keys = other_entries(model, item) | set(content.trail)
-        beside = [saved for saved in model.surroundings.saved if saved.place.model is model and _has(saved, keys)]
-    return [saved.content for saved in beside]
+        yield from (saved for saved in model.surroundings.saved if saved.place.model is model and _has(saved, keys))
 
 
 def _has(saved: Saved, keys: set[str]) -> bool:

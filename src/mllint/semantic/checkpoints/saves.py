@@ -204,19 +204,52 @@ class Surroundings:
 
     def _copied(self, found: list[Saved]) -> Iterator[Saved]:
         """Files that are copies of saved ones."""
-        for model in self.models:
-            for word in _COPYING:
-                for call in model.calls_by_word.get(word, ()):
-                    source, target = _source_and_target(model, call)
-                    if source is None or target is None:
-                        continue
-                    path, function = Tracer(model).path(source), model.enclosing_function(call)
-                    for saved in found:
-                        # A helper copies what it has saved under the name that it was given.
-                        if saved.place.model is model and model.enclosing_function(saved.place.node) is function:
-                            yield saved.copied_to((saved.tracer or Tracer(model)).path(target))
-                        elif path is not None and saved.path is not None and path.is_same_as(saved.path):
-                            yield saved.copied_to(Tracer(model).path(target))
+        for copy in (copy for model in self.models for copy in _copies(model)):
+            for saved in found:
+                if copy.is_beside(saved):
+                    yield saved.copied_to(copy.target_of(saved))
+                elif copy.source is not None and saved.path is not None and copy.source.is_same_as(saved.path):
+                    yield saved.copied_to(copy.target)
+
+
+class _Copy:
+    """A call that copies or moves a file. Every file around asks for the paths, and they are followed once."""
+
+    def __init__(self, model: "Model", call: cst.Call, source: cst.BaseExpression, target: cst.BaseExpression) -> None:
+        self._model = model
+        self._function = model.enclosing_function(call)
+        self._from, self._to = source, target
+        self._targets: dict[Saved, Path | None] = {}
+
+    @cached_property
+    def source(self) -> Path | None:
+        return Tracer(self._model).path(self._from)
+
+    @cached_property
+    def target(self) -> Path | None:
+        return Tracer(self._model).path(self._to)
+
+    def is_beside(self, saved: Saved) -> bool:
+        """Whether it is a helper that copies what it has saved under the name that it was given."""
+        place = saved.place
+        return place.model is self._model and self._model.enclosing_function(place.node) is self._function
+
+    def target_of(self, saved: Saved) -> Path | None:
+        """Where it puts what was saved beside it, in the same way to it."""
+        if saved not in self._targets:
+            self._targets[saved] = (saved.tracer or Tracer(self._model)).path(self._to)
+        return self._targets[saved]
+
+
+def _copies(model: "Model") -> tuple[_Copy, ...]:
+    """The calls in a file that copy or move another."""
+    key = ("saves", "copies")
+    if key not in model.remembered:
+        calls = [call for word in _COPYING for call in model.calls_by_word.get(word, ())]
+        pairs = [(call, *_source_and_target(model, call)) for call in calls]
+        model.remembered[key] = tuple(_Copy(model, *pair) for pair in pairs if pair[1] is not None)
+    known: tuple[_Copy, ...] = model.remembered[key]
+    return known
 
 
 def _source_and_target(

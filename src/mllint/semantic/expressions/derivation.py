@@ -1,13 +1,14 @@
 """Deriving each thing once, also where things are defined by each other."""
 
 from collections.abc import Callable, Hashable
+from itertools import islice
 from typing import Any, TypeVar
 
 from mllint.semantic.values import Unfinished, Value
 
 _Key = TypeVar("_Key", bound=Hashable)
 _Thing = TypeVar("_Thing")
-MAX_DEPTH = 50
+MAX_DEPTH = 100
 """How many expressions, bindings and calls a value may be derived through before it counts as unknown."""
 MAX_ROUNDS = 5
 """How often things that are defined by each other are derived before they count as unknown."""
@@ -26,8 +27,10 @@ class Derivation:
     def __init__(self) -> None:
         self._active: dict[Hashable, int] = {}
         """What is being derived, and how many things that asked for it are."""
-        self._provisional: dict[Hashable, tuple[Value | None, int, object]] = {}
-        """What was derived from something unfinished: the value, what it needed, and the thing, to keep its id."""
+        self._provisional: dict[Hashable, tuple[Value | None, int, object, dict[Any, Value | None]]] = {}
+        """What was derived from something unfinished: the value, what it needed, the thing, to keep its id, and where
+        it is remembered when it is finished.
+        """
         self._assumed: dict[Hashable, Value | None] = {}
         """What the last round found of the things that were asked for while they were unfinished."""
         self._taken: set[Hashable] = set()
@@ -51,7 +54,7 @@ class Derivation:
         if key in memo:
             return memo[key]
         if key in self._provisional:
-            value, needs, _ = self._provisional[key]
+            value, needs, _, _ = self._provisional[key]
             self._needs = min(self._needs, needs)
             return value
         if key in self._active:
@@ -63,6 +66,7 @@ class Derivation:
             self._needs = -1
             return None
         needed_before, provisional, assumed = self._needs, len(self._provisional), len(self._assumed)
+        is_settled = True
         for _ in range(MAX_ROUNDS):
             self._needs, changes = _NOTHING_UNFINISHED, self._changes
             self._active[key] = position
@@ -91,18 +95,28 @@ class Derivation:
                 break
             _drop_last(self._provisional, provisional)
         else:
-            result = None
+            result, is_settled = None, False
         if position == 0 and isinstance(result, Unfinished):
-            result = None
+            result, is_settled = None, False
         if position == 0 or (is_first and not isinstance(result, Unfinished)):
             memo[key] = result
-            # What needed this one, and nothing before it, can be derived anew now that it is known.
+            if is_settled:
+                self._settle(provisional, position)
             self._drop(provisional, assumed)
             self._needs = needed_before
         else:
-            self._provisional[key] = (result, self._needs, thing)
+            self._provisional[key] = (result, self._needs, thing, memo)
             self._needs = min(self._needs, needed_before)
         return result
+
+    def _settle(self, provisional: int, position: int) -> None:
+        """Remember what needed nothing before the thing at a position: the last round for that has changed nothing.
+
+        What needs something before it, or went too deep, is derived anew.
+        """
+        for key, (value, needs, _, memo) in islice(self._provisional.items(), provisional, None):
+            if needs >= position and not isinstance(value, Unfinished):
+                memo[key] = value
 
     def _drop(self, provisional: int, assumed: int) -> None:
         """Forget what is provisional, but for the oldest."""

@@ -111,7 +111,7 @@ def _some_rounds(
     None where none of all may be wrong.
     """
     rounds = [] if trains_in_every_round(model, node) else in_sight(list(rounds_of(model.runs.loops_at(node))))
-    if not any(map(may_be, rounds)):
+    if len(rounds) < 2 or not any(map(may_be, rounds)):
         return []
     meant = [item for item in rounds if is_meant(item)]
     return meant if len(meant) < len(rounds) else []
@@ -135,10 +135,10 @@ def _records_for_nothing(found: DataRound) -> bool:
     is_in_sight = run.frame.function is None or any(event.kind is Kind.BACKWARD for event in run.events)
     if not is_in_sight and (trains_too(found.found.loop.frame.model, node) or has_unseen_callers(run.frame.function)):
         return False  # those who call it to evaluate are not in sight, nor is under what they do
-    evaluated = [forward for forward in found.forwards if not is_loss(forward) and _is_trainable(forward)]
+    asked = [forward for forward in found.forwards if not is_loss(forward)]
+    evaluated = [forward for forward in asked if _is_evaluation(found, forward)]
     return (
-        bool(evaluated)
-        and (any(_is_evaluation(found, forward) for forward in evaluated) or _is_detached(found))
+        (bool(evaluated) or _is_detached(found))
         and all(records_graph(forward) for forward in found.forwards)
         and not is_frozen(run, found.forwards)
         and not _wants_gradients(found)
@@ -148,6 +148,8 @@ def _records_for_nothing(found: DataRound) -> bool:
         and not any(map(keeps_its_output, found.forwards))
         and (is_in_sight or not may_run_without_gradients(run.frame.function))
         and not any(map(is_of_volatile, found.forwards))
+        # Asked last: the constructors of all layers are read for it.
+        and (any(map(_is_trainable, evaluated)) or (any(map(_is_trainable, asked)) and _is_detached(found)))
     )
 
 

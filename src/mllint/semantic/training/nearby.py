@@ -11,6 +11,7 @@ import libcst as cst
 from mllint.knowledge.words import CLEARING, UPDATING
 from mllint.semantic.events.kinds import kind_at_sight
 from mllint.semantic.expressions.hints import is_called_loss
+from mllint.semantic.flow import is_about_data
 from mllint.semantic.modules.mode_layers import depends_on_mode
 from mllint.semantic.names.mentions import mentions, whole
 from mllint.semantic.training.data_loops import is_within_step, may_be_event_of_module, may_be_model
@@ -226,6 +227,8 @@ def calls_what_was_switched(model: "Model", node: cst.For) -> bool:
 
 def may_be_in_training_mode(model: "Model", call: cst.Call) -> bool:
     """Whether a call may be one of a module that was not surely put to evaluation mode in the same body."""
+    if is_about_data(model, call):
+        return False  # no event comes of it, whatever it is called on
     if is_within_step(model, model.enclosing_function(call)) or not _may_ask_for_mode(model, call):
         return False
     if not may_be_event_of_module(model, call):

@@ -65,8 +65,10 @@ _OF_THEIR_OWN = frozenset({cst.For, cst.While, cst.FunctionDef, cst.ClassDef, cs
 
 def single_evaluations(model: "Model", node: cst.With | cst.FunctionDef) -> Iterator[cst.Call]:
     """The forward passes right in a block without gradients that surely evaluate a model in training mode."""
+    if is_test_code(model):
+        return
     calls = [call for call in _calls_in(node) if may_be_in_training_mode(model, call)]
-    if not calls or is_test_code(model) or says_gradients(node.body):
+    if not calls or says_gradients(node.body):
         return
     for call in calls:
         if model.runs.always(call, partial(_is_in_training_mode, call), accelerated=True):
