@@ -14,6 +14,8 @@ from mllint.syntax.walk import subtree
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
+LOADED = frozenset({"torch.jit.load", "paddle.jit.load"})
+"""What gives a module in the mode in which it was saved, and one of Paddle in evaluation mode."""
 _MAX_MAKERS = 30
 """How many functions are looked at, at most, to tell whether one that makes a module switches its mode."""
 _MAX_NAMES = 3
@@ -76,4 +78,8 @@ def _may_switch(pending: list[FunctionInfo]) -> bool:
 
 
 def _switches(function: FunctionInfo) -> bool:
-    return any(isinstance(item, cst.Name) and item.value in ("eval", "train") for item in subtree(function.node.body))
+    """Whether a function may call ``eval()`` or ``train()``, or read a module from a file, which says its mode."""
+    if any(isinstance(item, cst.Name) and item.value in ("eval", "train") for item in subtree(function.node.body)):
+        return True
+    model = function.model
+    return any(model.qualified_name(call.func) in LOADED for call in model.tree.calls_in(function.node.body))
