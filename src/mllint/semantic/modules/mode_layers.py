@@ -13,11 +13,12 @@ from mllint.semantic.events.things import Frame
 from mllint.semantic.expressions.tables import made
 from mllint.semantic.modules.drop_rates import NOTHING, Making, drops_nothing, rate_of
 from mllint.semantic.modules.made_with import is_left_out, making_run, tests_met
+from mllint.semantic.names.assigned import only_assigned
 from mllint.semantic.names.conditions import conditions
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.names.mentions import whole
 from mllint.semantic.values import Choice, ClassObject, Function, Member, Module, Symbol, Text, Value
-from mllint.syntax.shape import argument, constant, has_star_arguments
+from mllint.syntax.shape import argument, constant, has_star_arguments, items_of
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -92,12 +93,30 @@ def _made_depends(call: cst.Call, models: "tuple[Model, ...]", *, switched: bool
 
 
 def _container_depends(model: "Model", call: cst.Call) -> bool | None:
-    """Whether one of the layers that a container is given does."""
-    held = [
-        _children_depend(model, arg) if arg.star else depends_on_mode(model.value(arg.value), model)
-        for arg in call.args
-    ]
+    """Whether one of the layers that a container is given does, one by one or in a list or dict that is written out."""
+    held: list[bool | None] = []
+    for arg in call.args:
+        written = _written_out(model, arg.value)
+        if written is not None:
+            held += [depends_on_mode(model.value(layer), model) for layer in written]
+        if written is None or isinstance(arg.value, cst.Name):  # more may be put into it
+            held.append(_children_depend(model, arg) if arg.star else depends_on_mode(model.value(arg.value), model))
     return True if True in held else _all_agree(held)
+
+
+def _written_out(model: "Model", node: cst.BaseExpression) -> list[cst.BaseExpression] | None:
+    """The layers of a list or dict that is written out: ``OrderedDict([("drop", nn.Dropout())])``; else ``None``."""
+    if isinstance(node, cst.Name):
+        made = only_assigned(model, node)
+        return None if made is None or isinstance(made, cst.Name) else _written_out(model, made)
+    if isinstance(node, cst.Call) and model.qualified_name(node.func) in ("collections.OrderedDict", "builtins.dict"):
+        pairs = [pair for arg in node.args if not arg.star for pair in items_of(arg.value)]
+        if any(isinstance(pair, cst.Dict) for pair in pairs):
+            return [layer for pair in pairs for layer in _written_out(model, pair) or ()]
+        return [pair.elements[1].value for pair in pairs if isinstance(pair, cst.Tuple) and len(pair.elements) == 2]
+    if isinstance(node, cst.Dict):
+        return [item.value for item in node.elements]
+    return items_of(node) if isinstance(node, (cst.List, cst.Tuple)) else None
 
 
 def _network_depends(model: "Model", name: str, call: cst.Call, *, switched: bool) -> bool | None:
