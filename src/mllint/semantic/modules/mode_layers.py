@@ -11,10 +11,9 @@ from mllint.knowledge.facts import PADDLE_BUILDERS
 from mllint.semantic.events.places import children_given
 from mllint.semantic.events.things import Frame
 from mllint.semantic.expressions.tables import made
-from mllint.semantic.modules.drop_rates import NOTHING, Making, drops_nothing, rate_of
-from mllint.semantic.modules.made_with import is_left_out, making_run, tests_met
+from mllint.semantic.modules.drop_rates import Making, drops_nothing, rate_of
+from mllint.semantic.modules.made_with import is_left_out, making_run, may_be_left_out
 from mllint.semantic.names.assigned import only_assigned
-from mllint.semantic.names.conditions import conditions
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.names.mentions import whole
 from mllint.semantic.values import Choice, ClassObject, Function, Member, Module, Symbol, Text, Value
@@ -313,14 +312,14 @@ def _parts(
             if isinstance(called, Symbol) and (called.name.startswith(_LIBRARIES) or called.name in PADDLE_BUILDERS):
                 if _library_depends(called.name, node) is True:
                     is_whole = not _is_only_read(model, node) or called.name.lower().startswith(_NORMALIZING_FIRST)
-                    is_left = _hangs_on_settings(model, node, run) or (
+                    is_left = may_be_left_out(model, node, run) or (
                         made is not None and _is_left_out(made, model, node)
                     )
                     is_left = is_left or drops_nothing(model, rate_of(node), making)
                     found.depends = found.depends or (is_whole and not is_left)
                     found.is_closed = False
             elif isinstance(called, Symbol) and networks.makes_network(called.name):
-                is_left = _is_only_read(model, node) or _hangs_on_settings(model, node, run)
+                is_left = _is_only_read(model, node) or may_be_left_out(model, node, run)
                 if not is_left and not (made is not None and _is_left_out(made, model, node)):
                     found.depends |= _network_depends(model, called.name, node, switched=False) is True
                     found.depends_when_switched |= _network_depends(model, called.name, node, switched=True) is True
@@ -368,31 +367,6 @@ def _is_only_read(model: "Model", node: cst.Call) -> bool:
     """Whether only a part of what is made is kept: ``vgg16().features``, while the dropout is in another."""
     read = model.tree.parent(node)
     return isinstance(read, cst.Attribute) and model.tree.call_of(read) is None
-
-
-def _hangs_on_settings(model: "Model", node: cst.CSTNode, run: Frame | None) -> bool:
-    """Whether a place is reached only where a setting says so that is not known to: ``if norm == "batch":``."""
-    function = model.enclosing_function(node)
-    if function is None:
-        return False
-    parameters = {item.name.value: item for item in (*function.params.params, *function.params.kwonly_params)}
-    said = {id(test) for test, is_met in tests_met(node, run) if is_met}
-    return any(_is_setting(test, parameters) for test in conditions(model, node) if id(test) not in said)
-
-
-def _is_setting(test: cst.BaseExpression, parameters: dict[str, cst.Param]) -> bool:
-    """Whether a test asks for nothing but parameters, or what they keep, and these do not pass it by default."""
-    parts = list(subtree(test))
-    names = {part.value for part in parts if type(part) is cst.Name}
-    attributes = {part.attr.value for part in parts if type(part) is cst.Attribute}
-    asked = [parameters[name] for name in names if name in parameters]
-    if not asked or not names <= parameters.keys() | attributes | {"None", "True", "False"}:
-        return False  # of what is made there, such as the last of several layers
-    defaults = [None if item.default is None else constant(item.default) for item in asked]
-    words = [constant(part) for part in parts if type(part) is cst.SimpleString]
-    return bool(attributes) or not all(
-        default in words if words else default not in (..., *NOTHING) for default in defaults
-    )
 
 
 def _may_be_given_mode(holder: ClassInfo | FunctionInfo) -> bool:
