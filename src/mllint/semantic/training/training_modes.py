@@ -424,20 +424,21 @@ def mode_matters(forward: Event, run: Run | None = None) -> bool | None:
     """Whether the mode makes a difference to the module that is called; ``None``: not known.
 
     In a run that has put it to training mode, what libraries have loaded into it counts, too; and who switches a module
-    which is out of sight, here or elsewhere in the run, takes the mode to matter.
+    of a class that is out of sight, here or elsewhere in the run, takes the mode to matter.
     """
     matters = _matters(forward, switched=False)
     if matters is True or run is None or forward.thing is None:
         return matters
     if is_switched_to_training(run, forward.thing, forward):
         matters = _matters(forward, switched=True)
-    is_taken_to = matters is None and is_out_of_sight(forward) and _is_switched(run, forward.thing)
+    is_taken_to = matters is None and is_out_of_sight(forward) and _is_switched_elsewhere(run, forward.thing, forward)
     return True if is_taken_to else matters
 
 
-def _is_switched(run: Run, module: Thing) -> bool:
-    """Whether anything in a run puts a module to a mode, wherever that is."""
-    return any(event.kind in _SWITCHES and event.thing and covers(event.thing, module) for event in run.events)
+def _is_switched_elsewhere(run: Run, module: Thing, forward: Event) -> bool:
+    """Whether a run switches a module anywhere, and a forward pass need not find it in evaluation mode for that."""
+    is_switched = any(event.kind in _SWITCHES and event.thing and covers(event.thing, module) for event in run.events)
+    return is_switched and modes_before(run, module, forward) != {EVAL}
 
 
 def _matters(forward: Event, *, switched: bool) -> bool | None:
