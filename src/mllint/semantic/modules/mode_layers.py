@@ -112,10 +112,15 @@ def _written_out(model: "Model", node: cst.BaseExpression) -> list[cst.BaseExpre
         pairs = [pair for arg in node.args if not arg.star for pair in items_of(arg.value)]
         if any(isinstance(pair, cst.Dict) for pair in pairs):
             return [layer for pair in pairs for layer in _written_out(model, pair) or ()]
-        return [pair.elements[1].value for pair in pairs if isinstance(pair, cst.Tuple) and len(pair.elements) == 2]
+        return [_second(pair) or pair for pair in pairs]
     if isinstance(node, cst.Dict):
         return [item.value for item in node.elements]
     return items_of(node) if isinstance(node, (cst.List, cst.Tuple)) else None
+
+
+def _second(pair: cst.BaseExpression) -> cst.BaseExpression | None:
+    """What is named in a pair of a name and a layer."""
+    return pair.elements[1].value if isinstance(pair, cst.Tuple) and len(pair.elements) == 2 else None
 
 
 def _network_depends(model: "Model", name: str, call: cst.Call, *, switched: bool) -> bool | None:
