@@ -26,6 +26,7 @@ from mllint.semantic.events.by_hand import GRADIENT, holder_of_gradient, owner_u
 from mllint.semantic.events.given import truth
 from mllint.semantic.events.kinds import is_output, kind_of, may_have_mode, may_switch
 from mllint.semantic.events.owners import makers_of, owner_of_parameters
+from mllint.semantic.events.places import inside_of
 from mllint.semantic.events.steps import Kind
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.graph.data_sources import hangs_on_nothing
@@ -107,7 +108,7 @@ def read(frame: Frame, call: cst.Call) -> Seen | None:
         return Seen(Kind.FORWARD, frame.thing(call.func))
     if value is None:
         called = kind_of(frame, call.func)
-        if called is not None and called.kind == "module":
+        if called is not None and called.kind == "module" and inside_of(frame.model, call) is None:
             return Seen(Kind.FORWARD, frame.thing(call.func), is_proven=False)
     return None
 
@@ -392,7 +393,7 @@ def does_nothing(frame: Frame, call: cst.Call, value: Value | None) -> bool:
         return name is None or name.partition(".")[0] in _HARMLESS or lookup.wrapper(name) is not None
     if not isinstance(call.func, cst.Attribute):
         return False
-    if call.func.attr.value in _READING:
+    if call.func.attr.value in _READING or inside_of(frame.model, call) is not None:
         return True
     receiver = frame.value(call.func.value)
     if receiver is None:
@@ -402,17 +403,22 @@ def does_nothing(frame: Frame, call: cst.Call, value: Value | None) -> bool:
 
 def _is_of_harmless(frame: Frame, receiver: cst.BaseExpression) -> bool:
     """Whether an object was made by a function of a package that changes nothing: ``writer = SummaryWriter()``."""
-    thing = frame.thing(receiver)
+    makers = names_of_makers(frame, receiver)
+    return bool(makers) and all(
+        name.partition(".")[0] in _HARMLESS - _HOLDING or name.startswith("torch.utils.tensorboard.") for name in makers
+    )
+
+
+def names_of_makers(frame: Frame, node: cst.BaseExpression) -> list[str]:
+    """The qualified names of what may have made a thing, a function or class; empty ones for what is not known."""
+    thing = frame.thing(node)
     made = [] if thing is None else [item for root in thing.roots for item in makers_of(root, thing.path)]
-    makers = [
+    return [
         item.scope.model.qualified_name(item.value.func) or ""
         if isinstance(item.value, cst.Call) and not item.path
         else ""
         for item in made
     ]
-    return bool(makers) and all(
-        name.partition(".")[0] in _HARMLESS - _HOLDING or name.startswith("torch.utils.tensorboard.") for name in makers
-    )
 
 
 _BUILTINS = frozenset({

@@ -15,10 +15,10 @@ Finds evaluations of a model that is in training mode on every way there:
   changes nothing in what is loaded.
 
 The model is one whose own training goes on before, or that is seen to have dropout or batch normalization and that
-nothing has switched since it was made. Where a setting picks its class, it is enough that the training calls its
-`train()`: who does that takes the mode to matter. Methods that call its layers, `model.encode(x)`, count as forward
-passes. Of several calls of the function around, or of several modules that are trained together, one that is forgotten
-while the others are switched is enough.
+nothing has switched since it was made. Where a setting picks its class, it is enough that the run calls its `train()`
+or `eval()` anywhere: who does that takes the mode to matter. Methods that call its layers, `model.encode(x)`, count as
+forward passes. Of several calls of the function around, or of several modules that are trained together, one that is
+forgotten while the others are switched is enough.
 
 ## Why is this bad?
 

@@ -89,7 +89,12 @@ def _stays_itself(binding: Binding) -> bool:
 
 
 def inside_of(model: "Model", call: cst.Call) -> cst.BaseExpression | None:
-    """What a call puts into a wrapper that hands it on: ``net`` of ``DataParallel(net)``."""
+    """What a call puts into a wrapper that hands it on: ``net`` of ``DataParallel(net)``.
+
+    Or takes out of one: of ``accelerator.unwrap_model(net)``, which gives the very module that was wrapped.
+    """
+    if isinstance(call.func, cst.Attribute) and call.func.attr.value == "unwrap_model":
+        return call.args[0].value if call.args and not call.args[0].star else None
     wrapper = lookup.wrapper(model.qualified_name(call.func) or "")
     return call.args[0].value if wrapper is not None and not wrapper.copies and call.args else None
 

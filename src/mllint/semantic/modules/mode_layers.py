@@ -11,13 +11,13 @@ from mllint.knowledge.facts import PADDLE_BUILDERS
 from mllint.semantic.events.places import children_given
 from mllint.semantic.events.things import Frame
 from mllint.semantic.expressions.tables import made
-from mllint.semantic.modules.drop_rates import NOTHING, Making, drops_nothing, rate_of
-from mllint.semantic.modules.made_with import is_left_out, making_run, tests_met
-from mllint.semantic.names.conditions import conditions
+from mllint.semantic.modules.drop_rates import Making, drops_nothing, rate_of
+from mllint.semantic.modules.made_with import is_left_out, making_run, may_be_left_out
+from mllint.semantic.names.assigned import only_assigned
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.names.mentions import whole
 from mllint.semantic.values import Choice, ClassObject, Function, Member, Module, Symbol, Text, Value
-from mllint.syntax.shape import argument, constant, has_star_arguments
+from mllint.syntax.shape import argument, constant, has_star_arguments, items_of
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -92,12 +92,35 @@ def _made_depends(call: cst.Call, models: "tuple[Model, ...]", *, switched: bool
 
 
 def _container_depends(model: "Model", call: cst.Call) -> bool | None:
-    """Whether one of the layers that a container is given does."""
-    held = [
-        _children_depend(model, arg) if arg.star else depends_on_mode(model.value(arg.value), model)
-        for arg in call.args
-    ]
+    """Whether one of the layers that a container is given does, one by one or in a list or dict that is written out."""
+    held: list[bool | None] = []
+    for arg in call.args:
+        written = _written_out(model, arg.value)
+        if written is not None:
+            held += [depends_on_mode(model.value(layer), model) for layer in written]
+        if written is None or isinstance(arg.value, cst.Name):  # more may be put into it
+            held.append(_children_depend(model, arg) if arg.star else depends_on_mode(model.value(arg.value), model))
     return True if True in held else _all_agree(held)
+
+
+def _written_out(model: "Model", node: cst.BaseExpression) -> list[cst.BaseExpression] | None:
+    """The layers of a list or dict that is written out: ``OrderedDict([("drop", nn.Dropout())])``; else ``None``."""
+    if isinstance(node, cst.Name):
+        made = only_assigned(model, node)
+        return None if made is None or isinstance(made, cst.Name) else _written_out(model, made)
+    if isinstance(node, cst.Call) and model.qualified_name(node.func) in ("collections.OrderedDict", "builtins.dict"):
+        pairs = [pair for arg in node.args if not arg.star for pair in items_of(arg.value)]
+        if any(isinstance(pair, cst.Dict) for pair in pairs):
+            return [layer for pair in pairs for layer in _written_out(model, pair) or ()]
+        return [_second(pair) or pair for pair in pairs]
+    if isinstance(node, cst.Dict):
+        return [item.value for item in node.elements]
+    return items_of(node) if isinstance(node, (cst.List, cst.Tuple)) else None
+
+
+def _second(pair: cst.BaseExpression) -> cst.BaseExpression | None:
+    """What is named in a pair of a name and a layer."""
+    return pair.elements[1].value if isinstance(pair, cst.Tuple) and len(pair.elements) == 2 else None
 
 
 def _network_depends(model: "Model", name: str, call: cst.Call, *, switched: bool) -> bool | None:
@@ -294,14 +317,14 @@ def _parts(
             if isinstance(called, Symbol) and (called.name.startswith(_LIBRARIES) or called.name in PADDLE_BUILDERS):
                 if _library_depends(called.name, node) is True:
                     is_whole = not _is_only_read(model, node) or called.name.lower().startswith(_NORMALIZING_FIRST)
-                    is_left = _hangs_on_settings(model, node, run) or (
+                    is_left = may_be_left_out(model, node, run) or (
                         made is not None and _is_left_out(made, model, node)
                     )
                     is_left = is_left or drops_nothing(model, rate_of(node), making)
                     found.depends = found.depends or (is_whole and not is_left)
                     found.is_closed = False
             elif isinstance(called, Symbol) and networks.makes_network(called.name):
-                is_left = _is_only_read(model, node) or _hangs_on_settings(model, node, run)
+                is_left = _is_only_read(model, node) or may_be_left_out(model, node, run)
                 if not is_left and not (made is not None and _is_left_out(made, model, node)):
                     found.depends |= _network_depends(model, called.name, node, switched=False) is True
                     found.depends_when_switched |= _network_depends(model, called.name, node, switched=True) is True
@@ -349,31 +372,6 @@ def _is_only_read(model: "Model", node: cst.Call) -> bool:
     """Whether only a part of what is made is kept: ``vgg16().features``, while the dropout is in another."""
     read = model.tree.parent(node)
     return isinstance(read, cst.Attribute) and model.tree.call_of(read) is None
-
-
-def _hangs_on_settings(model: "Model", node: cst.CSTNode, run: Frame | None) -> bool:
-    """Whether a place is reached only where a setting says so that is not known to: ``if norm == "batch":``."""
-    function = model.enclosing_function(node)
-    if function is None:
-        return False
-    parameters = {item.name.value: item for item in (*function.params.params, *function.params.kwonly_params)}
-    said = {id(test) for test, is_met in tests_met(node, run) if is_met}
-    return any(_is_setting(test, parameters) for test in conditions(model, node) if id(test) not in said)
-
-
-def _is_setting(test: cst.BaseExpression, parameters: dict[str, cst.Param]) -> bool:
-    """Whether a test asks for nothing but parameters, or what they keep, and these do not pass it by default."""
-    parts = list(subtree(test))
-    names = {part.value for part in parts if type(part) is cst.Name}
-    attributes = {part.attr.value for part in parts if type(part) is cst.Attribute}
-    asked = [parameters[name] for name in names if name in parameters]
-    if not asked or not names <= parameters.keys() | attributes | {"None", "True", "False"}:
-        return False  # of what is made there, such as the last of several layers
-    defaults = [None if item.default is None else constant(item.default) for item in asked]
-    words = [constant(part) for part in parts if type(part) is cst.SimpleString]
-    return bool(attributes) or not all(
-        default in words if words else default not in (..., *NOTHING) for default in defaults
-    )
 
 
 def _may_be_given_mode(holder: ClassInfo | FunctionInfo) -> bool:

@@ -7,7 +7,7 @@
   step has changed too early
 - learning rates: ``schedulers``, ``own_schedulers``, ``one_sided_schedules``, ``schedules``, ``first_factors``,
   ``rates``
-- modes and evaluations: ``training_modes``, ``called_modules``, ``made_in_mode``, ``evaluation``,
+- modes and evaluations: ``training_modes``, ``unseen_switches``, ``called_modules``, ``made_in_mode``, ``evaluation``,
   ``trained_for_evaluation``, ``traces``, ``single_evaluations``, ``inferences``, ``forgotten_beside``, ``ready_made``,
   ``outputs``, ``wanted_gradients``, ``adversaries``, ``loaders``, ``data_loops``, ``data_rounds``, ``pieces``,
   ``turns``, ``handed_on``, ``written``, ``frozen``

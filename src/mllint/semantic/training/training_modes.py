@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from mllint.knowledge import networks
 from mllint.semantic.events.given import truth
-from mllint.semantic.events.kinds import is_named_switch
 from mllint.semantic.events.made_anew import is_made_in, makes_anew
 from mllint.semantic.events.owners import makers_of, modules_of_optimizer
 from mllint.semantic.events.participants import places_of
@@ -27,6 +26,7 @@ from mllint.semantic.training.made_in_mode import is_switched_by_maker
 from mllint.semantic.training.paths import Paths
 from mllint.semantic.training.rates import rounds_of
 from mllint.semantic.training.runs import Run
+from mllint.semantic.training.unseen_switches import may_switch_unseen
 from mllint.semantic.values import Module
 from mllint.syntax.shape import dotted_path
 from mllint.syntax.walk import subtree
@@ -100,7 +100,7 @@ def _paths(run: Run, module: Thing, first: str) -> "Paths[_Mode]":
             if was_made_with(event.thing, module):  # a framework that was given its model
                 return TRAIN if event.kind is Kind.TRAIN else UNKNOWN
         elif event.kind is Kind.UNKNOWN:
-            return UNKNOWN if state != EVAL and event.concerns(module) and not is_call_of(event, module) else state
+            return UNKNOWN if state != EVAL and may_switch_unseen(event, module) else state
         elif event.kind in _COMPUTES and (isinstance(state, Frame) or state in (FRESH, TRAIN, PARTLY)):
             return TRAINED
         return state
@@ -158,15 +158,6 @@ def _given(module: Thing, is_meant: Callable[[Frame, cst.Call], bool] = lambda *
         given = (children_given(arg) or arg.value for arg in made.args)
         things = (frame.thing(part) for part in given if isinstance(part, (cst.Name, cst.Attribute)))
         yield from (thing for thing in things if thing is not None)
-
-
-def is_call_of(event: Event, module: Thing | None) -> bool:
-    """Whether an event that cannot be looked into is just a call of the module, or of a part of it."""
-    call = event.node
-    if not isinstance(call, cst.Call) or is_named_switch(call):
-        return False  # `network.adapters_train()`
-    called = event.frame.thing(call.func)
-    return called is not None and module is not None and called.may_be(module) and event.kind is Kind.UNKNOWN
 
 
 def records_graph(event: Event) -> bool | None:
@@ -363,7 +354,7 @@ def _may_be_switched_back(loop: Loop, switch: Event) -> bool:
         elif event.kind is Kind.TRAIN and event.thing is not None and module is not None:
             if was_made_with(event.thing, module):
                 return True  # what holds it: a network together with its loss
-        elif event.kind is Kind.UNKNOWN and event.concerns(module) and not is_call_of(event, module):
+        elif may_switch_unseen(event, module):
             return True
     return False
 
@@ -432,16 +423,22 @@ def keeps_its_output(forward: Event) -> bool:
 def mode_matters(forward: Event, run: Run | None = None) -> bool | None:
     """Whether the mode makes a difference to the module that is called; ``None``: not known.
 
-    In a run that has put it to training mode, what libraries have loaded into it counts, too; and who does that to a
-    module which is out of sight takes the mode to matter.
+    In a run that has put it to training mode, what libraries have loaded into it counts, too; and who switches a module
+    of a class that is out of sight, here or elsewhere in the run, takes the mode to matter.
     """
     matters = _matters(forward, switched=False)
     if matters is True or run is None or forward.thing is None:
         return matters
-    if not is_switched_to_training(run, forward.thing, forward):
-        return matters
-    matters = _matters(forward, switched=True)
-    return True if matters is None and is_out_of_sight(forward) else matters
+    if is_switched_to_training(run, forward.thing, forward):
+        matters = _matters(forward, switched=True)
+    is_taken_to = matters is None and is_out_of_sight(forward) and _is_switched_elsewhere(run, forward.thing, forward)
+    return True if is_taken_to else matters
+
+
+def _is_switched_elsewhere(run: Run, module: Thing, forward: Event) -> bool:
+    """Whether a run switches a module anywhere, and a forward pass need not find it in evaluation mode for that."""
+    is_switched = any(event.kind in _SWITCHES and event.thing and covers(event.thing, module) for event in run.events)
+    return is_switched and modes_before(run, module, forward) != {EVAL}
 
 
 def _matters(forward: Event, *, switched: bool) -> bool | None:
