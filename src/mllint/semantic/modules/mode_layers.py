@@ -364,7 +364,8 @@ def _tells(model: "Model", node: cst.CSTNode, holder: ClassInfo | FunctionInfo) 
         mentioned = model.value(whole(model, node))  # type: ignore[arg-type]
         return isinstance(mentioned, ClassObject) and mentioned.definition is not holder
     if kind is cst.Attribute:
-        return node.attr.value == "training"  # type: ignore[attr-defined, no-any-return]
+        is_named = node.attr.value == "training"  # type: ignore[attr-defined]
+        return is_named and not isinstance(model.tree.parent(node), cst.AssignTarget)  # where it is set nobody asks
     return kind is cst.Call
 
 
