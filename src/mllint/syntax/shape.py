@@ -62,7 +62,9 @@ def integer_literal(node: cst.CSTNode | None) -> int | None:
 
 
 def constant(node: cst.CSTNode | None) -> object:
-    """The value of a literal constant (``True``, ``None``, number, string), else ``Ellipsis`` for "not a constant"."""
+    """The value of a literal constant (``True``, ``None``, number, string, ``not False``), else ``Ellipsis`` for "not a
+    constant".
+    """
     if node.__class__ is cst.Name:
         return _NAMED_CONSTANTS.get(node.value, ...)
     text = string_literal(node)
@@ -71,6 +73,9 @@ def constant(node: cst.CSTNode | None) -> object:
     number = integer_literal(node)
     if number is not None:
         return number
+    if node.__class__ is cst.UnaryOperation and node.operator.__class__ is cst.Not:  # type: ignore[union-attr]
+        denied = constant(node.expression)  # type: ignore[union-attr]
+        return not denied if isinstance(denied, bool) else ...
     return float(node.value.replace("_", "")) if isinstance(node, cst.Float) else ...
 
 

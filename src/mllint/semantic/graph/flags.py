@@ -4,14 +4,14 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.semantic.expressions.arguments import passed_anywhere
+from mllint.semantic.expressions.arguments import is_asked_about, passed_anywhere
 from mllint.semantic.graph.leaves import whose_parameters
 from mllint.semantic.names.assigned import only_assigned
 from mllint.semantic.names.mentions import calls_of
 from mllint.semantic.names.receivers import method_of_receiver
-from mllint.semantic.names.scopes import BindingKind
-from mllint.semantic.names.uses import reads
-from mllint.semantic.values import Method, Module, StateDict, Tensor, Value
+from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.names.uses import reads, without_narrowing
+from mllint.semantic.values import Elements, Method, Module, Nothing, Repeated, StateDict, Tensor, Value
 from mllint.syntax.iteration import run_over
 from mllint.syntax.shape import constant, dotted_path, last_word
 
@@ -55,14 +55,47 @@ def flagged_module(model: "Model", node: cst.BaseExpression) -> Module | None:
 
 
 def _is_given_modules(model: "Model", node: cst.BaseExpression) -> bool:
-    """Whether a name is a parameter of a function, and all that is passed for it in sight are modules."""
-    bindings = model.reaching(node) if isinstance(node, cst.Name) else ()
+    """Whether a name is a parameter of a function, or one of what such a parameter lists, for which calls in sight
+    give modules.
+
+    Of what another call gives nothing need be known: where a module is given, the flag does nothing.
+    """
+    bindings = without_narrowing(model.reaching(node)) if isinstance(node, cst.Name) else []
+    over = bindings[0].value if len(bindings) == 1 and bindings[0].kind is BindingKind.LOOP else None
+    if over is not None:
+        listed = run_over(over)
+        if bindings[0].path or not isinstance(listed, cst.Name):
+            return False
+        bindings = [item for item in without_narrowing(model.reaching(listed)) if not _is_wrapped(item)]
     binding = bindings[0] if len(bindings) == 1 and bindings[0].kind is BindingKind.PARAMETER else None
     function = None if binding is None else binding.scope.node
     if binding is None or not isinstance(binding.node, cst.Param) or not isinstance(function, cst.FunctionDef):
         return False
-    given = [other.value(item) for other, item in passed_anywhere(model.function_info(function), binding.node)]
-    return bool(given) and all(isinstance(value, Module) for value in given)
+    info = model.function_info(function)
+    if over is None and is_asked_about(model, info, binding.node):
+        return False
+    given = [other.value(item) for other, item in passed_anywhere(info, binding.node)]
+    parts = [part for value in given for part in (_listed(value) if over is not None else (value,))]
+    known = [part for part in parts if part is not None and not isinstance(part, Nothing)]
+    return bool(known) and all(isinstance(part, Module) for part in known)
+
+
+def _is_wrapped(binding: Binding) -> bool:
+    """Whether one thing is made a list of itself: ``if not isinstance(nets, list): nets = [nets]``."""
+    made = binding.value
+    if binding.kind is not BindingKind.ASSIGN or not isinstance(made, (cst.List, cst.Tuple)):
+        return False
+    return [dotted_path(element.value) for element in made.elements] == [binding.key]
+
+
+def _listed(value: Value | None) -> tuple[Value | None, ...]:
+    """What a loop over a value gets; of a module, which stands for a list of one, that itself."""
+    match value:
+        case Elements():
+            return value.items
+        case Repeated():
+            return (value.item,)
+    return (value,)
 
 
 def is_so_anyway(owner: Value | None, statement: cst.CSTNode, flag: str) -> bool:
