@@ -11,9 +11,9 @@ from mllint.semantic.modules.fresh import is_fresh, is_fresh_parameter
 from mllint.semantic.modules.lost_parameters import parameter_inside
 from mllint.semantic.modules.made_on_cpu import moves
 from mllint.semantic.modules.weights import drops_values, has_weights, is_constant, makes_weights
-from mllint.semantic.names.assigned import all_assigned, assigned
+from mllint.semantic.names.assigned import all_assigned, assigned, grown_from
 from mllint.semantic.names.classes import makes_parameter
-from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import ClassObject, Function, Module, Repeated, is_object
 from mllint.syntax.shape import argument, constant, dotted_path, part_at, string_literal
 from mllint.syntax.walk import subtree
@@ -62,29 +62,16 @@ def display_of(function: "FunctionInfo", value: cst.BaseExpression) -> cst.BaseE
     model = function.model
     if not isinstance(value, cst.Name):
         return value if is_display(model, value) else None
-    begun = [item for item in _bindings_of(model, value) if item.kind is not BindingKind.AUGMENTED]
+    begun = [item for item in grown_from(model, value) if item.kind is not BindingKind.AUGMENTED]
     found = assigned(begun[0]) if len(begun) == 1 and begun[0].scope.node is function.node else None
     return found if found is not None and is_display(model, found) else None
-
-
-def _bindings_of(model: "Model", local: cst.Name) -> list[Binding]:
-    """What binds a list with a local name where it is read, and by what it has grown: ``layers += [...]``."""
-    found: list[Binding] = []
-    pending: list[cst.BaseExpression] = [local]
-    while pending:
-        for binding in model.reaching(pending.pop()):
-            if binding not in found:
-                found.append(binding)
-                if binding.kind is BindingKind.AUGMENTED and isinstance(binding.node, cst.AugAssign):
-                    pending.append(binding.node.target)
-    return found
 
 
 def mentions_of(function: "FunctionInfo", value: cst.BaseExpression) -> Iterator[cst.Name]:
     """The other places in a function that read the name of a container while it stands for that."""
     if isinstance(value, cst.Name):
         model = function.model
-        bound = _bindings_of(model, value)
+        bound = grown_from(model, value)
         for name in model.names_by_word.get(value.value, ()):
             is_here = name is not value and model.enclosing_function(name) is function.node
             if not is_here or isinstance(model.tree.parent(name), cst.AssignTarget):

@@ -8,14 +8,15 @@ import libcst as cst
 from mllint.knowledge import lookup
 from mllint.semantic.expressions import picked
 from mllint.semantic.expressions.new_results import asks_for_cpu_type
-from mllint.semantic.names.assigned import all_assigned
+from mllint.semantic.names.assigned import all_assigned, assigned, grown_from, only_assigned
 from mllint.semantic.names.classes import Assignment, Members, Role
 from mllint.semantic.names.conditions import conditions, is_in_another_branch
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.names.uses import uses
 from mllint.semantic.values import Array, Elements, Function, Member, Nothing, Number, Other, Output, Repeated, Tensor
-from mllint.syntax.shape import constant, dotted_path, subscript_index
+from mllint.syntax.iteration import sources
+from mllint.syntax.shape import constant, dotted_path, last_word, subscript_index
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -90,23 +91,49 @@ def is_made_on_cpu(model: "Model", node: cst.BaseExpression, steps: int = MAX_ST
         case cst.Attribute():
             method = method_of_receiver(model, node.value)
             return method is not None and _is_kept_on_cpu(method, node.attr.value, steps - 1)
+        case cst.IfExp():
+            return all(is_made_on_cpu(model, way, steps - 1) for way in (node.body, node.orelse))
         case cst.Name():
             values = _assigned_here(model, node)
             if not values:
-                return _is_taken_out(model, node, steps - 1)
+                return _is_taken_out(model, node, steps - 1) or _is_changed_on_cpu(model, node, steps - 1)
             return all(is_made_on_cpu(model, value, steps - 1) for value in values)
     return False
+
+
+def _is_changed_on_cpu(model: "Model", name: cst.Name, steps: int) -> bool:
+    """Whether a local name is a tensor that is made on the CPU and changed in place, which leaves it there, or a
+    number times such tensors: ``kernel = 1`` and ``kernel *= torch.exp(grid)``.
+    """
+    if not any(binding.kind is BindingKind.AUGMENTED for binding in model.reaching(name)):
+        return False
+    bindings = grown_from(model, name)
+    begun = [assigned(item) for item in bindings if item.kind is not BindingKind.AUGMENTED]
+    if any(value is None for value in begun) or not model.scope_of(name).is_function:
+        return False
+    numbers = [value for value in begun if value is not None and isinstance(model.value(value), Number)]
+    if not all(value in numbers or is_made_on_cpu(model, value, steps) for value in begun if value is not None):
+        return False
+    changes = [item.node.value for item in bindings if isinstance(item.node, cst.AugAssign)]
+    tensors = [value for value in changes if not isinstance(model.value(value), Number)]
+    return not numbers or (bool(tensors) and all(is_made_on_cpu(model, value, steps) for value in tensors))
 
 
 def _is_taken_out(model: "Model", name: cst.Name, steps: int) -> bool:
     """Whether a local name is one of several tensors that a function of the library makes of such ones.
 
-    ``rows, columns = torch.meshgrid(...)``
+    ``rows, columns = torch.meshgrid(...)``, or a loop over what it gives.
     """
     bindings = model.reaching(name) if model.scope_of(name).is_function else ()
-    if len(bindings) != 1 or bindings[0].kind is not BindingKind.ASSIGN or len(bindings[0].path) != 1:
+    if len(bindings) != 1 or bindings[0].kind not in (BindingKind.ASSIGN, BindingKind.LOOP):
         return False
-    call = bindings[0].value
+    call, path = bindings[0].value, bindings[0].path
+    if bindings[0].kind is BindingKind.LOOP:
+        call = None if call is None else next((item.node for item in sources(call) if item.path == path), None)
+        values = _assigned_here(model, call) if isinstance(call, cst.Name) else []
+        call = values[0] if len(values) == 1 else call
+    elif len(path) != 1:
+        return False
     called = model.qualified_name(call.func) if isinstance(call, cst.Call) else None
     fact = None if called is None else lookup.function(called)
     is_of_several = fact is not None and fact.returns == "tensors"
@@ -275,6 +302,12 @@ def _is_made_of_values(model: "Model", node: cst.BaseExpression) -> bool:
     return is_plain and not node.args[0].star and not isinstance(given, (Tensor, Output))
 
 
+def _is_computed(model: "Model", array: cst.BaseExpression) -> bool:
+    """Whether an array is what some function computes: none that has no dimension, which would be a scalar of numpy."""
+    made = only_assigned(model, array) if isinstance(array, cst.Name) else array
+    return isinstance(made, cst.Call) and last_word(made.func) != "load"
+
+
 def _has_length(model: "Model", arg: cst.Arg) -> bool:
     """Whether the function asks a name for its length or an item of it: what it stands for is not 0-d."""
     if arg.star or not isinstance(arg.value, cst.Name):
@@ -299,7 +332,7 @@ def _is_made_by_function(model: "Model", call: cst.Call, name: str, steps: int) 
         # Of one number it is 0-d, and works with tensors on any device.
         given = model.value(call.args[0].value) if call.args else None
         if name == "torch.from_numpy" and given is None:
-            return bool(call.args) and _has_length(model, call.args[0])  # it takes arrays only
+            return bool(call.args) and (_is_computed(model, call.args[0].value) or _has_length(model, call.args[0]))
         return isinstance(given, (Elements, Repeated, Array)) and given != Array(True)
     if name in FACTORIES:
         return True

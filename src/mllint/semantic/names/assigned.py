@@ -25,3 +25,16 @@ def all_assigned(model: "Model", node: cst.BaseExpression) -> list[cst.BaseExpre
     """The expressions one of which a name or dotted path is assigned; none where anything else may be bound to it."""
     values = [assigned(binding) for binding in model.reaching(node)]
     return [] if None in values else [value for value in values if value is not None]
+
+
+def grown_from(model: "Model", local: cst.Name) -> list[Binding]:
+    """What binds a local name where it is read, and by what it has grown or changed in place: ``layers += [...]``."""
+    found: list[Binding] = []
+    pending: list[cst.BaseExpression] = [local]
+    while pending:
+        for binding in model.reaching(pending.pop()):
+            if binding not in found:
+                found.append(binding)
+                if binding.kind is BindingKind.AUGMENTED and isinstance(binding.node, cst.AugAssign):
+                    pending.append(binding.node.target)
+    return found
