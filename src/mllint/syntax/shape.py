@@ -82,6 +82,11 @@ def constant(node: cst.CSTNode | None) -> object:
 _NAMED_CONSTANTS: dict[str, bool | None] = {"True": True, "False": False, "None": None}
 
 
+def is_target(parent: cst.CSTNode | None, node: cst.CSTNode) -> bool:
+    """Whether an assignment, declared or not, sets what stands right below it."""
+    return isinstance(parent, cst.AssignTarget) or (isinstance(parent, cst.AnnAssign) and parent.target is node)
+
+
 def subscript_index(node: cst.Subscript) -> cst.BaseExpression | None:
     """The expression in ``x[expression]``; ``None`` for slices, several indexes and starred ones."""
     if len(node.slice) != 1:

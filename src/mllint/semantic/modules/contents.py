@@ -15,7 +15,7 @@ from mllint.semantic.names.assigned import all_assigned, assigned, grown_from
 from mllint.semantic.names.classes import makes_parameter
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import ClassObject, Function, Module, Repeated, is_object
-from mllint.syntax.shape import argument, constant, dotted_path, part_at, string_literal
+from mllint.syntax.shape import argument, constant, dotted_path, is_target, part_at, string_literal
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def mentions_of(function: "FunctionInfo", value: cst.BaseExpression) -> Iterator
         bound = grown_from(model, value)
         for name in model.names_by_word.get(value.value, ()):
             is_here = name is not value and model.enclosing_function(name) is function.node
-            if not is_here or isinstance(model.tree.parent(name), cst.AssignTarget):
+            if not is_here or is_target(model.tree.parent(name), name):
                 continue
             reaching = model.reaching(name)
             if not reaching or any(binding in bound for binding in reaching):

@@ -1,5 +1,6 @@
 """Tensors that are surely made on the CPU, of numbers, while a module is set up."""
 
+from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -264,9 +265,24 @@ def _is_list_made_on_cpu(model: "Model", node: cst.BaseExpression, steps: int) -
         case cst.BinaryOperation(operator=cst.Add()):
             return all(_is_list_made_on_cpu(model, side, steps - 1) for side in (node.left, node.right))
         case cst.Name():
-            values = _assigned_here(model, node)
-            return bool(values) and all(_is_list_made_on_cpu(model, value, steps - 1) for value in values)
+            values, put = _assigned_here(model, node), list(_appended(model, node))
+            begun = [value for value in values if not (isinstance(value, cst.List) and not value.elements)]
+            return (
+                bool(begun or (values and put))
+                and all(_is_list_made_on_cpu(model, value, steps - 1) for value in begun)
+                and all(is_made_on_cpu(model, item, steps - 1) for item in put)
+            )
     return False
+
+
+def _appended(model: "Model", name: cst.Name) -> Iterator[cst.BaseExpression]:
+    """What is appended to a list with a local name, as far as it is the same list."""
+    bound = model.reaching(name)
+    for call in model.calls_by_word.get("append", ()):
+        holder = call.func.value if isinstance(call.func, cst.Attribute) else None
+        if isinstance(holder, cst.Name) and holder.value == name.value and len(call.args) == 1:
+            if any(binding in bound for binding in model.reaching(holder)):
+                yield call.args[0].value
 
 
 def _is_made_by_call(model: "Model", call: cst.Call, steps: int) -> bool:
@@ -342,7 +358,7 @@ def _is_made_by_function(model: "Model", call: cst.Call, name: str, steps: int) 
     if fact is None or fact.returns not in ("tensor", "scalar", "tensors") or not name.startswith("torch."):
         return False
     values = [(arg.value, model.value(arg.value)) for arg in call.args]
-    if fact.returns != "tensors" and values and isinstance(values[0][1], (Elements, Repeated)):
+    if values and isinstance(values[0][1], (Elements, Repeated)):
         return _is_list_made_on_cpu(model, values[0][0], steps)
     tensors = [item for item, value in values if isinstance(value, (Tensor, Output))]
     return bool(tensors) and all(is_made_on_cpu(model, item, steps) for item in tensors)

@@ -9,6 +9,7 @@ from mllint.semantic.expressions.only_read import is_only_frozen, is_only_read
 from mllint.semantic.graph.looked_at import filled_by, uses_inside
 from mllint.semantic.modules.contents import PUTTING, is_display
 from mllint.semantic.modules.fresh import is_set_up_by
+from mllint.semantic.names.assigned import assigned
 from mllint.semantic.names.classes import Role
 from mllint.semantic.names.receivers import owner_of_attribute
 from mllint.semantic.names.scopes import BindingKind
@@ -94,8 +95,8 @@ class Trail:
                 return self.leads_on(parent, steps - 1)
             case cst.AugAssign() if parent.value is node:
                 return self._by_holder(parent.target, steps)
-            case cst.Assign():
-                target = parent.targets[0].target
+            case cst.Assign() | cst.AnnAssign() if parent.value is node:
+                target = parent.targets[0].target if isinstance(parent, cst.Assign) else parent.target
                 holder = self.model.enclosing_function(parent) or self.model.tree.module
                 is_named = isinstance(target, cst.Name)
                 return self._by_names(target, holder, steps) if is_named else not self.of_weights
@@ -190,9 +191,8 @@ class Trail:
     def _is_made_here(self, name: cst.Name) -> bool:
         """Whether a name surely stands for a list or dict that is made where it is bound."""
         bindings = self.model.reaching(name)
-        made = [item.value for item in bindings if item.kind is BindingKind.ASSIGN and not item.path]
-        is_known = all(item.kind in (BindingKind.ASSIGN, BindingKind.AUGMENTED) for item in bindings)
-        return bool(made) and is_known and all(value is not None and is_display(self.model, value) for value in made)
+        made = [assigned(item) for item in bindings if item.kind is not BindingKind.AUGMENTED]
+        return bool(made) and all(value is not None and is_display(self.model, value) for value in made)
 
     @staticmethod
     def _is_plain(owner: "ClassInfo", name: str) -> bool:

@@ -11,8 +11,9 @@ if TYPE_CHECKING:
 
 
 def assigned(binding: Binding) -> cst.BaseExpression | None:
-    """The expression that an assignment binds as a whole; ``None`` for every other binding."""
-    return binding.value if binding.kind is BindingKind.ASSIGN and not binding.path else None
+    """The expression that an assignment binds as a whole, declared or not; ``None`` for every other binding."""
+    is_assignment = binding.kind is BindingKind.ASSIGN or binding.kind is BindingKind.ANNOTATED
+    return binding.value if is_assignment and not binding.path else None
 
 
 def only_assigned(model: "Model", node: cst.BaseExpression) -> cst.BaseExpression | None:
