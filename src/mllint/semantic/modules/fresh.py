@@ -224,8 +224,12 @@ def is_fresh_parameter(model: "Model", node: cst.BaseExpression) -> bool:
 def _makes_alone(binding: Binding, function: cst.FunctionDef) -> bool:
     """Whether a statement of the function binds one name to what is made there."""
     statement = binding.node
+    is_of_one = isinstance(statement, cst.AnnAssign) or (
+        isinstance(statement, cst.Assign) and len(statement.targets) == 1
+    )
     return (
-        assigned(binding) is not None
+        is_of_one
+        and assigned(binding) is not None
         and not isinstance(binding.value, cst.Name)
         and binding.scope.node is function
         and (

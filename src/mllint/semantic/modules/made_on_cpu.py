@@ -280,9 +280,9 @@ def _appended(model: "Model", name: cst.Name) -> Iterator[cst.BaseExpression]:
     bound = model.reaching(name)
     for call in model.calls_by_word.get("append", ()):
         holder = call.func.value if isinstance(call.func, cst.Attribute) else None
-        if isinstance(holder, cst.Name) and holder.value == name.value and len(call.args) == 1:
-            if any(binding in bound for binding in model.reaching(holder)):
-                yield call.args[0].value
+        is_named = isinstance(holder, cst.Name) and holder.value == name.value and len(call.args) == 1
+        if holder is not None and is_named and any(binding in bound for binding in model.reaching(holder)):
+            yield call.args[0].value
 
 
 def _is_made_by_call(model: "Model", call: cst.Call, steps: int) -> bool:
