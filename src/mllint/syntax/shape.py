@@ -73,8 +73,8 @@ def constant(node: cst.CSTNode | None) -> object:
     number = integer_literal(node)
     if number is not None:
         return number
-    if node.__class__ is cst.UnaryOperation and node.operator.__class__ is cst.Not:  # type: ignore[union-attr]
-        denied = constant(node.expression)  # type: ignore[union-attr]
+    if node.__class__ is cst.UnaryOperation and node.operator.__class__ is cst.Not:
+        denied = constant(node.expression)
         return not denied if isinstance(denied, bool) else ...
     return float(node.value.replace("_", "")) if isinstance(node, cst.Float) else ...
 
