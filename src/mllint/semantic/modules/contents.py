@@ -7,10 +7,17 @@ import libcst as cst
 import msgspec
 
 from mllint.knowledge.words import ADDING_MODULES
-from mllint.semantic.modules.fresh import is_fresh, is_fresh_parameter
+from mllint.semantic.modules.fresh import is_fresh, is_fresh_parameter, takes_others
 from mllint.semantic.modules.lost_parameters import parameter_inside
 from mllint.semantic.modules.made_on_cpu import moves
-from mllint.semantic.modules.weights import drops_values, has_weights, is_constant, makes_weights
+from mllint.semantic.modules.weights import (
+    drops_values,
+    has_weights,
+    have_weights,
+    is_constant,
+    made_by_default,
+    makes_weights,
+)
 from mllint.semantic.names.assigned import all_assigned, assigned, grown_from
 from mllint.semantic.names.classes import makes_parameter
 from mllint.semantic.names.scopes import BindingKind
@@ -211,8 +218,23 @@ class Filling:
             elif self._is_overwritten(node):
                 self.contents.modules.append(node)
                 self.contents.is_uniform = False  # the last one is registered already
+        elif self._is_made_by_default(node):
+            self.contents.modules.append(node)
         elif constant(node) is not None:
             self.contents.is_uniform = False
+
+    def _is_made_by_default(self, node: cst.BaseExpression) -> bool:
+        """Whether a parameter that stands for a class of layers makes a new one with weights, given no other modules:
+        ``block(dim)`` with ``block=Block``.
+        """
+        made = made_by_default(self.model, node) if isinstance(node, cst.Call) else None
+        return (
+            made is not None
+            and isinstance(node, cst.Call)
+            and self.model.value(node) is None
+            and have_weights(made)
+            and not takes_others(self.model, node)
+        )
 
     def _is_one_of_several(self, node: cst.BaseExpression) -> bool:
         """Whether a name stands for one new module or another, of classes that have nothing in common."""
