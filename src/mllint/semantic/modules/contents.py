@@ -15,6 +15,7 @@ from mllint.semantic.modules.weights import (
     has_weights,
     have_weights,
     is_constant,
+    made_by,
     made_by_default,
     makes_weights,
 )
@@ -31,8 +32,9 @@ if TYPE_CHECKING:
 
 BUILDERS = frozenset({
     "builtins.list", "builtins.tuple", "builtins.set", "builtins.dict", "collections.OrderedDict", "builtins.sorted",
-    "builtins.reversed", "collections.deque",
+    "builtins.reversed", "collections.deque", "collections.defaultdict", "itertools.chain",
 })  # fmt: skip
+_DICTS = frozenset({"builtins.dict", "collections.OrderedDict", "collections.defaultdict"})
 PUTTING = frozenset({"append", "extend", "insert", "update", "appendleft"})
 """The methods of containers that put something into them."""
 _ADDING = ADDING_MODULES | {"append"}
@@ -117,27 +119,33 @@ class Filling:
         self.contents = contents
         self.is_given = is_given
 
-    def grow(self, node: cst.BaseExpression) -> None:
-        """Add what is put into the container where it is read."""
+    def grow(self, node: cst.BaseExpression, *, nested: bool = False) -> None:
+        """Add what is put into the container where it is read, or into one inside it: ``self.heads[k].append``."""
         parent = self.model.tree.parent(node)
         above = None if parent is None else self.model.tree.parent(parent)
         if isinstance(parent, cst.Attribute) and isinstance(above, cst.Call) and above.func is parent:
             if parent.attr.value in PUTTING and above.args:
-                self.contents.is_grown = True
+                self._note_growth(nested)
                 put = above.args[-1].value
                 if parent.attr.value in ("extend", "update"):
-                    self.take(put)
+                    self.take(put, nested=nested)
                 else:
-                    self._add(put)
+                    self._add(put, nested=nested)
         elif isinstance(parent, cst.AugAssign) and parent.target is node:
-            self.contents.is_grown = True
-            self.take(parent.value)
+            self._note_growth(nested)
+            self.take(parent.value, nested=nested)
         elif isinstance(parent, cst.Subscript) and parent.value is node and isinstance(above, cst.AssignTarget):
             statement = self.model.tree.parent(above)
-            if isinstance(statement, cst.Assign):
+            if isinstance(statement, cst.Assign) and not nested:
                 self.contents.is_grown = True
                 self._note_key(parent.slice[0].slice.value if isinstance(parent.slice[0].slice, cst.Index) else None)
                 self._add(statement.value)
+        elif isinstance(parent, cst.Subscript) and parent.value is node and not nested:
+            self.grow(parent, nested=True)
+
+    def _note_growth(self, nested: bool) -> None:
+        self.contents.is_grown = True
+        self.contents.is_nested = self.contents.is_nested or nested
 
     def take(self, node: cst.BaseExpression, *, nested: bool = False) -> None:
         """Add what a display, comprehension or constructor of a container holds."""
@@ -174,11 +182,13 @@ class Filling:
                         self.contents.is_uniform = False
             case cst.Call() if self.model.qualified_name(node.func) in BUILDERS:
                 self._take_arguments(node, nested)
+            case cst.Call(args=[cst.Arg(value=maker), *_]) if self.model.qualified_name(node.func) == "builtins.map":
+                self._take_mapped(node, maker, nested)
             case _:
                 self.contents.is_uniform = False
 
     def _take_arguments(self, call: cst.Call, nested: bool) -> None:
-        if self.model.qualified_name(call.func) in ("builtins.dict", "collections.OrderedDict"):
+        if self.model.qualified_name(call.func) in _DICTS:
             self.contents.is_keyed = True
             if any(arg.keyword is None for arg in call.args):
                 self.contents.is_uniform = False
@@ -187,6 +197,16 @@ class Filling:
                 self._add(arg.value, nested=nested)
             else:
                 self.take(arg.value, nested=nested)
+
+    def _take_mapped(self, call: cst.Call, maker: cst.BaseExpression, nested: bool) -> None:
+        """Add what ``map`` makes: ``map(lambda n: nn.Linear(n, n), sizes)``, ``map(nn.Linear, sizes, sizes)``."""
+        made = None if isinstance(maker, cst.Lambda) else made_by(self.model, maker)
+        if isinstance(maker, cst.Lambda):
+            self._add(maker.body, nested=nested)
+        elif made is not None and have_weights(made):
+            self.contents.modules.append(call)
+        else:
+            self.contents.is_uniform = False
 
     def _note_key(self, key: cst.BaseExpression | None) -> None:
         text = string_literal(key)
@@ -238,7 +258,7 @@ class Filling:
 
     def _is_one_of_several(self, node: cst.BaseExpression) -> bool:
         """Whether a name stands for one new module or another, of classes that have nothing in common."""
-        made = all_assigned(self.model, node) if isinstance(node, cst.Name) and self.model.value(node) is None else []
+        made = all_assigned(self.model, node) if isinstance(node, cst.Name) else []
         are_modules = len(made) > 1 and all(isinstance(self.model.value(item), Module) for item in made)
         return are_modules and is_fresh(self.model, node) and any(_matters(self.model, item) for item in made)
 

@@ -218,13 +218,13 @@ def made_by_default(model: "Model", node: cst.BaseExpression) -> Module | None:
                 continue
         else:
             maker = assigned(binding)
-        made = None if maker is None else _made_by(model, maker)
+        made = None if maker is None else made_by(model, maker)
         if made is None:
             return None
     return made
 
 
-def _made_by(model: "Model", maker: cst.BaseExpression) -> Module | None:
+def made_by(model: "Model", maker: cst.BaseExpression) -> Module | None:
     """What calls of a class of layers, or of a function that does no more than make one, give.
 
     Some arguments may be there already, ``partial(nn.LayerNorm, eps=1e-6)``, and another one go before:
