@@ -17,7 +17,7 @@ from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.names.uses import uses
 from mllint.semantic.values import Array, Elements, Function, Member, Nothing, Number, Other, Output, Repeated, Tensor
 from mllint.syntax.iteration import sources
-from mllint.syntax.shape import constant, dotted_path, last_word, subscript_index
+from mllint.syntax.shape import before_methods, constant, dotted_path, last_word, subscript_index
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ OF_VALUES = frozenset({"torch.tensor", "torch.as_tensor", "torch.from_numpy", "t
 GIVING_DIMENSIONS = frozenset({"view", "reshape", "expand", "unsqueeze", "repeat", "expand_as", "view_as"})
 """Methods of a tensor of which the result is no 0-d one, where they are given anything."""
 _MOVING = frozenset({"cuda", "to", "type_as", "xpu", "npu", "mps", "share_memory_", "new_tensor", "get_device", "cpu"})
+_DTYPES = frozenset({"float", "double", "half", "long", "int", "bool"})
 _DEFAULT_DEVICE = frozenset({"set_default_tensor_type", "set_default_device"})
 
 
@@ -310,6 +311,7 @@ def _is_made_by_call(model: "Model", call: cst.Call, steps: int) -> bool:
 
 def _is_made_of_values(model: "Model", node: cst.BaseExpression) -> bool:
     """Whether a tensor is made right here of whatever numbers, none of which are known to be a tensor."""
+    node = before_methods(node, _DTYPES)
     name = model.qualified_name(node.func) if isinstance(node, cst.Call) else None
     if not isinstance(node, cst.Call) or name not in ("torch.tensor", "torch.from_numpy") or not node.args:
         return False

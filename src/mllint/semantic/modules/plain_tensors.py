@@ -354,7 +354,9 @@ def _of_argument(model: "Model", arg: cst.Arg, steps: int) -> Fate:
     if all(isinstance(item, Symbol) for item in callees):
         facts = [lookup.function(item.name) for item in callees if isinstance(item, Symbol)]
         if any(fact is None or fact.returns not in ("tensor", "scalar", "tensors") for fact in facts):
-            return Fate.NOTHING
+            is_distribution = isinstance(callee, Symbol) and callee.name.startswith("torch.distributions.")
+            meets = is_distribution and any(is_input(model, other) for other in others)
+            return Fate.MEETS_INPUT if meets else Fate.NOTHING
         return Fate.MEETS_INPUT if any(is_input(model, other) for other in others) else fate(model, call, steps)
     if isinstance(callee, Module):
         is_trained = has_weights(model, call.func)
