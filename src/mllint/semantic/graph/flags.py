@@ -12,8 +12,8 @@ from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import reads, without_narrowing
 from mllint.semantic.values import Elements, Method, Module, Nothing, Repeated, StateDict, Tensor, Value
-from mllint.syntax.iteration import run_over
-from mllint.syntax.shape import constant, dotted_path, last_word
+from mllint.syntax.iteration import run_over, sources
+from mllint.syntax.shape import before_methods, constant, dotted_path, last_word
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -23,9 +23,13 @@ if TYPE_CHECKING:
 _PARTS = frozenset({
     "backbone", "encoder", "decoder", "features", "classifier", "fc", "layer1", "layer2", "layer3", "layer4", "trunk",
     "stem", "neck", "base_model", "bert", "roberta", "transformer", "vision_model", "text_model", "visual",
-    "image_encoder", "text_encoder", "vision_tower", "feature_extractor", "resnet", "vgg", "conv1", "bn1",
+    "image_encoder", "text_encoder", "vision_tower", "feature_extractor", "resnet", "vgg", "conv1", "bn1", "module",
 })  # fmt: skip
 
+MAX_STEPS = 4
+"""Through how many names a part of a module is followed."""
+_SAME = frozenset({"to", "cuda", "cpu", "eval", "train"})
+_TABLES = ("_modules", "_sub_layers")
 _WEIGHTS = ("weight", "bias")
 _OF_TENSORS = frozenset({"data", "grad", "T", "H", "mT", "mH", "real", "imag"})
 """The attributes of a tensor that are tensors."""
@@ -42,9 +46,12 @@ def flagged_module(model: "Model", node: cst.BaseExpression) -> Module | None:
     value = model.value(node)
     if isinstance(value, Module):
         return value
-    if isinstance(node, cst.Attribute) and (value is None or isinstance(value, Method)) and node.attr.value in _PARTS:
-        owner = flagged_module(model, node.value)
-        return None if owner is None else Module(owner.framework)
+    if value is None or isinstance(value, Method):
+        part = _part_of_module(model, node, MAX_STEPS)
+        if part is not None:
+            return part
+        if value is not None and isinstance(node, cst.Name) and model.framework and _is_given_modules(model, node):
+            return Module(model.framework)
     if isinstance(value, Method) and isinstance(value.receiver, Module) and "?" in value.receiver.wrappers:
         value = None  # any attribute of a module of which no more is known
     if value is not None or model.framework not in ("torch", "paddle"):
@@ -52,6 +59,45 @@ def flagged_module(model: "Model", node: cst.BaseExpression) -> Module | None:
     is_module = _is_called(model, node) or _is_child(model, node)
     is_module = is_module or _has_parts(model, node) or _does_what_modules_do(model, node)
     return Module(model.framework) if is_module or _is_given_modules(model, node) else None
+
+
+def _part_of_module(model: "Model", node: cst.BaseExpression, steps: int) -> Module | None:
+    """A part of a module that has a name as only modules have, some layers of one, or one of several such."""
+    match node:
+        case _ if steps == 0:
+            return None
+        case cst.Attribute(attr=cst.Name(value=word)) if word in _PARTS:
+            owner = flagged_module(model, node.value)
+            return None if owner is None else Module(owner.framework)
+        case cst.Subscript(value=cst.Attribute() as whole):
+            return _part_of_module(model, whole, steps - 1)
+        case cst.Name() | cst.Attribute():
+            bindings = without_narrowing(model.reaching(node))
+            binding = bindings[0] if len(bindings) == 1 else None
+            made = None if binding is None or binding.value is None else binding.value
+            if binding is None or made is None:
+                return None
+            if binding.kind is BindingKind.LOOP:
+                return _element_of_parts(model, made, binding.path, steps - 1)
+            made = before_methods(made, _SAME) if binding.kind is BindingKind.ASSIGN and not binding.path else node
+            return None if isinstance(made, cst.Name) else _part_of_module(model, made, steps - 1)
+    return None
+
+
+def _element_of_parts(
+    model: "Model", iterable: cst.BaseExpression, path: tuple[int | None, ...], steps: int
+) -> Module | None:
+    """What a loop gets that runs over the layers of a part, or over several parts that are written out."""
+    source = next((item.node for item in sources(iterable) if item.path == path), None)
+    if isinstance(source, (cst.List, cst.Tuple)):
+        parts = [_module_or_part(model, element.value, steps) for element in source.elements]
+        return parts[0] if parts and None not in parts else None
+    return None if source is None else _part_of_module(model, source, steps)
+
+
+def _module_or_part(model: "Model", node: cst.BaseExpression, steps: int) -> Module | None:
+    value = model.value(node)
+    return value if isinstance(value, Module) else _part_of_module(model, node, steps)
 
 
 def _is_given_modules(model: "Model", node: cst.BaseExpression) -> bool:
@@ -74,9 +120,12 @@ def _is_given_modules(model: "Model", node: cst.BaseExpression) -> bool:
     info = model.function_info(function)
     if over is None and is_asked_about(model, info, binding.node):
         return False
-    given = [other.value(item) for other, item in passed_anywhere(info, binding.node)]
+    given = [
+        _module_or_part(other, item, MAX_STEPS) or other.value(item)
+        for other, item in passed_anywhere(info, binding.node)
+    ]
     parts = [part for value in given for part in (_listed(value) if over is not None else (value,))]
-    known = [part for part in parts if part is not None and not isinstance(part, Nothing)]
+    known = [part for part in parts if part is not None and not isinstance(part, (Nothing, Method))]
     return bool(known) and all(isinstance(part, Module) for part in known)
 
 
@@ -153,11 +202,15 @@ def _is_child(model: "Model", node: cst.BaseExpression, steps: int = 4) -> bool:
     """Whether a name stands for one of the ``children()`` of something, or of a list that is made of them."""
     bindings = model.reaching(node)
     over = bindings[0].value if len(bindings) == 1 and bindings[0].kind is BindingKind.LOOP else None
+    if isinstance(over, cst.Call) and last_word(over.func) == "items" and bindings[0].path == (1,):
+        return (dotted_path(over.func) or "").split(".")[-2] in _TABLES
     while over is not None and not bindings[0].path and steps:
         steps -= 1
         match over:
             case cst.Call(func=cst.Attribute(attr=cst.Name(value="children" | "modules" | "sublayers")), args=()):
                 return True
+            case cst.Call(func=cst.Attribute(value=cst.Attribute(attr=cst.Name(value=word)))) if word in _TABLES:
+                return last_word(over.func) == "values"
             case cst.Call() if run_over(over) is not over:
                 over = run_over(over)
             case cst.Subscript(value=inner):
