@@ -202,8 +202,8 @@ def _is_child(model: "Model", node: cst.BaseExpression, steps: int = 4) -> bool:
     """Whether a name stands for one of the ``children()`` of something, or of a list that is made of them."""
     bindings = model.reaching(node)
     over = bindings[0].value if len(bindings) == 1 and bindings[0].kind is BindingKind.LOOP else None
-    if isinstance(over, cst.Call) and last_word(over.func) == "items" and bindings[0].path == (1,):
-        return (dotted_path(over.func) or "").split(".")[-2] in _TABLES
+    if bindings and bindings[0].path == (1,) and isinstance(over, cst.Call) and isinstance(over.func, cst.Attribute):
+        return over.func.attr.value == "items" and last_word(over.func.value) in _TABLES
     while over is not None and not bindings[0].path and steps:
         steps -= 1
         match over:
