@@ -9,6 +9,7 @@ import libcst as cst
 from mllint.knowledge import lookup
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.graph.looked_at import filled_by, uses_inside
+from mllint.semantic.modules.contents import PUTTING
 from mllint.semantic.modules.fresh import is_set_up_by
 from mllint.semantic.modules.made_on_cpu import MAX_STEPS
 from mllint.semantic.modules.other_objects import from_outside
@@ -144,7 +145,7 @@ def _is_argument_given_away(members: Members, model: "Model", arg: cst.Arg, call
         return used is None or any(_is_passed_on(members, home, use, calls - 1) for use in used)
     if isinstance(callee, Module):
         return False
-    if not isinstance(call.func, cst.Attribute):
+    if not isinstance(call.func, cst.Attribute) or call.func.attr.value in PUTTING:
         return True
     return not (isinstance(callee, Method) or _is_operation_of_project(model, call.func))
 
