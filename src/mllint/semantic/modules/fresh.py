@@ -229,7 +229,7 @@ def _makes_alone(binding: Binding, function: cst.FunctionDef) -> bool:
     )
     return (
         is_of_one
-        and assigned(binding) is not None
+        and binding.kind in (BindingKind.ASSIGN, BindingKind.ANNOTATED)
         and not isinstance(binding.value, cst.Name)
         and binding.scope.node is function
         and (
