@@ -347,3 +347,11 @@ def test_torch_tables_of_numbers_are_made_on_the_cpu_whatever_is_done_with_them(
     for shaped in (torch.tensor(0.5).view(1), torch.tensor(0.5)[None], torch.tensor(0.5).reshape(-1)):
         with pytest.raises(RuntimeError, match="device"):
             x * shaped
+
+
+def test_torch_a_distribution_wants_its_parameters_on_one_device(torch: Any) -> None:
+    normal = torch.distributions.Normal
+    mean = torch.ones(3, device="meta")
+    assert normal(mean, torch.ones(3, device="meta"), validate_args=False).rsample().shape == (3,)
+    with pytest.raises(RuntimeError, match="device"):
+        normal(mean, torch.ones(3), validate_args=False).rsample()

@@ -165,6 +165,22 @@ CLASSES: Mapping[str, Class] = {
     "paddlenlp.transformers.PretrainedModel": Class("container"),
     # https://pytorch-geometric.readthedocs.io/en/stable/generated/torch_geometric.nn.conv.MessagePassing.html
     "torch_geometric.nn.MessagePassing": Class("container"),
+    "torch_geometric.nn.conv.MessagePassing": Class("container"),
+    # https://mmengine.readthedocs.io/en/latest/api/model.html, https://mmcv.readthedocs.io/en/v1.7.0/api.html#runner
+    **{
+        f"{package}.{name}": Class("container", "init_cfg")
+        for package in ("mmcv.runner", "mmcv.runner.base_module", "mmengine.model", "mmengine.model.base_module")
+        for name in ("BaseModule",)
+    },
+    "mmengine.model.BaseModel": Class("container", "data_preprocessor init_cfg"),
+    # https://fairseq.readthedocs.io/en/latest/models.html
+    **{
+        f"fairseq.models.{name}": Class("container")
+        for name in _words("""
+            BaseFairseqModel FairseqDecoder FairseqEncoder FairseqEncoderDecoderModel FairseqEncoderModel
+            FairseqIncrementalDecoder FairseqLanguageModel
+        """)
+    },
     **dict.fromkeys(PADDLE_BUILDERS, Class("layer", "pretrained", "tensor")),
     "paddle.vision.models.googlenet": Class("layer", "pretrained"),  # gives a tuple
     # paddle 1.x, https://www.paddlepaddle.org.cn/documentation/docs/en/1.8/api/dygraph.html

@@ -62,7 +62,9 @@ def integer_literal(node: cst.CSTNode | None) -> int | None:
 
 
 def constant(node: cst.CSTNode | None) -> object:
-    """The value of a literal constant (``True``, ``None``, number, string), else ``Ellipsis`` for "not a constant"."""
+    """The value of a literal constant (``True``, ``None``, number, string, ``not False``), else ``Ellipsis`` for "not a
+    constant".
+    """
     if node.__class__ is cst.Name:
         return _NAMED_CONSTANTS.get(node.value, ...)
     text = string_literal(node)
@@ -71,10 +73,18 @@ def constant(node: cst.CSTNode | None) -> object:
     number = integer_literal(node)
     if number is not None:
         return number
+    if node.__class__ is cst.UnaryOperation and node.operator.__class__ is cst.Not:
+        denied = constant(node.expression)
+        return not denied if isinstance(denied, bool) else ...
     return float(node.value.replace("_", "")) if isinstance(node, cst.Float) else ...
 
 
 _NAMED_CONSTANTS: dict[str, bool | None] = {"True": True, "False": False, "None": None}
+
+
+def is_target(parent: cst.CSTNode | None, node: cst.CSTNode) -> bool:
+    """Whether an assignment, declared or not, sets what stands right below it."""
+    return isinstance(parent, cst.AssignTarget) or (isinstance(parent, cst.AnnAssign) and parent.target is node)
 
 
 def subscript_index(node: cst.Subscript) -> cst.BaseExpression | None:

@@ -4,16 +4,16 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.semantic.expressions.arguments import passed_anywhere
+from mllint.semantic.expressions.arguments import is_asked_about, passed_anywhere
 from mllint.semantic.graph.leaves import whose_parameters
 from mllint.semantic.names.assigned import only_assigned
 from mllint.semantic.names.mentions import calls_of
 from mllint.semantic.names.receivers import method_of_receiver
-from mllint.semantic.names.scopes import BindingKind
-from mllint.semantic.names.uses import reads
-from mllint.semantic.values import Method, Module, StateDict, Tensor, Value
-from mllint.syntax.iteration import run_over
-from mllint.syntax.shape import constant, dotted_path, last_word
+from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.names.uses import reads, without_narrowing
+from mllint.semantic.values import Elements, Method, Module, Nothing, Repeated, StateDict, Tensor, Value
+from mllint.syntax.iteration import run_over, sources
+from mllint.syntax.shape import before_methods, constant, dotted_path, last_word
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -23,9 +23,13 @@ if TYPE_CHECKING:
 _PARTS = frozenset({
     "backbone", "encoder", "decoder", "features", "classifier", "fc", "layer1", "layer2", "layer3", "layer4", "trunk",
     "stem", "neck", "base_model", "bert", "roberta", "transformer", "vision_model", "text_model", "visual",
-    "image_encoder", "text_encoder", "vision_tower", "feature_extractor", "resnet", "vgg", "conv1", "bn1",
+    "image_encoder", "text_encoder", "vision_tower", "feature_extractor", "resnet", "vgg", "conv1", "bn1", "module",
 })  # fmt: skip
 
+MAX_STEPS = 4
+"""Through how many names a part of a module is followed."""
+_SAME = frozenset({"to", "cuda", "cpu", "eval", "train"})
+_TABLES = ("_modules", "_sub_layers")
 _WEIGHTS = ("weight", "bias")
 _OF_TENSORS = frozenset({"data", "grad", "T", "H", "mT", "mH", "real", "imag"})
 """The attributes of a tensor that are tensors."""
@@ -42,9 +46,12 @@ def flagged_module(model: "Model", node: cst.BaseExpression) -> Module | None:
     value = model.value(node)
     if isinstance(value, Module):
         return value
-    if isinstance(node, cst.Attribute) and (value is None or isinstance(value, Method)) and node.attr.value in _PARTS:
-        owner = flagged_module(model, node.value)
-        return None if owner is None else Module(owner.framework)
+    if value is None or isinstance(value, Method):
+        part = _part_of_module(model, node, MAX_STEPS)
+        if part is not None:
+            return part
+        if value is not None and isinstance(node, cst.Name) and model.framework and _is_given_modules(model, node):
+            return Module(model.framework)
     if isinstance(value, Method) and isinstance(value.receiver, Module) and "?" in value.receiver.wrappers:
         value = None  # any attribute of a module of which no more is known
     if value is not None or model.framework not in ("torch", "paddle"):
@@ -54,15 +61,90 @@ def flagged_module(model: "Model", node: cst.BaseExpression) -> Module | None:
     return Module(model.framework) if is_module or _is_given_modules(model, node) else None
 
 
+def _part_of_module(model: "Model", node: cst.BaseExpression, steps: int) -> Module | None:
+    """A part of a module that has a name as only modules have, some layers of one, or one of several such."""
+    match node:
+        case _ if steps == 0:
+            return None
+        case cst.Attribute(attr=cst.Name(value=word)) if word in _PARTS:
+            owner = flagged_module(model, node.value)
+            return None if owner is None else Module(owner.framework)
+        case cst.Subscript(value=cst.Attribute() as whole):
+            return _part_of_module(model, whole, steps - 1)
+        case cst.Name() | cst.Attribute():
+            bindings = without_narrowing(model.reaching(node))
+            binding = bindings[0] if len(bindings) == 1 else None
+            made = None if binding is None or binding.value is None else binding.value
+            if binding is None or made is None:
+                return None
+            if binding.kind is BindingKind.LOOP:
+                return _element_of_parts(model, made, binding.path, steps - 1)
+            made = before_methods(made, _SAME) if binding.kind is BindingKind.ASSIGN and not binding.path else node
+            return None if isinstance(made, cst.Name) else _part_of_module(model, made, steps - 1)
+    return None
+
+
+def _element_of_parts(
+    model: "Model", iterable: cst.BaseExpression, path: tuple[int | None, ...], steps: int
+) -> Module | None:
+    """What a loop gets that runs over the layers of a part, or over several parts that are written out."""
+    source = next((item.node for item in sources(iterable) if item.path == path), None)
+    if isinstance(source, (cst.List, cst.Tuple)):
+        parts = [_module_or_part(model, element.value, steps) for element in source.elements]
+        return parts[0] if parts and None not in parts else None
+    return None if source is None else _part_of_module(model, source, steps)
+
+
+def _module_or_part(model: "Model", node: cst.BaseExpression, steps: int) -> Module | None:
+    value = model.value(node)
+    return value if isinstance(value, Module) else _part_of_module(model, node, steps)
+
+
 def _is_given_modules(model: "Model", node: cst.BaseExpression) -> bool:
-    """Whether a name is a parameter of a function, and all that is passed for it in sight are modules."""
-    bindings = model.reaching(node) if isinstance(node, cst.Name) else ()
+    """Whether a name is a parameter of a function, or one of what such a parameter lists, for which calls in sight
+    give modules.
+
+    Of what another call gives nothing need be known: where a module is given, the flag does nothing.
+    """
+    bindings = without_narrowing(model.reaching(node)) if isinstance(node, cst.Name) else []
+    over = bindings[0].value if len(bindings) == 1 and bindings[0].kind is BindingKind.LOOP else None
+    if over is not None:
+        listed = run_over(over)
+        if bindings[0].path or not isinstance(listed, cst.Name):
+            return False
+        bindings = [item for item in without_narrowing(model.reaching(listed)) if not _is_wrapped(item)]
     binding = bindings[0] if len(bindings) == 1 and bindings[0].kind is BindingKind.PARAMETER else None
     function = None if binding is None else binding.scope.node
     if binding is None or not isinstance(binding.node, cst.Param) or not isinstance(function, cst.FunctionDef):
         return False
-    given = [other.value(item) for other, item in passed_anywhere(model.function_info(function), binding.node)]
-    return bool(given) and all(isinstance(value, Module) for value in given)
+    info = model.function_info(function)
+    if over is None and is_asked_about(model, info, binding.node):
+        return False
+    given = [
+        _module_or_part(other, item, MAX_STEPS) or other.value(item)
+        for other, item in passed_anywhere(info, binding.node)
+    ]
+    parts = [part for value in given for part in (_listed(value) if over is not None else (value,))]
+    known = [part for part in parts if part is not None and not isinstance(part, (Nothing, Method))]
+    return bool(known) and all(isinstance(part, Module) for part in known)
+
+
+def _is_wrapped(binding: Binding) -> bool:
+    """Whether one thing is made a list of itself: ``if not isinstance(nets, list): nets = [nets]``."""
+    made = binding.value
+    if binding.kind is not BindingKind.ASSIGN or not isinstance(made, (cst.List, cst.Tuple)):
+        return False
+    return [dotted_path(element.value) for element in made.elements] == [binding.key]
+
+
+def _listed(value: Value | None) -> tuple[Value | None, ...]:
+    """What a loop over a value gets; of a module, which stands for a list of one, that itself."""
+    match value:
+        case Elements():
+            return value.items
+        case Repeated():
+            return (value.item,)
+    return (value,)
 
 
 def is_so_anyway(owner: Value | None, statement: cst.CSTNode, flag: str) -> bool:
@@ -120,11 +202,15 @@ def _is_child(model: "Model", node: cst.BaseExpression, steps: int = 4) -> bool:
     """Whether a name stands for one of the ``children()`` of something, or of a list that is made of them."""
     bindings = model.reaching(node)
     over = bindings[0].value if len(bindings) == 1 and bindings[0].kind is BindingKind.LOOP else None
+    if bindings and bindings[0].path == (1,) and isinstance(over, cst.Call) and isinstance(over.func, cst.Attribute):
+        return over.func.attr.value == "items" and last_word(over.func.value) in _TABLES
     while over is not None and not bindings[0].path and steps:
         steps -= 1
         match over:
             case cst.Call(func=cst.Attribute(attr=cst.Name(value="children" | "modules" | "sublayers")), args=()):
                 return True
+            case cst.Call(func=cst.Attribute(value=cst.Attribute(attr=cst.Name(value=word)))) if word in _TABLES:
+                return last_word(over.func) == "values"
             case cst.Call() if run_over(over) is not over:
                 over = run_over(over)
             case cst.Subscript(value=inner):

@@ -7,15 +7,23 @@ import libcst as cst
 import msgspec
 
 from mllint.knowledge.words import ADDING_MODULES
-from mllint.semantic.modules.fresh import is_fresh, is_fresh_parameter
+from mllint.semantic.modules.fresh import is_fresh, is_fresh_parameter, takes_others
 from mllint.semantic.modules.lost_parameters import parameter_inside
 from mllint.semantic.modules.made_on_cpu import moves
-from mllint.semantic.modules.weights import drops_values, has_weights, is_constant, makes_weights
-from mllint.semantic.names.assigned import all_assigned, assigned
+from mllint.semantic.modules.weights import (
+    drops_values,
+    has_weights,
+    have_weights,
+    is_constant,
+    made_by,
+    made_by_default,
+    makes_weights,
+)
+from mllint.semantic.names.assigned import all_assigned, assigned, grown_from
 from mllint.semantic.names.classes import makes_parameter
-from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import ClassObject, Function, Module, Repeated, is_object
-from mllint.syntax.shape import argument, constant, dotted_path, part_at, string_literal
+from mllint.syntax.shape import argument, constant, dotted_path, is_target, part_at, string_literal
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -24,8 +32,9 @@ if TYPE_CHECKING:
 
 BUILDERS = frozenset({
     "builtins.list", "builtins.tuple", "builtins.set", "builtins.dict", "collections.OrderedDict", "builtins.sorted",
-    "builtins.reversed", "collections.deque",
+    "builtins.reversed", "collections.deque", "collections.defaultdict", "itertools.chain",
 })  # fmt: skip
+_DICTS = frozenset({"builtins.dict", "collections.OrderedDict", "collections.defaultdict"})
 PUTTING = frozenset({"append", "extend", "insert", "update", "appendleft"})
 """The methods of containers that put something into them."""
 _ADDING = ADDING_MODULES | {"append"}
@@ -62,32 +71,19 @@ def display_of(function: "FunctionInfo", value: cst.BaseExpression) -> cst.BaseE
     model = function.model
     if not isinstance(value, cst.Name):
         return value if is_display(model, value) else None
-    begun = [item for item in _bindings_of(model, value) if item.kind is not BindingKind.AUGMENTED]
+    begun = [item for item in grown_from(model, value) if item.kind is not BindingKind.AUGMENTED]
     found = assigned(begun[0]) if len(begun) == 1 and begun[0].scope.node is function.node else None
     return found if found is not None and is_display(model, found) else None
-
-
-def _bindings_of(model: "Model", local: cst.Name) -> list[Binding]:
-    """What binds a list with a local name where it is read, and by what it has grown: ``layers += [...]``."""
-    found: list[Binding] = []
-    pending: list[cst.BaseExpression] = [local]
-    while pending:
-        for binding in model.reaching(pending.pop()):
-            if binding not in found:
-                found.append(binding)
-                if binding.kind is BindingKind.AUGMENTED and isinstance(binding.node, cst.AugAssign):
-                    pending.append(binding.node.target)
-    return found
 
 
 def mentions_of(function: "FunctionInfo", value: cst.BaseExpression) -> Iterator[cst.Name]:
     """The other places in a function that read the name of a container while it stands for that."""
     if isinstance(value, cst.Name):
         model = function.model
-        bound = _bindings_of(model, value)
+        bound = grown_from(model, value)
         for name in model.names_by_word.get(value.value, ()):
             is_here = name is not value and model.enclosing_function(name) is function.node
-            if not is_here or isinstance(model.tree.parent(name), cst.AssignTarget):
+            if not is_here or is_target(model.tree.parent(name), name):
                 continue
             reaching = model.reaching(name)
             if not reaching or any(binding in bound for binding in reaching):
@@ -123,27 +119,33 @@ class Filling:
         self.contents = contents
         self.is_given = is_given
 
-    def grow(self, node: cst.BaseExpression) -> None:
-        """Add what is put into the container where it is read."""
+    def grow(self, node: cst.BaseExpression, *, nested: bool = False) -> None:
+        """Add what is put into the container where it is read, or into one inside it: ``self.heads[k].append``."""
         parent = self.model.tree.parent(node)
         above = None if parent is None else self.model.tree.parent(parent)
         if isinstance(parent, cst.Attribute) and isinstance(above, cst.Call) and above.func is parent:
             if parent.attr.value in PUTTING and above.args:
-                self.contents.is_grown = True
+                self._note_growth(nested)
                 put = above.args[-1].value
                 if parent.attr.value in ("extend", "update"):
-                    self.take(put)
+                    self.take(put, nested=nested)
                 else:
-                    self._add(put)
+                    self._add(put, nested=nested)
         elif isinstance(parent, cst.AugAssign) and parent.target is node:
-            self.contents.is_grown = True
-            self.take(parent.value)
+            self._note_growth(nested)
+            self.take(parent.value, nested=nested)
         elif isinstance(parent, cst.Subscript) and parent.value is node and isinstance(above, cst.AssignTarget):
             statement = self.model.tree.parent(above)
-            if isinstance(statement, cst.Assign):
+            if isinstance(statement, cst.Assign) and not nested:
                 self.contents.is_grown = True
                 self._note_key(parent.slice[0].slice.value if isinstance(parent.slice[0].slice, cst.Index) else None)
                 self._add(statement.value)
+        elif isinstance(parent, cst.Subscript) and parent.value is node and not nested:
+            self.grow(parent, nested=True)
+
+    def _note_growth(self, nested: bool) -> None:
+        self.contents.is_grown = True
+        self.contents.is_nested = self.contents.is_nested or nested
 
     def take(self, node: cst.BaseExpression, *, nested: bool = False) -> None:
         """Add what a display, comprehension or constructor of a container holds."""
@@ -180,11 +182,13 @@ class Filling:
                         self.contents.is_uniform = False
             case cst.Call() if self.model.qualified_name(node.func) in BUILDERS:
                 self._take_arguments(node, nested)
+            case cst.Call(args=[cst.Arg(value=maker), *_]) if self.model.qualified_name(node.func) == "builtins.map":
+                self._take_mapped(node, maker, nested)
             case _:
                 self.contents.is_uniform = False
 
     def _take_arguments(self, call: cst.Call, nested: bool) -> None:
-        if self.model.qualified_name(call.func) in ("builtins.dict", "collections.OrderedDict"):
+        if self.model.qualified_name(call.func) in _DICTS:
             self.contents.is_keyed = True
             if any(arg.keyword is None for arg in call.args):
                 self.contents.is_uniform = False
@@ -193,6 +197,16 @@ class Filling:
                 self._add(arg.value, nested=nested)
             else:
                 self.take(arg.value, nested=nested)
+
+    def _take_mapped(self, call: cst.Call, maker: cst.BaseExpression, nested: bool) -> None:
+        """Add what ``map`` makes: ``map(lambda n: nn.Linear(n, n), sizes)``, ``map(nn.Linear, sizes, sizes)``."""
+        made = None if isinstance(maker, cst.Lambda) else made_by(self.model, maker)
+        if isinstance(maker, cst.Lambda):
+            self._add(maker.body, nested=nested)
+        elif made is not None and have_weights(made):
+            self.contents.modules.append(call)
+        else:
+            self.contents.is_uniform = False
 
     def _note_key(self, key: cst.BaseExpression | None) -> None:
         text = string_literal(key)
@@ -224,12 +238,27 @@ class Filling:
             elif self._is_overwritten(node):
                 self.contents.modules.append(node)
                 self.contents.is_uniform = False  # the last one is registered already
+        elif self._is_made_by_default(node):
+            self.contents.modules.append(node)
         elif constant(node) is not None:
             self.contents.is_uniform = False
 
+    def _is_made_by_default(self, node: cst.BaseExpression) -> bool:
+        """Whether a parameter that stands for a class of layers makes a new one with weights, given no other modules:
+        ``block(dim)`` with ``block=Block``.
+        """
+        made = made_by_default(self.model, node) if isinstance(node, cst.Call) else None
+        return (
+            made is not None
+            and isinstance(node, cst.Call)
+            and self.model.value(node) is None
+            and have_weights(made)
+            and not takes_others(self.model, node)
+        )
+
     def _is_one_of_several(self, node: cst.BaseExpression) -> bool:
         """Whether a name stands for one new module or another, of classes that have nothing in common."""
-        made = all_assigned(self.model, node) if isinstance(node, cst.Name) and self.model.value(node) is None else []
+        made = all_assigned(self.model, node) if isinstance(node, cst.Name) else []
         are_modules = len(made) > 1 and all(isinstance(self.model.value(item), Module) for item in made)
         return are_modules and is_fresh(self.model, node) and any(_matters(self.model, item) for item in made)
 

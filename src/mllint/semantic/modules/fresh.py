@@ -8,10 +8,11 @@ import libcst as cst
 from mllint.knowledge import lookup
 from mllint.knowledge.words import ADDING_MODULES, ADDING_PARAMETERS, SETTING
 from mllint.semantic.modules.weights import has_weights, is_container
+from mllint.semantic.names.assigned import assigned
 from mllint.semantic.names.classes import makes_parameter
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Choice, ClassObject, Function, Module, Symbol, Value
-from mllint.syntax.shape import constant, dotted_path, last_word
+from mllint.syntax.shape import constant, dotted_path, is_target, last_word
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -138,7 +139,7 @@ def _is_new_list(model: "Model", node: cst.Name, steps: int) -> bool:
     if function is None or not reaching or any(item.scope.node is not function for item in reaching):
         return False
     for binding in reaching:
-        is_assigned = binding.kind in (BindingKind.ASSIGN, BindingKind.AUGMENTED) and not binding.path
+        is_assigned = binding.kind is BindingKind.AUGMENTED or assigned(binding) is not None
         if not is_assigned or binding.value is None or not _are_new(model, binding.value, True, steps - 1):
             return False
     return all(
@@ -152,9 +153,9 @@ def _only_grows(model: "Model", name: cst.Name, steps: int) -> bool:
     """Whether one mention of a local list puts a new module into it, or looks at its length."""
     parent = model.tree.parent(name)
     above = None if parent is None else model.tree.parent(parent)
+    if is_target(parent, name):
+        return True
     match parent:
-        case cst.AssignTarget():
-            return True
         case cst.AugAssign():
             return parent.target is name and _are_new(model, parent.value, True, steps - 1)
         case cst.Attribute(attr=cst.Name(value=word)) if isinstance(above, cst.Call) and above.func is parent:
@@ -182,7 +183,8 @@ def _is_fresh_name(model: "Model", node: cst.Name, steps: int, is_made: _Questio
         is_called = model.tree.call_of(name) is not None
         if not (
             is_called
-            or isinstance(parent, (cst.AssignTarget, cst.Attribute))
+            or isinstance(parent, cst.Attribute)
+            or is_target(parent, name)
             or is_set_up_by(model, parent)
             or _is_wrapped(model, name)
         ):
@@ -222,12 +224,17 @@ def is_fresh_parameter(model: "Model", node: cst.BaseExpression) -> bool:
 def _makes_alone(binding: Binding, function: cst.FunctionDef) -> bool:
     """Whether a statement of the function binds one name to what is made there."""
     statement = binding.node
+    is_of_one = isinstance(statement, cst.AnnAssign) or (
+        isinstance(statement, cst.Assign) and len(statement.targets) == 1
+    )
     return (
-        binding.kind is BindingKind.ASSIGN
+        is_of_one
+        and binding.kind in (BindingKind.ASSIGN, BindingKind.ANNOTATED)
         and not isinstance(binding.value, cst.Name)
         and binding.scope.node is function
-        and isinstance(statement, cst.Assign)
-        and len(statement.targets) == 1
+        and (
+            isinstance(statement, cst.AnnAssign) or (isinstance(statement, cst.Assign) and len(statement.targets) == 1)
+        )
     )
 
 

@@ -1,12 +1,15 @@
 """Whether somebody may look after a tensor in a plain attribute of a module: train it by hand, or save it."""
 
+from functools import cache
 from itertools import combinations
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from mllint.knowledge import lookup
+from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.graph.looked_at import filled_by, uses_inside
+from mllint.semantic.modules.contents import PUTTING
 from mllint.semantic.modules.fresh import is_set_up_by
 from mllint.semantic.modules.made_on_cpu import MAX_STEPS
 from mllint.semantic.modules.other_objects import from_outside
@@ -29,6 +32,7 @@ _CALLS = 2
 _PARAMETER_LIST = "torch.nn.ParameterList"
 _ABOUT = NOT_NUMBERS | {"device", "ndimension"}
 _COPYING = frozenset({"detach", "clone", "cpu", "cuda", "to", "type", "contiguous", "float", "double", "half", "data"})
+_ASKING = frozenset({"builtins.isinstance", "builtins.hasattr", "builtins.id", "builtins.type", "builtins.print"})
 # What sets numbers that have nothing to do with those that were there.
 _SETTING = frozenset({"zero_", "fill_", "normal_", "uniform_"})
 
@@ -141,14 +145,31 @@ def _is_argument_given_away(members: Members, model: "Model", arg: cst.Arg, call
         return used is None or any(_is_passed_on(members, home, use, calls - 1) for use in used)
     if isinstance(callee, Module):
         return False
-    if not isinstance(call.func, cst.Attribute):
+    if not isinstance(call.func, cst.Attribute) or call.func.attr.value in PUTTING:
         return True
     return not (isinstance(callee, Method) or _is_operation_of_project(model, call.func))
 
 
 def _is_passed_on(members: Members, model: "Model", use: cst.BaseExpression, calls: int) -> bool:
-    """The same for what a function is given; what it computes and gives back is no leaf."""
-    return isinstance(model.tree.parent(use), cst.Assign) or _is_given_away(members, model, use, calls)
+    """The same for what a function is given, also under another name; what it computes and gives back is no leaf."""
+    pending, seen = [use], set[int]()
+    while pending:
+        node = pending.pop()
+        statement = model.tree.parent(node)
+        if not isinstance(statement, cst.Assign):
+            if _is_given_away(members, model, node, calls):
+                return True
+        elif id(statement) not in seen:
+            seen.add(id(statement))
+            target = statement.targets[0].target
+            if len(statement.targets) > 1 or not isinstance(target, cst.Name):
+                return True
+            pending += (
+                name
+                for name in model.names_by_word.get(target.value, ())
+                if name is not target and any(item.node is statement for item in model.reaching(name))
+            )
+    return False
 
 
 def _is_operation_of_project(model: "Model", called: cst.Attribute) -> bool:
@@ -180,9 +201,19 @@ def _is_copied(model: "Model", element: cst.Element) -> bool:
 
 
 def _only_computes(model: "Model", node: cst.Attribute) -> bool:
-    """Whether a place that reads an attribute only computes with it, sets its numbers, or asks what it is like."""
+    """Whether a place that reads an attribute only computes with it, sets its numbers, or asks what it is like.
+
+    So does one that reads something else of that name: what is called, or imported, or has an attribute that neither
+    tensors nor lists and dicts of them have, as ``block`` in ``net.block.weight``.
+    """
     parent = model.tree.parent(node)
     match parent:
+        case cst.Call() if parent.func is node:
+            return True
+        case cst.ImportAlias() | cst.ImportFrom():
+            return True
+        case cst.Attribute(attr=cst.Name(value=word)) if not _is_of_tensors_or_containers(word):
+            return True
         case cst.Attribute(attr=cst.Name(value="data")):
             method = model.tree.parent(parent)
             return isinstance(method, cst.Attribute) and method.attr.value in _SETTING
@@ -195,8 +226,19 @@ def _only_computes(model: "Model", node: cst.Attribute) -> bool:
             name = model.qualified_name(call.func) if isinstance(call, cst.Call) else None
             fact = None if name is None or "grad" in name else lookup.function(name)
             is_operation = fact is not None and fact.returns in ("tensor", "scalar", "tensors")
-            return is_operation or _sets_numbers(model, parent)
+            return is_operation or name in _ASKING or _sets_numbers(model, parent)
     return False
+
+
+@cache
+def _is_of_tensors_or_containers(word: str) -> bool:
+    """Whether tensors, lists or dicts have an attribute of this name."""
+    if word.startswith("_") or any(hasattr(kind, word) for kind in (list, dict)):
+        return True
+    return any(
+        word in lookup.tensor_methods(framework) or lookup.tensor_attribute(framework, word) is not None
+        for framework in ("torch", "paddle")
+    )
 
 
 def _gives_something_new(word: str) -> bool:
@@ -213,9 +255,14 @@ def is_given_on_elsewhere(members: Members, name: str) -> bool:
         return True
     for path in paths:
         model = members.definition.model.neighbour(path)
-        if model is None or _is_given_on_in(members, model, name):
+        if model is None or (_is_given_on_in(members, model, name) and not _is_only_tested(members, model)):
             return True
     return False
+
+
+def _is_only_tested(members: Members, model: "Model") -> bool:
+    """Whether a file tests a class that is none of tests itself: nobody else gets what it does there."""
+    return is_test_code(model) and not is_test_code(members.definition.model)
 
 
 def _is_given_on_in(members: Members, model: "Model", name: str) -> bool:
@@ -246,6 +293,8 @@ def _is_asked_for(model: "Model", text: cst.SimpleString) -> bool:
 def _may_be_of(definition: "ClassInfo", model: "Model", node: cst.BaseExpression) -> bool:
     """Whether an expression of another file may be an object of a class, or of one that derives from it."""
     value = model.value(node)
+    if value is None and model.qualified_name(node) is not None:
+        return False  # it is imported: `numpy`
     if value is None or (isinstance(value, Module) and (value.others or (value.name or value.definition) is None)):
         return True
     made = value.definition if isinstance(value, (Module, Instance)) else None

@@ -1,5 +1,6 @@
 """Tensors that are surely made on the CPU, of numbers, while a module is set up."""
 
+from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -8,14 +9,15 @@ import libcst as cst
 from mllint.knowledge import lookup
 from mllint.semantic.expressions import picked
 from mllint.semantic.expressions.new_results import asks_for_cpu_type
-from mllint.semantic.names.assigned import all_assigned
+from mllint.semantic.names.assigned import all_assigned, assigned, grown_from, only_assigned
 from mllint.semantic.names.classes import Assignment, Members, Role
 from mllint.semantic.names.conditions import conditions, is_in_another_branch
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.names.uses import uses
 from mllint.semantic.values import Array, Elements, Function, Member, Nothing, Number, Other, Output, Repeated, Tensor
-from mllint.syntax.shape import constant, dotted_path, subscript_index
+from mllint.syntax.iteration import sources
+from mllint.syntax.shape import before_methods, constant, dotted_path, last_word, subscript_index
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ OF_VALUES = frozenset({"torch.tensor", "torch.as_tensor", "torch.from_numpy", "t
 GIVING_DIMENSIONS = frozenset({"view", "reshape", "expand", "unsqueeze", "repeat", "expand_as", "view_as"})
 """Methods of a tensor of which the result is no 0-d one, where they are given anything."""
 _MOVING = frozenset({"cuda", "to", "type_as", "xpu", "npu", "mps", "share_memory_", "new_tensor", "get_device", "cpu"})
+_DTYPES = frozenset({"float", "double", "half", "long", "int", "bool"})
 _DEFAULT_DEVICE = frozenset({"set_default_tensor_type", "set_default_device"})
 
 
@@ -90,23 +93,49 @@ def is_made_on_cpu(model: "Model", node: cst.BaseExpression, steps: int = MAX_ST
         case cst.Attribute():
             method = method_of_receiver(model, node.value)
             return method is not None and _is_kept_on_cpu(method, node.attr.value, steps - 1)
+        case cst.IfExp():
+            return all(is_made_on_cpu(model, way, steps - 1) for way in (node.body, node.orelse))
         case cst.Name():
             values = _assigned_here(model, node)
             if not values:
-                return _is_taken_out(model, node, steps - 1)
+                return _is_taken_out(model, node, steps - 1) or _is_changed_on_cpu(model, node, steps - 1)
             return all(is_made_on_cpu(model, value, steps - 1) for value in values)
     return False
+
+
+def _is_changed_on_cpu(model: "Model", name: cst.Name, steps: int) -> bool:
+    """Whether a local name is a tensor that is made on the CPU and changed in place, which leaves it there, or a
+    number times such tensors: ``kernel = 1`` and ``kernel *= torch.exp(grid)``.
+    """
+    if not any(binding.kind is BindingKind.AUGMENTED for binding in model.reaching(name)):
+        return False
+    bindings = grown_from(model, name)
+    begun = [assigned(item) for item in bindings if item.kind is not BindingKind.AUGMENTED]
+    if any(value is None for value in begun) or not model.scope_of(name).is_function:
+        return False
+    numbers = [value for value in begun if value is not None and isinstance(model.value(value), Number)]
+    if not all(value in numbers or is_made_on_cpu(model, value, steps) for value in begun if value is not None):
+        return False
+    changes = [item.node.value for item in bindings if isinstance(item.node, cst.AugAssign)]
+    tensors = [value for value in changes if not isinstance(model.value(value), Number)]
+    return not numbers or (bool(tensors) and all(is_made_on_cpu(model, value, steps) for value in tensors))
 
 
 def _is_taken_out(model: "Model", name: cst.Name, steps: int) -> bool:
     """Whether a local name is one of several tensors that a function of the library makes of such ones.
 
-    ``rows, columns = torch.meshgrid(...)``
+    ``rows, columns = torch.meshgrid(...)``, or a loop over what it gives.
     """
     bindings = model.reaching(name) if model.scope_of(name).is_function else ()
-    if len(bindings) != 1 or bindings[0].kind is not BindingKind.ASSIGN or len(bindings[0].path) != 1:
+    if len(bindings) != 1 or bindings[0].kind not in (BindingKind.ASSIGN, BindingKind.LOOP):
         return False
-    call = bindings[0].value
+    call, path = bindings[0].value, bindings[0].path
+    if bindings[0].kind is BindingKind.LOOP:
+        call = None if call is None else next((item.node for item in sources(call) if item.path == path), None)
+        values = _assigned_here(model, call) if isinstance(call, cst.Name) else []
+        call = values[0] if len(values) == 1 else call
+    elif len(path) != 1:
+        return False
     called = model.qualified_name(call.func) if isinstance(call, cst.Call) else None
     fact = None if called is None else lookup.function(called)
     is_of_several = fact is not None and fact.returns == "tensors"
@@ -237,9 +266,24 @@ def _is_list_made_on_cpu(model: "Model", node: cst.BaseExpression, steps: int) -
         case cst.BinaryOperation(operator=cst.Add()):
             return all(_is_list_made_on_cpu(model, side, steps - 1) for side in (node.left, node.right))
         case cst.Name():
-            values = _assigned_here(model, node)
-            return bool(values) and all(_is_list_made_on_cpu(model, value, steps - 1) for value in values)
+            values, put = _assigned_here(model, node), list(_appended(model, node))
+            begun = [value for value in values if not (isinstance(value, cst.List) and not value.elements)]
+            return (
+                bool(begun or (values and put))
+                and all(_is_list_made_on_cpu(model, value, steps - 1) for value in begun)
+                and all(is_made_on_cpu(model, item, steps - 1) for item in put)
+            )
     return False
+
+
+def _appended(model: "Model", name: cst.Name) -> Iterator[cst.BaseExpression]:
+    """What is appended to a list with a local name, as far as it is the same list."""
+    bound = model.reaching(name)
+    for call in model.calls_by_word.get("append", ()):
+        holder = call.func.value if isinstance(call.func, cst.Attribute) else None
+        is_named = isinstance(holder, cst.Name) and holder.value == name.value and len(call.args) == 1
+        if holder is not None and is_named and any(binding in bound for binding in model.reaching(holder)):
+            yield call.args[0].value
 
 
 def _is_made_by_call(model: "Model", call: cst.Call, steps: int) -> bool:
@@ -267,12 +311,19 @@ def _is_made_by_call(model: "Model", call: cst.Call, steps: int) -> bool:
 
 def _is_made_of_values(model: "Model", node: cst.BaseExpression) -> bool:
     """Whether a tensor is made right here of whatever numbers, none of which are known to be a tensor."""
+    node = before_methods(node, _DTYPES)
     name = model.qualified_name(node.func) if isinstance(node, cst.Call) else None
     if not isinstance(node, cst.Call) or name not in ("torch.tensor", "torch.from_numpy") or not node.args:
         return False
     is_plain = all(arg.keyword is None or arg.keyword.value in ("dtype", "requires_grad") for arg in node.args)
     given = model.value(node.args[0].value)
     return is_plain and not node.args[0].star and not isinstance(given, (Tensor, Output))
+
+
+def _is_computed(model: "Model", array: cst.BaseExpression) -> bool:
+    """Whether an array is what some function computes: none that has no dimension, which would be a scalar of numpy."""
+    made = only_assigned(model, array) if isinstance(array, cst.Name) else array
+    return isinstance(made, cst.Call) and last_word(made.func) != "load"
 
 
 def _has_length(model: "Model", arg: cst.Arg) -> bool:
@@ -299,7 +350,7 @@ def _is_made_by_function(model: "Model", call: cst.Call, name: str, steps: int) 
         # Of one number it is 0-d, and works with tensors on any device.
         given = model.value(call.args[0].value) if call.args else None
         if name == "torch.from_numpy" and given is None:
-            return bool(call.args) and _has_length(model, call.args[0])  # it takes arrays only
+            return bool(call.args) and (_is_computed(model, call.args[0].value) or _has_length(model, call.args[0]))
         return isinstance(given, (Elements, Repeated, Array)) and given != Array(True)
     if name in FACTORIES:
         return True
@@ -309,7 +360,7 @@ def _is_made_by_function(model: "Model", call: cst.Call, name: str, steps: int) 
     if fact is None or fact.returns not in ("tensor", "scalar", "tensors") or not name.startswith("torch."):
         return False
     values = [(arg.value, model.value(arg.value)) for arg in call.args]
-    if fact.returns != "tensors" and values and isinstance(values[0][1], (Elements, Repeated)):
+    if values and isinstance(values[0][1], (Elements, Repeated)):
         return _is_list_made_on_cpu(model, values[0][0], steps)
     tensors = [item for item, value in values if isinstance(value, (Tensor, Output))]
     return bool(tensors) and all(is_made_on_cpu(model, item, steps) for item in tensors)

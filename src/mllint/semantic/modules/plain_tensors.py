@@ -27,6 +27,7 @@ from mllint.semantic.modules.weights import has_weights
 from mllint.semantic.names.classes import Members, Read, makes_parameter
 from mllint.semantic.names.conditions import verdicts
 from mllint.semantic.values import (
+    Choice,
     ClassObject,
     Function,
     Module,
@@ -347,10 +348,15 @@ def _of_argument(model: "Model", arg: cst.Arg, steps: int) -> Fate:
         return Fate.NOTHING  # what is unpacked is numbers, or 0-d
     others = [item.value for item in call.args if item is not arg]
     callee = model.value(call.func)
-    if isinstance(callee, Symbol):
-        fact = lookup.function(callee.name)
-        if fact is None or fact.returns not in ("tensor", "scalar", "tensors"):
-            return Fate.NOTHING
+    callees = (
+        callee.options if isinstance(callee, Choice) else (callee,)
+    )  # `self.conv = F.conv1d if flat else F.conv2d`
+    if all(isinstance(item, Symbol) for item in callees):
+        facts = [lookup.function(item.name) for item in callees if isinstance(item, Symbol)]
+        if any(fact is None or fact.returns not in ("tensor", "scalar", "tensors") for fact in facts):
+            is_distribution = isinstance(callee, Symbol) and callee.name.startswith("torch.distributions.")
+            meets = is_distribution and any(is_input(model, other) for other in others)
+            return Fate.MEETS_INPUT if meets else Fate.NOTHING
         return Fate.MEETS_INPUT if any(is_input(model, other) for other in others) else fate(model, call, steps)
     if isinstance(callee, Module):
         is_trained = has_weights(model, call.func)

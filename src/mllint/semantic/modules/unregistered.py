@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mllint.semantic.names.classes import Members
     from mllint.semantic.names.definitions import ClassInfo
 
-_EXPRESSIONS = (cst.Call, cst.BinaryOperation, cst.UnaryOperation, cst.Subscript, cst.Name)
+_EXPRESSIONS = (cst.Call, cst.BinaryOperation, cst.UnaryOperation, cst.Subscript, cst.Name, cst.IfExp, cst.Comparison)
 _CONTAINERS = (cst.List, cst.ListComp, cst.Dict, cst.DictComp)
 
 

@@ -9,10 +9,12 @@ from mllint.knowledge import lookup
 from mllint.knowledge.words import ADDING_MODULES, SETTING
 from mllint.semantic.construction.libraries import SEQUENTIALS
 from mllint.semantic.modules.module_keys import begins_with_weights, module_keys
+from mllint.semantic.names.assigned import assigned
 from mllint.semantic.names.classes import makes_parameter
 from mllint.semantic.names.mentions import attributes
 from mllint.semantic.names.scopes import Binding, BindingKind
-from mllint.semantic.values import Array, Module, Number, Other, Tensor, Text, Value
+from mllint.semantic.names.uses import without_narrowing
+from mllint.semantic.values import Array, ClassObject, Function, Module, Number, Other, Tensor, Text
 from mllint.syntax.shape import argument, constant, last_word
 
 if TYPE_CHECKING:
@@ -187,7 +189,7 @@ def _assigned_modules(definition: "ClassInfo") -> "Iterator[tuple[Model, cst.Bas
     for model, node, binding in _assigned(definition):
         value = model.binding_value(binding)
         if value is None or (isinstance(value, Module) and value.name is None and value.definition is None):
-            value = _made_by_default(model, node) or value
+            value = made_by_default(model, node) or value
         if isinstance(value, Module):
             yield model, node, value
 
@@ -203,19 +205,53 @@ def _assigned(definition: "ClassInfo") -> "Iterator[tuple[Model, cst.BaseExpress
                             yield info.model, binding.value, binding
 
 
-def _made_by_default(model: "Model", node: cst.BaseExpression) -> Value | None:
-    """What the call of a parameter makes whose default is a layer class: ``conv(3, 8)`` with ``conv=nn.Conv2d``.
+def made_by_default(model: "Model", node: cst.BaseExpression) -> Module | None:
+    """What the call of a name makes that stands for a layer class, or a function that gives one: of a parameter whose
+    default is one, ``conv(3, 8)`` with ``conv=nn.Conv2d``, also with ``conv=None`` where that becomes such a class.
 
     Whoever gives another class gives one of the same kind.
     """
     if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Name):
         return None
-    bindings = model.reaching(node.func)
-    parameter = bindings[0].node if len(bindings) == 1 and bindings[0].kind is BindingKind.PARAMETER else None
-    default = parameter.default if isinstance(parameter, cst.Param) else None
-    name = None if default is None else model.library_name(default)
+    made: Module | None = None
+    bindings = without_narrowing(model.reaching(node.func))
+    for binding in bindings:
+        if binding.kind is BindingKind.PARAMETER:
+            maker = binding.node.default if isinstance(binding.node, cst.Param) else None
+            if maker is not None and len(bindings) > 1 and constant(maker) is None:
+                continue
+        else:
+            maker = assigned(binding)
+        made = None if maker is None else made_by(model, maker)
+        if made is None:
+            return None
+    return made
+
+
+def made_by(model: "Model", maker: cst.BaseExpression) -> Module | None:
+    """What calls of a class of layers, or of a function that does no more than make one, give.
+
+    Some arguments may be there already, ``partial(nn.LayerNorm, eps=1e-6)``, and another one go before:
+    ``norm or nn.LayerNorm``.
+    """
+    if isinstance(maker, cst.BooleanOperation) and isinstance(maker.operator, cst.Or):
+        maker = maker.right
+    if isinstance(maker, cst.Call):
+        if model.qualified_name(maker.func) != "functools.partial" or not maker.args:
+            return None
+        maker = maker.args[0].value
+    name = model.library_name(maker)
     known = None if name is None else lookup.class_(name)
-    return None if known is None or known.kind not in ("layer", "rnn") else Module(model.framework or "torch", name)
+    if known is not None:
+        return Module(model.framework or "torch", name) if known.kind in ("layer", "rnn") else None
+    value = model.value(maker)
+    if isinstance(value, ClassObject) and value.definition.framework is not None:
+        return Module(value.definition.framework, definition=value.definition)
+    if not isinstance(value, Function) or len(value.definition.scope.returns) != 1:
+        return None
+    returned = value.definition.scope.returns[0].value
+    given = value.definition.model.value(returned) if isinstance(returned, cst.Call) else None
+    return given if isinstance(given, Module) else None
 
 
 def _may_have_weights(name: str) -> bool:

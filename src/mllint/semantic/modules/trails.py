@@ -1,0 +1,221 @@
+"""Where a thing goes from where it is read: whether it may come to be registered, or is looked after by hand."""
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.knowledge.words import ADDING_MODULES, ADDING_PARAMETERS, GIVING_PARAMETERS, SETTING
+from mllint.semantic.expressions.only_read import is_only_frozen, is_only_read
+from mllint.semantic.graph.looked_at import filled_by, uses_inside
+from mllint.semantic.modules.contents import PUTTING, is_display
+from mllint.semantic.modules.fresh import is_set_up_by
+from mllint.semantic.names.assigned import assigned
+from mllint.semantic.names.classes import Role
+from mllint.semantic.names.receivers import owner_of_attribute
+from mllint.semantic.names.scopes import BindingKind
+from mllint.semantic.values import Function
+from mllint.syntax.iteration import handed_on
+from mllint.syntax.shape import dotted_path, followed, subscript_index
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+    from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
+
+MAX_STEPS = 12
+"""How many steps a thing is followed from where it is read."""
+
+LOOKING_AFTER = frozenset({
+    "state_dict", "load_state_dict", "set_state_dict", "train", "eval",
+    "requires_grad_", "modules", "named_modules", "buffers", "zero_grad",
+})  # fmt: skip
+"""What somebody calls who looks after modules that are not registered."""
+MOVING = frozenset({"to", "cuda", "cpu", "half", "float"})
+"""Who moves them trains and saves them no more than before."""
+# Functions that only look at what they are given.
+_LOOKING = frozenset(
+    {"len", "isinstance", "print", "range", "bool", "id", "type", "str", "repr", "all", "any", "hasattr", "checkpoint"}
+)
+# What sets an attribute of a name that is computed, or registers a parameter.
+_SETTING = SETTING | ADDING_PARAMETERS
+# What registers a module, in whatever method: ``self.add_module(name, self.heads[key])``.
+_REGISTERING = ADDING_MODULES | SETTING
+_TAKING = frozenset({"pop", "get", "items", "values", "copy", "popitem", "setdefault"})
+
+
+class Trail:
+    """Follows a thing from where it is read.
+
+    ``made_in``: the method that makes it; what registers it there is not too late, though ``forward`` runs it.
+    ``of_weights``: it is no module, but something that a module has; nothing matters but whether it is set as an
+    attribute, under whatever name: ``setattr(self, f"weight{i}", cell.weight)``. ``of_part``: only some of several are
+    meant; whoever freezes those looks after none.
+    """
+
+    def __init__(
+        self,
+        definition: "ClassInfo | None",
+        model: "Model",
+        seen: set[int] | None = None,
+        *,
+        made_in: "FunctionInfo | None" = None,
+        of_weights: bool = False,
+        of_part: bool = False,
+    ) -> None:
+        self.model = model
+        self.of_weights = of_weights
+        self.of_part = of_part
+        running = frozenset["FunctionInfo"]() if definition is None else definition.members.reachable("forward")
+        self.running = running - {made_in}
+        self._seen = set[int]() if seen is None else seen
+
+    def leads_on(self, node: cst.BaseExpression, steps: int, path: tuple[int, ...] = ()) -> bool:
+        """Whether the thing may come to be registered, or somebody looks after it by hand.
+
+        ``path`` says where its elements are in those of the expression: ``(1,)`` of ``enumerate(self.layers)``.
+        """
+        parent = self.model.tree.parent(node)
+        if steps == 0 or id(node) in self._seen:
+            return steps == 0
+        self._seen.add(id(node))
+        match parent:
+            case cst.Attribute():
+                return self._by_attribute(parent, steps, path)
+            case cst.Subscript() if parent.value is node:
+                return not isinstance(self.model.tree.parent(parent), cst.AssignTarget) and self._by_item(parent, steps)
+            case cst.Arg():
+                return self._by_argument(parent, steps, path)
+            case cst.For() if parent.iter is node:
+                return self._by_names(followed(parent.target, path)[0], parent, steps)
+            case cst.CompFor() if parent.iter is node:
+                return self._by_names(followed(parent.target, path)[0], self._comprehension(parent), steps)
+            case cst.Element() | cst.StarredElement():
+                display = self.model.tree.parent(parent)
+                return isinstance(display, cst.BaseExpression) and self.leads_on(display, steps - 1)
+            case cst.BinaryOperation() | cst.BooleanOperation() | cst.IfExp() | cst.BaseComp():
+                return self.leads_on(parent, steps - 1)
+            case cst.AugAssign() if parent.value is node:
+                return self._by_holder(parent.target, steps)
+            case cst.Assign() | cst.AnnAssign() if parent.value is node:
+                target = parent.targets[0].target if isinstance(parent, cst.Assign) else parent.target
+                holder = self.model.enclosing_function(parent) or self.model.tree.module
+                is_named = isinstance(target, cst.Name)
+                return self._by_names(target, holder, steps) if is_named else not self.of_weights
+            case cst.Return() if self._is_never_asked(parent):
+                return False
+            case cst.Return() | cst.Yield() | cst.DictElement() | cst.NamedExpr():
+                return not (self.of_weights or self._is_running(node))
+        return False
+
+    def _by_item(self, item: cst.Subscript, steps: int) -> bool:
+        """Follow one of several; some of them where a loop runs over a computed number: ``range(1, frozen + 1)``."""
+        index = subscript_index(item)
+        bindings = self.model.reaching(index) if isinstance(index, cst.Name) else ()
+        over = bindings[0].value if len(bindings) == 1 and bindings[0].kind is BindingKind.LOOP else None
+        is_range = isinstance(over, cst.Call) and dotted_path(over.func) == "range"
+        if is_range and isinstance(over, cst.Call) and isinstance(over.args[-1].value, cst.BinaryOperation):
+            trail = Trail(None, self.model, self._seen, of_weights=self.of_weights, of_part=True)
+            trail.running = self.running
+            return trail.leads_on(item, steps - 1)
+        return self.leads_on(item, steps - 1)
+
+    def _is_never_asked(self, returned: cst.Return) -> bool:
+        """Whether a method gives the thing to nobody: nothing in the project mentions its name."""
+        function = self.model.enclosing_function(returned)
+        info = None if function is None else self.model.function_info(function)
+        if info is None or info.owner is None or info.name.startswith("__") or info.node.decorators:
+            return False
+        names = self.model.names_by_word.get(info.name, ())
+        return all(name is info.node.name for name in names) and not info.owner.members.may_be_read_elsewhere(info.name)
+
+    def _by_attribute(self, attribute: cst.Attribute, steps: int, path: tuple[int, ...]) -> bool:
+        call = self.model.tree.call_of(attribute)
+        method = attribute.attr.value
+        if call is None or self.of_weights:
+            is_one_of_its_own = call is None and not self.of_weights
+            return is_one_of_its_own and Trail(None, self.model, of_weights=True).leads_on(attribute, steps - 1)
+        if self.of_part and (method == "eval" or (method in GIVING_PARAMETERS and is_only_frozen(self.model, call))):
+            return False
+        if method in GIVING_PARAMETERS:
+            return not is_only_read(self.model, call, steps)
+        if method in MOVING or method in _TAKING:
+            return self.leads_on(call, steps - 1, (1, *path) if method == "items" else path)
+        return method in LOOKING_AFTER
+
+    def _by_argument(self, arg: cst.Arg, steps: int, path: tuple[int, ...]) -> bool:
+        call = self.model.tree.parent(arg)
+        if not isinstance(call, cst.Call):
+            return True
+        word = (dotted_path(call.func) or "").rpartition(".")[2]
+        if word == "map" and isinstance(call.args[0].value, cst.Lambda) and arg is not call.args[0]:
+            taken = call.args[0].value
+            named = (parameter.name for parameter in taken.params.params)
+            return any(self._by_names(name, taken, steps) for name in named) or self.leads_on(call, steps - 1)
+        if word in ("next", "dict"):
+            return self.leads_on(call, steps - 1)
+        place = handed_on(call, arg)
+        if place is not None:
+            return self.leads_on(call, steps - 1, place + path)
+        if word in PUTTING and isinstance(call.func, cst.Attribute):
+            return self._by_holder(call.func.value, steps)
+        if self.of_weights:
+            return word in _SETTING
+        is_looked_at = word in _LOOKING or is_set_up_by(self.model, arg) or self._is_running(call)
+        return word in _REGISTERING or not (is_looked_at or self._is_only_run(call, arg, steps))
+
+    def _is_only_run(self, call: cst.Call, arg: cst.Arg, steps: int) -> bool:
+        """Whether a function of the project is given the thing, and follows no way on with it."""
+        callee = self.model.value(call.func)
+        if self.of_weights or not isinstance(callee, Function) or not callee.definition.is_plain:
+            return False
+        used = uses_inside(callee.definition, call, arg, filled_by(callee))
+        home = callee.definition.model
+        within = self if home is self.model else Trail(None, home)
+        return used is not None and not any(within.leads_on(use, steps - 1) for use in used)
+
+    def _by_holder(self, holder: cst.BaseExpression, steps: int) -> bool:
+        """Follow what the thing is put into: ``steps.append(layer)``, ``self.blocks += layers``.
+
+        A plain list that is made here registers nothing by itself; whatever else is not known may.
+        """
+        if isinstance(holder, cst.Name):
+            if self._is_made_here(holder):
+                around = self.model.enclosing_function(holder) or self.model.tree.module
+                return self._by_names(holder, around, steps)
+        elif isinstance(holder, cst.Attribute):
+            owner = owner_of_attribute(self.model, holder)
+            if owner is not None and self._is_plain(owner, holder.attr.value):
+                reads = owner.members.reads(holder.attr.value)
+                return any(Trail(owner, read.method.model, self._seen).leads_on(read.node, steps - 1) for read in reads)
+        return not (self.of_weights or self._is_running(holder))
+
+    def _is_made_here(self, name: cst.Name) -> bool:
+        """Whether a name surely stands for a list or dict that is made where it is bound."""
+        bindings = self.model.reaching(name)
+        made = [assigned(item) for item in bindings if item.kind is not BindingKind.AUGMENTED]
+        return bool(made) and all(value is not None and is_display(self.model, value) for value in made)
+
+    @staticmethod
+    def _is_plain(owner: "ClassInfo", name: str) -> bool:
+        """Whether an attribute of a module holds a plain container and nothing else."""
+        roles = [item.role for item in owner.members.assignments(name) if not isinstance(item.node, cst.AugAssign)]
+        return bool(roles) and all(role is Role.CONTAINER for role in roles)
+
+    def _by_names(self, target: cst.CSTNode, holder: cst.CSTNode, steps: int) -> bool:
+        """Follow the names that a target binds through the statement or function around them."""
+        names = {target.value} if isinstance(target, cst.Name) else set[str]()
+        if isinstance(target, (cst.Tuple, cst.List)):
+            names = {element.value.value for element in target.elements if isinstance(element.value, cst.Name)}
+        return any(
+            self.leads_on(name, steps - 1)
+            for word in sorted(names)
+            for name in self.model.names_by_word.get(word, ())
+            if self.model.tree.is_below(name, holder)
+        )
+
+    def _comprehension(self, clause: cst.CompFor) -> cst.CSTNode:
+        return next(item for item in self.model.tree.ancestors(clause) if isinstance(item, cst.BaseComp))
+
+    def _is_running(self, node: cst.CSTNode) -> bool:
+        """Whether a place is run by ``forward``, where nothing is registered any more."""
+        function = self.model.enclosing_function(node)
+        return function is not None and self.model.function_info(function) in self.running
