@@ -74,14 +74,22 @@ def _steps_past_scaler(occurrence: Occurrence) -> bool:
     run, step = occurrence.run, occurrence.event
     if run.is_cut or step.kind not in (Kind.STEP, Kind.MINIMIZE) or step.thing is None or goes_through_scaler(step):
         return False
-    if isinstance(value_called_on(step), Instance):  # a class of the project, which may know of the scaler
-        return False
+    if isinstance(value_called_on(step), Instance) or any(map(_comes_out_of_project, step.thing.roots)):
+        return False  # a class of the project, which may know of the scaler
     states = [state for state in states_of(run, step) if isinstance(state, Event) and state.kind is Kind.BACKWARD]
     scaled = [state for state in states if is_scaled(state)]
     if not scaled or len(states) < len(states_of(run, step)) or any(is_idle(run, state.other) for state in scaled):
         return False
     # Where the loss is scaled in one branch only, the other may be the way to this step.
     return len(scaled) == len(states) or not any(uses_scaled(event, step) for event in run.events)
+
+
+def _comes_out_of_project(root: object) -> bool:
+    """Whether a function of the project gives back a thing of which nothing is known: ``self.prepare(net, opt)``."""
+    if not isinstance(root, Binding) or not isinstance(root.value, cst.Call):
+        return False
+    model = root.scope.model
+    return model.binding_value(root) is None and isinstance(model.value(root.value.func), Function)
 
 
 def is_taken_again(model: "Model", step: cst.Call) -> bool:
