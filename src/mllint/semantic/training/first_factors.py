@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import libcst as cst
 import msgspec
 
-from mllint.semantic.events.owners import Made, run_of
+from mllint.semantic.events.makers import Made, run_of
 from mllint.semantic.events.things import Frame
 from mllint.semantic.expressions.options import default_of_option
 from mllint.semantic.expressions.quantities import (

@@ -8,7 +8,8 @@ import libcst as cst
 
 from mllint.knowledge import lookup
 from mllint.semantic.events.kinds import kind_at_sight
-from mllint.semantic.events.owners import makers_of, seen_from
+from mllint.semantic.events.makers import makers_of
+from mllint.semantic.events.owners import seen_from
 from mllint.semantic.events.steps import Attempt, Branches, Event, Kind, Loop
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.expressions.options import default_of_option

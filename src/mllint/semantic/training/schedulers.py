@@ -20,7 +20,7 @@ from mllint.semantic.names.uses import bound_by, uses, without_narrowing
 from mllint.semantic.training.callers import is_same
 from mllint.semantic.training.nearby import stand_in_two_arms
 from mllint.semantic.training.own_schedulers import framework_of_own
-from mllint.semantic.values import ClassObject, Function, Method, Symbol, Text
+from mllint.semantic.values import ClassObject, Function, Member, Method, Symbol, Text, is_object
 from mllint.syntax.shape import argument, constant, followed, has_star_arguments
 from mllint.syntax.walk import subtree
 
@@ -55,6 +55,7 @@ _SHOWING = frozenset({"builtins.print", "builtins.type", "builtins.id", "builtin
 _STEPPED_THROUGH = ("_learning_rate", "_lr_scheduler", "LRScheduler", "prepare", "fleet", "distributed_optimizer")
 _HELD = "lr_scheduler"
 _MAKES_STEPS = ("step", "minimize")
+_PICKS = "getattr"
 # https://lightning.ai/docs/pytorch/stable/common/lightning_module.html#configure-optimizers
 _CONFIGURING = "configure_optimizers"
 
@@ -72,13 +73,15 @@ class NeverStepped(NamedTuple):
 
 def never_stepped(model: "Model") -> Iterator[NeverStepped]:
     """The schedulers of a file that trains which nothing ever steps."""
-    is_stepping = any(model.calls_by_word.get(word) for word in _MAKES_STEPS) or _may_step_in_import(model)
+    is_stepping = any(model.calls_by_word.get(word) for word in _MAKES_STEPS) or _may_step_nearby(model)
     if not (is_stepping or _CONFIGURING in model.function_names) or "locals" in model.calls_by_word:
         return
     for word in filter(_may_make_scheduler, model.calls_by_word):
-        for call in model.calls_by_word[word]:
-            framework = _makes_scheduler(model, call)
-            if framework is None or is_in_a_test(model, call) or _is_only_shown(model, call):
+        for named in model.calls_by_word[word]:
+            # `getattr(lr_scheduler, name)(optimizer)`
+            call = model.tree.call_of(named) if word == _PICKS else named
+            framework = None if call is None else _makes_scheduler(model, call)
+            if call is None or framework is None or is_in_a_test(model, call) or _is_only_shown(model, call):
                 continue
             found = _judge(model, call, framework)
             if found is None:
@@ -90,11 +93,16 @@ def never_stepped(model: "Model") -> Iterator[NeverStepped]:
     yield from _unpacked(model) if is_stepping else ()
 
 
-def _may_step_in_import(model: "Model") -> bool:
-    """Whether a file of the project from which something is imported calls ``step()`` of anything, by its text."""
+def _may_step_nearby(model: "Model") -> bool:
+    """Whether a file of the project from which something is imported calls ``step()`` of anything, by its text.
+
+    Or one that imports something: a class of it derives from the one that makes the optimizer, and trains.
+    """
     project = model.project
     if project is None or not any(map(_may_make_scheduler, model.calls_by_word)):
         return False
+    if any(project.importers(model.path, word) for word in _MAKES_STEPS):
+        return True
     for path in imported_files(model, project):
         project.reads.note(str(model.path), ("content", str(path)))
         if any(project.may_call(path, word) for word in _MAKES_STEPS):
@@ -127,7 +135,7 @@ def _unpacked(model: "Model") -> Iterator[NeverStepped]:
 
 def _may_make_scheduler(word: str) -> bool:
     """Whether a call of that name may make one: of a library, by a function called so, or of a class of the project."""
-    return word in _words() or "schedule" in word.lower() or word[:1].isupper()
+    return word in _words() or "sched" in word.lower() or word[:1].isupper() or word == _PICKS
 
 
 @cache
@@ -145,6 +153,9 @@ def _makes_scheduler(model: "Model", call: cst.Call, steps: int = _MAX_MAKERS) -
         bases = map(lookup.framework_of, callee.definition.library_bases)
         is_derived = callee.definition.kind == "scheduler"
         return next(bases, None) if is_derived else framework_of_own(callee.definition)
+    if isinstance(callee, Member):
+        made = model.value(call)
+        return made.framework if is_object(made, "scheduler") else None
     if not isinstance(callee, Symbol):
         return None
     known = lookup.class_(callee.name)

@@ -81,7 +81,7 @@ def accumulates_without_end(model: "Model", step: cst.Call) -> Clearing | None:
         return None
     alone: list[Occurrence] = []
     found: set[Clearing] = set()
-    for item in model.runs.each(step):
+    for item in model.runs.each(step, accelerated=True):
         clearing = _clearing(item) if item.event.loops else None
         if item.event.loops and clearing is None:
             return None
