@@ -13,8 +13,8 @@ from mllint.semantic.events.places import is_nothing
 from mllint.semantic.expressions.imports import imported_files
 from mllint.semantic.files.testing import is_in_a_test
 from mllint.semantic.names.classes import PLAIN_BASES
-from mllint.semantic.names.mentions import attributes, whole
-from mllint.semantic.names.receivers import method_of_receiver
+from mllint.semantic.names.foreign_reads import is_read_of_others, may_be_read_elsewhere
+from mllint.semantic.names.mentions import whole
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by, uses, without_narrowing
 from mllint.semantic.training.callers import is_same
@@ -306,18 +306,9 @@ def _reads(model: "Model", binding: Binding) -> "list[tuple[Model, cst.BaseExpre
     is_in_sight = all(base in PLAIN_BASES and "ightning" not in base for base in method.owner.library_bases)
     if method.owner.has_unknown_base or not is_in_sight or members.reads_computed_names:
         return None
-    if any(_is_read_of_others(home, name) for home in members.models) or members.may_be_read_elsewhere(name):
+    if any(is_read_of_others(members, home, name) for home in members.models) or may_be_read_elsewhere(members, name):
         return None
     return [(read.method.model, read.node) for read in members.reads(name)]
-
-
-def _is_read_of_others(model: "Model", name: str) -> bool:
-    """Whether the file reads an attribute of this name of something that is not the instance: it may be the same."""
-    # `paddle.optimizer` is no attribute of an object.
-    return any(
-        method_of_receiver(model, attribute.value) is None and model.library_name(attribute) is None
-        for attribute in attributes(model, name)
-    )
 
 
 def _is_harmless(model: "Model", node: cst.BaseExpression, framework: str, steps: int = MAX_STEPS) -> bool:
