@@ -154,15 +154,22 @@ def _arms(event: Event, loop: Loop) -> list[tuple[Branches | Attempt, int]]:
 
 def _adds_up(step: Event, loop: Loop) -> bool:
     """Whether an optimizer steps whenever the gradients of some batches are added up, of fewer than there are."""
-    tests = [(arm.frame, getattr(arm.node, "test", None)) for arm, _ in _arms(step, loop) if isinstance(arm, Branches)]
-    counts = [
-        (frame, part.right)
-        for frame, test in tests
-        if test is not None
-        for part in subtree(test)
-        if isinstance(part, cst.BinaryOperation) and isinstance(part.operator, cst.Modulo)
+    tests = [arm for arm, _ in _arms(step, loop) if isinstance(arm, Branches)]
+    return len(tests) == 1 and bool(_counted(tests[0])) and not counts_to_length(tests[0])
+
+
+def counts_to_length(branches: Branches) -> bool:
+    """Whether a test asks for the last of as many rounds as something has elements: ``(i + 1) % len(loader) == 0``."""
+    return any(_is_length(branches.frame, count) for count in _counted(branches))
+
+
+def _counted(branches: Branches) -> list[cst.BaseExpression]:
+    """What a test of the number of a round divides it by."""
+    test = getattr(branches.node, "test", None)
+    parts = () if test is None else subtree(test)
+    return [
+        part.right for part in parts if isinstance(part, cst.BinaryOperation) and isinstance(part.operator, cst.Modulo)
     ]
-    return len(tests) == 1 and bool(counts) and not any(_is_length(frame, count) for frame, count in counts)
 
 
 def _is_length(frame: Frame, count: cst.BaseExpression, steps: int = 4) -> bool:
