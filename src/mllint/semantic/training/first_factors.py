@@ -55,6 +55,24 @@ def begins_above_zero(made: Made, node: cst.BaseExpression) -> bool:
     )
 
 
+def factors(made: Made, node: cst.BaseExpression) -> list[tuple[Frame, str, cst.CSTNode]] | None:
+    """Each function that is given to a scheduler, one or a list of them: the run in which it is written, what it calls
+    the number of steps, and its body. ``None`` where one is not known, or counts otherwise.
+    """
+    found: list[tuple[Frame, str, cst.CSTNode]] = []
+    for given in items_of(node):
+        functions = _functions(made.frame, given, _MAX_STEPS)
+        if functions is None:
+            return None
+        for item in functions:
+            free = [param.name.value for param in item.node.params.params if param.default is None]
+            free = [name for name in free if name not in dict(item.bound)]
+            if len(free) != 1:
+                return None
+            found.append((item.frame, free[0], item.node.body))
+    return found
+
+
 def is_above_zero(made: Made, node: cst.BaseExpression) -> bool:
     """Whether a number that is given to a scheduler is surely not zero."""
     return _is_plain(_Body(made.frame, None, _MAX_STEPS).quantity(node))

@@ -4,7 +4,7 @@ import itertools
 import re
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 import libcst as cst
 
@@ -19,7 +19,7 @@ from mllint.semantic.graph.placement import reads_clock
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.names.receivers import owner_of_attribute
 from mllint.semantic.names.scopes import Binding, BindingKind
-from mllint.semantic.training.guards import counts_rounds, exclude_each_other, stays
+from mllint.semantic.training.guards import counts_rounds, exclude_each_other, is_seldom, stays
 from mllint.semantic.training.holders import may_act_on, was_made_with
 from mllint.semantic.training.nearby import clears_beside, steps_no_optimizer, word_before, word_behind
 from mllint.semantic.training.paths import Paths
@@ -67,11 +67,12 @@ _SAYS_MEASURING = re.compile(
 _CLEARS_PART = re.compile(rb"\b(?!self\b)\w+(?:\.\w+)+\.(?:zero_grad|clear_grad|clear_gradients)\(")
 
 
-Clearing = Literal["never", "further out", "not in closure"]
-"""When the gradients are cleared that a loop adds up: not at all, or only by a loop around it.
+Clearing = Literal["never", "further out", "in some rounds", "not in closure"]
+"""When the gradients are cleared that a loop adds up: not at all, only by a loop around it, or in every tenth round.
 
 Or not by the closure that a step calls several times, whatever is done before.
 """
+_CLEARINGS = get_args(Clearing)
 
 
 def accumulates_without_end(model: "Model", step: cst.Call) -> Clearing | None:
@@ -94,7 +95,7 @@ def accumulates_without_end(model: "Model", step: cst.Call) -> Clearing | None:
         else:
             found.add(clearing)
     if found:
-        return "never" if "never" in found else "further out"
+        return next(clearing for clearing in _CLEARINGS if clearing in found)
     return "never" if alone and all(map(_updates_without_clearing, alone)) else None
 
 
@@ -111,6 +112,10 @@ def _clearing(occurrence: Occurrence) -> Clearing | None:
     clearing = [event for event in within if may_clear(event, step)]
     if not clearing:
         return None if any(_may_clear_held(event, step.thing, run, loop) for event in within) else "never"
+    if step.happens_in_every_round(loop) and all(
+        event.kind is Kind.ZERO and is_seldom(event, loop) for event in clearing
+    ):
+        return "in some rounds"
     is_misplaced = _runs_over_batches(loop, step) and all(_is_further_out(event, loop) for event in clearing)
     return "further out" if is_misplaced else None
 
