@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
 _STEPS = 12
+_COLLECTIONS = (cst.List, cst.Tuple, cst.Dict, cst.ListComp)
 
 
 def makers_of(root: Binding | ClassInfo, path: tuple[str, ...]) -> tuple[Binding, ...]:
@@ -129,10 +130,12 @@ def makings_of_elements(frame: Frame, thing: Thing | None) -> list[Made | None]:
     for root in thing.roots:
         for binding in makers_of(root, thing.path[:-1]) or (None,):
             listed = binding.value if binding is not None and binding.kind is BindingKind.ASSIGN else None
-            if binding is None or binding.path or not isinstance(listed, (cst.List, cst.Tuple, cst.Dict)):
+            if binding is None or binding.path or not isinstance(listed, _COLLECTIONS):
                 return [None]
             home = run_of(frame, binding.scope)
-            if isinstance(listed, cst.Dict):
+            if isinstance(listed, cst.ListComp):
+                found.append(Made(home, listed.elt) if isinstance(listed.elt, cst.Call) else None)
+            elif isinstance(listed, cst.Dict):
                 found += _makings_under_key(home, binding, listed, thing.path[-1])
             elif thing.path == (EVERY,):
                 made = [*(item.value for item in listed.elements), *_added(home.model, binding)]

@@ -49,7 +49,7 @@ def _is_counted(model: "Model", call: cst.Call, step: cst.Call) -> bool:
     return any(
         isinstance(item, cst.If)
         and not model.tree.is_below(step, item)
-        and any(isinstance(part, cst.Modulo) for part in subtree(item.test))
+        and any(isinstance(getattr(part, "operator", None), cst.Modulo) for part in subtree(item.test))
         for item in model.tree.ancestors(call)
     )
 

@@ -20,7 +20,7 @@ from mllint.semantic.names.uses import bound_by, uses, without_narrowing
 from mllint.semantic.training.callers import is_same
 from mllint.semantic.training.nearby import stand_in_two_arms
 from mllint.semantic.training.own_schedulers import framework_of_own
-from mllint.semantic.values import ClassObject, Function, Member, Method, Symbol, Text, is_object
+from mllint.semantic.values import ClassObject, Function, Method, Symbol, Text, is_object
 from mllint.syntax.shape import argument, constant, followed, has_star_arguments
 from mllint.syntax.walk import subtree
 
@@ -56,6 +56,7 @@ _STEPPED_THROUGH = ("_learning_rate", "_lr_scheduler", "LRScheduler", "prepare",
 _HELD = "lr_scheduler"
 _MAKES_STEPS = ("step", "minimize")
 _PICKS = "getattr"
+_GROWS = "append"
 # https://lightning.ai/docs/pytorch/stable/common/lightning_module.html#configure-optimizers
 _CONFIGURING = "configure_optimizers"
 
@@ -153,11 +154,9 @@ def _makes_scheduler(model: "Model", call: cst.Call, steps: int = _MAX_MAKERS) -
         bases = map(lookup.framework_of, callee.definition.library_bases)
         is_derived = callee.definition.kind == "scheduler"
         return next(bases, None) if is_derived else framework_of_own(callee.definition)
-    if isinstance(callee, Member):
+    if not isinstance(callee, Symbol):  # one of several: `getattr(lr_scheduler, name)`, `{"step": StepLR}[name]`
         made = model.value(call)
         return made.framework if is_object(made, "scheduler") else None
-    if not isinstance(callee, Symbol):
-        return None
     known = lookup.class_(callee.name)
     if known is not None and known.kind == "scheduler":
         return lookup.framework_of(callee.name)
@@ -245,7 +244,7 @@ def _judge(model: "Model", call: cst.Call, framework: str) -> NeverStepped | Non
     parent = model.tree.parent(call)
     if isinstance(parent, cst.Expr):
         return NeverStepped(call, None)
-    if isinstance(parent, cst.Arg):
+    if isinstance(parent, cst.Arg) and not _list_grown_by(model, parent):
         is_held = framework == "paddle" and _is_rate_of_idle_optimizer(model, parent)
         return NeverStepped(call, None) if is_held else None
     bindings = _kept_by(model, call)
@@ -258,12 +257,24 @@ def _kept_by(model: "Model", call: cst.Call) -> tuple[Binding, ...]:
     """What binds what a call makes, also in a list of such: ``schedulers = [StepLR(item, 10) for item in several]``."""
     made: cst.CSTNode = call
     parent = model.tree.parent(call)
+    if isinstance(parent, cst.Arg):
+        return _list_grown_by(model, parent)
     if isinstance(parent, cst.Element):
         made, parent = parent, model.tree.parent(parent)
     if isinstance(parent, cst.List) or (isinstance(parent, cst.ListComp) and parent.elt is made):
         made, parent = parent, model.tree.parent(parent)
     is_bound = isinstance(parent, (cst.Assign, cst.AnnAssign)) and parent.value is made
     return bound_by(model, parent) if is_bound and parent is not None else ()
+
+
+def _list_grown_by(model: "Model", arg: cst.Arg) -> tuple[Binding, ...]:
+    """What binds the list to which something is appended, where that is empty at first."""
+    call = model.tree.parent(arg)
+    if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute) or call.func.attr.value != _GROWS:
+        return ()
+    bindings = model.reaching(call.func.value) if isinstance(call.func.value, (cst.Name, cst.Attribute)) else ()
+    is_empty = len(bindings) == 1 and isinstance(bindings[0].value, cst.List) and not bindings[0].value.elements
+    return tuple(bindings) if is_empty else ()
 
 
 def _is_left_alone(model: "Model", binding: Binding, framework: str) -> bool:
@@ -316,7 +327,7 @@ def _is_harmless(model: "Model", node: cst.BaseExpression, framework: str, steps
     parent = model.tree.parent(node)
     match parent:
         case cst.Attribute():
-            return parent.value is node and parent.attr.value in _HARMLESS
+            return parent.value is node and (parent.attr.value in _HARMLESS or parent.attr.value == _GROWS)
         case cst.Subscript():  # one of a list
             return parent.value is node and _is_harmless(model, parent, framework, steps)
         case cst.For() | cst.CompFor() if parent.iter is node:
