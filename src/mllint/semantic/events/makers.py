@@ -175,7 +175,7 @@ def _filled(model: "Model", binding: Binding) -> list[tuple[cst.BaseExpression, 
             if not isinstance(target, cst.Subscript) or last_word(target.value) != word:
                 continue
             is_here, key = model.scope_of(target) is binding.scope, subscript_index(target)
-            if not is_here and "." not in binding.key:
+            if isinstance(target.value, cst.Attribute) != ("." in binding.key) or not (is_here or "." in binding.key):
                 continue
             if not is_here or dotted_path(target.value) != binding.key or key is None or string_literal(key) is None:
                 return None
