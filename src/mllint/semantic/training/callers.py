@@ -248,9 +248,10 @@ def _makings_of_what_steps(function: FunctionInfo) -> list[_Call]:
         or not any(last_word(call.func) == "step" for call in model.tree.calls_in(function.node.body))
     ):
         return []
-    homes = [model]
-    for path in () if model.project is None else model.project.importers(model.path, owner.name)[:_MAX_FILES]:
-        other = None if may_be_of_tests(path, model.project.root) else model.neighbour(path, calling=owner.name)
+    project, homes = model.project, [model]
+    for path in () if project is None else project.importers(model.path, owner.name)[:_MAX_FILES]:
+        is_of_tests = project is not None and may_be_of_tests(path, project.root)
+        other = None if is_of_tests else model.neighbour(path, calling=owner.name)
         homes += [] if other is None else [other]
     return [
         _Call(home, call)

@@ -13,6 +13,9 @@ from mllint.semantic.training.runs import Run
 from mllint.semantic.values import Symbol
 from mllint.syntax.shape import dotted_path
 
+ACCELERATOR = "accelerate.Accelerator"
+"""What wraps optimizers, and leaves the order of their calls to the script."""
+
 
 def may_act_on(event: Event, held: Thing, run: Run, loop: Loop) -> bool:
     """Whether every round of a loop uses an unknown object that may hold a thing: ``helper.reset()``."""
@@ -33,9 +36,7 @@ def _accelerates(holder: Thing) -> bool:
     """Whether something is the object of `accelerate` that wraps what it is given, and leaves gradients alone."""
     made = [binding for root in holder.roots for binding in makers_of(root, holder.path)]
     return bool(made) and all(
-        isinstance(item.value, cst.Call)
-        and item.scope.model.qualified_name(item.value.func)
-        in ("accelerate.Accelerator", "accelerate.accelerator.Accelerator")
+        isinstance(item.value, cst.Call) and item.scope.model.qualified_name(item.value.func) == ACCELERATOR
         for item in made
     )
 
