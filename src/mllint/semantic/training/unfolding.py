@@ -390,11 +390,8 @@ def _touched(call: cst.Call, frame: Frame) -> tuple[Thing | None, ...]:
                 thing = frame.thing(node)
                 if thing is not None and not _is_setting(thing) and not _is_plainly_data(frame.value(node)):
                     touched.append(thing)
-    called = frame.value(call.func)
-    if isinstance(called, Instance):
-        # An object of the project is called: what its own method does cannot be told. One that a base of another
-        # package defines does no more than what is called that nothing is known of.
-        touched.append(None if own_method(called, "__call__") is not None else frame.thing(call.func))
+    if isinstance(frame.value(call.func), Instance):
+        touched.append(None)  # an object of the project is called: what it holds cannot be told
     return tuple(touched)
 
 
