@@ -1,5 +1,6 @@
 """What the function of a ``LambdaLR`` counts: it divides the number of steps by that of epochs, or of batches."""
 
+import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -10,6 +11,10 @@ from mllint.semantic.events.things import Frame
 from mllint.semantic.training.first_factors import factors
 from mllint.syntax.shape import constant, integer_literal
 from mllint.syntax.walk import names_in, subtree
+
+
+_OF_STEPS = re.compile(r"step|batch|iter|^(?:it|i|n|t|s)$", re.IGNORECASE)
+"""How functions call a number of steps."""
 
 
 class Share(NamedTuple):
@@ -41,7 +46,12 @@ def _is_product(node: cst.CSTNode) -> bool:
 def falls_by(made: Made, node: cst.BaseExpression, is_fast: Callable[[float], bool]) -> bool:
     """Whether each function that a scheduler is given is a number to the power of the steps that falls so fast."""
     found = factors(made, node)
-    return bool(found) and all(_falls(count, body, is_fast) for _, count, body in found or ())
+    # `lambda step: 0.99 ** step` says itself that it counts no epochs.
+    return (
+        bool(found)
+        and not any(_OF_STEPS.search(count) for _, count, _ in found or ())
+        and all(_falls(count, body, is_fast) for _, count, body in found or ())
+    )
 
 
 def _falls(count: str, body: cst.CSTNode, is_fast: Callable[[float], bool]) -> bool:
