@@ -12,7 +12,6 @@ from mllint.semantic.training.first_factors import factors
 from mllint.syntax.shape import constant, integer_literal
 from mllint.syntax.walk import names_in, subtree
 
-
 _OF_STEPS = re.compile(r"step|batch|iter|^(?:it|i|n|t|s)$", re.IGNORECASE)
 """How functions call a number of steps."""
 
