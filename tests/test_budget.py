@@ -68,10 +68,10 @@ def evaluate(model: Net, batch):
 RIGHT = b"""\
 import torch
 from torch import nn
-from torch.optim.lr_scheduler import LambdaLR
+from torch.optim.lr_scheduler import CosineAnnealingWarmRestarts
 
 
-def train(loader, model: nn.Module, optimizer, lr_scheduler: LambdaLR):
+def train(loader, model: nn.Module, optimizer, lr_scheduler: CosineAnnealingWarmRestarts):
     criterion = nn.CrossEntropyLoss()
     model.train()
     for inputs, labels in loader:
@@ -95,7 +95,7 @@ def validate(loader, model: nn.Module):
 def main(training, validation):
     model = nn.Sequential(nn.Linear(8, 8), nn.Dropout(), nn.Linear(8, 2)).cuda()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    lr_scheduler = LambdaLR(optimizer, lambda step: 0.99**step)
+    lr_scheduler = CosineAnnealingWarmRestarts(optimizer, 1000)
     for _ in range(10):
         train(training, model, optimizer, lr_scheduler)
         print(validate(validation, model))

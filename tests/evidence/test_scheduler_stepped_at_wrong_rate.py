@@ -53,6 +53,31 @@ def test_torch_one_cycle_once_an_epoch_stays_in_warm_up(torch: Any) -> None:
     assert optimizer.param_groups[0]["lr"] < 0.1
 
 
+def test_torch_function_of_epochs_for_every_batch_falls_below_zero(torch: Any) -> None:
+    optimizer = torch_optimizer(torch)
+    scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda epoch: 1 - epoch / EPOCHS)
+    for _ in range(EPOCHS * BATCHES):
+        optimizer.step()
+        scheduler.step()
+    assert optimizer.param_groups[0]["lr"] < 0
+
+
+def test_torch_function_of_batches_once_an_epoch_stays_where_it_was(torch: Any) -> None:
+    optimizer = torch_optimizer(torch)
+    scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 - step / (EPOCHS * BATCHES))
+    for _ in range(EPOCHS):
+        optimizer.step()
+        scheduler.step()
+    assert optimizer.param_groups[0]["lr"] > 0.95
+
+
+def test_paddle_function_of_epochs_for_every_batch_falls_below_zero(paddle: Any) -> None:
+    scheduler = paddle.optimizer.lr.LambdaDecay(1.0, lambda epoch: 1 - epoch / EPOCHS)
+    for _ in range(EPOCHS * BATCHES):
+        scheduler.step()
+    assert scheduler() < 0
+
+
 def test_paddle_step_for_every_batch(paddle: Any) -> None:
     scheduler = paddle.optimizer.lr.StepDecay(1.0, 30, 0.1)
     for _ in range(EPOCHS * BATCHES):

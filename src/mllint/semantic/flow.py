@@ -25,7 +25,8 @@ from mllint.knowledge import lookup
 from mllint.semantic.events.by_hand import GRADIENT, holder_of_gradient, owner_updated
 from mllint.semantic.events.given import truth
 from mllint.semantic.events.kinds import is_output, kind_of, may_have_mode, may_switch
-from mllint.semantic.events.owners import makers_of, owner_of_parameters
+from mllint.semantic.events.makers import makers_of
+from mllint.semantic.events.owners import owner_of_parameters
 from mllint.semantic.events.places import inside_of
 from mllint.semantic.events.steps import Kind
 from mllint.semantic.events.things import Frame, Thing

@@ -1,10 +1,10 @@
 """## What it does
 
 Finds training loops that compute gradients and step an optimizer in every round, but never clear the gradients, or
-clear them once for all the batches of a loader. And methods that compute gradients and step with an optimizer which
-their object keeps, where nothing in the class, or in the files that import it, ever clears them. And loops that update
-by hand, `weight -= rate * weight.grad`, with a gradient that nobody clears. And closures that do not clear what they
-compute, for an optimizer that calls them several times in one step: `LBFGS`.
+clear them once for all the batches of a loader, or in every tenth round only. And methods that compute gradients and
+step with an optimizer which their object keeps, where nothing in the class, or in the files that import it, ever clears
+them. And loops that update by hand, `weight -= rate * weight.grad`, with a gradient that nobody clears. And closures
+that do not clear what they compute, for an optimizer that calls them several times in one step: `LBFGS`.
 
 And, where networks play against each other, the step of one whose gradients are cleared behind that step only: the loss
 of the other, which goes through it, has left gradients there before its own loss adds to them.
@@ -55,10 +55,10 @@ for `schedule.step()`.
 Loops that make their optimizer anew in every round (loops inside them are looked at), loops with one round, loops in
 functions that are called after what they measure (`benchmark`, `profile`, `memory`), loops of equal rounds by whose
 number the time is divided, `(time.time() - start) / repeats`, and loops that a trainer of another framework runs
-(Lightning, Accelerate, DeepSpeed and their like). Methods beside which a file clears the gradients of what another
-object keeps: `agent.network.zero_grad()`. Of two steps of one optimizer (in Paddle `minimize()` and `step()`) the last
-is reported. By hand: tensors that every round makes anew, and functions in which, or in what they call, anything is
-named after clearing.
+(Lightning, DeepSpeed and their like; Accelerate leaves the gradients to the script). Methods beside which a file clears
+the gradients of what another object keeps: `agent.network.zero_grad()`. Of two steps of one optimizer (in Paddle
+`minimize()` and `step()`) the last is reported. By hand: tensors that every round makes anew, and functions in which,
+or in what they call, anything is named after clearing.
 
 Of networks that play against each other those that anything freezes or thaws, losses in functions that speak of
 gradients otherwise (`autograd.grad`, `backward(inputs=...)`), optimizers of which it is not known which networks they
@@ -96,6 +96,7 @@ from mllint.semantic.values import Object
 from mllint.syntax.shape import fingerprint, last_word
 
 _FURTHER_OUT = "the gradients are cleared outside of the loop: every step uses the sum of its rounds"
+_SELDOM = "the gradients are cleared in some rounds only: the steps between use their sum"
 _IN_CLOSURE = "the closure never clears the gradients: they add up over its calls in one step"
 _FOREIGN = "this step also uses the gradients that another network's loss has left"
 
@@ -130,7 +131,7 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
         return
     yield Finding(
         call,
-        message=_FURTHER_OUT if clearing == "further out" else None,
+        message={"further out": _FURTHER_OUT, "in some rounds": _SELDOM}.get(clearing),
         help=None if text is None else f"write `{text}` before `backward()`, in every round",
         # Behind the step would be too early where another network's loss comes before the next round.
         fix=None if uses_foreign_gradients(context.model, call) else lambda: _fix(call, text, context),

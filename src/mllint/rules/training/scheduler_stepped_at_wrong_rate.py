@@ -9,6 +9,9 @@ also where both stand in a file of settings, or a factor of at most 0.99 for eac
 (`StepLR(optimizer, step_size=30)` for the batches of a loader, also where `next(batches)` takes them one by one). Where
 it may be made in several ways, each of them has to count epochs.
 It counts batches when the length of something (`len(loader)`) goes into its numbers, or `steps_per_epoch` is given.
+The function of a `LambdaLR` counts what it divides the number of steps by: `lambda step: 1 - step / total` batches, if
+the length of a loader goes into the total, epochs, if it is the number of rounds of the loop over the epochs, and
+epochs, too, where it is a power that falls so fast, `lambda epoch: 0.95 ** epoch`, and does not speak of steps.
 
 ## Why is this bad?
 

@@ -1,8 +1,8 @@
 """What takes part in a training, and the steps that it consists of.
 
 ``things`` follows one thing through parameters, attributes and wrappers, ``places`` tells where one is bound, and
-``entered`` which run a call begins; ``kinds`` tells what it is, ``owners`` what belongs together, ``participants`` what
-else an event is about, ``by_hand`` what is done to gradients and parameters without an optimizer. ``steps`` are events
-and the branches and loops around them; ``given`` decides a branch by what a caller gives, ``made_anew`` which things
-each round of a loop has anew.
+``entered`` which run a call begins; ``makers`` tells by which calls it is made, ``kinds`` what it is, ``owners`` what
+belongs together, ``participants`` what else an event is about, ``by_hand`` what is done to gradients and parameters
+without an optimizer. ``steps`` are events and the branches and loops around them; ``given`` decides a branch by what a
+caller gives, ``made_anew`` which things each round of a loop has anew.
 """

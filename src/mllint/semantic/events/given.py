@@ -8,12 +8,13 @@ import libcst as cst
 from mllint.semantic.events.places import changes_of_kept, is_nothing
 from mllint.semantic.events.things import Frame, Known, Named
 from mllint.semantic.names.assigned import assigned, only_assigned
+from mllint.semantic.names.changes import changes_of_bound
 from mllint.semantic.names.conditions import decided
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by
 from mllint.semantic.values import Tensor, Text
-from mllint.syntax.shape import constant, dotted_path, has_star_arguments, string_literal
-from mllint.syntax.walk import children
+from mllint.syntax.shape import constant, dotted_path, has_star_arguments, last_word, string_literal
+from mllint.syntax.walk import Tree, children
 
 _MAX_STEPS = 4
 _MAX_ROUNDS = 4
@@ -53,11 +54,11 @@ def literal_rounds(frame: Frame, node: cst.For) -> "list[Frame]":
     And of one over a few things that have names: ``for net in (generator, critic)``, also where the caller gives them.
     Empty for other loops, and for those that are left early.
     """
-    home, made = _display(frame, node.iter, _MAX_STEPS)
-    if not isinstance(made, (cst.Tuple, cst.List)) or not 1 <= len(made.elements) <= _MAX_ROUNDS:
+    home, items = _display(frame, node.iter, _MAX_STEPS)
+    if not 1 <= len(items) <= _MAX_ROUNDS:
         return []
     bound = bound_by(frame.model, node)
-    rounds = [_round(home, element.value, bound) for element in made.elements]
+    rounds = [_round(home, item, bound) for item in items]
     if not all(literals or elements for literals, elements in rounds) or node.orelse is not None or _may_leave(node):
         return []
     if home is not frame and any(literals or any(map(_is_data, elements.values())) for literals, elements in rounds):
@@ -69,30 +70,55 @@ def _is_data(given: tuple[Frame, cst.BaseExpression]) -> bool:
     return isinstance(given[0].value(given[1]), (Tensor, Text))
 
 
-def _display(frame: Frame, node: cst.BaseExpression, steps: int) -> tuple[Frame, cst.BaseExpression]:
-    """What a name that a loop runs over is bound to, in its function or by those that call it, and the run of that.
+def _display(frame: Frame, node: cst.BaseExpression, steps: int) -> tuple[Frame, list[cst.BaseExpression]]:
+    """What stands in the list that a name is bound to, in its function or by those that call it, and the run of that.
 
-    And the list that an object keeps: ``self.nets = [self.generator, self.critic]``.
+    And in the list that an object keeps: ``self.nets = [self.generator, self.critic]``. None where that is not known.
     """
     if type(node) is cst.Attribute:
-        return _display_kept(frame, node) or (frame, node)
+        return _display_kept(frame, node)
     bindings = frame.model.reaching(node) if type(node) is cst.Name and steps else ()
     if len(bindings) != 1:
-        return frame, node
+        return frame, _items_of(node)
     given = frame.given(bindings[0])
     if given is not None:
         return _display(*given, steps - 1)
-    return frame, assigned(bindings[0]) or node
+    return frame, _items(bindings[0], changes_of_bound(frame.model, bindings[0]))
 
 
-def _display_kept(frame: Frame, node: cst.Attribute) -> tuple[Frame, cst.BaseExpression] | None:
-    """The list that the class of an object gives an attribute, and nothing is put into later, and the run of that."""
+def _display_kept(frame: Frame, node: cst.Attribute) -> tuple[Frame, list[cst.BaseExpression]]:
+    """What stands in the list that the class of an object gives an attribute, and the run of that."""
     owner, holder = frame.owner_of(node), frame.thing(node.value)
     bound = [] if owner is None else [item for item in owner.assignments(node.attr.value) if not is_nothing(item)]
-    made = assigned(bound[0]) if len(bound) == 1 else None
-    if owner is None or holder is None or made is None or any(True for _ in changes_of_kept(owner, bound[0])):
-        return None
-    return frame.home_of(bound[0], holder), made
+    if owner is None or holder is None or len(bound) != 1:
+        return frame, []
+    return frame.home_of(bound[0], holder), _items(bound[0], changes_of_kept(owner, bound[0]))
+
+
+def _items_of(node: cst.BaseExpression | None) -> list[cst.BaseExpression]:
+    return [element.value for element in node.elements] if isinstance(node, (cst.Tuple, cst.List)) else []
+
+
+def _items(binding: Binding, changes: Iterator[cst.CSTNode]) -> list[cst.BaseExpression]:
+    """What stands in a list in the end: in its display, and what is appended in the same block. None where it is
+    changed otherwise.
+    """
+    made, tree = assigned(binding), binding.scope.model.tree
+    items = _items_of(made)
+    if not isinstance(made, (cst.Tuple, cst.List)):
+        return []
+    for change in changes:
+        is_appended = isinstance(change, cst.Call) and last_word(change.func) == "append" and len(change.args) == 1
+        if not is_appended or not isinstance(change, cst.Call) or _block_of(tree, change) is not _block_of(tree, made):
+            return []
+        items.append(change.args[0].value)
+    return items
+
+
+def _block_of(tree: Tree, node: cst.CSTNode) -> cst.CSTNode | None:
+    """The block in which the statement stands that an expression is in."""
+    line = tree.nearest(node, cst.SimpleStatementLine)
+    return None if line is None else tree.parent(line)
 
 
 def _round(home: Frame, element: cst.BaseExpression, bound: tuple[Binding, ...]) -> tuple[Known, Named]:

@@ -11,6 +11,7 @@ import libcst as cst
 import msgspec
 
 from mllint.knowledge.words import STATEFUL
+from mllint.semantic.events.makers import makings_of_elements
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.expressions.used_as import has_cleared, used_as
 from mllint.semantic.names.assigned import only_assigned
@@ -52,11 +53,12 @@ def kind_of(frame: Frame, node: cst.BaseExpression) -> Called | None:
     word, thing = _last_word(node), frame.thing(node)
     if word is None or thing is None:
         return None
-    bound = None if thing.path else _kind_of_bindings(thing.roots, _MAX_STEPS)
+    bound = _kind_of_element(frame, thing) if thing.path else _kind_of_bindings(thing.roots, _MAX_STEPS)
     if bound is not None:
         return Called(bound, is_proven=False)
     is_made = all(isinstance(root, Binding) and _is_made_of_parameters(root) for root in thing.roots)
     is_given = is_made or _is_parameter(frame, node) or all(_may_be_given(root, thing) for root in thing.roots)
+    is_given = is_given or (not thing.path and all(map(_is_made_out_of_sight, thing.roots)))
     # It came in from outside, or something unknown made it: its uses and its name may say what nothing else does.
     # What is done to a scaler is done to nothing else, wherever it comes from.
     used = "optimizer" if is_made else used_as(frame.model, node)
@@ -115,6 +117,13 @@ def _kind_of_bindings(bindings: Iterable[Binding | ClassInfo], steps: int) -> st
     if len(known) != 1 or (unknown and ("other" in known or not all(map(_is_made_out_of_sight, unknown)))):
         return None
     return known.pop()
+
+
+def _kind_of_element(frame: Frame, thing: Thing) -> str | None:
+    """What each of those is that a list or dict may have at a place: ``optimizers["critic"]``."""
+    made = makings_of_elements(frame, thing)
+    kinds = {None if item is None else _kind_of_value(item.frame.value(item.call)) for item in made}
+    return kinds.pop() if len(kinds) == 1 else None
 
 
 def _is_made_out_of_sight(binding: Binding | ClassInfo) -> bool:

@@ -1,16 +1,13 @@
 """Whose parameters an expression gives, and what belongs together: optimizer and module, scheduler and optimizer."""
 
 import libcst as cst
-import msgspec
 
-from mllint.semantic.events.entered import entered
-from mllint.semantic.events.places import is_nothing
+from mllint.semantic.events.makers import Made, made_by, makers_of, makings_of_elements
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.names.assigned import only_assigned
 from mllint.semantic.names.definitions import ClassInfo
-from mllint.semantic.names.scopes import Binding, BindingKind, Scope
-from mllint.semantic.names.uses import without_narrowing
-from mllint.semantic.values import ClassObject, Function, Instance, Member, Module, Object, Symbol, Tensor
+from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.values import Object, Tensor
 from mllint.syntax.iteration import sources
 from mllint.syntax.shape import argument, last_word, string_literal
 from mllint.syntax.walk import names_in
@@ -124,10 +121,22 @@ def modules_of_optimizer(frame: Frame, optimizer: Thing | None) -> tuple[Thing |
     models = {frame.model, *(root.scope.model if isinstance(root, Binding) else root.model for root in optimizer.roots)}
     models |= {binding.scope.model for _, binding in makers}
     found: list[Thing | None] = [None] if any("add_param_group" in model.calls_by_word for model in models) else []
+    found += _modules_of_element(frame, optimizer)
     for root, binding in makers:
         given = _modules_given(frame, binding)
         found += [seen_from(frame, root, optimizer, module) for module in given] if optimizer.path else given
     return tuple(dict.fromkeys(found)) or (None,)
+
+
+def _modules_of_element(frame: Frame, optimizer: Thing) -> list[Thing | None]:
+    """The modules whose parameters an optimizer has that stands in a list or a dict: ``optimizers["critic"]``."""
+    holder = Thing(optimizer.roots, optimizer.path[:-1])
+    return [
+        seen_from(frame, root, holder, module)
+        for root in optimizer.roots
+        for made in makings_of_elements(frame, optimizer)
+        for module in ([None] if made is None else _modules_given_to(made))
+    ]
 
 
 def updates(frame: Frame, optimizer: Thing | None, target: Thing | None) -> bool | None:
@@ -191,21 +200,6 @@ def _may_have_other_names(thing: Thing) -> bool:
     return any(isinstance(root, Binding) and root.kind is BindingKind.PARAMETER for root in thing.roots)
 
 
-def makers_of(root: Binding | ClassInfo, path: tuple[str, ...]) -> tuple[Binding, ...]:
-    """The bindings that make a thing: its own, or those of the attribute, of whatever holds it."""
-    if isinstance(root, ClassInfo):
-        bindings = (
-            [item for item in root.assignments(path[0].removeprefix(".")) if not is_nothing(item)] if path else []
-        )
-        makers = [makers_of(item, path[1:]) for item in bindings]
-        return tuple(maker for several in makers for maker in several) if all(makers) else ()
-    if not path:
-        return (root,)
-    value = root.scope.model.binding_value(root)
-    definition = value.definition if isinstance(value, (Instance, Module)) else None
-    return () if definition is None else makers_of(definition, path)
-
-
 def seen_from(frame: Frame, root: Binding | ClassInfo, kept: Thing, thing: Thing | None) -> Thing | None:
     """What a method of an object calls ``self.net``, as it is known where the object is: it keeps another thing, too.
 
@@ -218,8 +212,10 @@ def seen_from(frame: Frame, root: Binding | ClassInfo, kept: Thing, thing: Thing
 
 def _modules_given(frame: Frame, binding: Binding) -> list[Thing | None]:
     made = made_by(frame, binding)
-    if made is None:
-        return [None]
+    return [None] if made is None else _modules_given_to(made)
+
+
+def _modules_given_to(made: Made) -> list[Thing | None]:
     given = _parameters_given(_name_of(made), made.call)
     if given is None:
         return [None]
@@ -248,86 +244,3 @@ def _inputs(frame: Frame, node: cst.BaseExpression) -> list[Thing | None]:
     bound = [frame.model.reaching(name) for name in names]
     is_all = all(bindings and all(map(_is_input, bindings)) for bindings in bound)
     return [frame.thing(name) for name in names] if is_all else []
-
-
-class Made(msgspec.Struct, frozen=True):
-    """The constructor call that made a thing, and the run in which it stands."""
-
-    frame: Frame
-    call: cst.Call
-
-
-def made_by(frame: Frame, binding: Binding) -> Made | None:
-    """Where the library object was made that a binding binds, also by a function of the project that returns it."""
-    model, home = binding.scope.model, run_of(frame, binding.scope)
-    passed = home.given(binding) if binding.kind is BindingKind.PARAMETER else None
-    if passed is not None and isinstance(passed[1], cst.Call):  # `train(net, Adam(net.parameters()))`
-        made = passed[0].value(passed[1])
-        return Made(passed[0], passed[1]) if isinstance(made, Object) and made.call is passed[1] else None
-    value = model.binding_value(binding)
-    call = value.call if isinstance(value, Object) else None
-    if call is None:
-        return None
-    if model.tree.parent(call) is not None and model.scope_of(call) is binding.scope:
-        return Made(home, call)
-    if isinstance(binding.value, cst.Call):
-        called = home.value(binding.value.func)
-        if isinstance(called, Function) and called.definition.model.tree.parent(call) is not None:
-            inner = entered(home, binding.value, called)
-            if called.definition.model.enclosing_function(call) is called.definition.node:
-                return Made(inner, call)
-    return None
-
-
-def makings(frame: Frame, binding: Binding) -> list[Made | None]:
-    """Every call by which what a binding binds may be made; ``None`` among them for what is not known.
-
-    Functions of the project are looked into that give it back, alone or as a part of a tuple.
-    """
-    if binding.value is None or binding.kind is not BindingKind.ASSIGN:
-        return [None]
-    return _makings(run_of(frame, binding.scope), binding.value, binding.path, _STEPS)
-
-
-def makings_of(frame: Frame, node: cst.BaseExpression) -> list[Made | None]:
-    """Every call by which what an expression stands for may be made; ``None`` among them for what is not known."""
-    return _makings(frame, node, (), _STEPS)
-
-
-def _makings(frame: Frame, node: cst.BaseExpression, path: tuple[int | None, ...], steps: int) -> list[Made | None]:
-    if steps <= 0:
-        return [None]
-    match node:
-        case cst.Name(value="None"):
-            return []
-        case cst.Name() if not path:
-            bindings = [item for item in without_narrowing(frame.model.reaching(node)) if not is_nothing(item)]
-            passed = frame.given(bindings[0]) if len(bindings) == 1 else None
-            if passed is not None:
-                return _makings(*passed, (), steps - 1)
-            is_plain = bindings and all(item.kind is BindingKind.ASSIGN and item.value is not None for item in bindings)
-            found = (_makings(frame, item.value, item.path, steps - 1) for item in bindings if item.value is not None)
-            return [made for several in found for made in several] if is_plain else [None]
-        case cst.IfExp() if not path:
-            return [*_makings(frame, node.body, (), steps - 1), *_makings(frame, node.orelse, (), steps - 1)]
-        case cst.Tuple() if len(path) == 1 and path[0] is not None and path[0] < len(node.elements):
-            return _makings(frame, node.elements[path[0]].value, (), steps - 1)
-        case cst.Call():
-            called = frame.value(node.func)
-            if isinstance(called, (Symbol, ClassObject, Member)):
-                return [None if path else Made(frame, node)]
-            if not isinstance(called, Function):
-                return [None]
-            if frame.runs(called.definition) or not called.definition.scope.returns:
-                return [None]
-            inner = entered(frame, node, called)
-            given = (item.value for item in called.definition.scope.returns)
-            return [made for value in given if value is not None for made in _makings(inner, value, path, steps - 1)]
-    return [None]
-
-
-def run_of(frame: Frame, scope: Scope) -> Frame:
-    """The run of the body with a scope: one that led to ``frame``, or any."""
-    found = frame.run_of(scope)
-    info = scope.model.function_info(scope.node) if isinstance(scope.node, cst.FunctionDef) else None
-    return Frame(scope.model, info) if found is None else found

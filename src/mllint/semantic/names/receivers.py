@@ -85,6 +85,8 @@ def _may_reach_all(model: "Model", name: cst.Name) -> bool:
     parent = model.tree.parent(name)
     if type(parent) is cst.Attribute:
         return parent.attr.value in _WALKS and not _only_visits(model, parent)
+    if type(parent) is cst.Param and parent.name is name:
+        return False  # of a method of a class that stands in this one's method
     if type(parent) is not cst.Arg:
         # Called, compared, returned: whoever gets it reads attributes by their names.
         return type(parent) not in (cst.Call, cst.Comparison, cst.ComparisonTarget, cst.Return, cst.Assign)

@@ -5,8 +5,8 @@
 - gradients: ``zeroing``, ``foreign_gradients``, ``updates_by_hand``, ``gradient_rounds``, ``clipping``, ``scaling``,
   ``unscaling``, ``scaled_clips``, ``minimizing``; ``holders`` of what they are about; ``stale_weights``, which a
   step has changed too early
-- learning rates: ``schedulers``, ``own_schedulers``, ``one_sided_schedules``, ``schedules``, ``first_factors``,
-  ``rates``
+- learning rates: ``schedulers``, ``held_schedulers``, ``own_schedulers``, ``one_sided_schedules``, ``schedules``,
+  ``first_factors``, ``rates``, ``lambda_rates``
 - modes and evaluations: ``training_modes``, ``unseen_switches``, ``called_modules``, ``made_in_mode``, ``evaluation``,
   ``trained_for_evaluation``, ``traces``, ``single_evaluations``, ``inferences``, ``forgotten_beside``, ``ready_made``,
   ``outputs``, ``wanted_gradients``, ``adversaries``, ``loaders``, ``data_loops``, ``data_rounds``, ``pieces``,

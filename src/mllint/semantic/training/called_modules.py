@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from mllint.semantic.events.owners import makers_of
+from mllint.semantic.events.makers import makers_of
 from mllint.semantic.events.places import as_itself
 from mllint.semantic.events.steps import Event
 from mllint.semantic.events.things import Frame

@@ -10,7 +10,8 @@ from mllint.semantic.files.testing import may_be_of_tests
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo, class_around, function_around
 from mllint.semantic.names.scopes import redefinition
 from mllint.semantic.training.unseen_callers import handing_on
-from mllint.semantic.values import Function
+from mllint.semantic.values import ClassObject, Function
+from mllint.syntax.shape import last_word
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -112,6 +113,10 @@ def _climb(
         calls += _calls_elsewhere(function, instance_of)
     if not calls and not is_open and _is_replaced(function):
         return True  # nobody can call it
+    if makings := _makings_of_what_steps(function):
+        # Whoever calls what is made there need not be seen.
+        found.setdefault((id(instance_of or model), id(function.node)), Root(model, function, True, instance_of))
+        calls += makings
     if not calls:
         for holder in (instance_of,) if instance_of is not None else _completing(function) or (None,):
             found.setdefault((id(holder or model), id(function.node)), Root(model, function, is_open, holder))
@@ -232,6 +237,28 @@ def _calls_elsewhere(function: FunctionInfo, instance_of: ClassInfo | None) -> l
             if isinstance(value, Function) and function.is_same_as(value.definition):
                 found.append(_Call(other, call))
     return found if len(found) <= _MAX_CALLS else []
+
+
+def _makings_of_what_steps(function: FunctionInfo) -> list[_Call]:
+    """The calls that make an object which updates when it is called: ``Scaler()`` of ``scaler(loss, optimizer)``."""
+    model, owner = function.model, function.owner
+    if (
+        function.name != "__call__"
+        or owner is None
+        or not any(last_word(call.func) == "step" for call in model.tree.calls_in(function.node.body))
+    ):
+        return []
+    project, homes = model.project, [model]
+    for path in () if project is None else project.importers(model.path, owner.name)[:_MAX_FILES]:
+        is_of_tests = project is not None and may_be_of_tests(path, project.root)
+        other = None if is_of_tests else model.neighbour(path, calling=owner.name)
+        homes += [] if other is None else [other]
+    return [
+        _Call(home, call)
+        for home in homes
+        for call in home.calls_by_word.get(owner.name, ())
+        if isinstance(value := home.value(call.func), ClassObject) and value.definition.is_same_as(owner)
+    ]
 
 
 def _given_to(function: FunctionInfo) -> Iterator[cst.Call]:

@@ -62,7 +62,8 @@ def _misplaced_for(run: Run, clip: Event, target: Thing) -> tuple[When, Event] |
         return None
     inside = list(events(clip.loops[-1].body) if clip.loops else run.events)
     same = (clip.thing, target)
-    if any(event.kind is Kind.CLIP and event.thing in same and event.node is not clip.node for event in inside):
+    others = [event for event in inside if event.kind is Kind.CLIP and event.thing in same]
+    if any(event.node is not clip.node and not exclude_each_other(event, clip) for event in others):
         return None  # one of the two does it
     if clip.loops and _only_evaluates(inside):
         return None  # left over from the loop that trains, where it may be right

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import libcst as cst
 import msgspec
 
-from mllint.semantic.events.owners import Made, run_of
+from mllint.semantic.events.makers import Made, run_of
 from mllint.semantic.events.things import Frame
 from mllint.semantic.expressions.options import default_of_option
 from mllint.semantic.expressions.quantities import (
@@ -53,6 +53,24 @@ def begins_above_zero(made: Made, node: cst.BaseExpression) -> bool:
     return bool(functions) and all(
         item is not None and _is_plain(_called(item, (count,), {}, _MAX_STEPS)) for item in functions
     )
+
+
+def factors(made: Made, node: cst.BaseExpression) -> list[tuple[Frame, str, cst.CSTNode]] | None:
+    """Each function that is given to a scheduler, one or a list of them: the run in which it is written, what it calls
+    the number of steps, and its body. ``None`` where one is not known, or counts otherwise.
+    """
+    found: list[tuple[Frame, str, cst.CSTNode]] = []
+    for given in items_of(node):
+        functions = _functions(made.frame, given, _MAX_STEPS)
+        if functions is None:
+            return None
+        for item in functions:
+            free = [param.name.value for param in item.node.params.params if param.default is None]
+            free = [name for name in free if name not in dict(item.bound)]
+            if len(free) != 1:
+                return None
+            found.append((item.frame, free[0], item.node.body))
+    return found
 
 
 def is_above_zero(made: Made, node: cst.BaseExpression) -> bool:

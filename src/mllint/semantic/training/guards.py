@@ -11,7 +11,7 @@ from mllint.semantic.events.steps import Attempt, Branches, Event, Loop
 from mllint.semantic.events.things import Frame
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Function
-from mllint.syntax.shape import dotted_path, fingerprint
+from mllint.syntax.shape import dotted_path, fingerprint, integer_literal
 from mllint.syntax.walk import subtree
 
 _State = TypeVar("_State")
@@ -198,6 +198,32 @@ def counts_rounds(branches: Branches, loop: Loop) -> bool:
     """
     node = branches.node
     return isinstance(node, (cst.If, cst.IfExp)) and _counts(branches.frame, node.test, loop, _MAX_STEPS)
+
+
+def is_seldom(event: Event, loop: Loop) -> bool:
+    """Whether an event only happens in every tenth round of a loop, or so: under ``if i % 10 == 0``."""
+    return any(
+        isinstance(around.step, Branches)
+        and around.arm == 0
+        and isinstance(around.step.node, cst.If)
+        and _asks_for_multiple(around.step.node.test)
+        and counts_rounds(around.step, loop)
+        for around in event.within(loop)
+    )
+
+
+def _asks_for_multiple(test: cst.BaseExpression) -> bool:
+    """Whether a test is whether a number can be divided by another one, which is not one."""
+    match test:
+        case cst.UnaryOperation(operator=cst.Not(), expression=cst.BinaryOperation() as division):
+            pass
+        case cst.Comparison(
+            left=cst.BinaryOperation() as division, comparisons=[cst.ComparisonTarget(operator=cst.Equal())]
+        ):
+            pass
+        case _:
+            return False
+    return isinstance(division.operator, cst.Modulo) and integer_literal(division.right) != 1
 
 
 def _counts(frame: Frame, test: cst.BaseExpression, loop: Loop, steps: int) -> bool:

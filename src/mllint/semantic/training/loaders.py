@@ -3,7 +3,7 @@
 import libcst as cst
 
 from mllint.knowledge import lookup
-from mllint.semantic.events.owners import makers_of
+from mllint.semantic.events.makers import makers_of
 from mllint.semantic.events.things import Frame
 from mllint.semantic.names.definitions import function_around
 from mllint.semantic.names.scopes import Binding, BindingKind

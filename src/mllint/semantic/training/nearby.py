@@ -39,8 +39,19 @@ def clears_beside(model: "Model", step: cst.Call) -> bool:
         and fingerprint(call.func.value) in written
         and (home is model.tree.nearest(call, *_ROUNDS) or model.tree.is_below(call, home))
         and not stand_in_two_arms(model, step, call)
+        and not _is_counted(model, call, step)
         for word in CLEARING
         for call in _calls_beside(model, step, word)
+    )
+
+
+def _is_counted(model: "Model", call: cst.Call, step: cst.Call) -> bool:
+    """Whether a call stands under a test of the number of a round, and the step does not: ``if i % 10 == 0``."""
+    return any(
+        isinstance(item, cst.If)
+        and not model.tree.is_below(step, item)
+        and any(isinstance(getattr(part, "operator", None), cst.Modulo) for part in subtree(item.test))
+        for item in model.tree.ancestors(call)
     )
 
 

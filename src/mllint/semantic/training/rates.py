@@ -8,7 +8,8 @@ import libcst as cst
 
 from mllint.knowledge import lookup
 from mllint.semantic.events.kinds import kind_at_sight
-from mllint.semantic.events.owners import makers_of, seen_from
+from mllint.semantic.events.makers import Made, makers_of
+from mllint.semantic.events.owners import seen_from
 from mllint.semantic.events.steps import Attempt, Branches, Event, Kind, Loop
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.expressions.options import default_of_option
@@ -17,11 +18,13 @@ from mllint.semantic.names.assigned import assigned
 from mllint.semantic.names.definitions import function_around
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.training.data_loops import is_next
+from mllint.semantic.training.lambda_rates import falls_by, shares
 from mllint.semantic.training.runs import Run
 from mllint.semantic.training.schedules import (
     Construction,
     all_constructions_of,
     construction_of,
+    constructions_of,
     seen_from_maker,
     steps_of_optimizer,
 )
@@ -48,6 +51,7 @@ _PER_EPOCH = {
     "CosineAnnealingLR": ("T_max",), "StepDecay": ("step_size",), "MultiStepDecay": ("milestones",),
     "ExponentialDecay": ("gamma",), "CosineAnnealingDecay": ("T_max",), "PolynomialLR": ("total_iters",),
     "PolynomialDecay": ("decay_steps",), "LinearLR": ("total_iters", "total_steps"),
+    "LambdaLR": ("lr_lambda",), "LambdaDecay": ("lr_lambda",),
     "PiecewiseDecay": ("boundaries",), "OneCycleLR": ("total_steps", "steps_per_epoch"),
     "CyclicLR": ("step_size_up",), "LinearWarmup": ("warmup_steps",),
     "get_linear_schedule_with_warmup": ("num_training_steps",),
@@ -56,6 +60,8 @@ _PER_EPOCH = {
     "get_polynomial_decay_schedule_with_warmup": ("num_training_steps",),
 }  # fmt: skip
 """The arguments of schedulers that say after how many steps something happens."""
+_FUNCTION = "lr_lambda"
+"""That one of them which is a function of the number of steps."""
 _BASES = ("LRScheduler", "_LRScheduler")
 """What all of them are, as annotations say."""
 
@@ -111,31 +117,54 @@ def _counts_epochs(run: Run, schedule: Event) -> str | None:
     if not updates or not is_regular or not _is_loop_over_data(batches) or leaves_loop(batches.node.body):
         return None
     # One is made for a training that begins, say, and one for a training that goes on.
-    found = [_epochs_counted(run, made, batches.node, epochs) for made in all_constructions_of(schedule.thing)]
+    makings = all_constructions_of(schedule.thing)
+    found = [_epochs_counted(run, made, batches.node, epochs, _home_of(schedule, made)) for made in makings]
     return found[0] if found and None not in found else None
 
 
-def _epochs_counted(run: Run, made: Construction, batches: cst.For, epochs: Loop) -> str | None:
+def _home_of(schedule: Event, made: Construction) -> Frame:
+    """The run in which a scheduler is made, also of a function that gives it back: ``scheduler = build(optimizer)``."""
+    homes = (item.frame for item in constructions_of(schedule.frame, schedule.thing) if item.call is made[2])
+    return next(homes, None) or Frame(made[0].scope.model)
+
+
+def _epochs_counted(run: Run, made: Construction, batches: cst.For, epochs: Loop, home: Frame) -> str | None:
     """What of the construction of a scheduler that steps for every batch counts epochs."""
     for name in _arguments_of(made[1]):
         given = _given(made, name)
         if given is None:
             continue
         text = f"{name}={_written(given)}" if _written(given) else name
-        if _mentions_length(made[0], given):
+        if _mentions_length(home.model, given, made[0]):
             return None
+        if name == _FUNCTION:
+            return name if _function_counts_epochs(run, made, epochs, Made(home, made[2]), given) else None
         if name == "gamma":
             gamma = constant(given)
             if isinstance(gamma, float) and 0 < gamma <= _FASTEST:
                 return text
-        elif _is_bound_of(epochs, made[0], given, run) or (
+        elif _is_bound_of(epochs, made[0], given, run, home) or (
             # A warm-up of three steps is none of three epochs because there are as many of them.
-            name != "warmup_steps" and _is_within(epochs, made[0], given)
+            name != "warmup_steps" and _is_within(epochs, home.model, given)
         ):
             return text
         if name == "step_size" and _falls_too_fast(made, given) and _gives_batches(batches):
             return text
     return None
+
+
+def _function_counts_epochs(
+    run: Run, made: Construction, epochs: Loop, maker: Made, function: cst.BaseExpression
+) -> bool:
+    """Whether the function of a scheduler divides the steps by the number of epochs, and by nothing else, or falls so
+    fast that the learning rate would be gone after some hundred batches.
+    """
+    numbers = shares(maker, function)
+    if any(_mentions_length(item.home.model, item.number, made[0]) for item in numbers):
+        return False
+    if falls_by(maker, function, lambda factor: factor <= _FASTEST):
+        return True
+    return bool(numbers) and all(_is_bound_of(epochs, made[0], item.number, run, item.home) for item in numbers)
 
 
 def _gives_batches(node: cst.For) -> bool:
@@ -153,15 +182,22 @@ def _arms(event: Event, loop: Loop) -> list[tuple[Branches | Attempt, int]]:
 
 def _adds_up(step: Event, loop: Loop) -> bool:
     """Whether an optimizer steps whenever the gradients of some batches are added up, of fewer than there are."""
-    tests = [(arm.frame, getattr(arm.node, "test", None)) for arm, _ in _arms(step, loop) if isinstance(arm, Branches)]
-    counts = [
-        (frame, part.right)
-        for frame, test in tests
-        if test is not None
-        for part in subtree(test)
-        if isinstance(part, cst.BinaryOperation) and isinstance(part.operator, cst.Modulo)
+    tests = [arm for arm, _ in _arms(step, loop) if isinstance(arm, Branches)]
+    return len(tests) == 1 and bool(_counted(tests[0])) and not counts_to_length(tests[0])
+
+
+def counts_to_length(branches: Branches) -> bool:
+    """Whether a test asks for the last of as many rounds as something has elements: ``(i + 1) % len(loader) == 0``."""
+    return any(_is_length(branches.frame, count) for count in _counted(branches))
+
+
+def _counted(branches: Branches) -> list[cst.BaseExpression]:
+    """What a test of the number of a round divides it by."""
+    test = getattr(branches.node, "test", None)
+    parts = () if test is None else subtree(test)
+    return [
+        part.right for part in parts if isinstance(part, cst.BinaryOperation) and isinstance(part.operator, cst.Modulo)
     ]
-    return len(tests) == 1 and bool(counts) and not any(_is_length(frame, count) for frame, count in counts)
 
 
 def _is_length(frame: Frame, count: cst.BaseExpression, steps: int = 4) -> bool:
@@ -201,7 +237,7 @@ def _counts_batches(run: Run, schedule: Event) -> str | None:
     inner = [step for step in updates if epochs in step.loops and step.loops[-1] is not epochs]
     if not inner or len(inner) != len([step for step in updates if epochs in step.loops]):
         return None
-    in_epoch = _given(made, "steps_per_epoch")
+    home, in_epoch = _home_of(schedule, made), _given(made, "steps_per_epoch")
     if not all(_is_loop_over_data(step.loops[-1]) or _has_rounds(step.loops[-1], in_epoch) for step in inner):
         return None
     if any(event.kind is Kind.SCHEDULE and event is not schedule and event.concerns(schedule.thing)
@@ -209,9 +245,13 @@ def _counts_batches(run: Run, schedule: Event) -> str | None:
         return None
     for name in _arguments_of(made[1]):
         given = _given(made, name)
+        if given is not None and name == _FUNCTION:
+            parts = shares(Made(home, made[2]), given)
+            lengths = (_mentions_length(item.home.model, item.number, made[0], of_data=True) for item in parts)
+            return name if any(lengths) else None
         if given is not None and name == "steps_per_epoch" and constant(given) != 1:
             return f"{name}={_written(given)}" if _written(given) else name
-        if given is not None and _mentions_length(made[0], given, of_data=True):
+        if given is not None and _mentions_length(home.model, given, made[0], of_data=True):
             return f"{name}={_written(given)}" if _written(given) else name
     return None
 
@@ -255,12 +295,13 @@ def _has_rounds(loop: Loop, number: cst.BaseExpression | None) -> bool:
     return rounds is not None and rounds > 1 and rounds_of(loop) == rounds
 
 
-def _mentions_length(binding: Binding, node: cst.BaseExpression, steps: int = 4, of_data: bool = False) -> bool:
+def _mentions_length(
+    model: "Model", node: cst.BaseExpression, kept: Binding, steps: int = 4, of_data: bool = False
+) -> bool:
     """Whether the length of something, or surely of data, goes into a number: ``len(loader) * epochs``.
 
-    What is divided by it counts no batches: ``iterations // len(loader)`` are epochs.
+    What is divided by it counts no batches: ``iterations // len(loader)`` are epochs. ``kept`` binds the scheduler.
     """
-    model = binding.scope.model
     for item in _multiplied(node):
         if isinstance(item, cst.Call) and isinstance(item.func, cst.Name) and item.func.value == "len" and item.args:
             value = model.value(item.args[0].value)
@@ -269,7 +310,8 @@ def _mentions_length(binding: Binding, node: cst.BaseExpression, steps: int = 4,
         if steps > 0 and isinstance(item, (cst.Name, cst.Attribute)):
             for inner in model.reaching(item):
                 made = assigned(inner)
-                if made is not None and inner is not binding and _mentions_length(inner, made, steps - 1, of_data):
+                home = inner.scope.model
+                if made is not None and inner is not kept and _mentions_length(home, made, inner, steps - 1, of_data):
                     return True
     return False
 
@@ -310,7 +352,7 @@ def rounds_of(loop: Loop, *, or_default: bool = False) -> int | None:
     return None if bound is None else _number(loop.frame, bound, or_default)
 
 
-def _is_bound_of(loop: Loop, binding: Binding, node: cst.BaseExpression, run: Run) -> bool:
+def _is_bound_of(loop: Loop, binding: Binding, node: cst.BaseExpression, run: Run, home: Frame) -> bool:
     """Whether a number, or each of a list of them, is made of the number of rounds of a loop, and of literals."""
     bound = _bound(loop)
     if bound is None:
@@ -319,13 +361,14 @@ def _is_bound_of(loop: Loop, binding: Binding, node: cst.BaseExpression, run: Ru
     if named is None:
         return False
     parts = items_of(node)
-    is_named = partial(_is_named, loop.frame, named, binding, run)
+    is_named = partial(_is_named, loop.frame, named, binding, run, home)
     return bool(parts) and all(_is_share_of(item, is_named) for item in parts)
 
 
-def _is_named(frame: Frame, named: Thing, binding: Binding, run: Run, node: cst.BaseExpression) -> bool:
+def _is_named(frame: Frame, named: Thing, binding: Binding, run: Run, home: Frame, node: cst.BaseExpression) -> bool:
     """Whether an expression where a scheduler is made stands for a number that a run knows as ``named``."""
-    made = seen_from_maker(run, binding, node)
+    is_given_back = home.function is not None and home.scope is not binding.scope
+    made = home.thing(node) if is_given_back else seen_from_maker(run, binding, node)
     if made is None:
         return False
     if made == named or any(seen_from(frame, root, named, made) == named for root in named.roots):
@@ -362,20 +405,19 @@ def _is_share_of(node: cst.BaseExpression, is_number: Callable[[cst.BaseExpressi
     return False
 
 
-def _is_within(loop: Loop, binding: Binding, node: cst.BaseExpression) -> bool:
+def _is_within(loop: Loop, model: "Model", node: cst.BaseExpression) -> bool:
     """Whether literal numbers lie within the literal number of rounds of the loop over the epochs."""
     rounds = rounds_of(loop, or_default=True)
     if rounds is None or not 2 <= rounds <= _MOST_EPOCHS:
         return False
-    numbers = [integer_literal(item) for item in items_of(_display_of(binding, node))]
+    numbers = [integer_literal(item) for item in items_of(_display_of(model, node))]
     return bool(numbers) and all(number is not None and number <= rounds for number in numbers)
 
 
-def _display_of(binding: Binding, node: cst.BaseExpression) -> cst.BaseExpression:
+def _display_of(model: "Model", node: cst.BaseExpression) -> cst.BaseExpression:
     """The list or number that a name stands for where a scheduler is made, also in a file of settings."""
     if not isinstance(node, (cst.Name, cst.Attribute)):
         return node
-    model = binding.scope.model
     return _bound_once(Frame(model, function_around(model, node)), node) or node
 
 

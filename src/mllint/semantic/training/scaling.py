@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Literal
 import libcst as cst
 
 from mllint.semantic.events.kinds import kind_at_sight
-from mllint.semantic.events.owners import maker, makers_of, updates
+from mllint.semantic.events.makers import makers_of
+from mllint.semantic.events.owners import maker, updates
 from mllint.semantic.events.participants import goes_through_scaler, is_given_optimizer, value_called_on
 from mllint.semantic.events.steps import Event, Kind, Loop, events
 from mllint.semantic.events.things import Frame, Thing

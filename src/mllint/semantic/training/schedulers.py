@@ -12,24 +12,20 @@ from mllint.knowledge import lookup
 from mllint.semantic.events.places import is_nothing
 from mllint.semantic.expressions.imports import imported_files
 from mllint.semantic.files.testing import is_in_a_test
-from mllint.semantic.names.classes import PLAIN_BASES
-from mllint.semantic.names.mentions import attributes, whole
-from mllint.semantic.names.receivers import method_of_receiver
+from mllint.semantic.names.assigned import only_assigned
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by, uses, without_narrowing
+from mllint.semantic.training.held_schedulers import MAX_STEPS, is_rate_of_idle_optimizer, reads_of_bound
+from mllint.semantic.training.holders import ACCELERATOR
 from mllint.semantic.training.nearby import stand_in_two_arms
 from mllint.semantic.training.own_schedulers import framework_of_own
-from mllint.semantic.values import ClassObject, Function, Method, Symbol, Text
+from mllint.semantic.values import ClassObject, Function, Method, Symbol, Text, is_object
 from mllint.syntax.shape import argument, constant, followed, has_star_arguments
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
-MAX_STEPS = 2
-"""Into how many functions of the project a scheduler is followed."""
-_MAX_CALLING = 6
-"""In how many other files the calls of a function are looked for that returns an optimizer."""
 _MAX_MAKERS = 3
 """Through how many of them one may be given back."""
 
@@ -50,10 +46,9 @@ _HARMLESS = frozenset({
     "set_dict", "optimizer", "verbose", "print_lr", "gamma", "milestones", "step_size", "T_max", "eta_min",
 })  # fmt: skip
 _SHOWING = frozenset({"builtins.print", "builtins.type", "builtins.id", "builtins.repr", "builtins.str"})
-# Words that say that somebody else may step what an optimizer of Paddle holds, and attributes that are what it holds.
-_STEPPED_THROUGH = ("_learning_rate", "_lr_scheduler", "LRScheduler", "prepare", "fleet", "distributed_optimizer")
-_HELD = "lr_scheduler"
 _MAKES_STEPS = ("step", "minimize")
+_PICKS = "getattr"
+_GROWS = "append"
 # https://lightning.ai/docs/pytorch/stable/common/lightning_module.html#configure-optimizers
 _CONFIGURING = "configure_optimizers"
 
@@ -71,13 +66,15 @@ class NeverStepped(NamedTuple):
 
 def never_stepped(model: "Model") -> Iterator[NeverStepped]:
     """The schedulers of a file that trains which nothing ever steps."""
-    is_stepping = any(model.calls_by_word.get(word) for word in _MAKES_STEPS) or _may_step_in_import(model)
+    is_stepping = any(model.calls_by_word.get(word) for word in _MAKES_STEPS) or _may_step_nearby(model)
     if not (is_stepping or _CONFIGURING in model.function_names) or "locals" in model.calls_by_word:
         return
     for word in filter(_may_make_scheduler, model.calls_by_word):
-        for call in model.calls_by_word[word]:
-            framework = _makes_scheduler(model, call)
-            if framework is None or is_in_a_test(model, call) or _is_only_shown(model, call):
+        for named in model.calls_by_word[word]:
+            # `getattr(lr_scheduler, name)(optimizer)`
+            call = model.tree.call_of(named) if word == _PICKS else named
+            framework = None if call is None else _makes_scheduler(model, call)
+            if call is None or framework is None or is_in_a_test(model, call) or _is_only_shown(model, call):
                 continue
             found = _judge(model, call, framework)
             if found is None:
@@ -89,11 +86,16 @@ def never_stepped(model: "Model") -> Iterator[NeverStepped]:
     yield from _unpacked(model) if is_stepping else ()
 
 
-def _may_step_in_import(model: "Model") -> bool:
-    """Whether a file of the project from which something is imported calls ``step()`` of anything, by its text."""
+def _may_step_nearby(model: "Model") -> bool:
+    """Whether a file of the project from which something is imported calls ``step()`` of anything, by its text.
+
+    Or one that imports something: a class of it derives from the one that makes the optimizer, and trains.
+    """
     project = model.project
     if project is None or not any(map(_may_make_scheduler, model.calls_by_word)):
         return False
+    if any(project.importers(model.path, word) for word in _MAKES_STEPS):
+        return True
     for path in imported_files(model, project):
         project.reads.note(str(model.path), ("content", str(path)))
         if any(project.may_call(path, word) for word in _MAKES_STEPS):
@@ -126,7 +128,7 @@ def _unpacked(model: "Model") -> Iterator[NeverStepped]:
 
 def _may_make_scheduler(word: str) -> bool:
     """Whether a call of that name may make one: of a library, by a function called so, or of a class of the project."""
-    return word in _words() or "schedule" in word.lower() or word[:1].isupper()
+    return word in _words() or "sched" in word.lower() or word[:1].isupper() or word == _PICKS
 
 
 @cache
@@ -144,8 +146,9 @@ def _makes_scheduler(model: "Model", call: cst.Call, steps: int = _MAX_MAKERS) -
         bases = map(lookup.framework_of, callee.definition.library_bases)
         is_derived = callee.definition.kind == "scheduler"
         return next(bases, None) if is_derived else framework_of_own(callee.definition)
-    if not isinstance(callee, Symbol):
-        return None
+    if not isinstance(callee, Symbol):  # one of several: `getattr(lr_scheduler, name)`, `{"step": StepLR}[name]`
+        made = model.value(call)
+        return made.framework if is_object(made, "scheduler") else None
     known = lookup.class_(callee.name)
     if known is not None and known.kind == "scheduler":
         return lookup.framework_of(callee.name)
@@ -233,8 +236,8 @@ def _judge(model: "Model", call: cst.Call, framework: str) -> NeverStepped | Non
     parent = model.tree.parent(call)
     if isinstance(parent, cst.Expr):
         return NeverStepped(call, None)
-    if isinstance(parent, cst.Arg):
-        is_held = framework == "paddle" and _is_rate_of_idle_optimizer(model, parent)
+    if isinstance(parent, cst.Arg) and not _list_grown_by(model, parent):
+        is_held = framework == "paddle" and is_rate_of_idle_optimizer(model, parent)
         return NeverStepped(call, None) if is_held else None
     bindings = _kept_by(model, call)
     if len(bindings) != 1 or bindings[0].path or not _is_left_alone(model, bindings[0], framework):
@@ -246,6 +249,8 @@ def _kept_by(model: "Model", call: cst.Call) -> tuple[Binding, ...]:
     """What binds what a call makes, also in a list of such: ``schedulers = [StepLR(item, 10) for item in several]``."""
     made: cst.CSTNode = call
     parent = model.tree.parent(call)
+    if isinstance(parent, cst.Arg):
+        return _list_grown_by(model, parent)
     if isinstance(parent, cst.Element):
         made, parent = parent, model.tree.parent(parent)
     if isinstance(parent, cst.List) or (isinstance(parent, cst.ListComp) and parent.elt is made):
@@ -254,11 +259,21 @@ def _kept_by(model: "Model", call: cst.Call) -> tuple[Binding, ...]:
     return bound_by(model, parent) if is_bound and parent is not None else ()
 
 
+def _list_grown_by(model: "Model", arg: cst.Arg) -> tuple[Binding, ...]:
+    """What binds the list to which something is appended, where that is empty at first."""
+    call = model.tree.parent(arg)
+    if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute) or call.func.attr.value != _GROWS:
+        return ()
+    bindings = model.reaching(call.func.value) if isinstance(call.func.value, (cst.Name, cst.Attribute)) else ()
+    is_empty = len(bindings) == 1 and isinstance(bindings[0].value, cst.List) and not bindings[0].value.elements
+    return tuple(bindings) if is_empty else ()
+
+
 def _is_left_alone(model: "Model", binding: Binding, framework: str) -> bool:
     """Whether nobody who may step it gets at a scheduler by the name that it is bound to."""
     if binding.key.startswith("_"):
         return False  # it is not wanted: `optimizer, _schedule = build(network)`
-    reads = _reads(model, binding)
+    reads = reads_of_bound(model, binding)
     if reads is None or not all(_is_harmless(home, node, framework) for home, node in reads):
         return False
     return not _is_replaced(model, binding)
@@ -279,41 +294,12 @@ def _is_replaced(model: "Model", binding: Binding) -> bool:
     )
 
 
-def _reads(model: "Model", binding: Binding) -> "list[tuple[Model, cst.BaseExpression]] | None":
-    """The places that read what was bound, each with its file; ``None`` when others may read it too."""
-    if "." not in binding.key:
-        is_own = binding.key not in binding.scope.outer_names  # what is `global` is every function's
-        return [(model, node) for node in uses(model, binding)] if is_own else None
-    function = binding.scope.node
-    method = model.function_info(function) if isinstance(function, cst.FunctionDef) else None
-    if method is None or method.owner is None or binding.key.count(".") != 1:
-        return None
-    if binding.key.partition(".")[0] != method.self_name:
-        return None
-    members, name = method.owner.members, binding.key.partition(".")[2]
-    is_in_sight = all(base in PLAIN_BASES and "ightning" not in base for base in method.owner.library_bases)
-    if method.owner.has_unknown_base or not is_in_sight or members.reads_computed_names:
-        return None
-    if any(_is_read_of_others(home, name) for home in members.models) or members.may_be_read_elsewhere(name):
-        return None
-    return [(read.method.model, read.node) for read in members.reads(name)]
-
-
-def _is_read_of_others(model: "Model", name: str) -> bool:
-    """Whether the file reads an attribute of this name of something that is not the instance: it may be the same."""
-    # `paddle.optimizer` is no attribute of an object.
-    return any(
-        method_of_receiver(model, attribute.value) is None and model.library_name(attribute) is None
-        for attribute in attributes(model, name)
-    )
-
-
 def _is_harmless(model: "Model", node: cst.BaseExpression, framework: str, steps: int = MAX_STEPS) -> bool:
     """Whether a place that reads a scheduler surely does not step it, and hands it to nobody who may."""
     parent = model.tree.parent(node)
     match parent:
         case cst.Attribute():
-            return parent.value is node and parent.attr.value in _HARMLESS
+            return parent.value is node and (parent.attr.value in _HARMLESS or parent.attr.value == _GROWS)
         case cst.Subscript():  # one of a list
             return parent.value is node and _is_harmless(model, parent, framework, steps)
         case cst.For() | cst.CompFor() if parent.iter is node:
@@ -322,8 +308,10 @@ def _is_harmless(model: "Model", node: cst.BaseExpression, framework: str, steps
             call = model.tree.parent(parent)
             if not isinstance(call, cst.Call):
                 return False
-            if framework == "paddle" and _is_rate_of_idle_optimizer(model, parent):
+            if framework == "paddle" and is_rate_of_idle_optimizer(model, parent):
                 return True
+            if _is_prepared(model, call):
+                return steps > 0 and _stays_prepared(model, call, parent, framework, steps - 1)
             callee = model.value(call.func)
             if isinstance(callee, ClassObject):  # of the project: `Trainer(network, optimizer, scheduler)`
                 constructor = callee.definition.method("__init__")
@@ -334,7 +322,9 @@ def _is_harmless(model: "Model", node: cst.BaseExpression, framework: str, steps
             return is_formatted or (isinstance(callee, Symbol) and callee.name in _SHOWING)
         case cst.Assign() if parent.value is node and steps > 0:
             kept = bound_by(model, parent)
-            read = _reads(model, kept[0]) if len(kept) == 1 and "." in kept[0].key and not kept[0].path else None
+            read = (
+                reads_of_bound(model, kept[0]) if len(kept) == 1 and "." in kept[0].key and not kept[0].path else None
+            )
             return read is not None and all(_is_harmless(home, item, framework, steps - 1) for home, item in read)
         case cst.Comparison() | cst.ComparisonTarget() | cst.FormattedStringExpression() | cst.Expr():
             return True
@@ -345,6 +335,24 @@ def _is_harmless(model: "Model", node: cst.BaseExpression, framework: str, steps
         case cst.UnaryOperation():
             return isinstance(parent.operator, cst.Not)
     return False
+
+
+def _is_prepared(model: "Model", call: cst.Call) -> bool:
+    """Whether Accelerate wraps what a call is given, and gives it back: ``accelerator.prepare(network, schedule)``."""
+    holder = call.func.value if isinstance(call.func, cst.Attribute) and call.func.attr.value == "prepare" else None
+    made = None if holder is None else only_assigned(model, holder)
+    return isinstance(made, cst.Call) and model.qualified_name(made.func) == ACCELERATOR
+
+
+def _stays_prepared(model: "Model", call: cst.Call, arg: cst.Arg, framework: str, steps: int) -> bool:
+    """Whether nobody steps the wrapped scheduler that ``prepare`` gives back in the place in which it was given."""
+    statement = model.tree.parent(call)
+    if not isinstance(statement, cst.Assign) or has_star_arguments(call):
+        return False
+    path = (call.args.index(arg),) if len(call.args) > 1 else ()
+    bound = [binding for binding in bound_by(model, statement) if binding.path == path]
+    read = reads_of_bound(model, bound[0]) if len(bound) == 1 else None
+    return read is not None and all(_is_harmless(home, node, framework, steps) for home, node in read)
 
 
 def _each_of(model: "Model", loop: cst.For | cst.CompFor) -> Iterator[cst.BaseExpression]:
@@ -372,93 +380,3 @@ def _is_left_alone_by(callee: Function, call: cst.Call, arg: cst.Arg, framework:
             read = uses(info.model, binding)
             return not others and all(_is_harmless(info.model, node, framework, steps) for node in read)
     return False
-
-
-# -- paddle: the optimizer holds the scheduler -------------------------------------------------------------------------
-
-
-def _is_rate_of_idle_optimizer(model: "Model", arg: cst.Arg) -> bool:
-    """Whether a scheduler is given as the learning rate of an optimizer of Paddle through which nobody steps it."""
-    call = model.tree.parent(arg)
-    return isinstance(call, cst.Call) and _is_rate(model, call, arg) and _is_idle(model, call, (), MAX_STEPS)
-
-
-def _is_idle(model: "Model", call: cst.Call, path: tuple[int | None, ...], steps: int) -> bool:
-    """Whether nobody steps what an optimizer of Paddle holds that a call gives, ``path`` being where in the result."""
-    if _may_step_through(model):
-        return False
-    statement = model.tree.parent(call)
-    if isinstance(statement, cst.Return) and not path:
-        return _is_idle_where_called(model, statement, path, steps)
-    if not isinstance(statement, (cst.Assign, cst.AnnAssign)):
-        return isinstance(statement, cst.Expr)
-    bindings = [binding for binding in bound_by(model, statement) if binding.path == path]
-    reads = _reads(model, bindings[0]) if len(bindings) == 1 else None
-    return reads is not None and all(_stays(home, node, steps) for home, node in reads)
-
-
-def _is_idle_where_called(model: "Model", statement: cst.Return, path: tuple[int | None, ...], steps: int) -> bool:
-    """Whether nobody in the project who calls a function steps what the optimizer holds that it returns."""
-    function = model.enclosing_function(statement)
-    info = None if function is None else model.function_info(function)
-    if steps == 0 or info is None or info.owner is not None or not info.is_transparent or not info.is_plain:
-        return False
-    others = list(model.importers(info.name))
-    if len(others) > _MAX_CALLING:
-        return False
-    found = False
-    for home in (model, *others):
-        for name in home.names_by_word.get(info.name, ()):
-            node = whole(home, name)
-            parent = home.tree.parent(node)
-            if isinstance(parent, cst.FunctionDef) or (isinstance(parent, cst.ImportAlias) and parent.asname is None):
-                continue
-            value = home.value(node)
-            if value is not None and not (isinstance(value, Function) and value.definition.is_same_as(info)):
-                continue
-            if not isinstance(parent, cst.Call) or parent.func is not node or value is None:
-                return False  # handed on, or something of which nothing is known
-            if not _is_idle(home, parent, path, steps - 1):
-                return False
-            found = True
-    return found
-
-
-def _may_step_through(model: "Model") -> bool:
-    """Whether a file may step the scheduler that an optimizer of Paddle holds, to go by its words."""
-    return any(word in model.names_by_word for word in _STEPPED_THROUGH) or _is_attribute(model, _HELD)
-
-
-def _is_attribute(model: "Model", word: str) -> bool:
-    """Whether a file has an attribute of some name, of whatever."""
-    parents = ((name, model.tree.parent(name)) for name in model.names_by_word.get(word, ()))
-    return any(isinstance(parent, cst.Attribute) and parent.attr is name for name, parent in parents)
-
-
-def _is_rate(model: "Model", call: cst.Call, arg: cst.Arg) -> bool:
-    callee = model.value(call.func)
-    known = lookup.class_(callee.name) if isinstance(callee, Symbol) else None
-    if known is None or known.kind != "optimizer":
-        return False
-    return argument(call, 0, "learning_rate") is arg
-
-
-def _stays(model: "Model", node: cst.BaseExpression, steps: int) -> bool:
-    """Whether nobody gets at an optimizer who may step what it holds: its own methods are called, or a function of the
-    file is given it, or one of another file that says nothing of that. Or it is returned to where nobody does, either.
-    """
-    parent = model.tree.parent(node)
-    if isinstance(parent, cst.Attribute):
-        return parent.value is node
-    if isinstance(parent, cst.Return):
-        return _is_idle_where_called(model, parent, (), steps)
-    if isinstance(parent, cst.Element):
-        beside = model.tree.parent(parent)
-        statement = None if beside is None else model.tree.parent(beside)
-        if isinstance(beside, cst.Tuple) and isinstance(statement, cst.Return):
-            return _is_idle_where_called(model, statement, (list(beside.elements).index(parent),), steps)
-    call = model.tree.parent(parent) if isinstance(parent, cst.Arg) else None
-    callee = model.value(call.func) if isinstance(call, cst.Call) else None
-    if not isinstance(callee, Function):
-        return False
-    return callee.definition.model is model or not _may_step_through(callee.definition.model)

@@ -1,6 +1,5 @@
 """Schedulers: whose learning rate they set, and whether they step before their optimizer."""
 
-from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -9,19 +8,19 @@ import libcst as cst
 from mllint.knowledge import lookup
 from mllint.semantic.events.kinds import kind_at_sight
 from mllint.semantic.events.made_anew import is_made_in
-from mllint.semantic.events.owners import Made, makers_of, makings, makings_of, run_of, seen_from
+from mllint.semantic.events.makers import Made, makers_of, makings, makings_of, makings_of_elements
+from mllint.semantic.events.owners import seen_from
 from mllint.semantic.events.steps import UPDATES, Attempt, Branches, Event, Kind, Loop, events
 from mllint.semantic.events.things import EVERY, Frame, Thing
 from mllint.semantic.names.definitions import function_around
-from mllint.semantic.names.scopes import Binding, BindingKind
-from mllint.semantic.names.uses import uses
+from mllint.semantic.names.scopes import Binding
 from mllint.semantic.training.first_factors import begins_above_zero, is_above_zero
 from mllint.semantic.training.guards import is_on_another_way, stays
 from mllint.semantic.training.nearby import follows_optimizer
 from mllint.semantic.training.paths import Paths
 from mllint.semantic.training.runs import Occurrence, Run
 from mllint.semantic.values import Instance, Object, Value, is_object, own_method
-from mllint.syntax.shape import argument, called_on, fingerprint, integer_literal, last_word
+from mllint.syntax.shape import argument, called_on, integer_literal, last_word
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -52,7 +51,7 @@ def all_constructions_of(scheduler: Thing | None) -> tuple[Construction, ...]:
 
 def constructions_of(frame: Frame, scheduler: Thing | None) -> tuple[Made, ...]:
     """All calls by which a scheduler may be made, in this file or another; none where one of them is not known."""
-    found = _makings_of_elements(frame, scheduler) or _makings_given(frame, scheduler)
+    found = makings_of_elements(frame, scheduler) or _makings_given(frame, scheduler)
     found = found or [made for binding in _bindings_of(scheduler) for made in makings(frame, binding)]
     known = tuple(item for item in found if item is not None and _is_scheduler(item.frame.value(item.call)))
     return known if len(known) == len(found) else ()
@@ -65,63 +64,6 @@ def _makings_given(frame: Frame, thing: Thing | None) -> list[Made | None]:
     kept = frame.kept(Thing(thing.roots), thing.path[0][1:])
     found = [] if kept is None else makings_of(*kept)
     return [] if None in found else found
-
-
-def _makings_of_elements(frame: Frame, scheduler: Thing | None) -> list[Made | None]:
-    """The calls by which each of a list of schedulers is made, in its display or where it is appended, or the one that
-    a dict has under a key.
-    """
-    if scheduler is None or not scheduler.path or not scheduler.path[-1].startswith("["):
-        return []
-    found: list[Made | None] = []
-    for root in scheduler.roots:
-        for binding in makers_of(root, scheduler.path[:-1]) or (None,):
-            listed = binding.value if binding is not None and binding.kind is BindingKind.ASSIGN else None
-            if binding is None or binding.path or not isinstance(listed, (cst.List, cst.Tuple, cst.Dict)):
-                return [None]
-            home = run_of(frame, binding.scope)
-            if isinstance(listed, cst.Dict):
-                found += _makings_under_key(home, binding, listed, scheduler.path[-1])
-            elif scheduler.path == (EVERY,):
-                made = [*(item.value for item in listed.elements), *_added(home.model, binding)]
-                found += [Made(home, item) if isinstance(item, cst.Call) else None for item in made]
-            else:
-                return [None]
-    return found
-
-
-def _makings_under_key(home: Frame, binding: Binding, display: cst.Dict, step: str) -> list[Made | None]:
-    """The calls that make what a dict has under a key, or under all, that is written there, and nowhere else."""
-    items = [item for item in display.elements if isinstance(item, cst.DictElement)]
-    given = [item.value for item in items if step in (EVERY, f"[{fingerprint(item.key)}]")]
-    is_filled = len(items) < len(display.elements) or _is_filled(home.model, binding)
-    if is_filled or not given or (step != EVERY and len(given) > 1):
-        return [None]
-    return [made for value in given for made in makings_of(home, value)]
-
-
-def _is_filled(model: "Model", binding: Binding) -> bool:
-    """Whether items are assigned to what a name, or an attribute, is bound to."""
-    word = binding.key.rpartition(".")[2]
-    targets = (item.target for node in model.tree.by_type.get(cst.Assign, ()) for item in node.targets)
-    return any(
-        isinstance(target, cst.Subscript)
-        and last_word(target.value) == word
-        and (isinstance(target.value, cst.Attribute) if "." in binding.key else model.scope_of(target) is binding.scope)
-        for target in targets
-    )
-
-
-def _added(model: "Model", binding: Binding) -> Iterator[cst.BaseExpression | None]:
-    """What is appended to a list; ``None`` for what may be put into it otherwise."""
-    for node in uses(model, binding):
-        parent = model.tree.parent(node)
-        if isinstance(parent, cst.Attribute):
-            call = model.tree.parent(parent)
-            is_plain = parent.attr.value == "append" and isinstance(call, cst.Call) and len(call.args) == 1
-            yield call.args[0].value if is_plain and isinstance(call, cst.Call) else None
-        elif not isinstance(parent, (cst.For, cst.CompFor, cst.Subscript, cst.If)):
-            yield None
 
 
 def _is_scheduler(value: Value | None) -> bool:

@@ -11,7 +11,8 @@ from msgspec.structs import replace
 from mllint.knowledge import networks
 from mllint.semantic.events.given import truth
 from mllint.semantic.events.made_anew import is_made_in, makes_anew
-from mllint.semantic.events.owners import makers_of, modules_of_optimizer
+from mllint.semantic.events.makers import makers_of
+from mllint.semantic.events.owners import modules_of_optimizer
 from mllint.semantic.events.participants import places_of
 from mllint.semantic.events.places import as_itself, children_given, children_of
 from mllint.semantic.events.steps import Branches, Event, Helper, Kind, Loop, events

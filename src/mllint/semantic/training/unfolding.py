@@ -390,8 +390,12 @@ def _touched(call: cst.Call, frame: Frame) -> tuple[Thing | None, ...]:
                 thing = frame.thing(node)
                 if thing is not None and not _is_setting(thing) and not _is_plainly_data(frame.value(node)):
                     touched.append(thing)
-    if isinstance(frame.value(call.func), Instance):
-        touched.append(None)  # an object of the project is called: what it holds cannot be told
+    called = frame.value(call.func)
+    if isinstance(called, Instance):
+        # What an object of the project holds cannot be told. Where none of its methods does anything that matters, and
+        # its class derives from one of another package, it is no more than what is called that nothing is known of.
+        methods = (method for info in called.definition.lineage for method in info.methods.values())
+        touched.append(None if any(map(names_event, methods)) else frame.thing(call.func))
     return tuple(touched)
 
 

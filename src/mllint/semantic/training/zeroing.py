@@ -4,7 +4,7 @@ import itertools
 import re
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 import libcst as cst
 
@@ -12,16 +12,18 @@ from mllint.knowledge import lookup
 from mllint.semantic.events.made_anew import is_made_in
 from mllint.semantic.events.owners import maker, modules_of_optimizer
 from mllint.semantic.events.participants import losses_of, value_called_on
-from mllint.semantic.events.steps import Event, Helper, Kind, Loop, Step, events
+from mllint.semantic.events.steps import Around, Attempt, Branches, Event, Helper, Kind, Loop, Step, events
 from mllint.semantic.events.things import Thing
 from mllint.semantic.graph.data_sources import yields_data
 from mllint.semantic.graph.placement import reads_clock
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
+from mllint.semantic.names.receivers import owner_of_attribute
 from mllint.semantic.names.scopes import Binding, BindingKind
-from mllint.semantic.training.guards import exclude_each_other
+from mllint.semantic.training.guards import counts_rounds, exclude_each_other, is_seldom, stays
 from mllint.semantic.training.holders import may_act_on, was_made_with
 from mllint.semantic.training.nearby import clears_beside, steps_no_optimizer, word_before, word_behind
 from mllint.semantic.training.paths import Paths
+from mllint.semantic.training.rates import counts_to_length
 from mllint.semantic.training.runs import Occurrence, Run
 from mllint.semantic.values import Function, Instance, Value, is_object, own_method
 from mllint.syntax.shape import (
@@ -48,6 +50,8 @@ _FEW = 20
 """Up to how many rounds a loop is taken for a trial."""
 _STEP_HOOKS = ("register_step_post_hook", "register_step_pre_hook", "register_optimizer_step_post_hook")
 """What else may clear gradients, whenever an optimizer steps."""
+_MAX_FILES = 8
+"""Of how many files that clear gradients it is asked whose."""
 _MAX_FUNCTIONS = 20
 """Into how many functions a call is followed that a run leaves out."""
 _SAYS_CLEARING = re.compile(r"(?:zero|clear|reset|clean|empty).*grad|grad.*(?:zero|clear|reset|clean)", re.IGNORECASE)
@@ -63,11 +67,12 @@ _SAYS_MEASURING = re.compile(
 _CLEARS_PART = re.compile(rb"\b(?!self\b)\w+(?:\.\w+)+\.(?:zero_grad|clear_grad|clear_gradients)\(")
 
 
-Clearing = Literal["never", "further out", "not in closure"]
-"""When the gradients are cleared that a loop adds up: not at all, or only by a loop around it.
+Clearing = Literal["never", "further out", "in some rounds", "not in closure"]
+"""When the gradients are cleared that a loop adds up: not at all, only by a loop around it, or in every tenth round.
 
 Or not by the closure that a step calls several times, whatever is done before.
 """
+_CLEARINGS = get_args(Clearing)
 
 
 def accumulates_without_end(model: "Model", step: cst.Call) -> Clearing | None:
@@ -81,7 +86,7 @@ def accumulates_without_end(model: "Model", step: cst.Call) -> Clearing | None:
         return None
     alone: list[Occurrence] = []
     found: set[Clearing] = set()
-    for item in model.runs.each(step):
+    for item in model.runs.each(step, accelerated=True):
         clearing = _clearing(item) if item.event.loops else None
         if item.event.loops and clearing is None:
             return None
@@ -90,7 +95,7 @@ def accumulates_without_end(model: "Model", step: cst.Call) -> Clearing | None:
         else:
             found.add(clearing)
     if found:
-        return "never" if "never" in found else "further out"
+        return next(clearing for clearing in _CLEARINGS if clearing in found)
     return "never" if alone and all(map(_updates_without_clearing, alone)) else None
 
 
@@ -107,6 +112,10 @@ def _clearing(occurrence: Occurrence) -> Clearing | None:
     clearing = [event for event in within if may_clear(event, step)]
     if not clearing:
         return None if any(_may_clear_held(event, step.thing, run, loop) for event in within) else "never"
+    if step.happens_in_every_round(loop) and all(
+        event.kind is Kind.ZERO and is_seldom(event, loop) for event in clearing
+    ):
+        return "in some rounds"
     is_misplaced = _runs_over_batches(loop, step) and all(_is_further_out(event, loop) for event in clearing)
     return "further out" if is_misplaced else None
 
@@ -157,11 +166,22 @@ def _may_clear_held(event: Event, optimizer: Thing, run: Run, loop: Loop) -> boo
 
 
 def _runs_over_batches(loop: Loop, step: Event) -> bool:
-    """Whether a loop runs over the batches of a loader, with a step for each."""
-    if not isinstance(loop.node, cst.For) or not step.happens_in_every_round(loop):
+    """Whether a loop runs over the batches of a loader, with a step for each, or for each few of them."""
+    if not isinstance(loop.node, cst.For) or not all(map(partial(_goes_on, loop=loop), step.within(loop))):
         return False
     value = loop.frame.value(loop.node.iter)
     return is_object(value, "loader") or yields_data(loop.node.iter)
+
+
+def _goes_on(around: Around, loop: Loop) -> bool:
+    """Whether what stands around a step in a round lets it happen again and again: no test, one that comes out alike
+    in every round, or one that counts to fewer rounds than there are.
+    """
+    if isinstance(around.step, Attempt):
+        return False
+    if not isinstance(around.step, Branches) or stays(around.step):
+        return True
+    return counts_rounds(around.step, loop) and not counts_to_length(around.step)
 
 
 def _is_further_out(event: Event, loop: Loop) -> bool:
@@ -193,25 +213,57 @@ def _updates_without_clearing(occurrence: Occurrence) -> bool:
         return False
     if any(may_clear(event, step) for event in run.events):
         return False
-    models = {id(info.model): info.model for info in (*owner.lineage, *function.owner.lineage)}.values()
-    return all(_leaves_alone(model, thing.path[0]) for model in models)
+    lineage = {id(info): info for info in (*owner.lineage, *function.owner.lineage)}.values()
+    models = {id(info.model): info.model for info in lineage}.values()
+    return all(_leaves_alone(model, thing.path[0], owner) for model in models)
 
 
-def _leaves_alone(model: "Model", optimizer: str) -> bool:
-    """Whether a file, and those that import it, never clear gradients, but of optimizers with other names."""
-    for word in _CLEARING:
-        for call in model.calls_by_word.get(word, ()):
-            holder = called_on(call)
-            value = None if holder is None else model.value(holder)
-            is_other = is_object(value, "optimizer")
-            if not is_other or (dotted_path(call.func) or "").split(".")[-2:-1] == [optimizer.removeprefix(".")]:
-                return False
+def _leaves_alone(model: "Model", optimizer: str, owner: ClassInfo) -> bool:
+    """Whether a file, and those that import it, never clear gradients, but of optimizers with other names.
+
+    Or of those that objects keep whose class is neither the ``owner`` of this one, nor one of its bases, nor derived.
+    """
+    calls = (call for word in _CLEARING for call in model.calls_by_word.get(word, ()))
+    if not all(_clears_another(model, call, optimizer) or _is_kept_by_others(model, call, owner) for call in calls):
+        return False
     if model.project is None:
         return True
     home = model.path
-    if any(model.project.importers(home, word) for word in _CLEARING[:3]):
-        return False
+    paths = dict.fromkeys(path for word in _CLEARING[:3] for path in model.project.importers(home, word))
+    for other in map(model.neighbour, paths) if len(paths) <= _MAX_FILES else (None,):
+        calls = (call for word in _CLEARING for call in (() if other is None else other.calls_by_word.get(word, ())))
+        if other is None or not all(
+            _is_kept_by_others(other, call, owner)
+            or (_is_kept(other, call) and _clears_another(other, call, optimizer))
+            for call in calls
+        ):
+            return False
     return not model.project.is_written_near(home, _CLEARS_PART)
+
+
+def _clears_another(model: "Model", call: cst.Call, optimizer: str) -> bool:
+    """Whether gradients are cleared through an optimizer that has another name."""
+    holder = called_on(call)
+    is_optimizer = holder is not None and is_object(model.value(holder), "optimizer")
+    return is_optimizer and (dotted_path(call.func) or "").split(".")[-2:-1] != [optimizer.removeprefix(".")]
+
+
+def _is_kept(model: "Model", call: cst.Call) -> bool:
+    holder = called_on(call)
+    return holder is not None and owner_of_attribute(model, holder) is not None
+
+
+def _is_kept_by_others(model: "Model", call: cst.Call, owner: ClassInfo) -> bool:
+    """Whether gradients are cleared through ``self.optimizer``, or its like, of an object of another class: of none of
+    the bases of one, and of none that derives from it.
+    """
+    holder = called_on(call)
+    other = None if holder is None else owner_of_attribute(model, holder)
+    if other is None or other.has_unknown_base:
+        return False
+    return other.name not in {info.name for info in owner.lineage} and owner.name not in {
+        info.name for info in other.lineage
+    }
 
 
 def _loop_of_backward(step: Event) -> Loop | None:
