@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from mllint.knowledge import lookup
 from mllint.semantic.graph.data_sources import hangs_on_nothing, is_data, is_setting
-from mllint.semantic.graph.losses import loss_of
+from mllint.semantic.graph.losses import OF_INDEXES, loss_of
 from mllint.semantic.names.changes import is_changed_in_place, is_flagged
 from mllint.semantic.names.definitions import FunctionInfo
 from mllint.semantic.names.operands import operands
@@ -60,8 +60,6 @@ _COPYING = frozenset({
     "torch.Tensor", "paddle.to_tensor", "paddle.assign", "builtins.sum", "builtins.abs", "builtins.list",
     "builtins.tuple", "builtins.zip",
 })  # fmt: skip
-# Losses of which the second argument is an index: nobody learns by it.
-_OF_INDEXES = frozenset({"cross_entropy", "nll_loss", "CrossEntropyLoss", "NLLLoss", "multi_margin_loss"})
 _OPERATORS: Mapping[type[cst.BaseCompOp], str] = {
     cst.Equal: "==", cst.NotEqual: "!=", cst.LessThan: "<", cst.LessThanEqual: "<=", cst.GreaterThan: ">",
     cst.GreaterThanEqual: ">=",
@@ -341,7 +339,7 @@ class _Trace:
     def _of_indexes(self, call: cst.Call, name: str) -> Origin | None:
         """The origin of a loss whose target is an index, which is that of the prediction alone."""
         first = argument(call, 0, "input")
-        if name not in _OF_INDEXES or first is None:
+        if name not in OF_INDEXES or first is None:
             return None
         origin = self.of(first.value)
         return origin if origin is not None and origin.cuts and not origin.flagged else None

@@ -21,6 +21,7 @@ from mllint.semantic.graph.in_place import (
     last_layer,
     works_in_place,
 )
+from mllint.semantic.graph.weighted_ways import may_have_weights
 from mllint.semantic.names.assigned import only_assigned
 from mllint.semantic.names.conditions import MAYBE, always_runs
 from mllint.semantic.names.definitions import function_around
@@ -75,6 +76,8 @@ def operation(model: "Model", node: cst.CSTNode) -> Operation | None:
             receiver = model.value(node.func.value)
             return _known(word, (node.func.value, *given)) if isinstance(receiver, (Tensor, Output)) else None
     value = model.value(node.func)
+    if given and _is_open(value) and may_have_weights(model, node.func, at_once=True):
+        return Operation(word, Saved(), given[:1], has_weights=True)
     if not isinstance(value, Module) or value.name is None or not given or value.wrappers:
         return None
     layer = saved_tensors.layer(value.name)
@@ -85,6 +88,12 @@ def operation(model: "Model", node: cst.CSTNode) -> Operation | None:
         saved = Saved() if has_weights else saved_tensors.INPUT
         return Operation(value.name.rpartition(".")[2], saved, given[:1], has_weights)
     return _known(name, given[:1])
+
+
+def _is_open(value: Value | None) -> bool:
+    """Whether it is not known what is called, or which of several modules is."""
+    is_unnamed = isinstance(value, Module) and (value.name is None or bool(value.others))
+    return value is None or (is_unnamed and value.definition is None)  # type: ignore[attr-defined]
 
 
 def _known(name: str, operands: tuple[cst.BaseExpression, ...]) -> Operation | None:
