@@ -69,6 +69,7 @@ from mllint.context import Context
 from mllint.rule import Finding, Rule
 from mllint.semantic.graph.constant_terms import constant_terms
 from mllint.semantic.graph.cuts import Cut, Cuts, remade, returned_by_steps
+from mllint.semantic.graph.dead_classes import TAKEN_OFF, dead_forward
 from mllint.semantic.graph.differentiability import dead_loss
 from mllint.semantic.graph.loss_classes import given_back_without_graph
 
@@ -109,6 +110,17 @@ def check_class(statement: cst.With, context: Context) -> Iterator[Finding]:
     for value in given_back_without_graph(context.model, statement):
         yield Finding(
             value, "this loss has no graph: `backward()` gets no further", "compute it outside of `no_grad()`"
+        )
+
+
+@rule.on(cst.ClassDef)
+def check_forward(node: cst.ClassDef, context: Context) -> Iterator[Finding]:
+    """Report what takes all that the ``forward`` of a loss gives back off its graph."""
+    loss = dead_forward(context.model, node)
+    if loss is not None and loss.origin.cuts[0].name in TAKEN_OFF:
+        name = loss.origin.cuts[0].name
+        yield Finding(
+            loss.node, f"`{name}()` takes this loss off its graph: `backward()` gets no further", "return the loss itself"
         )
 
 

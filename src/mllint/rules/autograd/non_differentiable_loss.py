@@ -65,6 +65,7 @@ import libcst as cst
 
 from mllint.context import Context
 from mllint.rule import Finding, Rule
+from mllint.semantic.graph.dead_classes import TAKEN_OFF, dead_forward
 from mllint.semantic.graph.differentiability import DeadLoss, dead_loss
 from mllint.semantic.graph.placement import wants_no_result
 
@@ -85,6 +86,14 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
         return
     loss = dead_loss(context.model, call)
     if loss is not None:
+        yield Finding(loss.node, _message(loss), "compute the loss from the outputs, not from what is chosen by them")
+
+
+@rule.on(cst.ClassDef)
+def check_forward(node: cst.ClassDef, context: Context) -> Iterator[Finding]:
+    """Report what lets no gradient through in the ``forward`` of a class that is called a loss."""
+    loss = dead_forward(context.model, node)
+    if loss is not None and loss.origin.cuts[0].name not in TAKEN_OFF:
         yield Finding(loss.node, _message(loss), "compute the loss from the outputs, not from what is chosen by them")
 
 

@@ -104,7 +104,7 @@ def dead_loss(model: "Model", call: cst.Call) -> DeadLoss | None:
     operand = loss_of(call)
     if model.framework is None or operand is None or _is_reinforced(model, call):
         return None
-    trace = _Trace(model, model.framework, {}, 0)
+    trace = Trace(model, model.framework, {}, 0)
     origin = trace.of_loss(operand)
     if origin is None or not origin.cuts:
         return None
@@ -117,7 +117,7 @@ def _is_reinforced(model: "Model", call: cst.Call) -> bool:
     return any(model.scope_of(reward) is scope for reward in model.calls_by_word.get("reinforce", ()))
 
 
-def _place(trace: "_Trace", operand: cst.BaseExpression, call: cst.Call) -> cst.CSTNode:
+def _place(trace: "Trace", operand: cst.BaseExpression, call: cst.Call) -> cst.CSTNode:
     """The expression that computes the loss, or the ``backward()`` call where there are several."""
     named = operands(operand)
     bindings = trace.model.reaching(named[0]) if len(named) == 1 else ()
@@ -130,7 +130,7 @@ def _place(trace: "_Trace", operand: cst.BaseExpression, call: cst.Call) -> cst.
     return call
 
 
-class _Trace:
+class Trace:
     """Follows a value back to what it is computed from, in one function and the functions it calls.
 
     ``given`` is the origin of the parameters, by the id of the parameter. ``None`` for an origin means that the value
@@ -387,7 +387,7 @@ class _Trace:
                 given[id(parameter)] = self.of(passed.value)
             elif parameter.default is not None:
                 given[id(parameter)] = _DATA if hangs_on_nothing(info.model.value(parameter.default)) else None
-        inner = _Trace(info.model, self.framework, given, self.depth + 1, self.steps)
+        inner = type(self)(info.model, self.framework, given, self.depth + 1, self.steps)
         values = [inner.of(item.value) if item.value is not None else None for item in info.scope.returns]
         self.steps = inner.steps
         return _one_of(values) if values else None
