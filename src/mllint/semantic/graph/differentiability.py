@@ -8,13 +8,14 @@ import msgspec
 from msgspec.structs import replace
 
 from mllint.knowledge import lookup
+from mllint.semantic.expressions.hints import is_called_loss
 from mllint.semantic.graph.data_sources import hangs_on_nothing, is_data, is_setting
 from mllint.semantic.graph.losses import OF_INDEXES, loss_of
 from mllint.semantic.names.changes import is_changed_in_place, is_flagged
 from mllint.semantic.names.definitions import FunctionInfo
 from mllint.semantic.names.operands import operands
 from mllint.semantic.names.scopes import Binding, BindingKind
-from mllint.semantic.values import ClassObject, Framework, Function, Instance, Module, Symbol, Tensor
+from mllint.semantic.values import ClassObject, Framework, Function, Instance, Module, Symbol, Tensor, Value
 from mllint.syntax.shape import (
     argument,
     constant,
@@ -22,6 +23,7 @@ from mllint.syntax.shape import (
     followed,
     has_star_arguments,
     integer_literal,
+    last_word,
     subscript_index,
 )
 
@@ -277,6 +279,9 @@ class Trace:
 
     def _call(self, call: cst.Call) -> Origin | None:
         callee = self.model.value(call.func)
+        if self._is_unknown_loss(call, callee):
+            origin = self._mixed(arg.value for arg in call.args)
+            return origin if origin is not None and origin.cuts else None
         match callee:
             case Symbol():
                 return self._library(call, callee.name)
@@ -292,6 +297,13 @@ class Trace:
         if isinstance(call.func, cst.Attribute) and call.func.attr.value not in self.model.function_names:
             return self._method(call, call.func)
         return None
+
+    def _is_unknown_loss(self, call: cst.Call, callee: Value | None) -> bool:
+        """Whether a call is spelled as one of a loss of which nothing else is known: ``criterion(output, target)``."""
+        is_unnamed = isinstance(callee, Module) and callee.name is None and callee.definition is None
+        if not (callee is None or is_unnamed) or len(call.args) < 2 or has_star_arguments(call):
+            return False
+        return is_called_loss(call) and last_word(call.func) not in self.model.function_names
 
     def _library(self, call: cst.Call, name: str) -> Origin | None:
         last = name.rpartition(".")[2]
