@@ -1,0 +1,61 @@
+"""What is moved to a device and otherwise computed with: a tensor, whatever it was taken from.
+
+A module has ``to()`` as well, and so has a batch of tokens or a graph, and it changes in place. But nobody adds them up,
+compares them and counts where they agree, squeezes them or cuts them along several dimensions; and an array, with which
+all of this is done, has no ``to()``. (Paddle's tensors, too, changed in place by that once, so it is left alone there.)
+"""
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.knowledge import lookup
+from mllint.semantic.names.scopes import BindingKind
+from mllint.semantic.names.uses import uses
+from mllint.semantic.values import Number, Output, Tensor
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+MOVES = frozenset({"to", "cuda", "cpu"})
+"""Methods that arrays and numbers do not have."""
+_BINDING = (BindingKind.ASSIGN, BindingKind.PARAMETER, BindingKind.LOOP)
+_COUNTED = frozenset({"sum", "float", "mean", "all", "any", "long", "int", "nonzero"})
+"""What is asked of the tensor that a comparison of tensors gives."""
+_OF_NUMBERS = (cst.Add, cst.Subtract, cst.Multiply, cst.Divide, cst.Power)
+
+
+def is_moved_tensor(model: "Model", receiver: cst.BaseExpression, method: str) -> bool:
+    """Whether a name that is moved there is a tensor, to go by what the function computes with the very same thing."""
+    if method not in MOVES or not isinstance(receiver, cst.Name) or model.framework != "torch":
+        return False
+    bindings = model.reaching(receiver)
+    if len(bindings) != 1 or bindings[0].kind not in _BINDING:
+        return False
+    return any(_is_computed_with(model, use) for use in uses(model, bindings[0]) if model.reaching(use) == bindings)
+
+
+def _is_computed_with(model: "Model", use: cst.BaseExpression) -> bool:
+    parent = model.tree.parent(use)
+    match parent:
+        case cst.Attribute(value=value, attr=cst.Name(value=name)) if value is use:
+            is_own = lookup.tensor_method("torch", name) is not None and name not in lookup.shared_methods()
+            return is_own and name not in model.function_names and model.tree.call_of(parent) is not None
+        case cst.Subscript(value=value, slice=parts):
+            return value is use and len(parts) > 1
+        case cst.BinaryOperation(left=left, operator=operator, right=right) if isinstance(operator, _OF_NUMBERS):
+            return isinstance(model.value(right if left is use else left), (Tensor, Output, Number))
+        case cst.Comparison():
+            return _is_counted(model, parent)
+        case cst.ComparisonTarget():
+            comparison = model.tree.parent(parent)
+            return isinstance(comparison, cst.Comparison) and _is_counted(model, comparison)
+    return False
+
+
+def _is_counted(model: "Model", comparison: cst.Comparison) -> bool:
+    """Whether what a comparison gives is counted: ``(predicted == labels).sum()``."""
+    attribute = model.tree.parent(comparison)
+    if not isinstance(attribute, cst.Attribute) or attribute.attr.value not in _COUNTED or len(comparison.comparisons) > 1:
+        return False
+    return model.tree.call_of(attribute) is not None and lookup.tensor_method("torch", attribute.attr.value) is not None
