@@ -8,7 +8,7 @@ computed of: `torch.tensor(loss, requires_grad=True)`, `Variable(output.data, re
 cut and of data: `criterion(score.detach(), real)`. The whole loss is cut, too, where it is computed of data and of what
 was detached, turned into an array or computed under `no_grad()`, by whatever model: `criterion(net(x).detach(), y)`.
 And what the `forward` of a class whose name ends in `Loss` returns
-from within `with no_grad():`, whoever uses it.
+from within `with no_grad():`, or on all its ways as a number or a copy, `return loss.item()`, whoever uses it.
 
 ## Why is this bad?
 
@@ -45,7 +45,8 @@ loss.backward()
 hook or are what an optimizer changes. Branches that ask what the loss is, such as `if not torch.is_tensor(loss)`. A
 loss that starts as `torch.zeros(1, requires_grad=True)`. Copies that are logged and not given to `backward()`. Parts
 that are cut right where they are added, `main + aux.detach()`, in one branch only, or have a `backward()` of their own.
-A loss class whose whole `forward` has the decorator `no_grad()`, or that asks whether it is `training`.
+A loss class whose whole `forward` has the decorator `no_grad()`, or that asks whether it is `training`; one that cuts
+what it is given only in part: the rest may be what learns.
 
 Losses of outputs that are cut and of what may hang on a graph itself, as a student's output does.
 
@@ -120,7 +121,9 @@ def check_forward(node: cst.ClassDef, context: Context) -> Iterator[Finding]:
     if loss is not None and loss.origin.cuts[0].name in TAKEN_OFF:
         name = loss.origin.cuts[0].name
         yield Finding(
-            loss.node, f"`{name}()` takes this loss off its graph: `backward()` gets no further", "return the loss itself"
+            loss.node,
+            f"`{name}()` takes this loss off its graph: `backward()` gets no further",
+            "return the loss itself",
         )
 
 

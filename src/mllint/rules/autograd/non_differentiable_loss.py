@@ -1,7 +1,8 @@
 """## What it does
 
 Finds losses on which `backward()` is called although no gradient gets through them: what they are computed from comes
-out of `argmax`, a comparison, a cast to whole numbers, `one_hot`, `round`, `sign` and the like.
+out of `argmax`, a comparison, a cast to whole numbers, `one_hot`, `round`, `sign` and the like. And classes whose name
+ends in `Loss` and whose `forward` gives nothing else, whatever it is given, whoever uses them.
 
 ## Why is this bad?
 
@@ -48,7 +49,8 @@ loss.backward()
 Everything in which something differentiable takes part: a mask times an output, labels made by `argmax` for a
 cross-entropy, a straight-through estimator `x + (x.round() - x).detach()`, the values (not the indices) of `max` and
 `topk`. Casts to whole numbers in Paddle, which hand the gradient on. Losses of which a part is not understood. What a
-loop takes from a loader counts as data, also where only the name of the loader says that it is one.
+loop takes from a loader counts as data, also where only the name of the loader says that it is one. Of a criterion of
+which nothing else is known the rule takes the word `loss` or `criterion` in its name for what it says.
 
 ## Fix safety
 

@@ -56,6 +56,10 @@ def _is_computed_with(model: "Model", use: cst.BaseExpression) -> bool:
 def _is_counted(model: "Model", comparison: cst.Comparison) -> bool:
     """Whether what a comparison gives is counted: ``(predicted == labels).sum()``."""
     attribute = model.tree.parent(comparison)
-    if not isinstance(attribute, cst.Attribute) or attribute.attr.value not in _COUNTED or len(comparison.comparisons) > 1:
+    if (
+        not isinstance(attribute, cst.Attribute)
+        or attribute.attr.value not in _COUNTED
+        or len(comparison.comparisons) > 1
+    ):
         return False
     return model.tree.call_of(attribute) is not None and lookup.tensor_method("torch", attribute.attr.value) is not None
