@@ -1,8 +1,8 @@
 """What is moved to a device and otherwise computed with: a tensor, whatever it was taken from.
 
-A module has ``to()`` as well, and so has a batch of tokens or a graph, and it changes in place. But nobody adds them up,
-compares them and counts where they agree, squeezes them or cuts them along several dimensions; and an array, with which
-all of this is done, has no ``to()``. (Paddle's tensors, too, changed in place by that once, so it is left alone there.)
+A module has ``to()`` as well, and so has a batch of tokens or a graph, and it changes in place. But nobody adds them
+up, compares them and counts where they agree, squeezes them or cuts them along several dimensions; and an array, with
+which all of this is done, has no ``to()``. (Paddle's tensors changed in place by that once, so they are left alone.)
 """
 
 from typing import TYPE_CHECKING
@@ -56,10 +56,6 @@ def _is_computed_with(model: "Model", use: cst.BaseExpression) -> bool:
 def _is_counted(model: "Model", comparison: cst.Comparison) -> bool:
     """Whether what a comparison gives is counted: ``(predicted == labels).sum()``."""
     attribute = model.tree.parent(comparison)
-    if (
-        not isinstance(attribute, cst.Attribute)
-        or attribute.attr.value not in _COUNTED
-        or len(comparison.comparisons) > 1
-    ):
+    if not isinstance(attribute, cst.Attribute) or len(comparison.comparisons) > 1:
         return False
-    return model.tree.call_of(attribute) is not None and lookup.tensor_method("torch", attribute.attr.value) is not None
+    return attribute.attr.value in _COUNTED and model.tree.call_of(attribute) is not None
