@@ -9,7 +9,7 @@ import libcst as cst
 from mllint.knowledge import lookup
 from mllint.semantic.expressions.arguments import callers, passed_for
 from mllint.semantic.expressions.tensors import may_be_filled
-from mllint.semantic.names.assigned import all_assigned
+from mllint.semantic.names.assigned import all_assigned, assigned
 from mllint.semantic.names.changes import is_flagged_bound
 from mllint.semantic.names.definitions import FunctionInfo
 from mllint.semantic.names.scopes import Binding, BindingKind
@@ -165,6 +165,21 @@ def is_of_data(model: "Model", node: cst.BaseExpression, steps: int = MAX_STEPS)
             return is_of_data(model, item, steps)
         case cst.Call():
             return _is_computed_from(model, node, steps)
+    return False
+
+
+def is_handed_in(model: "Model", node: cst.BaseExpression, steps: int = MAX_STEPS) -> bool:
+    """Whether an expression is a parameter of its function, of another type or shape at most: ``labels.long()``."""
+    match node:
+        case cst.Name():
+            bindings = model.reaching(node)
+            return bool(bindings) and all(
+                binding.kind is BindingKind.PARAMETER
+                or ((made := assigned(binding)) is not None and steps > 0 and is_handed_in(model, made, steps - 1))
+                for binding in bindings
+            )
+        case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value=method))) if method in TAKING_SHAPES:
+            return is_handed_in(model, inner, steps)
     return False
 
 

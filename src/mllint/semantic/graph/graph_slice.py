@@ -16,6 +16,7 @@ from mllint.semantic.graph.data_sources import (
     TAKING_SHAPES,
     comes_from_data,
     hangs_on_nothing,
+    is_handed_in,
     is_iterator_of_data,
     is_of_data,
 )
@@ -223,6 +224,8 @@ class GraphSlice:
         self._calls.add(id(call))
         callee = self.model.value(called(self.model, call))
         index = index_target(callee, call)
+        if index is not None and not is_handed_in(self.model, index.value):
+            index = None  # probabilities, perhaps, which hang on a graph
         given: list[cst.CSTNode] = [arg.value for arg in call.args if not (_is_told(arg) or arg is index)]
         name = call.func.attr.value if isinstance(call.func, cst.Attribute) else (dotted_path(call.func) or "")
         match callee:
