@@ -86,16 +86,7 @@ rule = Rule(
 @rule.on(cst.Module, mentions=("backward", "manual_backward", "requires_grad", "requires_grad_", "stop_gradient"))
 def check(_: cst.Module, context: Context) -> Iterator[Finding]:
     """Report every place that cuts a graph, once, however many calls of ``backward()`` follow."""
-    model = context.model
-    data_cuts = context.paddle_version is None or context.paddle_version >= (3, 1)
-    found: dict[int, Cut] = {}
-    for call in model.backward.calls:
-        cuts = Cuts(model, data_cuts).of_backward(call)
-        if cuts and dead_loss(model, call) is None:  # else ML211 says what is wrong with the loss
-            for cut in cuts:
-                found.setdefault(id(cut.node), cut)
-    for cut in (*remade(model), *returned_by_steps(model)):
-        found.setdefault(id(cut.node), cut)
+    model, found = context.model, _found(context)
     for cut in found.values():
         yield Finding(cut.node, *_wording(cut))
     terms = {id(term.node): term for call in model.backward.calls for term in constant_terms(model, call)}
@@ -118,13 +109,30 @@ def check_class(statement: cst.With, context: Context) -> Iterator[Finding]:
 def check_forward(node: cst.ClassDef, context: Context) -> Iterator[Finding]:
     """Report what takes all that the ``forward`` of a loss gives back off its graph."""
     loss = dead_forward(context.model, node)
-    if loss is not None and loss.origin.cuts[0].name in TAKEN_OFF:
+    if loss is None or loss.origin.cuts[0].name not in TAKEN_OFF:
+        return
+    if not any(context.model.tree.is_inside(cut.node, node) for cut in _found(context).values()):
         name = loss.origin.cuts[0].name
         yield Finding(
             loss.node,
             f"`{name}()` takes this loss off its graph: `backward()` gets no further",
             "return the loss itself",
         )
+
+
+def _found(context: Context) -> dict[int, Cut]:
+    """The places that cut a graph on the way to some ``backward()``."""
+    model = context.model
+    data_cuts = context.paddle_version is None or context.paddle_version >= (3, 1)
+    found: dict[int, Cut] = {}
+    for call in model.backward.calls:
+        cuts = Cuts(model, data_cuts).of_backward(call)
+        if cuts and dead_loss(model, call) is None:  # else ML211 says what is wrong with the loss
+            for cut in cuts:
+                found.setdefault(id(cut.node), cut)
+    for cut in (*remade(model), *returned_by_steps(model)):
+        found.setdefault(id(cut.node), cut)
+    return found
 
 
 def _wording(cut: Cut) -> tuple[str, str]:

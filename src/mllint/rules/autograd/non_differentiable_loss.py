@@ -95,7 +95,10 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
 def check_forward(node: cst.ClassDef, context: Context) -> Iterator[Finding]:
     """Report what lets no gradient through in the ``forward`` of a class that is called a loss."""
     loss = dead_forward(context.model, node)
-    if loss is not None and loss.origin.cuts[0].name not in TAKEN_OFF:
+    if loss is None or loss.origin.cuts[0].name in TAKEN_OFF:
+        return
+    others = (dead_loss(context.model, call) for call in context.model.backward.calls)
+    if not any(other is not None and loss.node is other.origin.cuts[0].node for other in others):
         yield Finding(loss.node, _message(loss), "compute the loss from the outputs, not from what is chosen by them")
 
 

@@ -1,7 +1,7 @@
 """What is moved to a device and otherwise computed with: a tensor, whatever it was taken from.
 
 A module has ``to()`` as well, and so has a batch of tokens or a graph, and it changes in place. But nobody adds them
-up, compares them and counts where they agree, squeezes them or cuts them along several dimensions; and an array, with
+up, compares them and counts where they agree, or cuts them along several dimensions; and an array, with
 which all of this is done, has no ``to()``. (Paddle's tensors changed in place by that once, so they are left alone.)
 """
 
@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.knowledge import lookup
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.names.uses import uses
 from mllint.semantic.values import Number, Output, Tensor
@@ -38,9 +37,6 @@ def is_moved_tensor(model: "Model", receiver: cst.BaseExpression, method: str) -
 def _is_computed_with(model: "Model", use: cst.BaseExpression) -> bool:
     parent = model.tree.parent(use)
     match parent:
-        case cst.Attribute(value=value, attr=cst.Name(value=name)) if value is use:
-            is_own = lookup.tensor_method("torch", name) is not None and name not in lookup.shared_methods()
-            return is_own and name not in model.function_names and model.tree.call_of(parent) is not None
         case cst.Subscript(value=value, slice=parts):
             return value is use and len(parts) > 1
         case cst.BinaryOperation(left=left, operator=operator, right=right) if isinstance(operator, _OF_NUMBERS):

@@ -76,8 +76,6 @@ def operation(model: "Model", node: cst.CSTNode) -> Operation | None:
             receiver = model.value(node.func.value)
             return _known(word, (node.func.value, *given)) if isinstance(receiver, (Tensor, Output)) else None
     value = model.value(node.func)
-    if given and _is_open(value) and may_have_weights(model, node.func, at_once=True):
-        return Operation(word, Saved(), given[:1], has_weights=True)
     if not isinstance(value, Module) or value.name is None or not given or value.wrappers:
         return None
     layer = saved_tensors.layer(value.name)
@@ -88,12 +86,6 @@ def operation(model: "Model", node: cst.CSTNode) -> Operation | None:
         saved = Saved() if has_weights else saved_tensors.INPUT
         return Operation(value.name.rpartition(".")[2], saved, given[:1], has_weights)
     return _known(name, given[:1])
-
-
-def _is_open(value: Value | None) -> bool:
-    """Whether it is not known what is called, or which of several modules is."""
-    is_unnamed = isinstance(value, Module) and (value.name is None or bool(value.others))
-    return value is None or (is_unnamed and value.definition is None)  # type: ignore[attr-defined]
 
 
 def _known(name: str, operands: tuple[cst.BaseExpression, ...]) -> Operation | None:
@@ -352,7 +344,7 @@ def keeper_of_input(model: "Model", node: cst.BaseExpression, steps: int = MAX_U
 
 
 def _keeping(model: "Model", call: cst.BaseExpression, node: cst.BaseExpression) -> Keeper | None:
-    found = operation(model, call)
+    found = operation(model, call) or _open_layer(model, call)
     if found is None or node not in found.operands or model.gradients.off(call) is not False:
         return None
     if found.has_weights:
@@ -362,6 +354,19 @@ def _keeping(model: "Model", call: cst.BaseExpression, node: cst.BaseExpression)
     is_layer = isinstance(call, cst.Call) and isinstance(model.value(call.func), Module)
     is_kept = any(is_attached(model, found.operands[needs]) for needs in needing)
     return Keeper(found.name, call, is_layer) if is_kept else None
+
+
+def _open_layer(model: "Model", call: cst.BaseExpression) -> Operation | None:
+    """A layer with weights of which it is not known which one it is, or what it is where somebody chooses another."""
+    if not isinstance(call, cst.Call) or not call.args or call.args[0].star:
+        return None
+    value = model.value(call.func)
+    is_one_of_several = isinstance(value, Module) and (value.name is None or bool(value.others))
+    if value is not None and not (is_one_of_several and isinstance(value, Module) and value.definition is None):
+        return None
+    is_layer = may_have_weights(model, call.func, at_once=True)
+    name = last_word(call.func) or ""
+    return Operation(name, Saved(), (call.args[0].value,), has_weights=True) if is_layer else None
 
 
 def _kept_inside(model: "Model", call: cst.Call, arg: cst.Arg, steps: int) -> Keeper | None:

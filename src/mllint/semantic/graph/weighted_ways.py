@@ -20,41 +20,50 @@ MAX_STEPS = 6
 
 
 def may_have_weights(model: "Model", callee: cst.BaseExpression, *, at_once: bool = False) -> bool:
-    """Whether an attribute is a layer with weights on some way: ``self.norm`` of ``norm or nn.BatchNorm2d``.
+    """Whether an attribute is a layer with weights unless another is given: ``self.norm`` of ``norm or nn.BatchNorm2d``.
 
     So is a ``Sequential`` with one, which has to be its first where what it is given must go into it ``at_once``.
     """
     owner = owner_of_attribute(model, callee)
     if owner is None or not isinstance(callee, cst.Attribute):
         return False
-    return any(
-        binding.kind is BindingKind.ASSIGN
-        and not binding.path
-        and binding.value is not None
-        and _is_weighted(binding.scope.model, binding.value, MAX_STEPS, at_once)
-        for binding in owner.assignments(callee.attr.value)
-    )
+    ways: set[bool | None] = set()
+    for binding in owner.assignments(callee.attr.value):
+        made = binding.value if binding.kind is BindingKind.ASSIGN and not binding.path else None
+        ways |= {False} if made is None else _ways(binding.scope.model, made, MAX_STEPS, at_once)
+    return True in ways and False not in ways
 
 
-def _is_weighted(model: "Model", node: cst.BaseExpression, steps: int, at_once: bool) -> bool:
-    """Whether an expression gives a layer with weights, or a ``Sequential`` with one, on some way."""
+def _ways(model: "Model", node: cst.BaseExpression, steps: int, at_once: bool) -> set[bool | None]:
+    """Whether an expression gives a layer with weights on each of its ways; ``None`` for what somebody chooses."""
     if steps == 0:
-        return False
+        return {False}
     match node:
         case cst.IfExp(body=one, orelse=other) | cst.BooleanOperation(left=one, right=other):
-            return any(_is_weighted(model, side, steps - 1, at_once) for side in (one, other))
+            return _ways(model, one, steps - 1, at_once) | _ways(model, other, steps - 1, at_once)
         case cst.Name():
-            made = [item.value for item in model.reaching(node) if item.kind is BindingKind.ASSIGN and not item.path]
-            return any(item is not None and _is_weighted(model, item, steps - 1, at_once) for item in made)
+            ways: set[bool | None] = set()
+            for binding in model.reaching(node):
+                is_whole = binding.kind is BindingKind.ASSIGN and not binding.path and binding.value is not None
+                if is_whole and binding.value is not None:
+                    ways |= _ways(binding.scope.model, binding.value, steps - 1, at_once)
+                else:
+                    ways.add(None if binding.kind is BindingKind.PARAMETER else False)
+            return ways or {False}
         case cst.Call():
-            value = model.value(node)
-            if isinstance(value, Module) and value.name is not None and value.name.endswith(".Sequential"):
-                layers = node.args[:1] if at_once else node.args
-                return any(_is_weighted(model, arg.value, steps - 1, at_once) for arg in layers)
-            if isinstance(value, Module):
-                return _is_class_with_weights(value.name)
-            return value is None and _names_weighted(model, node.func, steps - 1)
-    return False
+            return {_is_weighted(model, node, steps - 1, at_once)}
+    return {False}
+
+
+def _is_weighted(model: "Model", call: cst.Call, steps: int, at_once: bool) -> bool:
+    """Whether a call builds a layer with weights, or a ``Sequential`` with one."""
+    value = model.value(call)
+    if isinstance(value, Module) and value.name is not None and value.name.endswith(".Sequential"):
+        layers = call.args[:1] if at_once else call.args
+        return any(True in _ways(model, arg.value, steps, at_once) for arg in layers if not arg.star)
+    if isinstance(value, Module):
+        return _is_class_with_weights(value.name)
+    return value is None and _names_weighted(model, call.func, steps)
 
 
 def _names_weighted(model: "Model", node: cst.BaseExpression, steps: int) -> bool:
