@@ -20,7 +20,7 @@ MAX_STEPS = 6
 
 
 def may_have_weights(model: "Model", callee: cst.BaseExpression, *, at_once: bool = False) -> bool:
-    """Whether an attribute is a layer with weights unless another is given: ``self.norm`` of ``norm or nn.BatchNorm2d``.
+    """Whether an attribute is a layer with weights unless another is given, as in ``norm or nn.BatchNorm2d``.
 
     So is a ``Sequential`` with one, which has to be its first where what it is given must go into it ``at_once``.
     """
