@@ -21,7 +21,7 @@ from mllint.semantic.graph.in_place import (
     last_layer,
     works_in_place,
 )
-from mllint.semantic.graph.weighted_ways import may_have_weights
+from mllint.semantic.graph.weighted_ways import is_open_layer
 from mllint.semantic.names.assigned import only_assigned
 from mllint.semantic.names.conditions import MAYBE, always_runs
 from mllint.semantic.names.definitions import function_around
@@ -358,15 +358,9 @@ def _keeping(model: "Model", call: cst.BaseExpression, node: cst.BaseExpression)
 
 def _open_layer(model: "Model", call: cst.BaseExpression) -> Operation | None:
     """A layer with weights of which it is not known which one it is, or what it is where somebody chooses another."""
-    if not isinstance(call, cst.Call) or not call.args or call.args[0].star:
+    if not isinstance(call, cst.Call) or not is_open_layer(model, call):
         return None
-    value = model.value(call.func)
-    is_one_of_several = isinstance(value, Module) and (value.name is None or bool(value.others))
-    if value is not None and not (is_one_of_several and isinstance(value, Module) and value.definition is None):
-        return None
-    is_layer = may_have_weights(model, call.func, at_once=True)
-    name = last_word(call.func) or ""
-    return Operation(name, Saved(), (call.args[0].value,), has_weights=True) if is_layer else None
+    return Operation(last_word(call.func) or "", Saved(), (call.args[0].value,), has_weights=True)
 
 
 def _kept_inside(model: "Model", call: cst.Call, arg: cst.Arg, steps: int) -> Keeper | None:

@@ -34,6 +34,18 @@ def may_have_weights(model: "Model", callee: cst.BaseExpression, *, at_once: boo
     return True in ways and False not in ways
 
 
+def is_open_layer(model: "Model", call: cst.Call) -> bool:
+    """Whether a call runs such a layer, of which nothing else is known, or only that it is one of several."""
+    value = model.value(call.func)
+    if isinstance(value, Module):
+        is_known = value.definition is not None or (value.name is not None and not value.others)
+    else:
+        is_known = value is not None
+    if is_known or not call.args or call.args[0].star:
+        return False
+    return may_have_weights(model, call.func, at_once=True)
+
+
 def _ways(model: "Model", node: cst.BaseExpression, steps: int, at_once: bool) -> set[bool | None]:
     """Whether an expression gives a layer with weights on each of its ways; ``None`` for what somebody chooses."""
     if steps == 0:
