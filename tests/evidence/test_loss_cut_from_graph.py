@@ -254,6 +254,24 @@ def test_paddle_loss_class_that_returns_from_within_no_grad(paddle: Any, paddle_
     assert paddle_weight.grad.tolist() == [3.0, 3.0]
 
 
+def test_torch_loss_class_that_gives_back_a_copy_teaches_nothing(torch: Any, torch_weight: Any) -> None:
+    class CopyLoss(torch.nn.Module):  # type: ignore[misc]
+        def forward(self, output: Any) -> Any:
+            return torch.tensor(output.sum().item(), requires_grad=True)
+
+    CopyLoss()(torch_weight * 2).backward()
+    assert torch_weight.grad is None
+
+
+def test_paddle_loss_class_that_gives_back_a_copy_teaches_nothing(paddle: Any, paddle_weight: Any) -> None:
+    class CopyLoss(paddle.nn.Layer):  # type: ignore[misc]
+        def forward(self, output: Any) -> Any:
+            return paddle.to_tensor((output.numpy() ** 2).sum())
+
+    CopyLoss()(paddle_weight * 2).backward()
+    assert paddle_weight.grad is None
+
+
 def test_torch_loss_of_an_output_that_was_taken_off_raises(torch: Any) -> None:
     layer = torch.nn.Linear(2, 1)
     for take in (

@@ -410,3 +410,11 @@ def test_torch_block_that_adds_to_its_input_raises_also_for_data(torch: Any) -> 
     images += layer(images)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         images.sum().backward()
+
+
+def test_torch_sum_with_a_layer_behind_it_hangs_on_its_graph_through_methods(torch: Any) -> None:
+    scores = torch.nn.Linear(3, 3)(torch.rand(2, 3)).masked_fill(torch.zeros(2, 3, dtype=torch.bool), -1.0)
+    weights = torch.softmax(scores, dim=-1)
+    weights += 1.0
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        weights.sum().backward()

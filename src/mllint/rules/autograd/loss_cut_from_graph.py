@@ -8,7 +8,7 @@ computed of: `torch.tensor(loss, requires_grad=True)`, `Variable(output.data, re
 cut and of data: `criterion(score.detach(), real)`. The whole loss is cut, too, where it is computed of data and of what
 was detached, turned into an array or computed under `no_grad()`, by whatever model: `criterion(net(x).detach(), y)`.
 And what the `forward` of a class whose name ends in `Loss` returns
-from within `with no_grad():`, whoever uses it.
+from within `with no_grad():`, or on all its ways as a number or a copy, `return loss.item()`, whoever uses it.
 
 ## Why is this bad?
 
@@ -45,7 +45,8 @@ loss.backward()
 hook or are what an optimizer changes. Branches that ask what the loss is, such as `if not torch.is_tensor(loss)`. A
 loss that starts as `torch.zeros(1, requires_grad=True)`. Copies that are logged and not given to `backward()`. Parts
 that are cut right where they are added, `main + aux.detach()`, in one branch only, or have a `backward()` of their own.
-A loss class whose whole `forward` has the decorator `no_grad()`, or that asks whether it is `training`.
+A loss class whose whole `forward` has the decorator `no_grad()`, or that asks whether it is `training`; one that cuts
+what it is given only in part: the rest may be what learns.
 
 Losses of outputs that are cut and of what may hang on a graph itself, as a student's output does.
 
@@ -69,6 +70,7 @@ from mllint.context import Context
 from mllint.rule import Finding, Rule
 from mllint.semantic.graph.constant_terms import constant_terms
 from mllint.semantic.graph.cuts import Cut, Cuts, remade, returned_by_steps
+from mllint.semantic.graph.dead_classes import TAKEN_OFF, dead_forward
 from mllint.semantic.graph.differentiability import dead_loss
 from mllint.semantic.graph.loss_classes import given_back_without_graph
 
@@ -84,16 +86,7 @@ rule = Rule(
 @rule.on(cst.Module, mentions=("backward", "manual_backward", "requires_grad", "requires_grad_", "stop_gradient"))
 def check(_: cst.Module, context: Context) -> Iterator[Finding]:
     """Report every place that cuts a graph, once, however many calls of ``backward()`` follow."""
-    model = context.model
-    data_cuts = context.paddle_version is None or context.paddle_version >= (3, 1)
-    found: dict[int, Cut] = {}
-    for call in model.backward.calls:
-        cuts = Cuts(model, data_cuts).of_backward(call)
-        if cuts and dead_loss(model, call) is None:  # else ML211 says what is wrong with the loss
-            for cut in cuts:
-                found.setdefault(id(cut.node), cut)
-    for cut in (*remade(model), *returned_by_steps(model)):
-        found.setdefault(id(cut.node), cut)
+    model, found = context.model, _found(context)
     for cut in found.values():
         yield Finding(cut.node, *_wording(cut))
     terms = {id(term.node): term for call in model.backward.calls for term in constant_terms(model, call)}
@@ -110,6 +103,36 @@ def check_class(statement: cst.With, context: Context) -> Iterator[Finding]:
         yield Finding(
             value, "this loss has no graph: `backward()` gets no further", "compute it outside of `no_grad()`"
         )
+
+
+@rule.on(cst.ClassDef)
+def check_forward(node: cst.ClassDef, context: Context) -> Iterator[Finding]:
+    """Report what takes all that the ``forward`` of a loss gives back off its graph."""
+    loss = dead_forward(context.model, node)
+    if loss is None or loss.origin.cuts[0].name not in TAKEN_OFF:
+        return
+    if not any(context.model.tree.is_inside(cut.node, node) for cut in _found(context).values()):
+        name = loss.origin.cuts[0].name
+        yield Finding(
+            loss.node,
+            f"`{name}()` takes this loss off its graph: `backward()` gets no further",
+            "return the loss itself",
+        )
+
+
+def _found(context: Context) -> dict[int, Cut]:
+    """The places that cut a graph on the way to some ``backward()``."""
+    model = context.model
+    data_cuts = context.paddle_version is None or context.paddle_version >= (3, 1)
+    found: dict[int, Cut] = {}
+    for call in model.backward.calls:
+        cuts = Cuts(model, data_cuts).of_backward(call)
+        if cuts and dead_loss(model, call) is None:  # else ML211 says what is wrong with the loss
+            for cut in cuts:
+                found.setdefault(id(cut.node), cut)
+    for cut in (*remade(model), *returned_by_steps(model)):
+        found.setdefault(id(cut.node), cut)
+    return found
 
 
 def _wording(cut: Cut) -> tuple[str, str]:

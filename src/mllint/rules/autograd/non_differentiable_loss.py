@@ -1,7 +1,8 @@
 """## What it does
 
 Finds losses on which `backward()` is called although no gradient gets through them: what they are computed from comes
-out of `argmax`, a comparison, a cast to whole numbers, `one_hot`, `round`, `sign` and the like.
+out of `argmax`, a comparison, a cast to whole numbers, `one_hot`, `round`, `sign` and the like. And classes whose name
+ends in `Loss` and whose `forward` gives nothing else, whatever it is given, whoever uses them.
 
 ## Why is this bad?
 
@@ -48,7 +49,8 @@ loss.backward()
 Everything in which something differentiable takes part: a mask times an output, labels made by `argmax` for a
 cross-entropy, a straight-through estimator `x + (x.round() - x).detach()`, the values (not the indices) of `max` and
 `topk`. Casts to whole numbers in Paddle, which hand the gradient on. Losses of which a part is not understood. What a
-loop takes from a loader counts as data, also where only the name of the loader says that it is one.
+loop takes from a loader counts as data, also where only the name of the loader says that it is one. Of a criterion of
+which nothing else is known the rule takes the word `loss` or `criterion` in its name for what it says.
 
 ## Fix safety
 
@@ -65,6 +67,7 @@ import libcst as cst
 
 from mllint.context import Context
 from mllint.rule import Finding, Rule
+from mllint.semantic.graph.dead_classes import TAKEN_OFF, dead_forward
 from mllint.semantic.graph.differentiability import DeadLoss, dead_loss
 from mllint.semantic.graph.placement import wants_no_result
 
@@ -85,6 +88,17 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
         return
     loss = dead_loss(context.model, call)
     if loss is not None:
+        yield Finding(loss.node, _message(loss), "compute the loss from the outputs, not from what is chosen by them")
+
+
+@rule.on(cst.ClassDef)
+def check_forward(node: cst.ClassDef, context: Context) -> Iterator[Finding]:
+    """Report what lets no gradient through in the ``forward`` of a class that is called a loss."""
+    loss = dead_forward(context.model, node)
+    if loss is None or loss.origin.cuts[0].name in TAKEN_OFF:
+        return
+    others = (dead_loss(context.model, call) for call in context.model.backward.calls)
+    if not any(other is not None and loss.node is other.origin.cuts[0].node for other in others):
         yield Finding(loss.node, _message(loss), "compute the loss from the outputs, not from what is chosen by them")
 
 

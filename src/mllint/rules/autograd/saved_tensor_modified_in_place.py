@@ -3,7 +3,8 @@
 Finds a tensor that `backward()` needs and that is changed in place before: the result of an operation that keeps its
 result (`relu`, `sigmoid`, `softmax`, `exp`, `sqrt`, ...), or an input of one that keeps its inputs (`conv(x)`,
 `linear(x)`, `x * w`, `x ** 2`, `x.log()`, ...), also in the very statement that changes it: `x.mul_(sigmoid(conv(x)))`.
-Whether a block of the project ends in its activation, the options tell with which it is built; a caller in the same
+Whether a block of the project ends in its activation, the options tell with which it is built, and a layer counts that
+the class itself names for one of the ways in which it may be built, `norm or nn.BatchNorm2d`; a caller in the same
 file may give the result, and an option of the module may ask for the operation. What a layer with weights is given it
 keeps whatever that is: `x += self.conv(x)` in any block, also under another name, `skip = x`. In PyTorch also one of
 the views that `chunk`, `split` and `unbind` give.

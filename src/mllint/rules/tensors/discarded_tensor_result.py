@@ -33,7 +33,8 @@ images = images.to("cuda")
 ## What it leaves alone
 
 Modules, optimizers, and everything that is not known to be a tensor, unless the method exists on tensors alone
-(`masked_fill`, `unsqueeze`), or it is given another shape by its own (`x.view(x.shape[0], -1)`) or by numbers, as
+(`masked_fill`, `unsqueeze`), or what `to()` or `cuda()` is called on is computed with as nothing but a tensor is,
+`(predicted == labels).sum()`, or it is given another shape by its own (`x.view(x.shape[0], -1)`) or by numbers, as
 arrays are, too (`x.squeeze(0)`). Calls with `out=` or `inplace=True`. `x.to(device)` where `x` was made on that
 `device`, is there by `x = x.to(device)`, or was made by a module that was moved there. Tensors that are made in the
 same statement (`torch.zeros(1).cuda()` starts CUDA). Parts of a batch of which the code reads what no tensor has: a

@@ -4,8 +4,8 @@
   ``module_lists``, ``tensors``, ``module_outputs``, ``passed_graph``, ``imports``, ``annotations``, ``conditional``,
   ``options`` (of argparse), ``picked`` (``getattr(nn, name)``), ``tables`` (``MODELS[name]``); and remembers:
   ``derivation``, also of things that are defined by each other
-- where that says nothing, what the use of a thing tells: ``evidence``, ``used_as``; and its spelling, never as a proof:
-  ``hints``
+- where that says nothing, what the use of a thing tells: ``evidence``, ``used_as``, ``moved_tensors``; and its
+  spelling, never as a proof: ``hints``
 - questions about one expression: ``alternatives``, ``sources``, ``new_results``, ``truth``, ``defaults``,
   ``asked_functions``, ``only_read``; ``quantities``: numbers of which only the sign is known
 """

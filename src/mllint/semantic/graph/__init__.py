@@ -4,11 +4,12 @@
   ``lost_leaves``, ``kept_functions``, ``rebinding``, ``frozen_updates``)
 - a loss and what it hangs on: ``losses``, ``backward``, ``graph_slice``, ``class_slices``, ``rounds``, ``filled``,
   ``settings``, ``looked_at``, ``dependence``, ``cuts``, ``taken_off``, ``constant_terms``, ``loss_classes``,
-  ``differentiability``
+  ``dead_classes``, ``differentiability``
 - graphs that are kept: ``accumulation``, ``additions``, ``meters``, ``held_graphs``, ``terms``, ``short_lived``,
   ``hidden_state``, ``kept_state``, ``statefulness``, ``last_added``, ``spent_parts``
 - what is changed in place although it is needed as it was: ``in_place``, ``saved``, ``residuals``,
-  ``block_options``; whether it hangs on a graph in any call: ``given_graphs``, ``spent_sources``, ``runs_of_class``
+  ``block_options``; whether it hangs on a graph in any call: ``given_graphs``, ``spent_sources``, ``runs_of_class``,
+  ``weighted_ways``
 - tensors and where they are: ``indexing``, ``devices``, ``nan``, ``placement``, ``discarded``, ``consumers``,
   ``used_up``, ``tensor_uses``
 """

@@ -9,7 +9,7 @@ import libcst as cst
 from mllint.knowledge import lookup
 from mllint.semantic.expressions.arguments import callers, passed_for
 from mllint.semantic.expressions.tensors import may_be_filled
-from mllint.semantic.names.assigned import all_assigned
+from mllint.semantic.names.assigned import all_assigned, assigned
 from mllint.semantic.names.changes import is_flagged_bound
 from mllint.semantic.names.definitions import FunctionInfo
 from mllint.semantic.names.scopes import Binding, BindingKind
@@ -43,6 +43,8 @@ TAKING_SHAPES = frozenset({
     "tile", "flatten", "contiguous", "chunk", "narrow", "unflatten", "movedim", "clone", "requires_grad_",
 })  # fmt: skip
 """Methods of tensors that are told a shape, a type or a place, and compute nothing with what they are given."""
+_PARTS = frozenset({"items", "values", "keys"})
+"""Methods of dicts that give what they hold."""
 # What iterables of batches are called where nothing else is known of them.
 _LOADER = re.compile(r"loader|dataset|data_?iter|(train|val|valid|test)_?(iter|data)|batches", re.IGNORECASE)
 
@@ -117,6 +119,8 @@ def comes_from_data(model: "Model", binding: Binding, steps: int = MAX_STEPS) ->
         return False
     if is_setting(model, binding):
         return True
+    if binding.kind is BindingKind.LOOP and binding.value is not None:
+        return is_of_data(model, binding.value, steps - 1)  # the parts of what a loader yields
     if binding.kind is BindingKind.PARAMETER and isinstance(binding.node, cst.Param):
         function = binding.scope.node
         if not isinstance(function, cst.FunctionDef):
@@ -157,8 +161,25 @@ def is_of_data(model: "Model", node: cst.BaseExpression, steps: int = MAX_STEPS)
             return is_of_data(model, inner, steps)
         case cst.BinaryOperation(left=left, right=right):
             return is_of_data(model, left, steps) and is_of_data(model, right, steps)
+        case cst.ListComp(elt=item) | cst.GeneratorExp(elt=item) | cst.DictComp(value=item):
+            return is_of_data(model, item, steps)
         case cst.Call():
             return _is_computed_from(model, node, steps)
+    return False
+
+
+def is_handed_in(model: "Model", node: cst.BaseExpression, steps: int = MAX_STEPS) -> bool:
+    """Whether an expression is a parameter of its function, of another type or shape at most: ``labels.long()``."""
+    match node:
+        case cst.Name():
+            bindings = model.reaching(node)
+            return bool(bindings) and all(
+                binding.kind is BindingKind.PARAMETER
+                or ((made := assigned(binding)) is not None and steps > 0 and is_handed_in(model, made, steps - 1))
+                for binding in bindings
+            )
+        case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value=method))) if method in TAKING_SHAPES:
+            return is_handed_in(model, inner, steps)
     return False
 
 
@@ -183,6 +204,8 @@ def _is_computed_from(model: "Model", call: cst.Call, steps: int) -> bool:
     if not isinstance(call.func, cst.Attribute) or framework is None or isinstance(callee, Function):
         return False
     method = call.func.attr.value
+    if method in _PARTS and not call.args:
+        return is_of_data(model, call.func.value, steps)
     if method == "requires_grad_" or lookup.tensor_method(framework, method) is None:
         return False
     given = () if method in TAKING_SHAPES else (arg.value for arg in call.args)

@@ -8,13 +8,14 @@ import msgspec
 from msgspec.structs import replace
 
 from mllint.knowledge import lookup
+from mllint.semantic.expressions.hints import is_called_loss
 from mllint.semantic.graph.data_sources import hangs_on_nothing, is_data, is_setting
-from mllint.semantic.graph.losses import loss_of
+from mllint.semantic.graph.losses import OF_INDEXES, loss_of
 from mllint.semantic.names.changes import is_changed_in_place, is_flagged
 from mllint.semantic.names.definitions import FunctionInfo
 from mllint.semantic.names.operands import operands
 from mllint.semantic.names.scopes import Binding, BindingKind
-from mllint.semantic.values import ClassObject, Framework, Function, Instance, Module, Symbol, Tensor
+from mllint.semantic.values import ClassObject, Framework, Function, Instance, Module, Symbol, Tensor, Value
 from mllint.syntax.shape import (
     argument,
     constant,
@@ -22,6 +23,7 @@ from mllint.syntax.shape import (
     followed,
     has_star_arguments,
     integer_literal,
+    last_word,
     subscript_index,
 )
 
@@ -60,8 +62,6 @@ _COPYING = frozenset({
     "torch.Tensor", "paddle.to_tensor", "paddle.assign", "builtins.sum", "builtins.abs", "builtins.list",
     "builtins.tuple", "builtins.zip",
 })  # fmt: skip
-# Losses of which the second argument is an index: nobody learns by it.
-_OF_INDEXES = frozenset({"cross_entropy", "nll_loss", "CrossEntropyLoss", "NLLLoss", "multi_margin_loss"})
 _OPERATORS: Mapping[type[cst.BaseCompOp], str] = {
     cst.Equal: "==", cst.NotEqual: "!=", cst.LessThan: "<", cst.LessThanEqual: "<=", cst.GreaterThan: ">",
     cst.GreaterThanEqual: ">=",
@@ -106,7 +106,7 @@ def dead_loss(model: "Model", call: cst.Call) -> DeadLoss | None:
     operand = loss_of(call)
     if model.framework is None or operand is None or _is_reinforced(model, call):
         return None
-    trace = _Trace(model, model.framework, {}, 0)
+    trace = Trace(model, model.framework, {}, 0)
     origin = trace.of_loss(operand)
     if origin is None or not origin.cuts:
         return None
@@ -119,7 +119,7 @@ def _is_reinforced(model: "Model", call: cst.Call) -> bool:
     return any(model.scope_of(reward) is scope for reward in model.calls_by_word.get("reinforce", ()))
 
 
-def _place(trace: "_Trace", operand: cst.BaseExpression, call: cst.Call) -> cst.CSTNode:
+def _place(trace: "Trace", operand: cst.BaseExpression, call: cst.Call) -> cst.CSTNode:
     """The expression that computes the loss, or the ``backward()`` call where there are several."""
     named = operands(operand)
     bindings = trace.model.reaching(named[0]) if len(named) == 1 else ()
@@ -132,7 +132,7 @@ def _place(trace: "_Trace", operand: cst.BaseExpression, call: cst.Call) -> cst.
     return call
 
 
-class _Trace:
+class Trace:
     """Follows a value back to what it is computed from, in one function and the functions it calls.
 
     ``given`` is the origin of the parameters, by the id of the parameter. ``None`` for an origin means that the value
@@ -279,6 +279,9 @@ class _Trace:
 
     def _call(self, call: cst.Call) -> Origin | None:
         callee = self.model.value(call.func)
+        if self._is_unknown_loss(call, callee):
+            origin = self._mixed(arg.value for arg in call.args)
+            return origin if origin is not None and origin.cuts else None
         match callee:
             case Symbol():
                 return self._library(call, callee.name)
@@ -294,6 +297,13 @@ class _Trace:
         if isinstance(call.func, cst.Attribute) and call.func.attr.value not in self.model.function_names:
             return self._method(call, call.func)
         return None
+
+    def _is_unknown_loss(self, call: cst.Call, callee: Value | None) -> bool:
+        """Whether a call is spelled as one of a loss of which nothing else is known: ``criterion(output, target)``."""
+        is_unnamed = isinstance(callee, Module) and callee.name is None and callee.definition is None
+        if not (callee is None or is_unnamed) or len(call.args) < 2 or has_star_arguments(call):
+            return False
+        return is_called_loss(call) and last_word(call.func) not in self.model.function_names
 
     def _library(self, call: cst.Call, name: str) -> Origin | None:
         last = name.rpartition(".")[2]
@@ -341,7 +351,7 @@ class _Trace:
     def _of_indexes(self, call: cst.Call, name: str) -> Origin | None:
         """The origin of a loss whose target is an index, which is that of the prediction alone."""
         first = argument(call, 0, "input")
-        if name not in _OF_INDEXES or first is None:
+        if name not in OF_INDEXES or first is None:
             return None
         origin = self.of(first.value)
         return origin if origin is not None and origin.cuts and not origin.flagged else None
@@ -389,7 +399,7 @@ class _Trace:
                 given[id(parameter)] = self.of(passed.value)
             elif parameter.default is not None:
                 given[id(parameter)] = _DATA if hangs_on_nothing(info.model.value(parameter.default)) else None
-        inner = _Trace(info.model, self.framework, given, self.depth + 1, self.steps)
+        inner = type(self)(info.model, self.framework, given, self.depth + 1, self.steps)
         values = [inner.of(item.value) if item.value is not None else None for item in info.scope.returns]
         self.steps = inner.steps
         return _one_of(values) if values else None

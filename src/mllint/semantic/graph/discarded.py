@@ -7,6 +7,7 @@ import libcst as cst
 from mllint.knowledge import lookup
 from mllint.semantic.expressions import new_results
 from mllint.semantic.expressions.hints import may_name_layer
+from mllint.semantic.expressions.moved_tensors import is_moved_tensor
 from mllint.semantic.files.testing import ends_a_test
 from mllint.semantic.graph import placement
 from mllint.semantic.values import Batch, ClassObject, Elements, Instance, Module, Output, Tensor
@@ -87,6 +88,7 @@ def _by_method(model: "Model", call: cst.Call, paddle: tuple[int, int] | None) -
         is_sure
         or new_results.gives_new_on_some_way(model, receiver, name, paddle)
         or (value is None and new_results.gives_new_shape(model, call))
+        or (value is None and is_moved_tensor(model, receiver, name))
     ):
         return None
     returns = {fact.returns for fact in facts if fact is not None}

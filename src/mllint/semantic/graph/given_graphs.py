@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.semantic.expressions.arguments import callers, calls_of, given_to
+from mllint.semantic.graph.data_sources import TAKING_SHAPES
 from mllint.semantic.graph.dependence import hands_on
 from mllint.semantic.graph.runs_of_class import runs_of, stands_behind_weights
 from mllint.semantic.graph.spent_sources import hangs_on_all_sources
+from mllint.semantic.graph.weighted_ways import may_have_weights
 from mllint.semantic.names.assigned import assigned
 from mllint.semantic.names.definitions import function_around
 from mllint.semantic.names.scopes import Binding, BindingKind
-from mllint.semantic.values import Function, Module, Output, Symbol, Tensor, Value
+from mllint.semantic.values import Function, Method, Module, Output, Symbol, Tensor, Value
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -61,6 +63,8 @@ def _is_attached(model: "Model", node: cst.CSTNode, steps: int, asks_callers: bo
             return is_attached(left) or is_attached(right)
         case cst.Call() if value is not None and model.gradients.off(node) is False:
             return any(map(is_attached, _operands(model, node))) or _comes_back_attached(model, node, steps - 1)
+        case cst.Call(func=callee) if model.gradients.off(node) is False:
+            return may_have_weights(model, callee)
     return False
 
 
@@ -70,6 +74,8 @@ def _operands(model: "Model", call: cst.Call) -> list[cst.BaseExpression]:
     callee = model.value(call.func)
     if isinstance(callee, Symbol):
         return given
+    if isinstance(callee, Method) and isinstance(call.func, cst.Attribute):
+        return [call.func.value, *([] if call.func.attr.value in TAKING_SHAPES else given)]
     if isinstance(callee, Module) and callee.definition is None and callee.call is not None:
         return given[:1]
     info = called_by(callee)

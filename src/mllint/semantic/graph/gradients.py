@@ -227,6 +227,8 @@ class Gradients:
                 states.add(self.off(call))
             elif _is_of_some_module(callee, info) and self.off(call):
                 states.add(None)  # it may be this method: that gradients are on is not certain
+        if info.owner is not None and info.owner.called is info and isinstance(info.owner.instance(), Module):
+            return False  # whoever trains the module calls that, and not its `forward` by name
         if states == {True}:
             return True
         return None if states & {True, None} else False

@@ -16,12 +16,13 @@ from mllint.semantic.graph.data_sources import (
     TAKING_SHAPES,
     comes_from_data,
     hangs_on_nothing,
+    is_handed_in,
     is_iterator_of_data,
     is_of_data,
 )
 from mllint.semantic.graph.filled import put_into
 from mllint.semantic.graph.looked_at import CUTTING, is_only_looked_at, only_looks, reports
-from mllint.semantic.graph.losses import WALKING
+from mllint.semantic.graph.losses import WALKING, index_target, is_library_loss
 from mllint.semantic.graph.rounds import Round
 from mllint.semantic.graph.settings import is_set_before
 from mllint.semantic.graph.statefulness import (
@@ -222,7 +223,10 @@ class GraphSlice:
     def _behind_call(self, call: cst.Call) -> list[cst.CSTNode]:
         self._calls.add(id(call))
         callee = self.model.value(called(self.model, call))
-        given: list[cst.CSTNode] = [arg.value for arg in call.args if not _is_told(arg)]
+        index = index_target(callee, call)
+        if index is not None and not is_handed_in(self.model, index.value):
+            index = None  # probabilities, perhaps, which hang on a graph
+        given: list[cst.CSTNode] = [arg.value for arg in call.args if not (_is_told(arg) or arg is index)]
         name = call.func.attr.value if isinstance(call.func, cst.Attribute) else (dotted_path(call.func) or "")
         match callee:
             case Symbol(name="builtins.next") if call.args and is_iterator_of_data(self.model, call.args[0].value):
@@ -233,7 +237,7 @@ class GraphSlice:
                     return given
             case Module():
                 is_loss = callee.definition is None and is_called_loss(call)
-                if is_loss or keeps_no_graph(callee) or _is_library_loss(callee):
+                if is_loss or keeps_no_graph(callee) or is_library_loss(callee):
                     return given
             case Function():
                 if computes_afresh(callee.definition):
@@ -242,6 +246,8 @@ class GraphSlice:
                 functions = functions_of(callee)
                 if functions and all(computes_afresh(item.definition) for item in functions):
                     return given
+            case Method(name="scale") if len(call.args) == 1:
+                return given  # of a scaler
             case Method(receiver=Tensor()):
                 return [] if name in CUTTING else [call.func, *([] if name in TAKING_SHAPES else given)]
             case Instance():
@@ -477,11 +483,6 @@ class GraphSlice:
 def _is_told(arg: cst.Arg) -> bool:
     """Whether an argument tells how to compute, and is no part of what is computed: ``size=shape``."""
     return arg.keyword is not None and arg.keyword.value in _OPTIONS
-
-
-def _is_library_loss(module: Module) -> bool:
-    fact = None if module.name is None else lookup.class_(module.name)
-    return fact is not None and fact.kind == "loss"
 
 
 def _expressions(node: cst.CSTNode) -> list[cst.CSTNode]:

@@ -1,14 +1,19 @@
-"""What a ``backward()`` call is made on, and with which options."""
+"""What a ``backward()`` call is made on, and with which options; what losses of the libraries are given."""
 
 import libcst as cst
 
+from mllint.knowledge import lookup
 from mllint.semantic.expressions.hints import is_called_loss
+from mllint.semantic.values import Module, Symbol, Value
 from mllint.syntax.shape import argument, constant, dotted_path
 
 # Calls that walk the graph backwards, and those that may.
 WALKING = frozenset({
     "backward", "manual_backward", "grad", "minimize", "scale_loss", "autograd_backward", "jacobian", "hessian", "vjp",
 })  # fmt: skip
+
+OF_INDEXES = frozenset({"cross_entropy", "nll_loss", "CrossEntropyLoss", "NLLLoss", "multi_margin_loss"})
+"""Losses of which the second argument is an index: nobody learns by it."""
 
 
 def loss_of(call: cst.Call) -> cst.BaseExpression | None:
@@ -37,3 +42,17 @@ def retaining(call: cst.Call) -> cst.Arg | None:
     if found is None or constant(found.value) is not True:
         return None
     return found if creating is None or constant(creating.value) is False else None
+
+
+def is_library_loss(module: Module) -> bool:
+    """Whether a module is a loss of the libraries."""
+    fact = None if module.name is None else lookup.class_(module.name)
+    return fact is not None and fact.kind == "loss"
+
+
+def index_target(callee: Value | None, call: cst.Call) -> cst.Arg | None:
+    """The target of a loss of the libraries that is the index of a class, on which no graph hangs."""
+    name = callee.name if isinstance(callee, (Symbol, Module)) else None
+    if name is None or lookup.framework_of(name) is None or name.rpartition(".")[2] not in OF_INDEXES:
+        return None
+    return argument(call, 1, "target") or argument(call, None, "label")

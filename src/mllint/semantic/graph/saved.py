@@ -21,6 +21,7 @@ from mllint.semantic.graph.in_place import (
     last_layer,
     works_in_place,
 )
+from mllint.semantic.graph.weighted_ways import is_open_layer
 from mllint.semantic.names.assigned import only_assigned
 from mllint.semantic.names.conditions import MAYBE, always_runs
 from mllint.semantic.names.definitions import function_around
@@ -343,7 +344,7 @@ def keeper_of_input(model: "Model", node: cst.BaseExpression, steps: int = MAX_U
 
 
 def _keeping(model: "Model", call: cst.BaseExpression, node: cst.BaseExpression) -> Keeper | None:
-    found = operation(model, call)
+    found = operation(model, call) or _open_layer(model, call)
     if found is None or node not in found.operands or model.gradients.off(call) is not False:
         return None
     if found.has_weights:
@@ -353,6 +354,13 @@ def _keeping(model: "Model", call: cst.BaseExpression, node: cst.BaseExpression)
     is_layer = isinstance(call, cst.Call) and isinstance(model.value(call.func), Module)
     is_kept = any(is_attached(model, found.operands[needs]) for needs in needing)
     return Keeper(found.name, call, is_layer) if is_kept else None
+
+
+def _open_layer(model: "Model", call: cst.BaseExpression) -> Operation | None:
+    """A layer with weights of which it is not known which one it is, or what it is where somebody chooses another."""
+    if not isinstance(call, cst.Call) or not is_open_layer(model, call):
+        return None
+    return Operation(last_word(call.func) or "", Saved(), (call.args[0].value,), has_weights=True)
 
 
 def _kept_inside(model: "Model", call: cst.Call, arg: cst.Arg, steps: int) -> Keeper | None:

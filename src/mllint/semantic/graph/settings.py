@@ -35,6 +35,9 @@ _READERS = frozenset({
 })  # fmt: skip
 """Functions that read a file, which holds no graph, or make an object of options of what they are given."""
 
+_COMPARING = frozenset({"builtins.max", "builtins.min", "builtins.abs", "builtins.round", "builtins.pow"})
+"""Functions that give one of the settings that they are given, or a number made of them."""
+
 
 def is_set_before(model: "Model", node: cst.BaseExpression, steps: int = MAX_STEPS) -> bool:
     """Whether an expression reads nothing but settings: what was there before the training, and has no graph."""
@@ -84,8 +87,11 @@ def _binds_setting(model: "Model", binding: Binding, steps: int) -> bool:
 
 def _reads_settings(model: "Model", call: cst.Call, steps: int) -> bool:
     """Whether a call reads a file of settings, or gets one out of a dict: ``config.get("margin", 0.5)``."""
-    if model.qualified_name(call.func) in _READERS:
+    name = model.qualified_name(call.func)
+    if name in _READERS:
         return True
+    if name in _COMPARING:
+        return bool(call.args) and all(is_set_before(model, item, steps) for item in all_given(call))
     is_get = isinstance(call.func, cst.Attribute) and call.func.attr.value == "get"
     return is_get and all(is_set_before(model, item, steps) for item in all_given(call))
 

@@ -56,9 +56,9 @@ def taken_off(model: "Model", node: cst.BaseExpression, steps: int = MAX_STEPS) 
 def _is_output(model: "Model", node: cst.BaseExpression, steps: int) -> bool:
     """Whether something hangs on a graph, or is what a call of something unknown has computed."""
     value = model.value(node)
-    if isinstance(value, (Tensor, Output)):
-        return value.attached is True and not (isinstance(value, Tensor) and value.leaf)
-    if value is not None or steps <= 0:
+    if isinstance(value, (Tensor, Output)) and value.attached is not None:
+        return value.attached and not (isinstance(value, Tensor) and value.leaf)
+    if not isinstance(value, (Tensor, Output, type(None))) or steps <= 0:
         return False
     if isinstance(node, cst.Name):
         made = all_assigned(model, node)

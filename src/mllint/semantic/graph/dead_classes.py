@@ -1,0 +1,56 @@
+"""Losses of the project's own classes through which no gradient gets, whoever uses the class."""
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.semantic.graph.differentiability import Cut, DeadLoss, Origin, Trace
+from mllint.semantic.values import Module
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+_TAKING_OFF = frozenset({"item", "tolist", "numpy", "detach"})
+_COPYING = frozenset({
+    "torch.tensor", "torch.from_numpy", "torch.FloatTensor", "torch.Tensor", "torch.cuda.FloatTensor",
+    "paddle.to_tensor",
+})  # fmt: skip
+TAKEN_OFF = _TAKING_OFF | {"tensor", "from_numpy", "FloatTensor", "Tensor", "to_tensor"}
+"""The names of the cuts that take a thing off its graph; the others choose or count."""
+# Who speaks of these computes gradients on the way, or puts one in by hand.
+_GRADIENTS = ("backward", "grad", "apply", "register_hook")
+
+
+class _OfClass(Trace):
+    """As the losses of ``backward()``, but that what takes a thing off its graph is a cut, too."""
+
+    def _method(self, call: cst.Call, callee: cst.Attribute) -> Origin | None:
+        name = callee.attr.value
+        if name in _TAKING_OFF:
+            return self.of(callee.value) or Origin((Cut(call, name, False),))
+        return super()._method(call, callee)
+
+    def _library(self, call: cst.Call, name: str) -> Origin | None:
+        origin = super()._library(call, name)
+        is_copy = origin is None and name in _COPYING and len(call.args) > 0
+        return Origin((Cut(call, name.rpartition(".")[2], False),)) if is_copy else origin
+
+
+def dead_forward(model: "Model", node: cst.ClassDef) -> DeadLoss | None:
+    """What lets no gradient through in the ``forward`` of a class that is called a loss, on any of its ways."""
+    if not node.name.value.lower().endswith("loss") or model.framework is None:
+        return None
+    definition = model.class_info(node)
+    info = definition.called
+    if info is None or info.owner is not definition or not isinstance(definition.instance(), Module):
+        return None
+    if not info.is_transparent or not info.is_plain or model.gradients.inside(info.node.body) != "untouched":
+        return None
+    if any(model.names_within(word, info.scope) for word in _GRADIENTS):
+        return None
+    trace = _OfClass(model, model.framework, {}, 0)
+    origins = [None if item.value is None else trace.of(item.value) for item in info.scope.returns]
+    if not origins or None in origins:
+        return None
+    cuts = tuple(dict.fromkeys(cut for origin in origins if origin is not None for cut in origin.cuts))
+    return DeadLoss(cuts[0].node, Origin(cuts), model.framework) if cuts else None
