@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 import libcst as cst
 
 from mllint.knowledge import lookup
-from mllint.semantic.events.made_anew import is_made_in
+from mllint.semantic.events.made_anew import is_made_in, picks_another
 from mllint.semantic.events.owners import maker, modules_of_optimizer
 from mllint.semantic.events.participants import losses_of, value_called_on
 from mllint.semantic.events.steps import Around, Attempt, Branches, Event, Helper, Kind, Loop, Step, events
@@ -105,7 +105,9 @@ def _clearing(occurrence: Occurrence) -> Clearing | None:
         return None
     loop = _loop_of_backward(step)
     # In a loop that makes the optimizer, and with it most often a model, every round begins anew.
-    inside = [item for item in step.loops if not is_made_in(item, step, step.thing)]
+    inside = [
+        item for item in step.loops if not is_made_in(item, step, step.thing) and not picks_another(item, step.thing)
+    ]
     if loop is None or loop not in inside or _clears_by_itself(step):
         return None
     within = list(events(inside[0].body))
@@ -269,6 +271,8 @@ def _is_kept_by_others(model: "Model", call: cst.Call, owner: ClassInfo) -> bool
 def _loop_of_backward(step: Event) -> Loop | None:
     """The innermost loop around a step in which gradients are computed too, and that goes round more than once."""
     for loop in reversed(step.loops):
+        if step.thing is not None and picks_another(loop, step.thing):
+            continue
         if any(event.kind is Kind.BACKWARD for event in events(loop.body)):
             return None if _runs_once(loop) or _only_measures(loop) else loop
     return None
