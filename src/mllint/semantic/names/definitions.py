@@ -441,10 +441,20 @@ def is_receiver(info: FunctionInfo, binding: Binding) -> bool:
 
 
 def _stand_at_one_place(one: FunctionInfo | ClassInfo, other: FunctionInfo | ClassInfo) -> bool:
-    """Whether two definitions are the same ``def`` or ``class`` of one file, and of the same text."""
+    """Whether two definitions are the same ``def`` or ``class`` of one file, as their places, or their names, say.
+
+    The file may have been changed, and not been written yet: then only the names tell.
+    """
     home, away = one.model, other.model
     if home is away:
         return one.node is other.node
-    if home.path != away.path or home.source.text != away.source.text:
+    if home.path != away.path:
         return False
-    return home.tree.twin(other.node, away.tree) is one.node
+    if home.source.text == away.source.text:
+        return home.tree.twin(other.node, away.tree) is one.node
+    return _names_around(one) == _names_around(other)
+
+
+def _names_around(info: FunctionInfo | ClassInfo) -> list[str]:
+    around = info.model.tree.ancestors(info.node)
+    return [holder.name.value for holder in around if isinstance(holder, (cst.FunctionDef, cst.ClassDef))]
