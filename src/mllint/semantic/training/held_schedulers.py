@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge import lookup
+from mllint.semantic.graph.looked_at import filled_by, uses_inside
 from mllint.semantic.names.classes import PLAIN_BASES
 from mllint.semantic.names.foreign_reads import is_read_of_others, may_be_read_elsewhere
 from mllint.semantic.names.mentions import whole
@@ -113,7 +114,7 @@ def _is_rate(model: "Model", call: cst.Call, arg: cst.Arg) -> bool:
 
 def _stays(model: "Model", node: cst.BaseExpression, steps: int) -> bool:
     """Whether nobody gets at an optimizer who may step what it holds: its own methods are called, or a function of the
-    file is given it, or one of another file that says nothing of that. Or it is returned to where nobody does, either.
+    project is given it that does no more, in a file that says nothing of that. Or it is returned to where nobody does.
     """
     parent = model.tree.parent(node)
     if isinstance(parent, cst.Attribute):
@@ -127,6 +128,17 @@ def _stays(model: "Model", node: cst.BaseExpression, steps: int) -> bool:
             return _is_idle_where_called(model, statement, (list(beside.elements).index(parent),), steps)
     call = model.tree.parent(parent) if isinstance(parent, cst.Arg) else None
     callee = model.value(call.func) if isinstance(call, cst.Call) else None
-    if not isinstance(callee, Function):
+    if not isinstance(parent, cst.Arg) or not isinstance(call, cst.Call) or not isinstance(callee, Function):
         return False
-    return callee.definition.model is model or not _may_step_through(callee.definition.model)
+    info = callee.definition
+    if info.model is not model and _may_step_through(info.model):
+        return False
+    read = uses_inside(info, call, parent, filled_by(callee)) if steps else None
+    return read is not None and all(
+        _is_looked_at(info.model, use) or _stays(info.model, use, steps - 1) for use in read
+    )
+
+
+def _is_looked_at(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether an optimizer is only asked for: ``if optimizer is not None``, ``if optimizer:``."""
+    return isinstance(model.tree.parent(node), (cst.Comparison, cst.If, cst.UnaryOperation, cst.BooleanOperation))
