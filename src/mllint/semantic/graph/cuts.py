@@ -136,7 +136,10 @@ class Cuts:
             fact = lookup.class_(callee.name)
             return self._of_inputs(call, fact) if fact is not None and fact.kind == "loss" else []
         if (callee is None or isinstance(callee, Module)) and is_called_loss(call) and len(call.args) > 1:
-            return self._of_inputs(call, call)
+            # `loss_of_critic(real, fake.detach())` may compute with weights; an output comes before its target.
+            first, apart = call.args[0].value, Cuts(self.model, self.paddle_data_cuts)
+            is_criterion = apart._cuts_of_output(first, True) or self._is_without_graph(first, True)
+            return self._of_inputs(call, call) if is_criterion else []
         if not isinstance(call.func, cst.Attribute):
             return []
         name, receiver = call.func.attr.value, call.func.value
