@@ -221,6 +221,9 @@ CLASSES: Mapping[str, Class] = {
         for name in ("SGD", "Momentum", "Adam", "Adagrad", "Adamax", "RMSProp", "Adadelta", "Lamb")
         for suffix in ("", "Optimizer")
     },
+    # No optimizer as others: it steps with the gradients of a context, which are new in each.
+    # https://docs.pytorch.org/docs/stable/rpc.html#module-torch.distributed.optim
+    "torch.distributed.optim.DistributedOptimizer": Class("other", "optimizer_class params_rref"),
     # Run: to(), cuda(), double() and their like give a new one and leave the old one as it was.
     "torch.nn.utils.rnn.PackedSequence": Class("packed", "data batch_sizes sorted_indices unsorted_indices"),
     # https://github.com/huggingface/pytorch-image-models/blob/main/timm/layers/drop.py

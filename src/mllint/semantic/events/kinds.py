@@ -58,7 +58,7 @@ def kind_of(frame: Frame, node: cst.BaseExpression) -> Called | None:
         return Called(bound, is_proven=False)
     is_made = all(isinstance(root, Binding) and _is_made_of_parameters(root) for root in thing.roots)
     is_given = is_made or _is_parameter(frame, node) or all(_may_be_given(root, thing) for root in thing.roots)
-    is_given = is_given or (not thing.path and all(map(_is_made_by_others, thing.roots)))
+    is_given = is_given or (not thing.path and all(map(_is_made_out_of_sight, thing.roots)))
     # It came in from outside, or something unknown made it: its uses and its name may say what nothing else does.
     # What is done to a scaler is done to nothing else, wherever it comes from.
     used = "optimizer" if is_made else used_as(frame.model, node)
@@ -124,14 +124,6 @@ def _kind_of_element(frame: Frame, thing: Thing) -> str | None:
     made = makings_of_elements(frame, thing)
     kinds = {None if item is None else _kind_of_value(item.frame.value(item.call)) for item in made}
     return kinds.pop() if len(kinds) == 1 else None
-
-
-def _is_made_by_others(binding: Binding | ClassInfo) -> bool:
-    """Whether something unknown makes it that is no class of a framework: ``DistributedOptimizer`` is no optimizer."""
-    if not isinstance(binding, Binding) or not isinstance(binding.value, cst.Call):
-        return False
-    maker = binding.scope.model.qualified_name(binding.value.func) or ""
-    return _is_made_out_of_sight(binding) and maker.partition(".")[0] not in ("torch", "paddle")
 
 
 def _is_made_out_of_sight(binding: Binding | ClassInfo) -> bool:

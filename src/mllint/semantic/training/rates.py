@@ -187,8 +187,14 @@ def _adds_up(step: Event, loop: Loop) -> bool:
 
 
 def counts_to_length(branches: Branches) -> bool:
-    """Whether a test asks for the last of as many rounds as something has elements: ``(i + 1) % len(loader) == 0``."""
-    return any(_is_length(branches.frame, count) for count in _counted(branches))
+    """Whether a test asks for the last of as many rounds as something has elements.
+
+    That is ``(i + 1) % len(loader) == 0``, or ``i + 1 == len(loader)``.
+    """
+    test = getattr(branches.node, "test", None)
+    compared = () if test is None else (part for part in subtree(test) if isinstance(part, cst.Comparison))
+    sides = [side for part in compared for side in (part.left, *(item.comparator for item in part.comparisons))]
+    return any(_is_length(branches.frame, count) for count in (*_counted(branches), *sides))
 
 
 def _counted(branches: Branches) -> list[cst.BaseExpression]:

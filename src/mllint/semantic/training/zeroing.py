@@ -19,13 +19,14 @@ from mllint.semantic.graph.placement import reads_clock
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.names.receivers import owner_of_attribute
 from mllint.semantic.names.scopes import Binding, BindingKind
-from mllint.semantic.training.guards import counts_rounds, exclude_each_other, is_seldom, stays
+from mllint.semantic.training.guards import counts_rounds, exclude_each_other, is_seldom, is_setting, stays
 from mllint.semantic.training.holders import may_act_on, was_made_with
 from mllint.semantic.training.nearby import clears_beside, steps_no_optimizer, word_before, word_behind
 from mllint.semantic.training.paths import Paths
 from mllint.semantic.training.rates import counts_to_length
 from mllint.semantic.training.runs import Occurrence, Run
 from mllint.semantic.values import Function, Instance, Value, is_object, own_method
+from mllint.syntax.iteration import sources
 from mllint.syntax.shape import (
     argument,
     called_on,
@@ -171,8 +172,8 @@ def _runs_over_batches(loop: Loop, step: Event) -> bool:
     """Whether a loop runs over the batches of a loader, with a step for each, or for each few of them."""
     if not isinstance(loop.node, cst.For) or not all(map(partial(_goes_on, loop=loop), step.within(loop))):
         return False
-    value = loop.frame.value(loop.node.iter)
-    return is_object(value, "loader") or yields_data(loop.node.iter)
+    values = [loop.frame.value(item.node) for item in sources(loop.node.iter)]
+    return yields_data(loop.node.iter) or (bool(values) and all(is_object(value, "loader") for value in values))
 
 
 def _goes_on(around: Around, loop: Loop) -> bool:
@@ -181,7 +182,7 @@ def _goes_on(around: Around, loop: Loop) -> bool:
     """
     if isinstance(around.step, Attempt):
         return False
-    if not isinstance(around.step, Branches) or stays(around.step):
+    if not isinstance(around.step, Branches) or (stays(around.step) and is_setting(around.step)):
         return True
     return counts_rounds(around.step, loop) and not counts_to_length(around.step)
 
