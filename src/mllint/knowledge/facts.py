@@ -168,9 +168,8 @@ CLASSES: Mapping[str, Class] = {
     "torch_geometric.nn.conv.MessagePassing": Class("container"),
     # https://mmengine.readthedocs.io/en/latest/api/model.html, https://mmcv.readthedocs.io/en/v1.7.0/api.html#runner
     **{
-        f"{package}.{name}": Class("container", "init_cfg")
+        f"{package}.BaseModule": Class("container", "init_cfg")
         for package in ("mmcv.runner", "mmcv.runner.base_module", "mmengine.model", "mmengine.model.base_module")
-        for name in ("BaseModule",)
     },
     "mmengine.model.BaseModel": Class("container", "data_preprocessor init_cfg"),
     # https://fairseq.readthedocs.io/en/latest/models.html

@@ -25,7 +25,7 @@ from mllint.knowledge import lookup
 from mllint.semantic.events.by_hand import GRADIENT, holder_of_gradient, owner_updated
 from mllint.semantic.events.given import truth
 from mllint.semantic.events.kinds import is_output, kind_of, may_have_mode, may_switch
-from mllint.semantic.events.makers import makers_of
+from mllint.semantic.events.makers import names_of_makers
 from mllint.semantic.events.owners import owner_of_parameters
 from mllint.semantic.events.places import inside_of
 from mllint.semantic.events.steps import Kind
@@ -404,22 +404,10 @@ def does_nothing(frame: Frame, call: cst.Call, value: Value | None) -> bool:
 
 def _is_of_harmless(frame: Frame, receiver: cst.BaseExpression) -> bool:
     """Whether an object was made by a function of a package that changes nothing: ``writer = SummaryWriter()``."""
-    makers = names_of_makers(frame, receiver)
+    makers = names_of_makers(frame.thing(receiver))
     return bool(makers) and all(
         name.partition(".")[0] in _HARMLESS - _HOLDING or name.startswith("torch.utils.tensorboard.") for name in makers
     )
-
-
-def names_of_makers(frame: Frame, node: cst.BaseExpression) -> list[str]:
-    """The qualified names of what may have made a thing, a function or class; empty ones for what is not known."""
-    thing = frame.thing(node)
-    made = [] if thing is None else [item for root in thing.roots for item in makers_of(root, thing.path)]
-    return [
-        item.scope.model.qualified_name(item.value.func) or ""
-        if isinstance(item.value, cst.Call) and not item.path
-        else ""
-        for item in made
-    ]
 
 
 _BUILTINS = frozenset({

@@ -45,10 +45,11 @@ class Classifier(nn.Module):
 ## What it leaves alone
 
 Calls that are told the mode, or whose probability depends on it; calls under a condition that asks for the mode, or in
-a method that is only called under one; a probability that is zero, that comes in as an argument of the method, like the
-flag that asks for it, or that somebody changes later; functions outside of modules; networks whose dropout is on by
-design, as their class says: the pre-net of Tacotron 2, Monte Carlo dropout. Networks of tests; static graphs of Paddle,
-of which `clone(for_test=True)` takes the dropout out. In PyTorch `F.alpha_dropout` is off by default.
+a method that is only called under one; a probability that is zero, also by default where nobody gives another, that
+comes in as an argument of the method, like the flag that asks for it, or that somebody changes later; functions outside
+of modules; networks whose dropout is on by design, as their class says: the pre-net of Tacotron 2, Monte Carlo dropout.
+Networks of tests; static graphs of Paddle, of which `clone(for_test=True)` takes the dropout out. In PyTorch
+`F.alpha_dropout` is off by default.
 
 ## Fix safety
 
@@ -81,6 +82,7 @@ rule = Rule(
     help="pass `training=self.training`",
     frameworks=frozenset({"torch", "paddle"}),
     since="0.1.0",
+    by_default=False,
     applicability=Applicability.SAFE,
 )
 

@@ -87,6 +87,7 @@ rule = Rule(
     help="call its `step()`, after the optimizer's",
     frameworks=frozenset({"torch", "paddle"}),
     since="0.1.0",
+    by_default=False,
 )
 
 _OF_METRICS = ("ReduceLROnPlateau", "ReduceOnPlateau")

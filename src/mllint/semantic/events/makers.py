@@ -18,6 +18,11 @@ from mllint.syntax.shape import dotted_path, fingerprint, last_word, string_lite
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
+ACCELERATORS = frozenset({"accelerate.Accelerator", "accelerate.accelerator.Accelerator"})
+"""What wraps, moves, saves and clips what it is given; modes, gradients and the order of calls it leaves to the script.
+
+Source: https://github.com/huggingface/accelerate/blob/v1.10.1/src/accelerate/accelerator.py
+"""
 _STEPS = 12
 _COLLECTIONS = (cst.List, cst.Tuple, cst.Dict, cst.ListComp)
 
@@ -35,6 +40,23 @@ def makers_of(root: Binding | ClassInfo, path: tuple[str, ...]) -> tuple[Binding
     value = root.scope.model.binding_value(root)
     definition = value.definition if isinstance(value, (Instance, Module)) else None
     return () if definition is None else makers_of(definition, path)
+
+
+def names_of_makers(thing: Thing | None) -> list[str]:
+    """The qualified names of what may have made a thing, a function or class; empty ones for what is not known."""
+    made = [] if thing is None else [item for root in thing.roots for item in makers_of(root, thing.path)]
+    return [
+        item.scope.model.qualified_name(item.value.func) or ""
+        if isinstance(item.value, cst.Call) and not item.path
+        else ""
+        for item in made
+    ]
+
+
+def is_accelerator(thing: Thing | None) -> bool:
+    """Whether a thing surely is accelerate's ``Accelerator``."""
+    names = names_of_makers(thing)
+    return bool(names) and ACCELERATORS.issuperset(names)
 
 
 class Made(msgspec.Struct, frozen=True):

@@ -15,7 +15,7 @@ _COPYING = frozenset({
     "torch.tensor", "torch.from_numpy", "torch.FloatTensor", "torch.Tensor", "torch.cuda.FloatTensor",
     "paddle.to_tensor",
 })  # fmt: skip
-TAKEN_OFF = _TAKING_OFF | {"tensor", "from_numpy", "FloatTensor", "Tensor", "to_tensor"}
+TAKEN_OFF = _TAKING_OFF | {name.rpartition(".")[2] for name in _COPYING}
 """The names of the cuts that take a thing off its graph; the others choose or count."""
 # Who speaks of these computes gradients on the way, or puts one in by hand.
 _GRADIENTS = ("backward", "grad", "apply", "register_hook")

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
+from mllint.semantic.expressions.arguments import passed_anywhere
 from mllint.semantic.expressions.options import default_of_option
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo, function_around
 from mllint.semantic.names.scopes import BindingKind
@@ -49,6 +50,14 @@ def drops_nothing(model: "Model", rate: cst.BaseExpression | None, making: Makin
         if given is not None or has_star_arguments(making.call):
             return given is not None and _is_nothing(making.model, given.value)
     return is_nothing_by_default(parameter)
+
+
+def drops_nothing_in_sight(model: "Model", rate: cst.BaseExpression) -> bool:
+    """Whether a rate is a parameter of a constructor or function that is zero by default, and nobody gives more."""
+    found = _parameter(model, rate)
+    if found is None or not is_nothing_by_default(found[1]):
+        return False
+    return all(_is_nothing(home, given) for home, given in passed_anywhere(*found))
 
 
 def is_nothing_by_default(parameter: cst.Param) -> bool:

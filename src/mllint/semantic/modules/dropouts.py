@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import libcst as cst
 
 from mllint.knowledge.dropouts import Dropout
+from mllint.semantic.modules.drop_rates import drops_nothing_in_sight
 from mllint.semantic.modules.modes import is_same_in_all_modes, mentions_mode, runs_in_one_mode
 from mllint.semantic.names.conditions import conditions
 from mllint.semantic.names.receivers import owner_of_attribute
@@ -53,6 +54,7 @@ def always_on(model: "Model", call: cst.Call, function: Dropout) -> AlwaysOn | N
         _is_asked_for(model, call)
         or runs_in_one_mode(model, call)
         or (probability is not None and _is_zero_here(model, call, probability))
+        or (probability is not None and drops_nothing_in_sight(model, probability))
     ):
         return None
     return AlwaysOn(method.self_name, probability, function)

@@ -2,7 +2,7 @@
 
 import libcst as cst
 
-from mllint.semantic.events.makers import makers_of
+from mllint.semantic.events.makers import is_accelerator, makers_of
 from mllint.semantic.events.participants import value_called_on
 from mllint.semantic.events.steps import Event, Kind, Loop
 from mllint.semantic.events.things import Frame, Thing
@@ -13,16 +13,13 @@ from mllint.semantic.training.runs import Run
 from mllint.semantic.values import Symbol
 from mllint.syntax.shape import dotted_path
 
-ACCELERATOR = "accelerate.Accelerator"
-"""What wraps optimizers, and leaves the order of their calls to the script."""
-
 
 def may_act_on(event: Event, held: Thing, run: Run, loop: Loop) -> bool:
     """Whether every round of a loop uses an unknown object that may hold a thing: ``helper.reset()``."""
     if event.kind is not Kind.UNKNOWN or not event.happens_in_every_round(loop) or _is_of_known_class(event):
         return False
     return any(
-        item is not None and not _accelerates(item) and (was_made_with(item, held) or _met(item, held, run))
+        item is not None and not is_accelerator(item) and (was_made_with(item, held) or _met(item, held, run))
         for item in event.touched
     )
 
@@ -30,15 +27,6 @@ def may_act_on(event: Event, held: Thing, run: Run, loop: Loop) -> bool:
 def _is_of_known_class(event: Event) -> bool:
     value = value_called_on(event)
     return value is not None and not isinstance(value, Symbol)  # which is a package
-
-
-def _accelerates(holder: Thing) -> bool:
-    """Whether something is the object of `accelerate` that wraps what it is given, and leaves gradients alone."""
-    made = [binding for root in holder.roots for binding in makers_of(root, holder.path)]
-    return bool(made) and all(
-        isinstance(item.value, cst.Call) and item.scope.model.qualified_name(item.value.func) == ACCELERATOR
-        for item in made
-    )
 
 
 def _met(holder: Thing, held: Thing, run: Run) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import libcst as cst
 
 from mllint.knowledge import lookup
+from mllint.semantic.events.makers import ACCELERATORS
 from mllint.semantic.events.places import is_nothing
 from mllint.semantic.expressions.imports import imported_files
 from mllint.semantic.files.testing import is_in_a_test
@@ -16,7 +17,6 @@ from mllint.semantic.names.assigned import only_assigned
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by, uses, without_narrowing
 from mllint.semantic.training.held_schedulers import MAX_STEPS, is_rate_of_idle_optimizer, reads_of_bound
-from mllint.semantic.training.holders import ACCELERATOR
 from mllint.semantic.training.nearby import stand_in_two_arms
 from mllint.semantic.training.own_schedulers import framework_of_own
 from mllint.semantic.values import ClassObject, Function, Method, Symbol, Text, is_object
@@ -341,7 +341,7 @@ def _is_prepared(model: "Model", call: cst.Call) -> bool:
     """Whether Accelerate wraps what a call is given, and gives it back: ``accelerator.prepare(network, schedule)``."""
     holder = call.func.value if isinstance(call.func, cst.Attribute) and call.func.attr.value == "prepare" else None
     made = None if holder is None else only_assigned(model, holder)
-    return isinstance(made, cst.Call) and model.qualified_name(made.func) == ACCELERATOR
+    return isinstance(made, cst.Call) and model.qualified_name(made.func) in ACCELERATORS
 
 
 def _stays_prepared(model: "Model", call: cst.Call, arg: cst.Arg, framework: str, steps: int) -> bool:
