@@ -66,7 +66,7 @@ def mended(text: str) -> str:
         ("# noqa: ML101, ML501", ["ML501"]),
         ("# noqa:ML501,E501,ML5 why", ["ML501", "ML5"]),
         ("# mllint: ignore[ML501]", ["ML501"]),
-        ("# mllint: ignore[nan-comparison, ML101, ML30]", ["nan-comparison", "ML30"]),
+        ("# mllint: ignore[nan-comparison, ML101, ML20]", ["nan-comparison", "ML20"]),
         ("# mllint: ignore[no-such-rule]", ["no-such-rule"]),
         ("# noqa: ML777", ["ML777"]),
         ("# mllint: file-ignore[ML501]", ["ML501"]),
