@@ -355,3 +355,29 @@ def test_torch_a_distribution_wants_its_parameters_on_one_device(torch: Any) -> 
     assert normal(mean, torch.ones(3, device="meta"), validate_args=False).rsample().shape == (3,)
     with pytest.raises(RuntimeError, match="device"):
         normal(mean, torch.ones(3), validate_args=False).rsample()
+
+
+def test_torch_networks_that_build_their_layers_have_weights(torch: Any) -> None:
+    nn = torch.nn
+    layers = (nn.TransformerEncoderLayer(4, 2), nn.TransformerDecoderLayer(4, 2))
+    built = (nn.Transformer(4, 2, 1, 1), nn.TransformerEncoder(layers[0], 1), nn.TransformerDecoder(layers[1], 1))
+    assert all(any(True for _ in network.parameters()) for network in built)
+
+
+def test_paddle_networks_that_build_their_layers_have_weights(paddle: Any) -> None:
+    nn, models = paddle.nn, paddle.vision.models
+    layers = (nn.TransformerEncoderLayer(4, 2, 4), nn.TransformerDecoderLayer(4, 2, 4))
+    cell = nn.GRUCell(2, 2)
+    built = (
+        nn.Transformer(4, 2, 1, 1), nn.TransformerEncoder(layers[0], 1), nn.TransformerDecoder(layers[1], 1),
+        nn.RNN(cell), nn.BiRNN(cell, nn.GRUCell(2, 2)), models.LeNet(), models.MobileNetV1(), models.SqueezeNet("1.0"),
+    )  # fmt: skip
+    assert all(network.parameters() for network in built)
+
+
+def test_torch_a_mask_outside_of_the_buffers_does_not_move(torch: Any) -> None:
+    network = torch.nn.Transformer(4, 2, 1, 1)
+    network.ahead = torch.zeros(2, 2)
+    network.to("meta")
+    assert {parameter.device.type for parameter in network.parameters()} == {"meta"}
+    assert network.ahead.device.type == "cpu"
