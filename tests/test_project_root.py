@@ -33,6 +33,14 @@ def test_nearest_strong_mark(folder: Path) -> None:
     assert project_root(folder / "sub/net.py") == folder / "sub"
 
 
+def test_a_build_file_in_an_inner_package_compiles_a_part_of_it(folder: Path) -> None:
+    _files(folder, "setup.py", "package/__init__.py", "package/ops/__init__.py", "package/ops/setup.py")
+    assert project_root(folder / "package/ops/net.py") == folder
+    # A project that is a package itself, in a folder of scripts.
+    _files(folder, "other/__init__.py", "other/setup.py")
+    assert project_root(folder / "other/net.py") == folder / "other"
+
+
 @pytest.mark.parametrize("marker", ["LICENSE", "requirements.txt", "environment.yml", ".gitignore"])
 def test_licence_or_requirements_before_a_readme(folder: Path, marker: str) -> None:
     _files(folder, marker, "README.md", "models/README.md", "models/net.py")

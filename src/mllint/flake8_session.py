@@ -18,6 +18,11 @@ from mllint.syntax.suppressions import Suppressions
 if TYPE_CHECKING:
     from mllint.diagnostics import Diagnostic
 
+_KEPT_NODES = 500_000
+"""How many nodes the models may have that are kept from file to file: more than twice what the command keeps.
+
+Beside what flake8 itself takes for a file every model that is made again counts, and 60 MiB do not.
+"""
 _OFF = frozenset({"", "0", "f", "false", "n", "no", "off"})
 """What click takes for no, when the command reads ``MLLINT_NO_CACHE``."""
 
@@ -39,7 +44,7 @@ class Session:
         self._baseline = baseline.load(None)
         self._roots = ProjectRoots()
         self._memory = _memory() if uses_cache else None
-        self._runner = Runner(Mode(), remembers=self._memory is not None)
+        self._runner = Runner(Mode(), remembers=self._memory is not None, kept_nodes=_KEPT_NODES)
         self._unlearned = 0
 
     def diagnostics(self, filename: str, text: str, tree: ast.AST) -> tuple["Diagnostic", ...]:

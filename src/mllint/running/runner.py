@@ -112,9 +112,14 @@ class Runner:
     several runners.
     """
 
-    def __init__(self, mode: Mode, *, remembers: bool = False) -> None:
-        """``remembers``: what the results rest on is kept for ``known``."""
+    def __init__(self, mode: Mode, *, remembers: bool = False, kept_nodes: int | None = None) -> None:
+        """``remembers``: what the results rest on is kept for ``known``.
+
+        ``kept_nodes`` is how many nodes the models of files may have that are kept for others, where not the usual
+        number.
+        """
         self._mode = mode
+        self._kept_nodes = kept_nodes
         self._remembers = remembers
         self._checked: list[tuple[str, str]] = []
         self._known: list[Known] = []
@@ -217,7 +222,8 @@ class Runner:
 
             if self._open:
                 self._open[-1].project.drop_models()  # beside the new ones they would double the memory
-            self._open.append(_Opened(Project(root), lower_bounds(str(root))))
+            project = Project(root) if self._kept_nodes is None else Project(root, self._kept_nodes)
+            self._open.append(_Opened(project, lower_bounds(str(root))))
         return self._open[-1]
 
 

@@ -30,8 +30,8 @@ MAX_REMEMBERED = 50_000
 """How many answers about the text of files are remembered."""
 KEPT_NODES = 220_000
 """How many nodes the models that are kept for the next file may have: about 500 bytes of memory each."""
-KEPT_BARE_NODES = 60_000
-"""The same for files of which only the nodes are kept: about 170 bytes of memory each."""
+BARE_SHARE = 0.27
+"""How many times as many they may have in files of which nothing else is kept: about 170 bytes of memory each."""
 MAX_TIMES = 3
 """How many times as much one file may need at once: whoever drops what is asked again and again reads without end."""
 
@@ -221,7 +221,7 @@ class Project:
         self.recall_tree(model.source)
         self._trees[self.disk.real(model.source.path)] = model.source, model.tree
         self._kept_in_trees += _size(model)
-        while self._kept_in_trees > KEPT_BARE_NODES:
+        while self._kept_in_trees > self.limit * BARE_SHARE:
             _, (_, tree) = self._trees.popitem(last=False)
             self._kept_in_trees -= len(tree.parents)
 

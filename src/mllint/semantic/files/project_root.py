@@ -6,9 +6,14 @@ from contextlib import suppress
 from itertools import takewhile
 from pathlib import Path
 
-_STRONG = (".git", "pyproject.toml", "setup.py", "setup.cfg")
-"""What only a project's root has: the nearest folder with one of them, however far up, is the root."""
+_STRONG = (".git", "pyproject.toml")
+_BUILD = ("setup.py", "setup.cfg")
+"""What only a project's root has: the nearest folder with one of them, however far up, is the root.
+
+A package inside another one may have a build file of its own, which compiles an extension; it is no project.
+"""
 _FAIR = (*(f"LICENSE{ending}" for ending in ("", ".txt", ".md")), "requirements.txt", "environment.yml", ".gitignore")
+_PACKAGE = ("__init__.py",)
 _README = ("README.md", "README.rst", "README.txt", "README")
 """What a root has, but also a folder inside a project may have: asked for only close to the file."""
 MAX_IMPORTING = 3
@@ -56,7 +61,7 @@ class ProjectRoots:
 def _root_of(folder: Path) -> Path:
     folders = (folder, *folder.parents)
     for candidate in folders:
-        if _has(candidate, _STRONG):
+        if _has(candidate, _STRONG) or (_has(candidate, _BUILD) and not _is_inner_package(candidate)):
             return candidate
     outside = _above_packages(folder)
     for markers in (_FAIR, _README):
@@ -70,11 +75,15 @@ def _has(folder: Path, names: tuple[str, ...]) -> bool:
     return any(os.path.exists(os.path.join(folder, name)) for name in names)
 
 
+def _is_inner_package(folder: Path) -> bool:
+    return _has(folder, _PACKAGE) and _has(folder.parent, _PACKAGE)
+
+
 def _above_packages(folder: Path) -> Path:
     """The folder itself, or the one from which the package around it is imported."""
     holders = _holders(folder)
     while folder != folder.parent:
-        above = folder.parent if _has(folder, ("__init__.py",)) else _importing_folder(folder, holders)
+        above = folder.parent if _has(folder, _PACKAGE) else _importing_folder(folder, holders)
         if above is None:
             break
         folder = above
