@@ -241,16 +241,17 @@ class Disk:
 
     def _importers(self, name: str, word: str) -> str:
         encoded = word.encode()
-        found: dict[Path, None] = {}
+        has_word: dict[Path, bool] = {}
         names = [name]
         for each in names:
             for path in self._imported.get(each, ()):
-                if encoded in self.read_whole(path):
-                    found[path] = None
+                if path in has_word:
+                    continue
+                has_word[path] = encoded in self.read_whole(path)
                 # What a package imports for those who import the package.
                 if path.name == "__init__.py" and path.parent.name not in names:
                     names.append(path.parent.name)
-        return "".join(f"{self.real(str(path))}\0" for path in found)
+        return "".join(f"{self.real(str(path))}\0" for path, has_it in has_word.items() if has_it)
 
     @cached_property
     def _imported(self) -> dict[str, list[Path]]:
