@@ -1,6 +1,6 @@
 """Where gradients are switched off: contexts, decorators, switches, and functions that are only called from there."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -178,11 +178,13 @@ class Gradients:
 
     def _held(self, context: cst.BaseExpression, truth: "Truth | None") -> str:
         """What a context does that was made before, ``with guard:``: not known, unless it is known how it was made."""
-        method = method_of_receiver(self.model, context.value) if isinstance(context, cst.Attribute) else None
+        bindings: Iterable[Binding] = ()
         if isinstance(context, cst.Name):
             bindings = self.model.reaching(context)
-        else:
-            bindings = () if method is None or method.owner is None else [*method.owner.assignments(context.attr.value)]
+        elif isinstance(context, cst.Attribute):
+            method = method_of_receiver(self.model, context.value)
+            owner = None if method is None else method.owner
+            bindings = () if owner is None else tuple(owner.assignments(context.attr.value))
         if all(binding.value is None for binding in bindings):
             return "unknown" if self.model.value(context) is None else "untouched"
         states = {binding.scope.model.gradients._made(binding, truth) for binding in bindings}

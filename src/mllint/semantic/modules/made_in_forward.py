@@ -76,7 +76,7 @@ def _gives_new_weights(model: "Model", call: cst.Call) -> bool:
     """Whether a call runs a function of the file that does nothing but to make a layer with weights, whichever way."""
     callee = model.value(call.func) if isinstance(call.func, cst.Name) else None
     info = callee.definition if isinstance(callee, Function) else None
-    if info is None or info.model is not model or not info.is_plain or not info.is_transparent:
+    if info is None or info.model is not model or not info.is_plain or info.decorators:
         return False
     made = [statement.value for statement in info.scope.returns]
     return bool(made) and all(isinstance(item, cst.Call) and _matters(model, item, drops=False) for item in made)
