@@ -208,9 +208,10 @@ def _kept_as(model: "Model", call: cst.Call, held: str) -> Iterator[str]:
         return
     for key, bindings in info.scope.bindings.items():
         value = bindings[0].value
-        if key.startswith("self.") and isinstance(value, cst.Name) and value.value == root and not bindings[0].path:
-            if len(list(info.owner.assignments(key.removeprefix("self.")))) == 1:
-                yield f"{key}{dot}{rest}"
+        if not key.startswith("self.") or not isinstance(value, cst.Name) or value.value != root or bindings[0].path:
+            continue
+        if len(list(info.owner.assignments(key.removeprefix("self.")))) == 1:
+            yield f"{key}{dot}{rest}"
 
 
 def _is_within(path: str, held: str) -> bool:
