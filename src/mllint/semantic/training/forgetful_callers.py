@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.semantic.events.steps import Event, Kind
-from mllint.semantic.names.scopes import BindingKind
+from mllint.semantic.expressions.imports import is_library
 from mllint.semantic.training.nearby import clears_beside, steps_no_optimizer
 from mllint.semantic.training.runs import Occurrence
 from mllint.semantic.training.zeroing import accumulates_without_end, clearing_of
 from mllint.semantic.values import Function
+from mllint.syntax.shape import dotted_path
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -63,14 +64,26 @@ def forgetful_calls_of_others(model: "Model", loop: cst.For) -> Iterator[cst.Cal
 
 
 def _imported(model: "Model", call: cst.Call) -> "FunctionInfo | None":
-    """The function of another file of the project that a call runs, where a name of the file is bound to it."""
-    if type(call.func) is not cst.Name or not call.args:
-        return None
-    if any(binding.kind is not BindingKind.IMPORT for binding in model.reaching(call.func)):
+    """The function of another file of the project that a call runs by its name."""
+    if type(call.func) is not cst.Name or not call.args or call.func.value not in _names_of_project(model):
         return None
     value = model.value(call.func)
-    is_elsewhere = isinstance(value, Function) and value.definition.model is not model
-    return value.definition if is_elsewhere and isinstance(value, Function) else None
+    return value.definition if isinstance(value, Function) and value.definition.model is not model else None
+
+
+def _names_of_project(model: "Model") -> frozenset[str]:
+    """The names that a file imports from others that are no library."""
+    key = ("names", "of the project")
+    if key not in model.remembered:
+        found = set()
+        for statement in model.tree.by_type.get(cst.ImportFrom, ()):
+            module = dotted_path(statement.module) if statement.module is not None else ""
+            is_own = module is not None and (statement.relative or not is_library(model, module))
+            if is_own and not isinstance(statement.names, cst.ImportStar):
+                found |= {alias.evaluated_alias or alias.evaluated_name for alias in statement.names}
+        model.remembered[key] = frozenset(found)
+    names: frozenset[str] = model.remembered[key]
+    return names
 
 
 def _steps_in(function: "FunctionInfo") -> tuple[cst.Call, ...]:
