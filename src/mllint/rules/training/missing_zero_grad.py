@@ -145,11 +145,11 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     )
 
 
-@rule.on(cst.For, mentions=("optim",))
-def check_helpers(loop: cst.For, context: Context) -> Iterator[Finding]:
+@rule.on(cst.Module, mentions=("optim",))
+def check_helpers(_: cst.Module, context: Context) -> Iterator[Finding]:
     """Report the call of a function in another file that steps the optimizer."""
     if not is_test_code(context.model):
-        for call in forgetful_calls_of_others(context.model, loop):
+        for call in forgetful_calls_of_others(context.model):
             yield Finding(call, _IN_THIS_LOOP, _LIKE_OTHERS, fix=None)
 
 

@@ -21,7 +21,7 @@ _STEP = "step"
 
 
 def forgetful_calls(model: "Model", step: cst.Call) -> Iterator[cst.Call]:
-    """The calls, in loops of this file, of a function that steps an optimizer whose gradients nobody clears there.
+    """The calls of this file that lead from a loop to a step of an optimizer whose gradients nobody clears there.
 
     For a step that is right where others call its function.
     """
@@ -30,42 +30,49 @@ def forgetful_calls(model: "Model", step: cst.Call) -> Iterator[cst.Call]:
         return
     if any(model.tree.loops_around(step)) or steps_no_optimizer(model, step) or clears_beside(model, step):
         return
-    found: dict[int, tuple[cst.Call, list[bool]]] = {}
+    found: dict[int, bool] = {}
+    leading: dict[tuple[int, ...], tuple[cst.Call, ...]] = {}
     for item in model.runs.each(step, accelerated=True):
-        call = _call_in_loop(model, item.event)
-        if call is not None:
-            found.setdefault(id(call), (call, []))[1].append(_is_never_cleared(item))
-    yield from (call for call, never in found.values() if all(never))
+        calls = tuple(_calls_from_loop(model, item.event))
+        leading[tuple(map(id, calls))] = calls
+        for call in calls:
+            found[id(call)] = found.get(id(call), True) and _is_never_cleared(item)
+    # Of the calls that lead to one step the last that is to blame.
+    blamed = (next((call for call in calls if found[id(call)]), None) for calls in leading.values())
+    yield from {id(call): call for call in blamed if call is not None}.values()
 
 
-def _call_in_loop(model: "Model", step: Event) -> cst.Call | None:
-    """The call in the body of the innermost loop, of this file, that leads to a step."""
+def _calls_from_loop(model: "Model", step: Event) -> Iterator[cst.Call]:
+    """The calls of this file that lead from the body of the innermost loop to a step, from the inside out."""
     loop = step.loops[-1] if step.loops else None
-    if loop is None or loop.frame.model is not model:
-        return None
-    return next((frame.call for frame in step.frame.led_by() if frame.caller is loop.frame), None)
+    for frame in step.frame.led_by() if loop is not None else ():
+        if loop is None or frame is loop.frame or frame.caller is None or frame.call is None:
+            return
+        if frame.caller.model is model:
+            yield frame.call
 
 
 def _is_never_cleared(occurrence: Occurrence) -> bool:
     return bool(occurrence.event.loops) and clearing_of(occurrence) == "never"
 
 
-def forgetful_calls_of_others(model: "Model", loop: cst.For) -> Iterator[cst.Call]:
+def forgetful_calls_of_others(model: "Model") -> Iterator[cst.Call]:
     """As ``forgetful_calls``, of functions that the file imports."""
-    for call in model.tree.calls_in(loop.body):
-        function = _imported(model, call)
-        steps = () if function is None else _steps_in(function)
-        if function is None or len(steps) != 1 or next(model.tree.loops_around(call), None) is not loop:
-            continue
-        events = [item for item in model.runs.within(call, accelerated=True) if item.event.kind is Kind.STEP]
-        own = [item for item in events if item.event.node is steps[0]]
-        if own and all(map(_is_never_cleared, own)) and accumulates_without_end(function.model, steps[0]) is None:
-            yield call
+    for name in sorted(_names_of_project(model)):
+        for call in model.calls_by_word.get(name, ()):
+            function = _imported(model, call)
+            steps = () if function is None else _steps_in(function)
+            if function is None or len(steps) != 1:
+                continue
+            events = [item for item in model.runs.within(call, accelerated=True) if item.event.kind is Kind.STEP]
+            own = [item for item in events if item.event.node is steps[0]]
+            if own and all(map(_is_never_cleared, own)) and accumulates_without_end(function.model, steps[0]) is None:
+                yield call
 
 
 def _imported(model: "Model", call: cst.Call) -> "FunctionInfo | None":
     """The function of another file of the project that a call runs by its name."""
-    if type(call.func) is not cst.Name or not call.args or call.func.value not in _names_of_project(model):
+    if type(call.func) is not cst.Name or not call.args:
         return None
     value = model.value(call.func)
     return value.definition if isinstance(value, Function) and value.definition.model is not model else None
