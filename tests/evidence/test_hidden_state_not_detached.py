@@ -164,3 +164,11 @@ def test_paddle_state_that_a_layer_keeps(paddle: Any) -> None:
     with pytest.raises((RuntimeError, SystemError, ValueError), match="retain_graph"):
         rounds(Keeping(keep))
     rounds(Keeping(lambda hidden: hidden.detach()))
+
+
+def test_paddle_second_round_raises_where_the_flag_is_off(paddle: Any) -> None:
+    network, hidden = paddle.nn.GRU(2, 2), None
+    with pytest.raises(RuntimeError):
+        for _ in range(ROUNDS):
+            output, hidden = network(paddle.ones([1, 3, 2]), hidden)
+            output.sum().backward(retain_graph=False)
