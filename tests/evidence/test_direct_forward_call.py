@@ -61,3 +61,23 @@ def test_paddle_spectral_norm_is_not_computed_anew(paddle: Any) -> None:
     layer.weight_g.set_value(layer.weight_g * 2)
     assert (layer.forward(x).numpy() == before).all()
     assert not (layer(x).numpy() == before).all()
+
+
+def test_torch_wrappers_have_hooks_as_well(torch: Any) -> None:
+    wrapper, x = torch.nn.DataParallel(torch.nn.Linear(3, 2)), torch.ones(1, 3)
+    seen: list[str] = []
+    wrapper.register_forward_hook(lambda module, given, result: seen.append("after"))
+    direct = wrapper.forward(x)
+    assert seen == []
+    assert torch.equal(wrapper(x), direct)
+    assert seen == ["after"]
+
+
+def test_paddle_wrappers_have_hooks_as_well(paddle: Any) -> None:
+    wrapper, x = paddle.DataParallel(paddle.nn.Linear(3, 2)), paddle.ones([1, 3])
+    seen: list[str] = []
+    wrapper.register_forward_post_hook(lambda module, given, result: seen.append("after"))
+    direct = wrapper.forward(x)
+    assert seen == []
+    assert bool((wrapper(x) == direct).all())
+    assert seen == ["after"]

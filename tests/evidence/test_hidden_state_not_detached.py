@@ -95,11 +95,11 @@ def test_torch_state_of_a_cell_is_the_same(torch: Any, layer: str) -> None:
         cell(torch.ones(1, 2), state).sum().backward()
 
 
-def paddle_rounds(paddle: Any, layer: str, carry: Callable[[Any], Any]) -> None:
+def paddle_rounds(paddle: Any, layer: str, carry: Callable[[Any], Any], **options: bool) -> None:
     network, hidden = getattr(paddle.nn, layer)(2, 2), None
     for _ in range(ROUNDS):
         output, hidden = network(paddle.ones([1, 3, 2]), hidden)
-        output.sum().backward()
+        output.sum().backward(**options)
         hidden = carry(hidden)
 
 
@@ -107,6 +107,8 @@ def paddle_rounds(paddle: Any, layer: str, carry: Callable[[Any], Any]) -> None:
 def test_paddle_second_round_raises(paddle: Any, layer: str) -> None:
     with pytest.raises((RuntimeError, SystemError, ValueError), match="retain_graph"):
         paddle_rounds(paddle, layer, keep)
+    with pytest.raises((RuntimeError, SystemError, ValueError), match="retain_graph"):
+        paddle_rounds(paddle, layer, keep, retain_graph=False)
 
 
 def test_paddle_right_forms(paddle: Any) -> None:

@@ -63,3 +63,11 @@ def test_a_static_graph_computes_them(paddle: Any) -> None:
         assert gradients
     finally:
         paddle.disable_static()
+
+
+def test_the_gradients_of_another_network_are_of_no_use(paddle: Any) -> None:
+    other, _ = setting(paddle)
+    other(paddle.ones([1, 1])).sum().backward()
+    layer, optimizer = setting(paddle)
+    optimizer.minimize(layer(paddle.ones([1, 1])).sum())
+    assert moved(layer) == 0

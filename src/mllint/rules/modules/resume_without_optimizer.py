@@ -52,8 +52,9 @@ for epoch in range(checkpoint["epoch"] + 1, 100):
 ## What it leaves alone
 
 Checkpoints from which nobody resumes: the file reads no epoch back, or only prints it. SGD without momentum, which
-keeps nothing. Files that save or load the state of an optimizer anywhere, but for those that save one of several
-optimizers whose networks are all in the checkpoint, or save it and mention its key nowhere else. Loads whose dict
+keeps nothing. Files that save or load the state of an optimizer anywhere, but in a subclass that saves in the place of
+its base, and but for those that save one of several optimizers whose networks are all in the checkpoint, or save it and
+mention its key nowhere else. Loads whose dict
 somebody else gets as well, and files in which a comment says that the state is not loaded. Files that save or load all
 of a training at once, by Accelerate's `save_state`. Optimizers that each epoch makes anew, or that are only made below
 the place that saves, where the weights to begin with are kept. Schedulers that are told the epoch, by `last_epoch` or

@@ -46,8 +46,8 @@ for _ in range(100):
 Clips that on any way find gradients of which no step has made use, whichever loss they are of: in trainings with
 several optimizers, and where gradients add up over several rounds. Steps of an optimizer that may belong to another
 module; weights that are clipped (`parameter.data.clamp_(-1, 1)`), as Wasserstein GANs do it after the step; an infinite
-limit, which only measures; and what comes behind a call that is given the loss, the optimizer or the module and cannot
-be looked into.
+limit, which only measures; clips behind gradients that are cleared too early, which ML302 reports; and what comes
+behind a call that is given the loss, the optimizer or the module and cannot be looked into.
 
 An optimizer that is only known by its name, because it is a parameter of a function that nobody in the file calls,
 counts as one; where it is the only one that steps, it is taken to be that of the module.

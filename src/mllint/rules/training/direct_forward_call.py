@@ -46,9 +46,10 @@ it is made for this one call (`nn.CosineSimilarity().forward(x, y)`) or nothing 
 (`criterion = nn.MSELoss()`, `loss = criterion.forward(x, y)`); modules made by `torch.jit`; classes with a `__call__`
 of their own, or with a base that is not known; tests, which may be about the method itself; the `forward` of an object
 that is no module, or of a module that stands in for another one, which hands on method by method; the module inside a
-wrapper, whose `forward` is called to get around the wrapper; and files that replace somebody's `forward`, where the old
-one is called on purpose. What is only known to be some module, by the way it is used, is left alone too, unless those
-who call the function give a known one: an object with `eval()` and `forward()` need not be callable.
+wrapper, whose `forward` is called to get around the wrapper; and files that replace the `forward` of a module of the
+same class, or of one that is not known, where the old one is called on purpose. What is only known to be some module,
+by the way it is used, is left alone too, unless those who call the function give a known one: an object with `eval()`
+and `forward()` need not be callable.
 
 ## Fix safety
 
@@ -71,6 +72,7 @@ from mllint.edits import NodeFix, replace_between
 from mllint.rule import Finding, Rule
 from mllint.semantic.events.steps import Event, Kind
 from mllint.semantic.files.testing import is_in_a_test, is_test_code
+from mllint.semantic.modules.replaced_forward import is_wrapper, replaces_forward
 from mllint.semantic.modules.stand_ins import is_handed_on
 from mllint.semantic.names.classes import PLAIN_BASES
 from mllint.semantic.names.receivers import method_of_receiver
@@ -106,10 +108,10 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     value = context.value(receiver)
     if isinstance(value, Module) and (value.call is receiver or _is_only_run(receiver, value, context)):
         return  # made for this one call: nobody has put a hook on it
-    is_given = value is None or (isinstance(value, Module) and value.is_only_some)
+    is_given = value is None or (isinstance(value, Module) and value.is_only_some and not is_wrapper(value))
     if not (_is_given_plain_module(call, context) if is_given else _is_plain_module(receiver, value)):
         return
-    if _replaces_forward(context) or is_test_code(context.model) or is_in_a_test(context.model, call):
+    if replaces_forward(context.model, value) or is_test_code(context.model) or is_in_a_test(context.model, call):
         return
     written = dotted_path(receiver)
     is_short = written is not None and len(written) <= _LONGEST_NAME
@@ -157,9 +159,13 @@ def _is_given_plain_module(call: cst.Call, context: Context) -> bool:
 
 def _is_plain_module(receiver: cst.BaseExpression, value: Value | None) -> bool:
     """Whether a module is known to be of a class, and calling it runs ``forward`` and no other code of the project."""
-    if not isinstance(value, Module) or any("jit" in name or name == "?" for name in value.wrappers):
+    if not isinstance(value, Module) or any("jit" in name for name in value.wrappers):
         return False
     if isinstance(receiver, cst.Attribute) and receiver.attr.value in ("module", "_orig_mod", "_layers"):
+        return False
+    if is_wrapper(value):
+        return True
+    if "?" in value.wrappers:
         return False
     definition = value.definition
     if definition is None:
@@ -182,12 +188,3 @@ def _is_called_plainly(base: str) -> bool:
     """Whether a library class is called as every module is."""
     is_framework = base.partition(".")[0] in ("torch", "paddle") and "jit" not in base
     return base in PLAIN_BASES or base.startswith("typing.") or is_framework
-
-
-def _replaces_forward(context: Context) -> bool:
-    """Whether the file assigns the ``forward`` of something: it deals with the method as such."""
-    for name in context.model.names_by_word.get("forward", ()):
-        attribute = context.parent(name)
-        if isinstance(attribute, cst.Attribute) and isinstance(context.parent(attribute), cst.AssignTarget):
-            return True
-    return False

@@ -1,7 +1,8 @@
 """## What it does
 
 Finds layers with weights that are made in `forward`, or in a method that it calls, and used there: `nn.Linear(8,
-2)(x)`; and dropout layers made there.
+2)(x)`; and dropout layers made there. So are those that a function of the file makes anew each time, whichever way it
+takes.
 
 ## Why is this bad?
 

@@ -4,7 +4,9 @@ Finds training loops that compute gradients and step an optimizer in every round
 clear them once for all the batches of a loader, or in every tenth round only. And methods that compute gradients and
 step with an optimizer which their object keeps, where nothing in the class, or in the files that import it, ever clears
 them. And loops that update by hand, `weight -= rate * weight.grad`, with a gradient that nobody clears. And closures
-that do not clear what they compute, for an optimizer that calls them several times in one step: `LBFGS`.
+that do not clear what they compute, for an optimizer that calls them several times in one step: `LBFGS`. Where the step
+is in a function of the project, and some of those who call it in a loop clear the gradients, the calls of the others
+are reported.
 
 And, where networks play against each other, the step of one whose gradients are cleared behind that step only: the loss
 of the other, which goes through it, has left gradients there before its own loss adds to them.
@@ -90,6 +92,7 @@ from mllint.rule import Finding, Rule
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.flow import optimizer_of
 from mllint.semantic.training.foreign_gradients import uses_foreign_gradients
+from mllint.semantic.training.forgetful_callers import forgetful_calls, forgetful_calls_of_others
 from mllint.semantic.training.updates_by_hand import updates_by_hand
 from mllint.semantic.training.zeroing import accumulates_without_end
 from mllint.semantic.values import Object
@@ -98,6 +101,8 @@ from mllint.syntax.shape import fingerprint, last_word
 _FURTHER_OUT = "the gradients are cleared outside of the loop: every step uses the sum of its rounds"
 _SELDOM = "the gradients are cleared in some rounds only: the steps between use their sum"
 _IN_CLOSURE = "the closure never clears the gradients: they add up over its calls in one step"
+_IN_THIS_LOOP = "the gradients are never cleared in this loop: each step uses the sum of its rounds"
+_LIKE_OTHERS = "clear them in every round, as others do who call this"
 _FOREIGN = "this step also uses the gradients that another network's loss has left"
 
 rule = Rule(
@@ -118,6 +123,8 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
         return
     if clearing is None:
         yield from _of_another(call, context)
+        for caller in forgetful_calls(context.model, call):
+            yield Finding(caller, _IN_THIS_LOOP, _LIKE_OTHERS, fix=None)
         return
     optimizer = optimizer_of(context.model, call)
     if optimizer is not None and _precedes_another_step(call, optimizer, context):
@@ -136,6 +143,14 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
         # Behind the step would be too early where another network's loss comes before the next round.
         fix=None if uses_foreign_gradients(context.model, call) else lambda: _fix(call, text, context),
     )
+
+
+@rule.on(cst.Module, mentions=("optim",))
+def check_helpers(_: cst.Module, context: Context) -> Iterator[Finding]:
+    """Report the call of a function in another file that steps the optimizer."""
+    if not is_test_code(context.model):
+        for call in forgetful_calls_of_others(context.model):
+            yield Finding(call, _IN_THIS_LOOP, _LIKE_OTHERS, fix=None)
 
 
 @rule.on(cst.Module, mentions=("grad",))

@@ -48,8 +48,8 @@ Schedulers that are kept in something but a list, or given to anybody who may st
 another scheduler (Accelerate's `prepare` gives it back, and leaves the steps to the script); attributes that other
 code may read, but for settings that have the same name, `options.schedule`, beside others that no such object has;
 schedulers whose step somebody has commented out, whose name another one takes, or that are bound to `_`; in Paddle
-optimizers that leave the file, `Model.fit`, which steps the scheduler itself, and files that speak of
-`_learning_rate`. A file in which no optimizer takes a step, nor in what it imports from the project or what imports
+optimizers that leave the file, `Model.fit`, which steps the scheduler itself, and those of which `_learning_rate` is
+read. A file in which no optimizer takes a step, nor in what it imports from the project or what imports
 it, but for a scheduler that `configure_optimizers` makes and does not return; an optimizer that is only there to be
 given to schedulers, as lessons show them, and tests. What a function of the project only makes and returns, by itself
 or beside others, one or another, or none, as it is asked, is followed to where that function is called, as is an

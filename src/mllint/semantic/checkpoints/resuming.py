@@ -11,8 +11,8 @@ from mllint.semantic.expressions.arguments import calls_of
 from mllint.semantic.names.conditions import is_above
 from mllint.semantic.names.mentions import mentions, method_calls
 from mllint.semantic.names.uses import bound_by, uses
-from mllint.semantic.values import Loaded, Module, Object, StateDict, is_object
-from mllint.syntax.shape import argument, called_on, constant, dotted_path, has_star_arguments, last_word
+from mllint.semantic.values import ClassObject, Loaded, Module, Object, StateDict, is_object
+from mllint.syntax.shape import argument, called_on, constant, dotted_path, has_star_arguments, is_super_call, last_word
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -42,11 +42,11 @@ def lacks_optimizer(model: "Model", call: cst.Call) -> cst.Call | None:
     ``None`` for every other call, and where any part of that is not certain.
     """
     found = _entries(model, call)
-    if not _is_model_and_counter(model, found) or _saves_optimizer(model):
+    if not _is_model_and_counter(model, found) or _saves_optimizer(model, call):
         return None
     counters = {key for part in found for key in part.keys[:1] if key is not None and key in COUNTERS}
     optimizer = _optimizer_of(model, call)
-    return optimizer if optimizer is not None and resumes_from(model, counters) else None
+    return optimizer if optimizer is not None and resumes_from(model, counters, call) else None
 
 
 def left_out(model: "Model", call: cst.Call) -> str | None:
@@ -219,7 +219,7 @@ def is_of_model(model: "Model", part: Part) -> bool:
     return part.keys[0] in _MODELS
 
 
-def _saves_optimizer(model: "Model") -> bool:
+def _saves_optimizer(model: "Model", save: cst.Call) -> bool:
     """Whether the file has anything to do with the state of an optimizer: it may then be kept somewhere else."""
     for word in ("state_dict", "load_state_dict", "set_state_dict"):
         for call in model.calls_by_word.get(word, ()):
@@ -227,9 +227,29 @@ def _saves_optimizer(model: "Model") -> bool:
                 continue
             value = model.value(call.func.value)
             name = (dotted_path(call.func.value) or "").lower()
-            if "opt" in name or is_object(value, "optimizer"):
+            if ("opt" in name or is_object(value, "optimizer")) and not _takes_its_place(model, call, save):
                 return True
     return False
+
+
+def _takes_its_place(model: "Model", node: cst.CSTNode, save: cst.Call) -> bool:
+    """Whether a place is in a method of a subclass that saves in another way, and never as the class itself does."""
+    place, function = model.enclosing_function(node), model.enclosing_function(save)
+    if place is None or function is None or place is function:
+        return False
+    method = model.function_info(function)
+    other, owner = model.function_info(place).owner, method.owner
+    if other is None or owner is None or other is owner or owner not in other.lineage:
+        return False
+    calls = model.calls_by_word.get(method.name, ())
+    return method.name in other.methods and not any(_is_of_base(model, call) for call in calls)
+
+
+def _is_of_base(model: "Model", call: cst.Call) -> bool:
+    """Whether the method of a class is called by its name, or by ``super()``."""
+    holder = called_on(call)
+    is_super = isinstance(holder, cst.Call) and is_super_call(holder)
+    return is_super or (holder is not None and isinstance(model.value(holder), ClassObject))
 
 
 def _optimizer_of(model: "Model", call: cst.Call) -> cst.Call | None:
@@ -290,13 +310,16 @@ def has_state(made: Object) -> bool:
     return momentum is not None and constant(momentum.value) != 0
 
 
-def resumes_from(model: "Model", counters: set[str]) -> bool:
-    """Whether the file reads such a counter from what it loads, and goes on counting from there."""
+def resumes_from(model: "Model", counters: set[str], save: cst.Call | None = None) -> bool:
+    """Whether the file reads such a counter from what it loads, and goes on counting from there.
+
+    Not only in a subclass that saves in another way than the call does.
+    """
     for item in model.tree.by_type.get(cst.Subscript, ()):
         value = model.value(item)
         if not isinstance(value, Loaded) or value.keys[-1:] == () or value.keys[-1] not in counters:
             continue
-        if _goes_on_from(model, item):
+        if _goes_on_from(model, item) and (save is None or not _takes_its_place(model, item, save)):
             return True
     return False
 

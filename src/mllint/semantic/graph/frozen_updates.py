@@ -17,6 +17,7 @@ from mllint.semantic.events.by_hand import holder_of_gradient
 from mllint.semantic.graph.leaves import whose_parameters
 from mllint.semantic.names.mentions import calls_of
 from mllint.semantic.names.operands import names_in
+from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Function, Object, Tensor, is_object
 from mllint.syntax.shape import (
     argument,
@@ -169,7 +170,7 @@ def _optimizers(model: "Model", path: str, node: cst.CSTNode) -> Iterator[Object
     """The optimizers of the file that are given the parameters of a module, or of one that holds it."""
     owner = model.tree.nearest(node, cst.ClassDef)
     for call in model.tree.by_type.get(cst.Call, ()):
-        if not any(_is_within(path, held) for held in _held(call)):
+        if not any(_is_within(path, item) for held in _held(call) for item in (held, *_kept_as(model, call, held))):
             continue
         is_near = model.scope_of(call) is model.scope_of(node)
         is_near = is_near or (
@@ -194,6 +195,23 @@ def _held(call: cst.Call) -> Iterator[str]:
             yield held
         elif type(node) is not cst.Lambda:
             pending += children(node)
+
+
+def _kept_as(model: "Model", call: cst.Call, held: str) -> Iterator[str]:
+    """What the object calls a module that its method is given and keeps: ``self.net`` of ``net``."""
+    function = model.enclosing_function(call)
+    info = None if function is None or held.startswith("self.") else model.function_info(function)
+    if info is None or info.owner is None or info.self_name != "self":
+        return
+    root, dot, rest = held.partition(".")
+    if [binding.kind for binding in info.scope.bindings.get(root, ())] != [BindingKind.PARAMETER]:
+        return
+    for key, bindings in info.scope.bindings.items():
+        value = bindings[0].value
+        if not key.startswith("self.") or not isinstance(value, cst.Name) or value.value != root or bindings[0].path:
+            continue
+        if len(list(info.owner.assignments(key.removeprefix("self.")))) == 1:
+            yield f"{key}{dot}{rest}"
 
 
 def _is_within(path: str, held: str) -> bool:

@@ -1,6 +1,6 @@
 """Where gradients are switched off: contexts, decorators, switches, and functions that are only called from there."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -9,7 +9,9 @@ import libcst as cst
 from mllint.knowledge import lookup
 from mllint.semantic.expressions.arguments import takes
 from mllint.semantic.names.definitions import FunctionInfo
-from mllint.semantic.values import ClassObject, Function, Method, Module, Value
+from mllint.semantic.names.receivers import method_of_receiver
+from mllint.semantic.names.scopes import Binding
+from mllint.semantic.values import ClassObject, Function, Instance, Method, Module, Value
 from mllint.syntax.shape import constant, last_word
 from mllint.syntax.walk import subtree
 
@@ -150,10 +152,12 @@ class Gradients:
         if name is None:
             if isinstance(context, cst.IfExp):
                 return self._conditional(context, truth)
-            bound = self._bound(target, truth) if isinstance(target, cst.Name) else "untouched"
             # One context or another may switch anything; one of the project does where it speaks of gradients.
-            is_open = isinstance(context, cst.BooleanOperation) or self._may_switch(target)
-            return "unknown" if is_open else bound
+            if isinstance(context, cst.BooleanOperation) or self._may_switch(target):
+                return "unknown"
+            if target is context:
+                return self._held(target, truth)
+            return self._bound(target, truth) if isinstance(target, cst.Name) else "untouched"
         if name in _SWITCHES and isinstance(context, cst.Call) and context.args:
             value = constant(context.args[0].value)
             value = truth(context.args[0].value) if value is ... and truth is not None else value
@@ -172,6 +176,33 @@ class Gradients:
         is_known = all(self.model.qualified_name(part.func if isinstance(part, cst.Call) else part) for part in parts)
         return states.pop() if len(states) == 1 and is_known else "unknown"
 
+    def _held(self, context: cst.BaseExpression, truth: "Truth | None") -> str:
+        """What a context does that was made before, ``with guard:``: not known, unless it is known how it was made."""
+        bindings: Iterable[Binding] = ()
+        if isinstance(context, cst.Name):
+            bindings = self.model.reaching(context)
+        elif isinstance(context, cst.Attribute):
+            method = method_of_receiver(self.model, context.value)
+            owner = None if method is None else method.owner
+            bindings = () if owner is None else tuple(owner.assignments(context.attr.value))
+        if all(binding.value is None for binding in bindings):
+            return "unknown" if self.model.value(context) is None else "untouched"
+        states = {binding.scope.model.gradients._made(binding, truth) for binding in bindings}
+        return states.pop() if len(states) == 1 else "unknown"
+
+    def _made(self, binding: Binding, truth: "Truth | None") -> str:
+        """What a context does that is bound somewhere in the file."""
+        made = binding.value
+        parts = [made.body, made.orelse] if isinstance(made, cst.IfExp) else [made]
+        if binding.path or made is None or not all(part is not None and self._is_understood(part) for part in parts):
+            return "unknown"
+        return self._context(made, truth)
+
+    def _is_understood(self, context: cst.BaseExpression) -> bool:
+        if isinstance(context, cst.Call):
+            return self.model.value(context.func) is not None
+        return self.model.qualified_name(context) is not None
+
     def _bound(self, name: cst.Name, truth: "Truth | None") -> str:
         """What a context does that was bound to a name before, or what gives it: ``context = torch.no_grad``."""
         made = [binding.value for binding in self.model.reaching(name) if not binding.path]
@@ -181,16 +212,20 @@ class Gradients:
         return "unknown" if states - {"untouched"} else "untouched"
 
     def _may_switch(self, target: cst.BaseExpression) -> bool:
-        """Whether a function or class of the project says something of gradients: it may switch them as a context.
+        """Whether a function or class of the project says something of gradients: it may switch them as a context, as
+        may what is made of it.
 
         Or something by a name for it, of a module that is not known: what ``torch`` is, a ``*`` may have imported.
         """
         if last_word(target) in _WORDS:
             return True
         value = self.model.value(target)
-        if isinstance(value, (Function, ClassObject)):
+        if isinstance(value, Function):
             return self.are_spoken_of(value.definition.node.body)
-        return False
+        if not isinstance(value, (ClassObject, Instance)):
+            return False
+        classes = value.definition.lineage
+        return value.definition.has_unknown_base or any(self.are_spoken_of(item.node.body) for item in classes)
 
     def _function(self, function: cst.FunctionDef) -> bool | None:
         key = id(function)

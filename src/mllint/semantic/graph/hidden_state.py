@@ -14,7 +14,7 @@ from mllint.semantic.names.conditions import loop_of_every_round
 from mllint.semantic.names.scopes import Binding
 from mllint.semantic.names.uses import bound_by, reads
 from mllint.semantic.values import Elements, Framework, Module, Object, Repeated, Tensor, Value
-from mllint.syntax.shape import argument, dotted_path, items_of
+from mllint.syntax.shape import argument, constant, dotted_path, items_of
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -65,10 +65,16 @@ def walked_in_loop(model: "Model", backward: cst.Call) -> tuple[Loop, cst.BaseEx
     if loop is None or loss is None or model.gradients.off(backward) is not False:
         return None
     is_kept = retaining(backward) is not None
-    is_plain = argument(backward, None, "retain_graph") is None and argument(backward, None, "create_graph") is None
+    is_plain = not any(_may_be_on(backward, word) for word in ("retain_graph", "create_graph"))
     # Torch raises as soon as the weights have changed; Paddle goes through all iterations again and again.
     is_meant = not is_plain and not (is_kept and model.framework == "torch" and _steps(model, loop))
     return None if is_meant else (loop, loss, is_kept)
+
+
+def _may_be_on(backward: cst.Call, word: str) -> bool:
+    """Whether a flag of ``backward()`` is given, and not written as ``False``."""
+    given = argument(backward, None, word)
+    return given is not None and constant(given.value) is not False
 
 
 def _steps(model: "Model", loop: Loop) -> bool:

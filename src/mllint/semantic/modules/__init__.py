@@ -10,5 +10,6 @@
   ``second_passes``
 - training and evaluation mode: ``modes``, ``mode_layers``, ``drop_rates``, ``made_with``, ``last_mode``
 - keys of the state dict: ``module_keys``; objects that hand on to a module: ``stand_ins``;
+  files that replace what it runs: ``replaced_forward``;
   that only have attributes of the same names: ``other_objects``
 """

@@ -12,7 +12,7 @@ from mllint.semantic.modules.weights import builds_a_program, has_weights
 from mllint.semantic.names.conditions import conditions
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.uses import bound_by, uses
-from mllint.semantic.values import Module
+from mllint.semantic.values import Function, Module
 from mllint.syntax.shape import argument, called_on, constant, dotted_path, last_word
 from mllint.syntax.walk import subtree
 
@@ -50,20 +50,36 @@ class Made(NamedTuple):
 def made_in_forward(model: "Model") -> Iterator[Made]:
     """The layers that modules of a file make whenever they are called, and use only there."""
     for word, calls in model.calls_by_word.items():
-        if not word[:1].isupper():
+        is_class = word[:1].isupper()
+        if not is_class and word not in model.function_names:
             continue
         for call in calls:
             function = model.enclosing_function(call)
             if function is None or function.name.value == "__init__":
                 continue
             method = model.function_info(function)
-            if method.owner is None or method.owner.framework is None:
+            if method.owner is None or method.owner.framework is None or not _is_used_at_once(model, call):
                 continue
             drops = word in _DROPS
-            if _is_used_at_once(model, call) and _matters(model, call, drops) and _runs_in_every_call(call, method):
-                made = model.value(call)
-                name = made.name if isinstance(made, Module) else None
-                yield Made(call, word, drops, not lookup.is_never_trained(name or ""))
+            matters = _matters(model, call, drops) if is_class else _gives_new_weights(model, call)
+            made = model.value(call) if matters else None
+            if isinstance(made, Module) and _runs_in_every_call(call, method):
+                name = word if is_class else _class_name(made)
+                yield Made(call, name, drops, not lookup.is_never_trained(made.name or ""))
+
+
+def _class_name(made: Module) -> str:
+    return made.definition.name if made.definition is not None else (made.name or "").rpartition(".")[2]
+
+
+def _gives_new_weights(model: "Model", call: cst.Call) -> bool:
+    """Whether a call runs a function of the file that does nothing but to make a layer with weights, whichever way."""
+    callee = model.value(call.func) if isinstance(call.func, cst.Name) else None
+    info = callee.definition if isinstance(callee, Function) else None
+    if info is None or info.model is not model or not info.is_plain or info.decorators:
+        return False
+    made = [statement.value for statement in info.scope.returns]
+    return bool(made) and all(isinstance(item, cst.Call) and _matters(model, item, drops=False) for item in made)
 
 
 def _matters(model: "Model", call: cst.Call, drops: bool) -> bool:

@@ -13,6 +13,7 @@ from mllint.semantic.training.guards import exclude_each_other, not_excluded
 from mllint.semantic.training.nearby import word_before, word_behind
 from mllint.semantic.training.paths import Paths
 from mllint.semantic.training.runs import Occurrence, Run
+from mllint.semantic.training.zeroing import clears_before_step
 from mllint.syntax.shape import argument, string_literal
 
 if TYPE_CHECKING:
@@ -70,8 +71,17 @@ def _misplaced_for(run: Run, clip: Event, target: Thing) -> tuple[When, Event] |
     ahead = [event for event in inside if event.kind is Kind.BACKWARD]
     if None not in states and all(state.kind is not Kind.ZERO for state in before):
         return "after the step", next((state for state in before if state.frame is clip.frame), before[0])
+    if any(_is_cleared_too_early(state) for state in before):
+        return None
     later = [event for event in ahead if not exclude_each_other(event, clip)]
     return ("before backward", later[0]) if later else None
+
+
+def _is_cleared_too_early(zero: Event) -> bool:
+    """Whether gradients are cleared that a step behind the clip was to use: the clip is where it belongs (ML302)."""
+    if zero.kind is not Kind.ZERO or not isinstance(zero.node, cst.Call):
+        return False
+    return clears_before_step(zero.frame.model, zero.node) is not None
 
 
 def _only_evaluates(inside: list[Event]) -> bool:

@@ -21,9 +21,8 @@ MAX_STEPS = 2
 """Into how many functions of the project a scheduler is followed."""
 _MAX_CALLING = 6
 """In how many other files the calls of a function are looked for that returns an optimizer."""
-# Words that say that somebody else may step what an optimizer of Paddle holds, and attributes that are what it holds.
-_STEPPED_THROUGH = ("_learning_rate", "_lr_scheduler", "LRScheduler", "prepare", "fleet", "distributed_optimizer")
-_HELD = "lr_scheduler"
+_HOLD = ("_learning_rate", "_lr_scheduler", "lr_scheduler")
+"""The attributes of an optimizer of Paddle that are the scheduler which it holds."""
 
 
 def reads_of_bound(model: "Model", binding: Binding) -> "list[tuple[Model, cst.BaseExpression]] | None":
@@ -54,8 +53,6 @@ def is_rate_of_idle_optimizer(model: "Model", arg: cst.Arg) -> bool:
 
 def _is_idle(model: "Model", call: cst.Call, path: tuple[int | None, ...], steps: int) -> bool:
     """Whether nobody steps what an optimizer of Paddle holds that a call gives, ``path`` being where in the result."""
-    if _may_step_through(model):
-        return False
     statement = model.tree.parent(call)
     if isinstance(statement, cst.Return) and not path:
         return _is_idle_where_called(model, statement, path, steps)
@@ -93,17 +90,6 @@ def _is_idle_where_called(model: "Model", statement: cst.Return, path: tuple[int
     return found
 
 
-def _may_step_through(model: "Model") -> bool:
-    """Whether a file may step the scheduler that an optimizer of Paddle holds, to go by its words."""
-    return any(word in model.names_by_word for word in _STEPPED_THROUGH) or _is_attribute(model, _HELD)
-
-
-def _is_attribute(model: "Model", word: str) -> bool:
-    """Whether a file has an attribute of some name, of whatever."""
-    parents = ((name, model.tree.parent(name)) for name in model.names_by_word.get(word, ()))
-    return any(isinstance(parent, cst.Attribute) and parent.attr is name for name, parent in parents)
-
-
 def _is_rate(model: "Model", call: cst.Call, arg: cst.Arg) -> bool:
     callee = model.value(call.func)
     known = lookup.class_(callee.name) if isinstance(callee, Symbol) else None
@@ -114,11 +100,11 @@ def _is_rate(model: "Model", call: cst.Call, arg: cst.Arg) -> bool:
 
 def _stays(model: "Model", node: cst.BaseExpression, steps: int) -> bool:
     """Whether nobody gets at an optimizer who may step what it holds: its own methods are called, or a function of the
-    project is given it that does no more, in a file that says nothing of that. Or it is returned to where nobody does.
+    project is given it that does no more. Or it is returned to where nobody does.
     """
     parent = model.tree.parent(node)
     if isinstance(parent, cst.Attribute):
-        return parent.value is node
+        return parent.value is node and parent.attr.value not in _HOLD
     if isinstance(parent, cst.Return):
         return _is_idle_where_called(model, parent, (), steps)
     if isinstance(parent, cst.Element):
@@ -131,8 +117,6 @@ def _stays(model: "Model", node: cst.BaseExpression, steps: int) -> bool:
     if not isinstance(parent, cst.Arg) or not isinstance(call, cst.Call) or not isinstance(callee, Function):
         return False
     info = callee.definition
-    if info.model is not model and _may_step_through(info.model):
-        return False
     read = uses_inside(info, call, parent, filled_by(callee)) if steps else None
     return read is not None and all(
         _is_looked_at(info.model, use) or _stays(info.model, use, steps - 1) for use in read

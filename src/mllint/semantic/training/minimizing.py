@@ -5,10 +5,14 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.semantic.events.owners import maker
+from mllint.semantic.events.owners import maker, modules_of_optimizer
 from mllint.semantic.events.participants import goes_through_scaler, is_given, is_given_optimizer
 from mllint.semantic.events.steps import Event, Kind
+from mllint.semantic.events.things import Thing
 from mllint.semantic.flow import optimizer_of
+from mllint.semantic.modules.fresh import is_fresh
+from mllint.semantic.names.definitions import FunctionInfo
+from mllint.semantic.names.scopes import Binding
 from mllint.semantic.training.paths import Paths
 from mllint.semantic.training.runs import Occurrence, Run
 from mllint.semantic.training.scaling import is_computed
@@ -45,7 +49,8 @@ def _loss_without_backward(occurrence: Occurrence, call: cst.Call) -> cst.BaseEx
     loss = minimized_loss(event.node, event) if isinstance(event.node, cst.Call) else None
     if loss is None or not is_computed(event.frame, loss, through_functions=True):
         return None
-    paths = run.derived("minimizing", partial(_paths, run))
+    within = _made_within(event)
+    paths = run.derived(("minimizing", within), partial(_paths, run, within))
     return minimized_loss(call, event) if paths.before(event) == {False} else None
 
 
@@ -62,13 +67,28 @@ def _is_dynamic(run: Run, event: Event) -> bool:
     return given is not None and constant(given.value) is not None and not is_static
 
 
-def _paths(run: Run) -> Paths[bool]:
-    """Whether anybody may have computed gradients."""
+def _made_within(event: Event) -> FunctionInfo | None:
+    """The function that makes the one module whose parameters are updated, in the very call that leads to an event."""
+    modules = modules_of_optimizer(event.frame, event.thing)
+    root = next(iter(modules[0].roots)) if len(modules) == 1 and modules[0] is not None else None
+    if not isinstance(root, Binding) or not isinstance(root.scope.node, cst.FunctionDef) or root.value is None:
+        return None
+    model = root.scope.model
+    if modules[0] != Thing(frozenset({root})) or root.path or not is_fresh(model, root.value):
+        return None
+    function = model.function_info(root.scope.node)
+    return function if event.frame.runs(function) else None
+
+
+def _paths(run: Run, within: FunctionInfo | None) -> Paths[bool]:
+    """Whether anybody may have computed gradients of a module, in the function that makes it."""
     calls = [(event, event.node) for event in run.events if event.kind is Kind.MINIMIZE]
     given = [(event, minimized_loss(node, event)) for event, node in calls if isinstance(node, cst.Call)]
     losses = [event.frame.thing(loss) for event, loss in given if loss is not None]
 
     def advance(state: bool, event: Event) -> bool:
+        if within is not None and not event.frame.runs(within):
+            return state
         match event.kind:
             case Kind.BACKWARD | Kind.WRITE_GRADIENT:
                 return True

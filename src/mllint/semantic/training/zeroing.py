@@ -88,7 +88,7 @@ def accumulates_without_end(model: "Model", step: cst.Call) -> Clearing | None:
     alone: list[Occurrence] = []
     found: set[Clearing] = set()
     for item in model.runs.each(step, accelerated=True):
-        clearing = _clearing(item) if item.event.loops else None
+        clearing = clearing_of(item) if item.event.loops else None
         if item.event.loops and clearing is None:
             return None
         if clearing is None:
@@ -100,7 +100,8 @@ def accumulates_without_end(model: "Model", step: cst.Call) -> Clearing | None:
     return "never" if alone and all(map(_updates_without_clearing, alone)) else None
 
 
-def _clearing(occurrence: Occurrence) -> Clearing | None:
+def clearing_of(occurrence: Occurrence) -> Clearing | None:
+    """When gradients are cleared that a loop adds up for a step; ``None``: they are not, or that is not known."""
     run, step = occurrence.run, occurrence.event
     if run.is_cut or step.kind not in (Kind.STEP, Kind.MINIMIZE) or step.thing is None:
         return None
