@@ -223,12 +223,14 @@ class Mapping(Value, frozen=True):
     """A dict; ``node`` is its display or constructor where that is known to be the only one.
 
     ``item`` is what all of its values are, where that is declared. ``home`` is the file in which ``node`` stands, if it
-    is a display; of the file itself, it is the table of its names.
+    is a display; of the file itself, it is the table of its names. ``graph``: whether the tensors in it hang on a graph
+    where the display says so; not what a call under ``no_grad`` gives.
     """
 
     node: "cst.CSTNode | None" = None
     item: Value | None = None
     home: "Model | None" = None
+    graph: bool | None = True
 
 
 class Other(Value, frozen=True):
@@ -287,7 +289,8 @@ def join(first: Value | None, second: Value | None) -> Value | None:
             pairs = zip(first.items, second.items, strict=True)
             return Elements(tuple(join(one, other) for one, other in pairs), first.mutable or second.mutable)
         case Mapping(), Mapping():
-            return Mapping(item=join(first.item, second.item))
+            graph = first.graph if first.graph == second.graph else None
+            return Mapping(item=join(first.item, second.item), graph=graph)
         case StateDict(), StateDict():
             return StateDict(None)
         case Repeated(), Repeated():
@@ -297,6 +300,22 @@ def join(first: Value | None, second: Value | None) -> Value | None:
         case ((Symbol() | ClassObject() | Function() | Choice()), (Symbol() | ClassObject() | Function() | Choice())):
             return _choice(first, second)
     return None
+
+
+def under_gradients(value: Value | None, graph: bool | None) -> Value | None:
+    """What was computed with gradients on where they are off (``False``), or it is not known whether (``None``)."""
+    if graph is True:
+        return value
+    match value:
+        case Tensor() | Output() if graph is False or value.attached:
+            return replace(value, attached=graph)
+        case Elements():
+            return Elements(tuple(under_gradients(item, graph) for item in value.items), value.mutable)
+        case Repeated():
+            return Repeated(under_gradients(value.item, graph), value.kind)
+        case Mapping():
+            return replace(value, graph=graph)
+    return value
 
 
 def _choice(first: Value, second: Value) -> Choice | None:

@@ -12,7 +12,19 @@ from mllint.semantic.expressions import tensors
 from mllint.semantic.expressions.attributes import MODULE_SEQUENCES
 from mllint.semantic.expressions.passed_graph import with_graph_of_arguments
 from mllint.semantic.names.scopes import BindingKind
-from mllint.semantic.values import Elements, Module, Nothing, Object, Output, Repeated, Tensor, Unfinished, Value, join
+from mllint.semantic.values import (
+    Elements,
+    Module,
+    Nothing,
+    Object,
+    Output,
+    Repeated,
+    Tensor,
+    Unfinished,
+    Value,
+    join,
+    under_gradients,
+)
 from mllint.syntax.shape import argument, constant
 
 if TYPE_CHECKING:
@@ -39,7 +51,7 @@ def module_output(model: "Model", call: cst.Call, module: Module) -> Value | Non
         assert forward is not None
         if attached and isinstance(result, Tensor) and result.scalar and _is_given_cut_output(model, call):
             attached = None  # a loss, whose own weights may be frozen
-        result = _as_called_here(with_graph_of_arguments(model, call, forward, result) or result, attached)
+        result = under_gradients(with_graph_of_arguments(model, call, forward, result) or result, attached)
         # DataParallel gathers one value a device: what was 0-d comes back with a dimension.
         return _without_rank(result) if module.wrappers else result
     if module.is_only_some and attached and _is_given_cut_output(model, call):
@@ -120,21 +132,6 @@ def is_reduced(fact: ClassFact, call: cst.Call) -> bool:
         if given is not None and constant(given.value) not in wanted:
             return False
     return not any(arg.star for arg in call.args)
-
-
-def _as_called_here(value: Value, attached: bool | None) -> Value:
-    """The value of a forward pass under the gradient mode of the call."""
-    if attached is True:
-        return value
-    match value:
-        case Tensor() | Output():
-            return replace(value, attached=False if attached is False else None)
-        case Elements():
-            items = tuple(None if item is None else _as_called_here(item, attached) for item in value.items)
-            return Elements(items, value.mutable)
-        case Repeated() if value.item is not None:
-            return Repeated(_as_called_here(value.item, attached), value.kind)
-    return value
 
 
 def _without_rank(value: Value) -> Value:

@@ -3,11 +3,10 @@
 from typing import TYPE_CHECKING
 
 import libcst as cst
-from msgspec.structs import replace
 
 from mllint.semantic.expressions.passed_graph import with_graph_of_arguments
 from mllint.semantic.names.scopes import BindingKind
-from mllint.semantic.values import Function, Mapping, Module, Nothing, Output, Tensor, Value, join
+from mllint.semantic.values import Function, Mapping, Module, Nothing, Value, join, under_gradients
 from mllint.syntax.shape import argument, constant, has_star_arguments, string_literal
 
 if TYPE_CHECKING:
@@ -28,9 +27,8 @@ def returned_to(caller: "Model", call: cst.Call, function: Function) -> Value | 
     found = info.model.returned(info)
     if found is not None:
         given = with_graph_of_arguments(caller, call, info, found)
-        if isinstance(given, (Tensor, Output)) and given.attached and caller.gradients.off(call) is True:
-            return replace(given, attached=None)  # computed without gradients, unless it was there before
-        return given
+        # Computed without gradients, unless it was there before.
+        return under_gradients(given, None) if caller.gradients.off(call) is True else given
     if len(info.scope.returns) < 2 or not info.is_transparent or not info.is_plain:
         return None
     possible = [item for item in info.scope.returns if not _is_passed_by(caller, item, info, call, function)]

@@ -23,6 +23,7 @@ from mllint.semantic.values import (
     Tensor,
     Value,
     join,
+    under_gradients,
 )
 from mllint.syntax.shape import dotted_path, string_literal
 
@@ -53,7 +54,7 @@ def dict_item(value: Mapping, key: str) -> Value | None:
         for element in value.node.elements
         if isinstance(element, cst.DictElement) and string_literal(element.key) == key
     ]
-    return value.home.value(found[0]) if len(found) == 1 else value.item
+    return under_gradients(value.home.value(found[0]), value.graph) if len(found) == 1 else value.item
 
 
 def dict_value(value: Mapping) -> Value | None:
@@ -62,9 +63,9 @@ def dict_value(value: Mapping) -> Value | None:
         return value.item
     match value.node:
         case cst.DictComp(value=element):
-            return value.home.value(element)
+            return under_gradients(value.home.value(element), value.graph)
         case cst.Dict():
-            return _displayed(value.home, value.node)
+            return under_gradients(_displayed(value.home, value.node), value.graph)
         case cst.Module():
             return _makers(value.home)
     return None
