@@ -13,7 +13,7 @@ from mllint.semantic.expressions.annotations import annotated
 from mllint.semantic.expressions.hints import is_called_loss
 from mllint.semantic.expressions.sources import Sources
 from mllint.semantic.graph.last_added import spent_last
-from mllint.semantic.graph.losses import WALKING, loss_of, retaining
+from mllint.semantic.graph.losses import loss_of, may_walk, retaining
 from mllint.semantic.graph.spent_parts import is_spent_part
 from mllint.semantic.graph.tensor_uses import TensorUses
 from mllint.semantic.graph.terms import is_returned_term
@@ -43,7 +43,6 @@ from mllint.syntax.walk import subtree
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
-_BACKWARD = WALKING | {"scale"}
 _NUMERIC_CALLS = frozenset({"float", "int", "round", "print", "str", "format", "len", "max", "min"})
 _NUMBER_ATTRIBUTES = frozenset({"item", "data", "detach", "tolist", "numpy", "cpu"})
 _REPORTS = frozenset({"float", "int", "round", "print", "str", "format", "info", "debug", "warning", "add_scalar"})
@@ -139,7 +138,7 @@ class Accumulator:
         child = node
         for ancestor in self.model.tree.ancestors(node):
             if isinstance(ancestor, cst.Call):
-                if last_word(ancestor.func) in _BACKWARD:
+                if may_walk(self.model, ancestor):
                     return True
                 if ancestor.func is not child and self._hands_on(ancestor):
                     return True

@@ -1,16 +1,24 @@
 """What a ``backward()`` call is made on, and with which options; what losses of the libraries are given."""
 
+from typing import TYPE_CHECKING
+
 import libcst as cst
 
 from mllint.knowledge import lookup
+from mllint.knowledge.words import CLEARING
 from mllint.semantic.expressions.hints import is_called_loss
 from mllint.semantic.values import Module, Symbol, Value
-from mllint.syntax.shape import argument, constant, dotted_path
+from mllint.syntax.shape import argument, constant, dotted_path, last_word
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
 
 # Calls that walk the graph backwards, and those that may.
 WALKING = frozenset({
     "backward", "manual_backward", "grad", "minimize", "scale_loss", "autograd_backward", "jacobian", "hessian", "vjp",
 })  # fmt: skip
+
+_WALKING_OR_SCALING = WALKING | {"scale"}
 
 OF_INDEXES = frozenset({"cross_entropy", "nll_loss", "CrossEntropyLoss", "NLLLoss", "multi_margin_loss"})
 """Losses of which the second argument is an index: nobody learns by it."""
@@ -31,6 +39,25 @@ def loss_of(call: cst.Call) -> cst.BaseExpression | None:
         is_scaled = receiver.func.attr.value == "scale" and len(receiver.args) == 1
         return receiver.args[0].value if is_scaled else receiver
     return receiver
+
+
+def may_walk(model: "Model", call: cst.Call) -> bool:
+    """Whether a call may walk the graphs of what it is given.
+
+    Also by a part of its name, or as a method of what clears gradients: ``optimizer.pc_backward(losses)``,
+    ``optimizer.step(losses)``.
+    """
+    word = last_word(call.func) or ""
+    if word in _WALKING_OR_SCALING or "backward" in word:
+        return True
+    path = dotted_path(call.func.value) if isinstance(call.func, cst.Attribute) else None
+    clearing = (item.func for name in CLEARING for item in model.calls_by_word.get(name, ()))
+    return (
+        path is not None
+        and any(isinstance(func, cst.Attribute) and dotted_path(func.value) == path for func in clearing)
+        and isinstance(call.func, cst.Attribute)
+        and not isinstance(model.value(call.func.value), Module)
+    )
 
 
 def retaining(call: cst.Call) -> cst.Arg | None:
