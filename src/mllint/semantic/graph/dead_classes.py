@@ -4,7 +4,11 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.semantic.graph.data_sources import comes_from_data
 from mllint.semantic.graph.differentiability import Cut, DeadLoss, Origin, Trace
+from mllint.semantic.names.assigned import assigned
+from mllint.semantic.names.receivers import owner_of_attribute
+from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Module
 
 if TYPE_CHECKING:
@@ -32,8 +36,27 @@ class _OfClass(Trace):
 
     def _library(self, call: cst.Call, name: str) -> Origin | None:
         origin = super()._library(call, name)
-        is_copy = origin is None and name in _COPYING and len(call.args) > 0
+        is_copy = origin is None and name in _COPYING and len(call.args) > 0 and not self._is_kept_setting(call)
         return Origin((Cut(call, name.rpartition(".")[2], False),)) if is_copy else origin
+
+    def _is_kept_setting(self, call: cst.Call) -> bool:
+        """Whether what is copied is a number that the object is made with, which was on no graph: ``self.value``."""
+        copied = call.args[0].value
+        owner = owner_of_attribute(self.model, copied)
+        made = owner.assignments(copied.attr.value) if owner is not None and isinstance(copied, cst.Attribute) else []
+        return bool(made) and all(_is_given_to_constructor(item) or _is_data(item) for item in made)
+
+
+def _is_data(binding: Binding) -> bool:
+    return comes_from_data(binding.scope.model, binding)
+
+
+def _is_given_to_constructor(binding: Binding) -> bool:
+    function, given = binding.scope.node, assigned(binding)
+    if not isinstance(function, cst.FunctionDef) or function.name.value != "__init__" or given is None:
+        return False
+    behind = binding.scope.model.reaching(given) if isinstance(given, cst.Name) else ()
+    return bool(behind) and all(item.kind is BindingKind.PARAMETER for item in behind)
 
 
 def dead_forward(model: "Model", node: cst.ClassDef) -> DeadLoss | None:
