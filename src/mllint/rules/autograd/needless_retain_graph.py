@@ -81,6 +81,7 @@ from mllint.semantic.files.testing import is_test_code, is_tried_out
 from mllint.semantic.graph.graph_slice import GraphSlice
 from mllint.semantic.graph.losses import loss_of, retaining
 from mllint.semantic.training.stale_weights import weights_change_every_round
+from mllint.semantic.values import Instance, Module
 
 rule = Rule(
     code="ML210",
@@ -98,11 +99,23 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     kept, loss = retaining(call), loss_of(call)
     if kept is None or loss is None or context.model.gradients.off(call) is not False or is_test_code(context.model):
         return
-    if call not in context.model.backward.calls:
+    if call not in context.model.backward.calls or _is_no_method_of_tensor(call, kept, loss, context):
         return
     graph = GraphSlice(context.model, loss, call, weights_change_every_round(context.model, call))
     if not graph.is_open and graph.is_spent_once and not is_tried_out(context.model, call):
         yield Finding(call, fix=lambda: _without(call, kept))
+
+
+def _is_no_method_of_tensor(call: cst.Call, kept: cst.Arg, loss: cst.BaseExpression, context: Context) -> bool:
+    """Whether an object of another kind is asked for a pass through the graph of what it is given.
+
+    A tensor is given no more than a gradient before the option.
+    """
+    if not isinstance(call.func, cst.Attribute) or loss is not call.func.value:
+        return False
+    positional = [arg for arg in call.args if arg.keyword is None]
+    has_more = kept.keyword is not None and len(positional) > 1
+    return has_more or isinstance(context.value(loss), (Instance, Module))
 
 
 def _without(call: cst.Call, kept: cst.Arg) -> NodeFix | None:
