@@ -32,9 +32,10 @@ from mllint.semantic.values import (
     Module,
     Object,
     Options,
+    Tensor,
     Value,
 )
-from mllint.syntax.shape import argument, dotted_path, last_word, string_literal, subscript_index
+from mllint.syntax.shape import argument, constant, dotted_path, last_word, string_literal, subscript_index
 from mllint.syntax.walk import names_in, subtree
 
 if TYPE_CHECKING:
@@ -87,11 +88,27 @@ def is_refused(model: "Model", load: cst.Call) -> bool:
     )
     if not is_told:
         return False
-    if taken_for_module(model, load) is not None:
-        return False  # the code has saved a dict there
+    if taken_for_module(model, load) is not None or _is_read_safely(model, load):
+        return False  # the code has saved a dict there, or knows that it can be read so
     if model.project is None:
         return _ALLOWED.search(model.source.text.encode()) is None
     return not model.project.is_written_near(model.path, _ALLOWED)
+
+
+def _is_read_safely(model: "Model", load: cst.Call) -> bool:
+    """Whether the code reads the very file with ``weights_only=True`` as well."""
+    path = read_path(FromFile(Place(model, load)))
+    if path is None:
+        return False
+    for other in model.surroundings.models:
+        for call in other.calls_by_word.get("load", ()):
+            option = argument(call, None, "weights_only")
+            if option is None or constant(option.value) is not True or other.library_name(call.func) != "torch.load":
+                continue
+            read = read_path(FromFile(Place(other, call)))
+            if read is not None and read.is_same_as(path) and not (path.is_blank and other is not model):
+                return True
+    return False
 
 
 def _is_tried(model: "Model", load: cst.Call) -> bool:
@@ -220,7 +237,20 @@ def _is_object(model: "Model", node: cst.BaseExpression, is_entry: bool) -> bool
     if not isinstance(parent, cst.Attribute) or parent.value is not node:
         return False
     name = parent.attr.value
-    return name in _OF_MODULES or (is_entry and not _is_of_plain_value(name))
+    if name in _OF_MODULES:
+        return True
+    return is_entry and not _is_of_plain_value(name) and not _is_set_on_tensor(model, name)
+
+
+def _is_set_on_tensor(model: "Model", name: str) -> bool:
+    """Whether the file gives a tensor an attribute of that name, which it keeps: ``state["head"].layout = 2``."""
+    return any(
+        isinstance(target.target, cst.Attribute)
+        and target.target.attr.value == name
+        and isinstance(model.value(target.target.value), Tensor)
+        for statement in model.tree.by_type.get(cst.Assign, ())
+        for target in statement.targets
+    )
 
 
 def _is_of_plain_value(name: str) -> bool:
