@@ -118,6 +118,48 @@ def test_a_file_for_a_former_python_is_checked_but_for_its_fixes() -> None:
     assert [rule for _, rule, _, _ in findings("former.py")[1]] == ["ML001"]
 
 
+def test_a_name_that_became_a_keyword_is_said_so_and_read() -> None:
+    text = """import torch
+
+def moved(x, gpu=None, async=False):
+    if async:
+        x = x.cuda(gpu, async)
+    moved.async = async
+    return x
+
+async def ours(other):
+    async with other:
+        y = torch.zeros(3)
+        y.cuda()
+        return moved(y, async=True)
+"""
+    Path("former.py").write_text(text)
+    found = findings("former.py")[1]
+    assert [(rule, row) for _, rule, row, _ in found] == [("ML001", 3), ("ML101", 12)]
+    assert found[0][3] == "`async` is a keyword since Python 3.7: no later Python can run this file"
+    # So it is where the rest cannot be read either.
+    Path("former.py").write_text(text + "x = = 2\n")
+    assert findings("former.py")[1] == found[:1]
+    Path("former.py").write_text("import torch\n\nx = 0755  # async\n")
+    assert "async" not in findings("former.py")[1][0][3]
+
+
+@pytest.mark.parametrize("text", ["print np.nan", "x = = np.nan", "x = np.nan  # \xff"])
+def test_a_file_that_names_no_framework_is_somebody_elses(text: str) -> None:
+    """Although how NaN is compared is told of numpy, too."""
+    for imported, code in (("numpy as np", 0), ("torch as np", 1)):
+        Path("other.py").write_bytes(f"import {imported}\n\n{text}\n".encode("latin-1"))
+        exit_code, found = findings("other.py")
+        assert (exit_code, [rule for _, rule, _, _ in found]) == (code, ["ML001"] * code)
+    Path("other.py").write_text("class Net(Base):\n    def forward(self, x):\n        print x\n")
+    assert findings("other.py") == (0, [])
+
+
+def test_what_is_read_of_a_file_without_a_framework_is_said() -> None:
+    Path("other.py").write_text("import numpy as np\n\nprint 1\nprint(np.ones(3) == np.nan)\n")
+    assert [(rule, row) for _, rule, row, _ in findings("other.py")[1]] == [("ML501", 4)]
+
+
 def test_statements_of_python_2_are_read_as_they_are_meant() -> None:
     text = """import torch
 

@@ -255,6 +255,7 @@ ODD_FILES = {
     "latin.py": b"# coding: latin-1\n" + FINDING.encode() + b"s = '\xe9\xff'; x.cuda()\n",
     "koi.py": f"# coding: koi8-r\n{FINDING}s = 'ж'; x.cuda()\n".encode("koi8-r"),
     "undecodable.py": FINDING.encode() + b"# \xe9\n",
+    "of_others.py": b"import numpy as np\nx = np.nan  # \xe9\n",
     "unknown_coding.py": b"# coding: klingon\n" + FINDING.encode(),
     "formfeed.py": b"import torch\n\x0cx = torch.zeros(3)\nx.cuda()\x0c\n",
     "separators.py": "import torch\nx = torch.zeros(3)\ns = '\x1c\x85\u2028'\nx.cuda()\n".encode(),
@@ -326,7 +327,7 @@ def test_any_file_is_survived_and_seen_as_the_command_sees_it(odd_files: Path) -
         ("unknown_coding.py", 1, 1, "ML001"),
     }
     silent = {"noqa.py", "blanket.py", "own.py", "own_file.py", "skipped.py", "multiline.py", "empty.py",
-              "notebook.ipynb"}  # fmt: skip
+              "notebook.ipynb", "of_others.py"}  # fmt: skip
     assert not silent & {place[0] for place in by_flake8}
     for name, row, column, _ in by_flake8:
         assert 1 <= row <= max(1, len(ODD_FILES[name].splitlines())) or name == "separators.py"

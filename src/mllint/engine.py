@@ -17,7 +17,7 @@ from mllint.semantic.model import Model
 from mllint.semantic.project import Project
 from mllint.syntax.bare import NotBareError, bare_tree
 from mllint.syntax.former import FormerPython, readable_tree
-from mllint.syntax.gate import may_hold_suppressions
+from mllint.syntax.gate import may_hold_suppressions, names_framework
 from mllint.syntax.parse import ParseError, parse
 from mllint.syntax.python_places import FullTreeNeededError, PythonPlaces
 from mllint.syntax.source import DecodingError, Source, syntax_tree
@@ -75,12 +75,14 @@ def lint(
     try:
         source = Source.from_bytes(data, path)
     except DecodingError as error:
-        return _unreadable(path, str(error), Location(error.row, 1)) if may_fire else Result(path, Status.SKIPPED)
+        is_ours = may_fire and names_framework(data)
+        return _unreadable(path, str(error), Location(error.row, 1)) if is_ours else Result(path, Status.SKIPPED)
     suppressions = Suppressions(source, noqa=noqa)
     if suppressions.file_is_skipped:
         return Result(path, Status.SKIPPED)
     if may_fire:
         result = _lint(source, suppressions, rules, targets or Targets(), project, python_tree)
+        result = result if names_framework(data) else _without_syntax_error(result)
     else:
         result = Result(path, Status.OK if is_python(source.text) else Status.SKIPPED)
     if checks_suppressions and result.status is Status.OK:
@@ -340,6 +342,17 @@ def _failed(path: str, message: str) -> Result:
 def _unreadable(path: str, message: str, location: Location) -> Result:
     diagnostic = _own("ML001", "syntax-error", " ".join(message.split()), path, location)
     return Result(path, Status.SYNTAX_ERROR, (diagnostic,))
+
+
+def _without_syntax_error(result: Result) -> Result:
+    """The result of a file that names no framework: whether it can be read is nobody's question."""
+    left = tuple(item for item in result.diagnostics if item.code != "ML001")
+    if len(left) == len(result.diagnostics):
+        return result
+    status = Status.OK if left else Status.SKIPPED
+    return msgspec.structs.replace(
+        result, status=status if result.status is Status.SYNTAX_ERROR else result.status, diagnostics=left
+    )
 
 
 _OWN_HELP = {

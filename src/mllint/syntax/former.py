@@ -15,6 +15,7 @@ from mllint.syntax.source import syntax_tree
 MOST_WORK = 10_000_000
 """How many characters may be parsed again, one mended statement after the other, before it is given up."""
 _ARGUMENT = re.compile(r"(?<=[(,\s])async(?=\s*=[^=])")
+_NAME = re.compile(r"(?<![\w\"'])async(?![\w\"'])(?!\s+(?:def|for|with)\b)")
 _STAND_IN = "asynk"
 """As long as the word itself, so that everything keeps its place."""
 _STATEMENT = re.compile(r"Missing parentheses in call to '(print|exec)'")
@@ -55,18 +56,20 @@ def readable_tree(text: str) -> tuple[ast.Module, FormerPython | None]:
         for node in ast.walk(tree) if is_argument else ():
             if isinstance(node, ast.keyword) and node.arg == _STAND_IN:
                 node.arg = "async"
-        return tree, _of(first, text)
+        return tree, said_of(first, text)
     raise first
 
 
-def _of(error: SyntaxError, text: str) -> FormerPython:
+def said_of(error: SyntaxError, text: str) -> FormerPython:
+    """What Python has against a text; of ``async`` as a name it says nothing but that something is wrong."""
     row, column = max(error.lineno or 1, 1), max(error.offset or 1, 1)
     lines = _LINE.findall(text)
-    line = lines[row - 1] if row <= len(lines) else ""
-    argument = _ARGUMENT.search(line) if error.msg == "invalid syntax" else None
-    if argument is not None:
+    line = lines[row - 1].partition("#")[0] if row <= len(lines) else ""
+    is_told = error.msg.startswith("invalid syntax")
+    name = (_ARGUMENT.search(line) or _NAME.search(line)) if is_told else None
+    if name is not None:
         message = "`async` is a keyword since Python 3.7: no later Python can run this file"
-        return FormerPython(message, row, argument.start() + 1)
+        return FormerPython(message, row, name.start() + 1)
     return FormerPython(error.msg, row, column)
 
 
@@ -88,6 +91,8 @@ def _is_mended(lines: list[str], error: SyntaxError) -> bool:
     line = lines[first]
     if error.msg.startswith("multiple exception types"):
         lines[first] = _CAUGHT.sub(r"\1 as \2", line)
-    elif error.msg == "invalid syntax":
+    elif error.msg.startswith("invalid syntax"):
         lines[first] = _RAISED.sub(r"\1(\2)\3", line)
+        if lines[first] == line:
+            lines[first] = _NAME.sub(_STAND_IN, line)
     return lines[first] != line

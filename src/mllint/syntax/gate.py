@@ -25,6 +25,11 @@ def may_concern_rules(data: bytes) -> bool:
     return may_hold_suppressions(data)
 
 
+def names_framework(data: bytes) -> bool:
+    """Whether a framework is named in these bytes: a file without one that cannot be read is somebody else's."""
+    return any(word in data for word in _FRAMEWORKS)
+
+
 def may_hold_suppressions(data: bytes) -> bool:
     """Whether a file with these bytes may silence rules of mllint in a comment. Never wrongly false."""
     return (b"mllint:" in data or b"ML" in data) and _SUPPRESSION.search(data) is not None

@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 
 import libcst as cst
 
+from mllint.syntax.former import said_of
 from mllint.syntax.pieces import SIZE, UncertainError, joined, pieces
 from mllint.syntax.source import Source, syntax_tree
 
@@ -174,8 +175,8 @@ def _as_python_says(source: Source, error: cst.ParserSyntaxError) -> ParseError:
     try:
         syntax_tree(source.text)
     except SyntaxError as python_error:
-        row = min(max(python_error.lineno or 1, 1), source.rows)
-        return ParseError(python_error.msg, row, max(python_error.offset or 1, 1))
+        said = said_of(python_error, source.text)
+        return ParseError(said.message, min(said.row, source.rows), said.column)
     except (ValueError, RecursionError, MemoryError):
         # Python gives up on this text for a reason of its own; LibCST's words are all there is.
         pass
