@@ -12,7 +12,7 @@ from mllint.semantic.names.conditions import verdicts
 from mllint.semantic.names.receivers import method_of_receiver, owner_of_attribute
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import without_narrowing
-from mllint.semantic.values import Module, Tensor
+from mllint.semantic.values import Loaded, Module, Tensor
 from mllint.syntax.shape import argument, before_methods, constant, dotted_path, items_of, root_of, subscript_index
 from mllint.syntax.walk import subtree
 
@@ -212,18 +212,46 @@ def _runs_without_gradients(model: "Model") -> bool:
 
 def _is_called_here(model: "Model", node: cst.CSTNode) -> bool:
     """Whether the file itself comes to a place with gradients on; what ``forward`` does if asked to, who asks knows."""
-    function = model.enclosing_function(node)
+    function, seen = model.enclosing_function(node), set[int]()
     if function is None or function.name.value == "__init__":
         return True
     if function.name.value == "forward":
         return not _is_asked_for(model, node, function)
-    calls = model.calls_by_word.get(function.name.value, ())
-    holders = ((call, model.enclosing_function(call)) for call in calls)
-    return any(
-        holder is not function
-        and not (holder is not None and holder.name.value == "forward" and _is_asked_for(model, call, holder))
-        for call, holder in holders
-    )
+    pending = [function]
+    while pending:
+        called = pending.pop()
+        seen.add(id(called))
+        for call in model.calls_by_word.get(called.name.value, ()):
+            holder = model.enclosing_function(call)
+            if holder is called or _is_of_read_object(model, call):
+                continue
+            if holder is None or not _is_other_method_of_module(model, holder):
+                if holder is None or holder.name.value != "forward" or not _is_asked_for(model, call, holder):
+                    return True
+            elif id(holder) not in seen:
+                pending.append(holder)
+    return False
+
+
+def _is_of_read_object(model: "Model", call: cst.Call) -> bool:
+    """Whether it is a method of what was read from a file: ``checkpoint["ema"].float().fuse()``.
+
+    Whether the weights of such an object need gradients, who saved it knows.
+    """
+    node: cst.BaseExpression = call.func
+    while isinstance(node, (cst.Attribute, cst.Subscript, cst.Call)):
+        node = node.func if isinstance(node, cst.Call) else node.value
+        if isinstance(model.value(node), Loaded):
+            return True
+    return False
+
+
+def _is_other_method_of_module(model: "Model", function: cst.FunctionDef) -> bool:
+    """Whether a function is a method of a module that is run where somebody asks for it, and not in a training."""
+    info = model.function_info(function)
+    if info.owner is None or info.name == "__init__" or info is info.owner.called:
+        return False
+    return id(function) not in model.backward.functions and isinstance(info.owner.instance(), Module)
 
 
 def _is_asked_for(model: "Model", node: cst.CSTNode, function: cst.FunctionDef) -> bool:
