@@ -38,8 +38,8 @@ which work. Paddle code for a target version below 2.5, or with `paddle.fluid`. 
 chooses (`if version < "0.4": ...`).
 
 One thing it does not leave alone though nothing is known of the value, or of what a 0-d one was multiplied with:
-`loss.data[0]` and `x.sum().data[0]` (in Paddle `loss.numpy()[0]`), unless another library is seen to compute it. What
-is called a loss, or reduced over everything there or where its name is bound, and read like that is the old spelling of
+`loss.data[0]` and `x.sum().data[0]` (in Paddle `loss.numpy()[0]`), unless another library is seen to compute it, or a
+function of the project that adds to what it has made with a dimension. What is called a loss, or reduced over everything there or where its name is bound, and read like that is the old spelling of
 `item()`.
 
 ## Fix safety
@@ -63,6 +63,7 @@ from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, append_trailer, replace_between
 from mllint.rule import Finding, Rule
 from mllint.semantic.expressions.hints import (
+    is_added_to_row,
     is_called_loss,
     is_for_one_version,
     is_of_other_library,
@@ -143,7 +144,7 @@ def _is_spelled_as_scalar(
     if ("data" if framework == "torch" else "numpy") not in steps:
         return False
     if is_called_loss(tensor):
-        return not is_of_other_library(context.model, tensor)
+        return not is_of_other_library(context.model, tensor) and not is_added_to_row(context.model, tensor)
     bound = [(binding.kind, binding.path, binding.value) for binding in context.model.reaching(tensor)]
     if any(kind is not BindingKind.ASSIGN or path for kind, path, _ in bound):
         return False

@@ -11,13 +11,14 @@ from mllint.semantic.expressions.tensors import is_reduced_fully
 from mllint.semantic.names.assigned import assigned
 from mllint.semantic.names.receivers import owner_of_attribute
 from mllint.semantic.names.scopes import BindingKind
-from mllint.semantic.values import Tensor
+from mllint.semantic.values import Function, Tensor
 from mllint.syntax.shape import dotted_path, string_literal, subscript_index
-from mllint.syntax.walk import children
+from mllint.syntax.walk import children, subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
-    from mllint.semantic.values import Framework
+    from mllint.semantic.names.definitions import FunctionInfo
+    from mllint.semantic.values import Framework, Value
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 # What Python's own containers, texts and files have.
@@ -59,6 +60,35 @@ def is_of_other_library(model: "Model", node: cst.BaseExpression, steps: int = _
             values = [assigned(binding) for binding in bound]
             return any(value is not None and is_of_other_library(model, value, steps - 1) for value in values)
     return False
+
+
+def is_added_to_row(model: "Model", node: cst.BaseExpression, steps: int = _MAX_STEPS) -> bool:
+    """Whether a function of the project computes something, and adds to what it has made with a dimension.
+
+    ``total = paddle.zeros([1])``, ``total += criterion(x, y)``: what comes back has that dimension.
+    """
+    for part in subtree(node):
+        if isinstance(part, cst.Call):
+            callee = model.value(part.func)
+            if isinstance(callee, Function) and _adds_to_row(callee.definition):
+                return True
+        elif isinstance(part, cst.Name) and steps:
+            values = [item.value for item in model.reaching(part) if item.kind is BindingKind.ASSIGN]
+            if any(value is not None and is_added_to_row(model, value, steps - 1) for value in values):
+                return True
+    return False
+
+
+def _adds_to_row(function: "FunctionInfo") -> bool:
+    model = function.model
+    return any(
+        isinstance(part, cst.AugAssign) and any(map(_is_row, map(model.binding_value, model.reaching(part.target))))
+        for part in subtree(function.node.body)
+    )
+
+
+def _is_row(value: "Value | None") -> bool:
+    return isinstance(value, Tensor) and value.scalar is False
 
 
 def is_spelled_as_reduction(node: cst.BaseExpression, framework: "Framework") -> bool:
