@@ -80,7 +80,7 @@ whose class computes gradients itself, or a part of it in its own forward pass, 
 `numpy()` reads as it is, which raises where there is a graph. Networks of which nothing is known in a file that
 imports another framework, such as MXNet, Jittor or DyNet. Single forward passes of inputs that are made up for their
 shape, and those of a test, `def test_forward(): ...` in a file with the word in its name. What a method of a module
-does for each item of a dict. Loops that are left after one batch. Functions that are defined anew right below.
+does for each item of a dict. Single forward passes right behind a statement with another one that is reported. Loops that are left after one batch. Functions that are defined anew right below.
 Trainings that a trainer of another framework runs. Projects for a PyTorch before 0.4.
 
 ## Fix safety
@@ -162,8 +162,8 @@ def check_whole(function: cst.FunctionDef, context: Context) -> Iterator[Finding
     """Report the forward passes of all the data at once."""
     if is_test_code(context.model) or is_in_test_of_tests(context.model, function) or _is_too_old(context):
         return
-    for call in evaluations_recorded(context.model, function):
-        yield _single(call, context)
+    found = list(evaluations_recorded(context.model, function))
+    yield from (_single(call, context) for call in _first_of_neighbours(context.model, found, found))
 
 
 @rule.on_method("eval")
@@ -171,8 +171,34 @@ def check_switched(switch: cst.Call, context: Context) -> Iterator[Finding]:
     """Report the forward passes behind a switch to evaluation mode that nobody wants a graph of."""
     if is_test_code(context.model) or is_in_test_of_tests(context.model, switch) or _is_too_old(context):
         return
-    for call in inferences_recorded(context.model, switch):
-        yield _single(call, context)
+    model = context.model
+    home, found = model.enclosing_function(switch), _inferences(model, switch)
+    others = (item for item in model.calls_by_word.get("eval", ()) if found and model.enclosing_function(item) is home)
+    beside = [call for other in others for call in _inferences(model, other)]
+    yield from (_single(call, context) for call in _first_of_neighbours(model, found, beside))
+
+
+def _inferences(model: "Model", switch: cst.Call) -> list[cst.Call]:
+    known: dict[int, list[cst.Call]] = model.remembered.setdefault(("inferences", "eval"), {})
+    if id(switch) not in known:
+        known[id(switch)] = list(inferences_recorded(model, switch))
+    return known[id(switch)]
+
+
+def _first_of_neighbours(model: "Model", found: list[cst.Call], beside: list[cst.Call]) -> Iterator[cst.Call]:
+    """Of the forward passes in statements one right behind the other the first: what is put around it takes them in."""
+    holders = {id(_statement(model, call)) for call in beside}
+    for call in found:
+        statement = _statement(model, call)
+        block = None if statement is None else model.tree.parent(statement)
+        body = list(block.body) if isinstance(block, (cst.IndentedBlock, cst.Module)) else []
+        at = next((index for index, item in enumerate(body) if item is statement), 0)
+        if at == 0 or id(body[at - 1]) not in holders:
+            yield call
+
+
+def _statement(model: "Model", call: cst.Call) -> cst.CSTNode | None:
+    return model.tree.nearest(call, cst.SimpleStatementLine)
 
 
 def _single(call: cst.Call, context: Context) -> Finding:
