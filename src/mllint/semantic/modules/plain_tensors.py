@@ -233,9 +233,20 @@ def stays_behind(members: Members, name: str) -> bool:
         return False
     if any(has_no_elements(place.model, place.value) for place in members.assignments(name)):
         return False
+    if any(read.method not in members.setting_up and _meets_new(read) for read in members.reads(name)):
+        return False  # on another device that would raise: the module is used where its tensors are made
     fates = {(_fate_of_read(members, read), read.method in members.setting_up) for read in members.reads(name)}
     is_met = (Fate.MEETS_INPUT, False) in fates and all(fate is not Fate.MOVED for fate, _ in fates)
     return is_met and not moves_by_computed_names(members)
+
+
+def _meets_new(read: Read) -> bool:
+    """Whether a method computes with the tensor and one that it makes right there, on the default device."""
+    model, parent = read.method.model, read.method.model.tree.parent(read.node)
+    if not isinstance(parent, cst.BinaryOperation):
+        return False
+    other = parent.right if parent.left is read.node else parent.left
+    return isinstance(other, cst.Call) and is_made_on_cpu(model, other)
 
 
 def _fate_of_read(members: Members, read: Read) -> Fate:
