@@ -302,7 +302,7 @@ def join(first: Value | None, second: Value | None) -> Value | None:
     return None
 
 
-def under_gradients(value: Value | None, graph: bool | None) -> Value | None:
+def under_gradients(value: Value, graph: bool | None) -> Value:
     """What was computed with gradients on where they are off (``False``), or it is not known whether (``None``)."""
     if graph is True:
         return value
@@ -310,8 +310,9 @@ def under_gradients(value: Value | None, graph: bool | None) -> Value | None:
         case Tensor() | Output() if graph is False or value.attached:
             return replace(value, attached=graph)
         case Elements():
-            return Elements(tuple(under_gradients(item, graph) for item in value.items), value.mutable)
-        case Repeated():
+            items = tuple(None if item is None else under_gradients(item, graph) for item in value.items)
+            return Elements(items, value.mutable)
+        case Repeated() if value.item is not None:
             return Repeated(under_gradients(value.item, graph), value.kind)
         case Mapping():
             return replace(value, graph=graph)

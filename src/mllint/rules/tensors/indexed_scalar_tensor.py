@@ -39,8 +39,8 @@ chooses (`if version < "0.4": ...`).
 
 One thing it does not leave alone though nothing is known of the value, or of what a 0-d one was multiplied with:
 `loss.data[0]` and `x.sum().data[0]` (in Paddle `loss.numpy()[0]`), unless another library is seen to compute it, or a
-function of the project that adds to what it has made with a dimension. What is called a loss, or reduced over everything there or where its name is bound, and read like that is the old spelling of
-`item()`.
+function of the project that adds to what it has made with a dimension. What is called a loss, or reduced over
+everything there or where its name is bound, and read like that is the old spelling of `item()`.
 
 ## Fix safety
 

@@ -54,7 +54,7 @@ def dict_item(value: Mapping, key: str) -> Value | None:
         for element in value.node.elements
         if isinstance(element, cst.DictElement) and string_literal(element.key) == key
     ]
-    return under_gradients(value.home.value(found[0]), value.graph) if len(found) == 1 else value.item
+    return _computed_at_call(value, value.home.value(found[0])) if len(found) == 1 else value.item
 
 
 def dict_value(value: Mapping) -> Value | None:
@@ -63,12 +63,17 @@ def dict_value(value: Mapping) -> Value | None:
         return value.item
     match value.node:
         case cst.DictComp(value=element):
-            return under_gradients(value.home.value(element), value.graph)
+            return _computed_at_call(value, value.home.value(element))
         case cst.Dict():
-            return under_gradients(_displayed(value.home, value.node), value.graph)
+            return _computed_at_call(value, _displayed(value.home, value.node))
         case cst.Module():
             return _makers(value.home)
     return None
+
+
+def _computed_at_call(holder: Mapping, item: Value | None) -> Value | None:
+    """An entry, which hangs on no graph where what gave the dict was called without gradients."""
+    return None if item is None else under_gradients(item, holder.graph)
 
 
 def _displayed(model: "Model", display: cst.Dict) -> Value | None:

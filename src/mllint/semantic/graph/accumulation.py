@@ -37,7 +37,7 @@ from mllint.semantic.values import (
     Text,
     Value,
 )
-from mllint.syntax.shape import detaches, dotted_path, last_word
+from mllint.syntax.shape import detaches, dotted_path
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
