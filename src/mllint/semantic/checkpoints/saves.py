@@ -190,13 +190,14 @@ class Surroundings:
         return [_entered(tracer, Route(Follower(model), call, definition)) for model, call in calls]
 
     def calls_of(self, definition: "FunctionInfo") -> "tuple[tuple[Model, cst.Call], ...]":
-        """The calls of a function of the project in these files."""
+        """The calls of a function of the project in these files, and in those that import it."""
         if definition not in self._calls:
             self._calls[definition] = tuple(self._look_for(definition))
         return self._calls[definition]
 
     def _look_for(self, definition: "FunctionInfo") -> "Iterator[tuple[Model, cst.Call]]":
-        for model in self.models:
+        # A script that saves through a helper of the project need not save or load by the look of it.
+        for model in dict.fromkeys((*self.models, *definition.model.importers(definition.name))):
             for call in calls_of_function(model, definition.name):
                 callee = model.value(call.func)
                 if isinstance(callee, Function) and callee.definition.is_same_as(definition):
