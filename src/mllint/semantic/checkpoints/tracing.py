@@ -412,7 +412,7 @@ def _default_of_parameter(content: FromFile) -> cst.BaseExpression | None:
     if not isinstance(function, cst.FunctionDef) or bindings[0].kind is not BindingKind.PARAMETER:
         return None
     definition = model.function_info(function)
-    calls = model.surroundings.calls_of(definition)
+    calls = (*model.surroundings.calls_of(definition), *model.surroundings.calls_elsewhere(definition))
     found = [Route(Follower(caller), call, definition).argument(bindings[0].key) for caller, call in calls]
     default = next((item.default for item in definition.named_parameters if item.name.value == bindings[0].key), None)
     return default if all(item is not None and item[1] is default for item in found) else None

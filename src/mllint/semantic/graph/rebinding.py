@@ -137,25 +137,34 @@ def _computes_with(model: "Model", statement: cst.Assign | cst.AugAssign, path: 
     if type(statement) is cst.AugAssign:
         return True
     computed = _arithmetic(statement.value)
-    if computed is None or (isinstance(computed, cst.Call) and last_word(computed.func) in model.function_names):
+    if computed is None or (isinstance(computed, cst.Call) and not _is_of_framework(model, computed)):
         return False
     pending: list[cst.BaseExpression] = [computed]
     while pending:
         node = pending.pop()
         if isinstance(node, cst.BinaryOperation):
             pending += [node.left, node.right]
-        elif isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value in _OPERATORS:
-            pending += [node.func.value, *(arg.value for arg in node.args)]
+        elif isinstance(node, cst.Call) and last_word(node.func) in _OPERATORS:
+            pending += [called_on(node) or node.func, *(arg.value for arg in node.args)]
         elif dotted_path(node.func if isinstance(node, cst.Call) else node) in (path, f"{path}.data", f"{path}.detach"):
             return computed is statement.value or _is_handed_through(model, statement.value, computed)
     return False
+
+
+def _is_of_framework(model: "Model", call: cst.Call) -> bool:
+    """Whether a call is no function or method of the project, by its name."""
+    name = model.qualified_name(call.func)
+    if name is not None:
+        return lookup.framework_of(name) == model.framework
+    return isinstance(call.func, cst.Attribute) and call.func.attr.value not in model.function_names
 
 
 def _arithmetic(node: cst.BaseExpression) -> cst.BinaryOperation | cst.Call | None:
     """The arithmetic at the bottom of a chain of calls: ``w - step`` of ``(w - step).clamp(0, 1)``, ``w.sub(step)``."""
     # Nearly every assignment comes by here: see `dotted_path` for what `isinstance` costs.
     while node.__class__ is cst.Call:
-        if node.func.__class__ is cst.Attribute and node.func.attr.value in _OPERATORS and node.args:
+        word = node.func.attr if node.func.__class__ is cst.Attribute else node.func
+        if word.__class__ is cst.Name and word.value in _OPERATORS and node.args:
             return node
         node = _handed_on(node)
     return node if node.__class__ is cst.BinaryOperation else None
