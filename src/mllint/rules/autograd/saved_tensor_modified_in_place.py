@@ -61,8 +61,8 @@ or under a flag that speaks of exporting, tracing or memory, or under one, off b
 than `forward` ask, and tests. Tensors of which it is not certain that they hang on a graph: what a function or module
 is given, unless somebody gives it what surely does, in its file or in one that imports it (tests do not count), a layer
 with weights stands before it in a list or `Sequential`, or `backward()` is called on a loss that is computed from
-nothing else. In Paddle `x += y`, which makes a new tensor. Changes behind the last `backward()` of their function; of
-those of a leaf, ML208 speaks.
+nothing else. In Paddle `x += y`, which makes a new tensor. Changes behind the last `backward()` of their function, and
+those of a leaf, of which ML208 speaks.
 
 ## Fix safety
 
@@ -84,8 +84,9 @@ from mllint.edits import NodeFix, replace
 from mllint.rule import Finding, Rule
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.graph.in_place import WORDS, may_work_in_place
+from mllint.semantic.graph.leaves import is_changeable_leaf
 from mllint.semantic.modules.saved_changes import Kept, kept_and_changed, kept_and_changed_by_call
-from mllint.semantic.names.writes import may_write_to_name
+from mllint.semantic.names.writes import may_write_to_name, write
 from mllint.semantic.training.callers import runs_without_gradients_elsewhere
 
 rule = Rule(
@@ -109,7 +110,7 @@ _OPERATORS = {
 def check(statement: cst.Assign | cst.AugAssign | cst.Expr, context: Context) -> Iterator[Finding]:
     """Report a statement that changes a tensor which something has kept."""
     kept = kept_and_changed(context.model, statement)
-    if kept is not None and _may_raise(statement, context):
+    if kept is not None and _may_raise(statement, context) and not _is_refused(statement, context):
         yield _finding(statement, kept, context)
 
 
@@ -124,6 +125,14 @@ def check_call(call: cst.Call, context: Context) -> Iterator[Finding]:
 def _may_raise(place: cst.CSTNode, context: Context) -> bool:
     """Whether a gradient may be asked for: not in a test, which would not pass, nor where all callers want none."""
     return not (is_test_code(context.model) or runs_without_gradients_elsewhere(context.model, place))
+
+
+def _is_refused(statement: cst.Assign | cst.AugAssign | cst.Expr, context: Context) -> bool:
+    """Whether the change itself raises, since the tensor is a leaf (ML208), before any `backward()` can."""
+    change = write(context.model, statement)
+    if change is None or context.model.gradients.off(statement) is not False:
+        return False
+    return is_changeable_leaf(context.model, change.target, statement)
 
 
 def _finding(node: cst.BaseSmallStatement | cst.Call, kept: Kept, context: Context) -> Finding:

@@ -122,14 +122,20 @@ def _is_method(node: cst.Attribute, context: Context) -> bool:
 
 
 def _is_stateful(owner: cst.BaseExpression, context: Context) -> bool:
-    """Whether the file uses an unknown thing as an object with a `state_dict()`, and sets no such attribute."""
+    """Whether the file uses an unknown thing as an object with a `state_dict()`, and sets no such attribute.
+
+    Where some other object of the file has such an attribute, a network or optimizer beside a state is none of these.
+    """
     key = dotted_path(owner)
-    if key is None or any(
+    if key is None:
+        return False
+    is_named, has_neighbour = key.rpartition(".")[2] in _NAMES, _has_called_neighbour(owner, context)
+    if any(
         isinstance(target.target, cst.Attribute) and target.target.attr.value == "state_dict"
         for target in context.nodes(cst.AssignTarget)
     ):
-        return False
-    if key.rpartition(".")[2] in _NAMES or _has_called_neighbour(owner, context):
+        return is_named and has_neighbour
+    if is_named or has_neighbour:
         return True
     read = (node for method in _STATEFUL for node in reads(context.model, f"{key}.{method}"))
     return any(

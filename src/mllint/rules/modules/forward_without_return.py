@@ -1,7 +1,8 @@
 """## What it does
 
 Finds `forward` methods that compute something and return nothing: there is no `return` with a value, or the last
-branch ends without one.
+branch ends without one. And those that end with `if y is not None: return ...`, where somebody leaves `y` out and uses
+the result.
 
 ## Why is this bad?
 
@@ -66,6 +67,8 @@ from mllint.context import Context
 from mllint.knowledge import lookup
 from mllint.rule import Finding, Rule
 from mllint.semantic.files.testing import is_test_code
+from mllint.semantic.graph.runs_of_class import is_wanted_without
+from mllint.semantic.names.definitions import FunctionInfo
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Module, Output, Tensor
 from mllint.syntax.shape import constant, is_of_names
@@ -97,6 +100,11 @@ def check(node: cst.FunctionDef, context: Context) -> Iterator[Finding]:
     if any(statement.value is not None for statement in info.scope.returns):
         for lost in _lost_ends(node.body, context):
             yield Finding(lost, "this way through `forward` ends without a result")
+        option = _option_of_last(info)
+        if option is not None and is_wanted_without(context.model, info.owner, option):
+            name = option.name.value
+            message = f"where `{name}` is not given nothing is returned, and the result of such a call is used"
+            yield Finding(node.name, message if len(message) <= 88 else None)
     elif _computes_for_nobody(node, context):
         yield Finding(node.name)
 
@@ -116,6 +124,34 @@ def _lost_ends(body: cst.BaseSuite, context: Context) -> Iterator[cst.CSTNode]:
     binds_names = isinstance(last, cst.Assign) and all(isinstance(item.target, cst.Name) for item in last.targets)
     if isinstance(last, cst.Assign) and binds_names and isinstance(context.value(last.value), (Tensor, Output)):
         yield last
+
+
+def _option_of_last(info: FunctionInfo) -> cst.Param | None:
+    """The parameter without which a function comes to its end: ``if y is not None: return ...`` is the last of it."""
+    last = info.node.body.body[-1]
+    if not isinstance(last, cst.If) or last.orelse is not None or not _gives_back(last.body):
+        return None
+    match last.test:
+        case cst.Comparison(
+            left=cst.Name(value=name),
+            comparisons=[cst.ComparisonTarget(operator=cst.IsNot(), comparator=cst.Name("None"))],
+        ):
+            pass
+        case cst.Name(value=name):
+            pass
+        case _:
+            return None
+    options = [item for item in info.named_parameters if item.name.value == name and item.default is not None]
+    is_own = len(info.scope.bindings.get(name, ())) == 1
+    return options[0] if options and is_own and constant(options[0].default) is None else None
+
+
+def _gives_back(body: cst.BaseSuite) -> bool:
+    """Whether a body ends with a result."""
+    last: cst.CSTNode = body.body[-1]
+    if isinstance(last, cst.SimpleStatementLine):
+        last = last.body[-1]
+    return isinstance(last, cst.Return) and last.value is not None
 
 
 def _computes_for_nobody(function: cst.FunctionDef, context: Context) -> bool:

@@ -26,7 +26,7 @@ the module. What is certain is told from the classes, and from what the project 
 - a whole module was saved, not its state dict, or the reverse: what `torch.load` reads is used as a module
   (`model = torch.load(path)`, `model.eval()`), and the code saves the state dict under that path, or under any path
   where an option says which, or in `save_model` beside `load_model`; a file is known by the default of such an option,
-  too;
+  or parameter, too;
 - what is read is unpacked, `params, steps = paddle.load(path)`, and the code saves a dict to that path, or, with
   Paddle, nothing but dicts, or nothing: the pair was what `fluid.load_dygraph` returned;
 - `model.state_dict(torch.load(path))`, or `model.state_dict(best)` of a state that was kept, is written for

@@ -1,7 +1,7 @@
 """## What it does
 
 Finds modules that are moved to the GPU and then called with a tensor that stays on the CPU: it was made there and not
-moved, or moved by a statement that drops the result (`x.cuda()`).
+moved, or moved by a statement that drops the result (`x.cuda()`), also for the first round of a loop only.
 
 ## Why is this bad?
 

@@ -168,13 +168,16 @@ class Surroundings:
     def _expanded(self, site: _Site) -> Iterator[Saved]:
         """One result for each way in which a save is reached, where its arguments depend on that."""
         tracers = [Tracer(site.model)]
-        for _ in range(2):
-            tracers = [further for tracer in tracers for further in self._routes(tracer, site)]
+        for steps in range(2):
+            tracers = [further for tracer in tracers for further in self._routes(tracer, site, steps)]
         for tracer in tracers[:MAX_ROUTES]:
             yield _saved_by(tracer, site)
 
-    def _routes(self, tracer: Tracer, site: _Site) -> list[Tracer]:
-        """The same tracer entered through each call of its function; itself, where nothing depends on the call."""
+    def _routes(self, tracer: Tracer, site: _Site, steps: int) -> list[Tracer]:
+        """The same tracer entered through each call of its function; itself, where nothing depends on the call.
+
+        ``steps``: through how many calls it has been entered.
+        """
         outermost: Follower = tracer
         node: cst.Call = site.call
         parts = [site.what, site.where]
@@ -186,7 +189,8 @@ class Surroundings:
             return [tracer]
         calls = self.calls_of(definition)[:MAX_ROUTES]
         if not calls:
-            return [tracer]
+            elsewhere = self.calls_elsewhere(definition)[:MAX_ROUTES] if steps == 0 else ()
+            return [tracer, *(_entered(tracer, Route(Follower(model), call, definition)) for model, call in elsewhere)]
         return [_entered(tracer, Route(Follower(model), call, definition)) for model, call in calls]
 
     def calls_of(self, definition: "FunctionInfo") -> "tuple[tuple[Model, cst.Call], ...]":
@@ -197,10 +201,14 @@ class Surroundings:
 
     def _look_for(self, definition: "FunctionInfo") -> "Iterator[tuple[Model, cst.Call]]":
         for model in self.models:
-            for call in calls_of_function(model, definition.name):
-                callee = model.value(call.func)
-                if isinstance(callee, Function) and callee.definition.is_same_as(definition):
-                    yield model, call
+            yield from _calls_in(model, definition)
+
+    def calls_elsewhere(self, definition: "FunctionInfo") -> "tuple[tuple[Model, cst.Call], ...]":
+        """The calls of a function, no method, in other files that import it: these neither save nor load themselves."""
+        if definition.owner is not None:
+            return ()
+        importing = (model for model in definition.model.importers(definition.name) if model not in self.models)
+        return tuple(found for model in importing for found in _calls_in(model, definition))
 
     def _copied(self, found: list[Saved]) -> Iterator[Saved]:
         """Files that are copies of saved ones."""
@@ -319,6 +327,13 @@ def _is_holder(name: cst.Name, model: "Model") -> bool:
     attribute = model.tree.parent(name)
     is_read = isinstance(attribute, cst.Attribute) and attribute.value is name
     return is_read and attribute is not None and model.tree.call_of(attribute) is None
+
+
+def _calls_in(model: "Model", definition: "FunctionInfo") -> "Iterator[tuple[Model, cst.Call]]":
+    for call in calls_of_function(model, definition.name):
+        callee = model.value(call.func)
+        if isinstance(callee, Function) and callee.definition.is_same_as(definition):
+            yield model, call
 
 
 def calls_of_function(model: "Model", word: str) -> Iterable[cst.Call]:

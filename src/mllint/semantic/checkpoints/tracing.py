@@ -26,7 +26,7 @@ from mllint.semantic.checkpoints.path_tracing import PathTracer
 from mllint.semantic.checkpoints.paths import Path
 from mllint.semantic.checkpoints.places import Place
 from mllint.semantic.checkpoints.renames import comprehension_rename, loop_rename, prefix_removal, source_of
-from mllint.semantic.checkpoints.routes import MAX_DEPTH, Route
+from mllint.semantic.checkpoints.routes import MAX_DEPTH, Follower, Route
 from mllint.semantic.construction.builder import Construction
 from mllint.semantic.expressions.options import declaration
 from mllint.semantic.modules.module_keys import ANYTHING, module_keys
@@ -396,11 +396,26 @@ def read_path(content: FromFile) -> Path | None:
 
 
 def default_path(content: FromFile) -> Path | None:
-    """The file that is read where nobody says otherwise: the default of the option that gives its path."""
+    """The file that is read where nobody says otherwise: the default of the option, or parameter, that gives it."""
     option = path_option(content)
-    default = None if option is None else argument(option, None, "default")
-    text = None if default is None else string_literal(default.value)
+    given = None if option is None else argument(option, None, "default")
+    default = _default_of_parameter(content) if given is None else given.value
+    text = None if default is None else string_literal(default)
     return Path(text) if text else None
+
+
+def _default_of_parameter(content: FromFile) -> cst.BaseExpression | None:
+    """The default of the parameter that gives the path of a file, where no call around gives another."""
+    given, model = _given_path(content), content.place.model
+    bindings = model.reaching(given) if isinstance(given, cst.Name) and content.route is None else ()
+    function = bindings[0].scope.node if len(bindings) == 1 else None
+    if not isinstance(function, cst.FunctionDef) or bindings[0].kind is not BindingKind.PARAMETER:
+        return None
+    definition = model.function_info(function)
+    calls = (*model.surroundings.calls_of(definition), *model.surroundings.calls_elsewhere(definition))
+    found = [Route(Follower(caller), call, definition).argument(bindings[0].key) for caller, call in calls]
+    default = next((item.default for item in definition.named_parameters if item.name.value == bindings[0].key), None)
+    return default if all(item is not None and item[1] is default for item in found) else None
 
 
 def path_option(content: FromFile) -> cst.Call | None:

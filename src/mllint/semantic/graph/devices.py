@@ -250,7 +250,7 @@ def _is_on_cpu(model: "Model", node: cst.BaseExpression, depth: int) -> bool:
         return False
     match node:
         case cst.Name():
-            bindings = model.reaching(node)
+            bindings = _in_first_round(model, node, model.reaching(node))
             if is_changed_in_place(model, node) and not _only_fills(model, node):
                 return False
             return bool(bindings) and all(_binding_is_on_cpu(model, item, depth) for item in bindings)
@@ -262,6 +262,24 @@ def _is_on_cpu(model: "Model", node: cst.BaseExpression, depth: int) -> bool:
         case cst.Subscript():
             return isinstance(model.value(node.value), Tensor) and _is_on_cpu(model, node.value, depth + 1)
     return False
+
+
+def _in_first_round(model: "Model", node: cst.Name, bindings: tuple[Binding, ...]) -> tuple[Binding, ...]:
+    """Those bindings that the first round of a loop finds; what the end of a round binds is for the next.
+
+    Where a branch of the round decides whether it comes to the name, it may not do so in the first.
+    """
+    place = model.scope_of(node).place_of(node) if len(bindings) > 1 else None
+    later = [] if place is None else [item for item in bindings if item.order > place[1]]
+    if not later or len(later) == len(bindings):
+        return bindings
+    for ancestor in model.tree.ancestors(node):
+        if isinstance(ancestor, (cst.If, cst.IfExp, cst.Try, cst.Match, cst.BooleanOperation, cst.FunctionDef)):
+            return bindings
+        if isinstance(ancestor, (cst.For, cst.While)):
+            is_inside = all(model.tree.is_below(item.node, ancestor) for item in later)
+            return tuple(item for item in bindings if item not in later) if is_inside else bindings
+    return bindings
 
 
 def _only_fills(model: "Model", node: cst.BaseExpression) -> bool:

@@ -10,7 +10,7 @@ from mllint.knowledge import lookup
 from mllint.semantic.expressions.arguments import calls_of, is_passed_around
 from mllint.semantic.expressions.hints import is_called_loss
 from mllint.semantic.expressions.imports import is_of_standard_library
-from mllint.semantic.graph.additions import appended
+from mllint.semantic.graph.additions import appended, augmented
 from mllint.semantic.graph.class_slices import is_walked_apart
 from mllint.semantic.graph.data_sources import (
     TAKING_SHAPES,
@@ -447,10 +447,12 @@ class GraphSlice:
         targets = [item.target for item in statement.targets] if isinstance(statement, cst.Assign) else []
         if not isinstance(statement, cst.Assign):
             targets.append(statement.target)
-        if not all(is_of_names(target) or self._is_of_slice(target) for target in targets) and not (
-            self.round.is_stepped_alone or (self.round.loop is None and self._walks_apart)
-        ):
-            return None
+        if not all(is_of_names(target) or self._is_of_slice(target) for target in targets):
+            total = None if isinstance(statement, cst.AnnAssign) else augmented(self.model, statement)
+            if total is not None and not total.needs_graph:
+                return []  # a sum for a report
+            if not self.round.is_stepped_alone and (self.round.loop is not None or not self._walks_apart):
+                return None
         return list(bound_by(self.model, statement))
 
     def _handed_back(self, node: cst.CSTNode) -> list[Binding] | None:

@@ -1,5 +1,6 @@
 """Leaves of the graph: tensors that were made, not computed, and that need a gradient."""
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -7,6 +8,7 @@ import libcst as cst
 from mllint.knowledge import lookup
 from mllint.semantic.graph.kept_functions import has_callers_out_of_sight
 from mllint.semantic.names.assigned import assigned
+from mllint.semantic.names.changes import changes_of_bound
 from mllint.semantic.names.classes import makes_parameter
 from mllint.semantic.names.conditions import verdicts
 from mllint.semantic.names.receivers import method_of_receiver, owner_of_attribute
@@ -44,8 +46,10 @@ def is_leaf(model: "Model", node: cst.BaseExpression) -> bool:
     if (value.leaf and value.attached is True) or (beginnings and all(_is_made_as_leaf(item) for item in beginnings)):
         return not _may_be_frozen(model, node)
     path = dotted_path(node)
-    if path is None or value.attached is not False or _may_be_frozen(model, node):
+    if path is None or value.attached is True or _may_be_frozen(model, node):
         return False
+    if value.attached is None:
+        return isinstance(node, cst.Name) and _is_flagged_where_made(model, node)
     return is_flagged(model, node) and not any(_is_computed_of_flagged(model, item) for item in model.reaching(node))
 
 
@@ -108,6 +112,49 @@ def is_flagged(model: "Model", node: cst.BaseExpression) -> bool:
         if reaching.bindings and not reaching.may_be_unbound:
             return all(item.value is not None and constant(item.value) is needed for item in reaching.bindings)
     return False
+
+
+def _is_flagged_where_made(model: "Model", node: cst.Name) -> bool:
+    """Whether a name stands for one new tensor whose flag is set where it is made, in the same block.
+
+    What is done to it below in place, with no matter what, makes no other tensor of it: of a leaf it is refused.
+    """
+    bindings = _beginnings(model, node) if model.framework == "torch" else list(model.reaching(node))
+    made = bindings[0] if len(bindings) == 1 else None
+    value = None if made is None or (call := assigned(made)) is None else made.scope.model.value(call)
+    place = model.scope_of(node).place_of(node)
+    if made is None or place is None or made.scope is not model.scope_of(node) or not isinstance(value, Tensor):
+        return False
+    if value.attached is not False or value.or_number or _is_computed_of_flagged(model, made):
+        return False
+    orders = [order for order in _flagged_beside(model, made) if made.order < order < place[1]]
+    changed = [made.scope.place_of(change) for change in changes_of_bound(model, made)]
+    return bool(orders) and all(at is not None and at[1] > min(orders) for at in changed)
+
+
+def _flagged_beside(model: "Model", made: Binding) -> Iterator[int]:
+    """Where the block in which a name is bound sets the flag of what it stands for, in the order of statements."""
+    statements = [
+        item.node
+        for flag, needed in FLAGS.items()
+        for item in made.scope.bindings.get(f"{made.key}.{flag}", ())
+        if item.value is not None and constant(item.value) is needed
+    ]
+    for call in model.calls_by_word.get("requires_grad_", ()):
+        is_of_it = isinstance(call.func, cst.Attribute) and dotted_path(call.func.value) == made.key
+        if is_of_it and (not call.args or constant(call.args[0].value) is True):
+            statements.append(model.tree.parent(call) or call)
+    block = _block_of(model, made.node)
+    for statement in statements:
+        place = made.scope.place_of(statement) if _block_of(model, statement) is block is not None else None
+        if place is not None:
+            yield place[1]
+
+
+def _block_of(model: "Model", statement: cst.CSTNode) -> cst.CSTNode | None:
+    """The block in which a small statement stands on a line of its own."""
+    line = model.tree.parent(statement)
+    return model.tree.parent(line) if isinstance(line, cst.SimpleStatementLine) else None
 
 
 def is_parameter_of_module(model: "Model", node: cst.BaseExpression) -> bool:

@@ -6,6 +6,7 @@ import libcst as cst
 import msgspec
 
 from mllint.knowledge import lookup
+from mllint.semantic.expressions.arguments import calls_of
 from mllint.semantic.names.assigned import all_assigned, only_assigned
 from mllint.semantic.names.definitions import function_around
 from mllint.semantic.names.receivers import owner_of_attribute
@@ -263,8 +264,21 @@ def is_given_to_optimizer(model: "Model", node: cst.CSTNode) -> bool:
             return container is not None and is_object(value, "optimizer")
         elif isinstance(ancestor, cst.Assign):
             return ancestor.value is container and any(_lists_for_optimizer(model, item) for item in ancestor.targets)
+        elif isinstance(ancestor, cst.Return):
+            return ancestor.value is container and _gives_to_optimizer(model, ancestor)
         elif not isinstance(ancestor, (cst.BaseElement, cst.Arg, cst.Dict, cst.DictElement)):
             return False
+    return False
+
+
+def _gives_to_optimizer(model: "Model", returned: cst.Return) -> bool:
+    """Whether an optimizer of the file is built with what a function gives back: ``SGD(net.parameters())``."""
+    function = function_around(model, returned)
+    for call, _ in () if function is None else calls_of(model, function):
+        arg = model.tree.parent(call)
+        maker = model.tree.parent(arg) if isinstance(arg, cst.Arg) else None
+        if isinstance(maker, cst.Call) and maker.args[0] is arg and is_object(model.value(maker), "optimizer"):
+            return True
     return False
 
 

@@ -29,6 +29,8 @@ _OF_STATE: dict[str, tuple[int, ...]] = {"values": (), "items": (1,)}
 """Where the tensors of a state dict are in what its methods give."""
 _PATHS = frozenset({cst.Name, cst.Attribute})
 _COMPUTED = frozenset({cst.BinaryOperation, cst.Call})
+# Methods and functions of both frameworks that are written as operators otherwise.
+_OPERATORS = frozenset({"add", "sub", "subtract", "mul", "multiply", "div", "divide"})
 # What gives no tensor and computes with none.
 _LITERALS = frozenset({
     cst.SimpleString, cst.Integer, cst.Float, cst.Dict, cst.DictComp, cst.FormattedString, cst.Lambda, cst.Set,
@@ -135,22 +137,35 @@ def _computes_with(model: "Model", statement: cst.Assign | cst.AugAssign, path: 
     if type(statement) is cst.AugAssign:
         return True
     computed = _arithmetic(statement.value)
-    if computed is None:
+    if computed is None or (isinstance(computed, cst.Call) and not _is_of_framework(model, computed)):
         return False
     pending: list[cst.BaseExpression] = [computed]
     while pending:
         node = pending.pop()
         if isinstance(node, cst.BinaryOperation):
             pending += [node.left, node.right]
+        elif isinstance(node, cst.Call) and last_word(node.func) in _OPERATORS:
+            pending += [called_on(node) or node.func, *(arg.value for arg in node.args)]
         elif dotted_path(node.func if isinstance(node, cst.Call) else node) in (path, f"{path}.data", f"{path}.detach"):
             return computed is statement.value or _is_handed_through(model, statement.value, computed)
     return False
 
 
-def _arithmetic(node: cst.BaseExpression) -> cst.BinaryOperation | None:
-    """The arithmetic at the bottom of a chain of calls: ``w - step`` of ``(w - step).clamp(0, 1)``."""
+def _is_of_framework(model: "Model", call: cst.Call) -> bool:
+    """Whether a call is no function or method of the project, by its name."""
+    name = model.qualified_name(call.func)
+    if name is not None:
+        return lookup.framework_of(name) == model.framework
+    return isinstance(call.func, cst.Attribute) and call.func.attr.value not in model.function_names
+
+
+def _arithmetic(node: cst.BaseExpression) -> cst.BinaryOperation | cst.Call | None:
+    """The arithmetic at the bottom of a chain of calls: ``w - step`` of ``(w - step).clamp(0, 1)``, ``w.sub(step)``."""
     # Nearly every assignment comes by here: see `dotted_path` for what `isinstance` costs.
     while node.__class__ is cst.Call:
+        word = node.func.attr if node.func.__class__ is cst.Attribute else node.func
+        if word.__class__ is cst.Name and word.value in _OPERATORS and node.args:
+            return node
         node = _handed_on(node)
     return node if node.__class__ is cst.BinaryOperation else None
 
@@ -164,10 +179,10 @@ def _handed_on(call: cst.Call) -> cst.BaseExpression:
     return call.args[0].value
 
 
-def _is_handed_through(model: "Model", node: cst.BaseExpression, computed: cst.BinaryOperation) -> bool:
+def _is_handed_through(model: "Model", node: cst.BaseExpression, computed: cst.BinaryOperation | cst.Call) -> bool:
     """Whether each call of a chain computes a tensor of the graph from the one below: it makes no leaf of it."""
     framework = model.framework
-    while isinstance(node, cst.Call) and framework is not None:
+    while node is not computed and isinstance(node, cst.Call) and framework is not None:
         below = _handed_on(node)
         if isinstance(node.func, cst.Attribute) and node.func.value is below:
             name = node.func.attr.value

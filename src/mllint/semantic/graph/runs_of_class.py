@@ -9,7 +9,7 @@ from mllint.knowledge import saved_tensors
 from mllint.semantic.names.definitions import ClassInfo
 from mllint.semantic.names.mentions import whole
 from mllint.semantic.values import ClassObject, Module
-from mllint.syntax.shape import last_word
+from mllint.syntax.shape import argument, has_star_arguments, last_word
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -39,6 +39,23 @@ def runs_of(model: "Model", definition: ClassInfo) -> Iterator[cst.Call]:
             onward = _holder(model, mention)
             if onward is not None:
                 pending.append(onward)
+
+
+def is_wanted_without(model: "Model", definition: ClassInfo, option: cst.Param) -> bool:
+    """Whether somebody runs a module of a class without an option of its ``forward``, and takes the result."""
+    forward = definition.called
+    names = [] if forward is None else [item.name.value for item in forward.parameters]
+    position = names.index(option.name.value) - 1 if option.name.value in names else None
+    for home in (model, *model.importers(definition.name)):
+        for call in runs_of(home, definition):
+            module = home.value(call.func)
+            made = module.definition if isinstance(module, Module) and not module.wrappers else None
+            if made is None or not made.is_same_as(definition) or has_star_arguments(call):
+                continue
+            is_given = argument(call, position, option.name.value) is not None
+            if not is_given and not isinstance(home.tree.parent(call), cst.Expr):
+                return True
+    return False
 
 
 def _made(model: "Model", definition: ClassInfo) -> list[cst.Call]:

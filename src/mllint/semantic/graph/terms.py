@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.knowledge import lookup
 from mllint.semantic.expressions.hints import is_called_loss
 from mllint.semantic.graph.losses import loss_of
 from mllint.semantic.graph.spent_parts import is_changed
@@ -65,11 +66,24 @@ def _is_term(model: "Model", bindings: Sequence[Binding], loss: cst.BaseExpressi
     """Whether what some bindings compute is added up in an expression."""
     for binding in bindings:
         made = assigned(binding)
+        while isinstance(made, cst.UnaryOperation):
+            made = made.expression  # `-gain.mean()`
         if not isinstance(made, (cst.Call, cst.BinaryOperation)):
             return False
-        if not isinstance(model.value(made), Tensor) and not is_called_loss(made):
+        if not isinstance(model.value(made), Tensor) and not is_called_loss(made) and not _is_of_function(model, made):
             return False
     return any(set(without_narrowing(model.reaching(term))) == set(bindings) for term in _terms(model, loss))
+
+
+def _is_of_function(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether methods are called on what a function of the framework gives: ``torch.min(a, b).mean()`` is a tensor."""
+    while isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
+        node = node.func.value
+        name = model.qualified_name(node.func) if isinstance(node, cst.Call) else None
+        if name is not None and lookup.framework_of(name) == model.framework is not None:
+            fact = lookup.function(name)
+            return fact is not None and fact.returns in ("tensor", "scalar")
+    return False
 
 
 def _is_of_returned_sum(model: "Model", binding: Binding, loss: cst.BaseExpression) -> bool:

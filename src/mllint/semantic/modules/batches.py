@@ -4,10 +4,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
+from mllint.semantic.names.assigned import only_assigned
 from mllint.semantic.names.scopes import BindingKind
-from mllint.semantic.values import Object, Symbol
+from mllint.semantic.values import Number, Object, Symbol
 from mllint.syntax.iteration import run_over
-from mllint.syntax.shape import argument, constant, has_star_arguments
+from mllint.syntax.shape import argument, before_methods, constant, has_star_arguments
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -52,6 +53,10 @@ def batch_of_one(model: "Model", node: cst.BaseExpression, steps: int = MAX_STEP
         return None
     if isinstance(node.func, cst.Attribute) and node.func.attr.value in _SAME_SHAPE:
         return batch_of_one(model, node.func.value, steps - 1)
+    if isinstance(node.func, cst.Attribute) and node.func.attr.value == "unsqueeze":
+        dimension = argument(node, 0, "dim")
+        rank = None if dimension is None or constant(dimension.value) != 0 else _rank(model, node.func.value, steps - 1)
+        return None if rank is None else Batch(rank + 1)
     filled = _filled(node)
     wrapped = batch_of_one(model, node.args[0].value, steps - 1) if node.args else None
     if filled is None and wrapped is None:
@@ -64,14 +69,46 @@ def batch_of_one(model: "Model", node: cst.BaseExpression, steps: int = MAX_STEP
 
 def _filled(call: cst.Call) -> Batch | None:
     """``torch.randn(1, 8)``, ``torch.zeros((1, 8))``."""
+    sizes = _sizes(call)
+    return Batch(len(sizes)) if sizes and constant(sizes[0]) == 1 and len(sizes) > 1 else None
+
+
+def _sizes(call: cst.Call) -> list[cst.BaseExpression]:
+    """The sizes that are written down in a call, in a tuple or one by one; none where not all are."""
     sizes = [arg.value for arg in call.args if arg.keyword is None and not arg.star]
-    if has_star_arguments(call) or not sizes:
-        return None
+    if has_star_arguments(call):
+        return []
     if len(sizes) == 1 and isinstance(sizes[0], (cst.Tuple, cst.List)):
         if any(isinstance(element, cst.StarredElement) for element in sizes[0].elements):
-            return None
+            return []
         sizes = [element.value for element in sizes[0].elements]
-    return Batch(len(sizes)) if sizes and constant(sizes[0]) == 1 and len(sizes) > 1 else None
+    return sizes
+
+
+def _rank(model: "Model", node: cst.BaseExpression, steps: int) -> int | None:
+    """How many dimensions a tensor has that is made with all its sizes written down: ``torch.zeros(width)`` has one."""
+    node = before_methods(node, _SAME_SHAPE)
+    if isinstance(node, cst.Name) and steps > 0:
+        made = only_assigned(model, node)
+        return None if made is None else _rank(model, made, steps - 1)
+    if not isinstance(node, cst.Call) or model.qualified_name(node.func) not in _FILLED:
+        return None
+    sizes = _sizes(node)
+    # A name alone may stand for a tuple of sizes.
+    return len(sizes) if len(sizes) > 1 or (sizes and _is_number(model, sizes[0])) else None
+
+
+def _is_number(model: "Model", size: cst.BaseExpression) -> bool:
+    """Whether a size is one number: a parameter is where its default is."""
+    if isinstance(model.value(size), Number):
+        return True
+    bindings = model.reaching(size)
+    parameters = [item.node for item in bindings if item.kind is BindingKind.PARAMETER]
+    return (
+        bool(parameters)
+        and all(isinstance(item, cst.Param) and isinstance(item.default, cst.Integer) for item in parameters)
+        and len(parameters) == len(bindings)
+    )
 
 
 def _drawn(model: "Model", loader: cst.BaseExpression) -> Batch | None:

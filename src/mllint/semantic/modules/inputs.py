@@ -1,14 +1,15 @@
 """Whether a tensor is where the weights are: it comes from outside, or was computed with what does."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
 import libcst as cst
 
 from mllint.knowledge import lookup
-from mllint.semantic.expressions.arguments import passed_for
+from mllint.semantic.expressions.arguments import callers, passed_for
 from mllint.semantic.modules.made_on_cpu import FACTORIES, OF_VALUES
 from mllint.semantic.modules.weights import has_weights
+from mllint.semantic.names.definitions import FunctionInfo
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Function, Module, Output, Tensor, Value
 from mllint.syntax.shape import argument
@@ -91,11 +92,18 @@ def _derive(model: "Model", binding: Binding, known: _Known) -> bool:
     function, node = binding.scope.node, binding.node
     if binding.kind is BindingKind.PARAMETER and isinstance(node, cst.Param) and isinstance(function, cst.FunctionDef):
         info = model.function_info(function)
-        return info.name == "forward" or any(_is_input(model, item, known) for item in passed_for(model, info, node))
+        return info.name == "forward" or any(_is_input(home, item, known) for home, item in _passed(info, node))
     if binding.kind is BindingKind.AUGMENTED and isinstance(node, cst.AugAssign):
         return _is_from_parameter(model, node.target, known)  # an operation in place
     is_whole = binding.kind is BindingKind.ASSIGN and binding.value is not None
     return is_whole and binding.value is not None and _is_from_parameter(model, binding.value, known)
+
+
+def _passed(info: FunctionInfo, parameter: cst.Param) -> "Iterator[tuple[Model, cst.BaseExpression]]":
+    """What the calls of a function pass for a parameter, in its file and in those that import it."""
+    for home, seen in callers(info):
+        named = next((item for item in seen.parameters if item.name.value == parameter.name.value), parameter)
+        yield from ((home, item) for item in passed_for(home, seen, named))
 
 
 def _is_operation(model: "Model", call: cst.Call) -> bool:
