@@ -39,7 +39,7 @@ def module_output(model: "Model", call: cst.Call, module: Module) -> Value | Non
         assert forward is not None
         if attached and isinstance(result, Tensor) and result.scalar and _is_given_cut_output(model, call):
             attached = None  # a loss, whose own weights may be frozen
-        result = _as_called_here(with_graph_of_arguments(model, call, forward, result) or result, attached)
+        result = _as_called_here(with_graph_of_arguments(model, call, forward, result, 1) or result, attached)
         # DataParallel gathers one value a device: what was 0-d comes back with a dimension.
         return _without_rank(result) if module.wrappers else result
     if module.is_only_some and attached and _is_given_cut_output(model, call):

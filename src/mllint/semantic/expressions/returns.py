@@ -27,7 +27,7 @@ def returned_to(caller: "Model", call: cst.Call, function: Function) -> Value | 
         return handed_back
     found = info.model.returned(info)
     if found is not None:
-        given = with_graph_of_arguments(caller, call, info, found)
+        given = with_graph_of_arguments(caller, call, info, found, 0 if function.receiver is None else 1)
         if isinstance(given, (Tensor, Output)) and given.attached and caller.gradients.off(call) is True:
             return replace(given, attached=None)  # computed without gradients, unless it was there before
         return given

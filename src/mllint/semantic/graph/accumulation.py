@@ -14,6 +14,7 @@ from mllint.semantic.expressions.hints import is_called_loss
 from mllint.semantic.expressions.sources import Sources
 from mllint.semantic.graph.last_added import spent_last
 from mllint.semantic.graph.losses import WALKING, loss_of, retaining
+from mllint.semantic.graph.reported import is_only_reported
 from mllint.semantic.graph.spent_parts import is_spent_part
 from mllint.semantic.graph.tensor_uses import TensorUses
 from mllint.semantic.graph.terms import is_returned_term
@@ -45,8 +46,6 @@ if TYPE_CHECKING:
 
 _BACKWARD = WALKING | {"scale"}
 _NUMERIC_CALLS = frozenset({"float", "int", "round", "print", "str", "format", "len", "max", "min"})
-_NUMBER_ATTRIBUTES = frozenset({"item", "data", "detach", "tolist", "numpy", "cpu"})
-_REPORTS = frozenset({"float", "int", "round", "print", "str", "format", "info", "debug", "warning", "add_scalar"})
 MAX_STEPS = 40
 """How many bindings are followed from what ``backward()`` is called on to what that was computed from."""
 
@@ -381,25 +380,7 @@ class Accumulator:
         """Whether the total is a name of the function that is only read as a number: printed, formatted, ``item()``."""
         if "." in self.key or self.model.enclosing_function(self.node) is None:
             return False
-        return bool(self._uses) and all(self._reads_number(use) for use in self._uses)
-
-    def _reads_number(self, use: _Use) -> bool:
-        if isinstance(use.parent, cst.Attribute):
-            return use.parent.value is use.node and use.parent.attr.value in _NUMBER_ATTRIBUTES
-        for ancestor in self.model.tree.ancestors(use.node):
-            if isinstance(ancestor, cst.FormattedStringExpression):
-                return True
-            if isinstance(ancestor, cst.Call):
-                callee = ancestor.func.attr if isinstance(ancestor.func, cst.Attribute) else ancestor.func
-                return isinstance(callee, cst.Name) and callee.value in _REPORTS
-            if isinstance(ancestor, cst.AugAssign):
-                return dotted_path(ancestor.target) == self.key
-            if isinstance(ancestor, cst.BinaryOperation):
-                if isinstance(ancestor.operator, cst.Modulo) and isinstance(self.model.value(ancestor.left), Text):
-                    return True
-            elif isinstance(ancestor, cst.BaseSmallStatement):
-                return False
-        return False
+        return is_only_reported(self.model, self.key, [use.node for use in self._uses])
 
     @cached_property
     def is_number(self) -> bool:

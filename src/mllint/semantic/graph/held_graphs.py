@@ -174,8 +174,11 @@ def _is_attached(value: Value | None, accumulator: Accumulator) -> bool:
         return _is_spent_loss(value, accumulator) or spent_entry(accumulator) is not None
     if accumulator.is_done_with or accumulator.runs_over_loader:
         return True
-    if isinstance(value, Output) or not accumulator.is_in_loop:
-        return False  # of what a module of unknown class gives, a part may hang on no graph
+    if not accumulator.is_in_loop:
+        return False
+    if isinstance(value, Output):
+        # Of what a module of unknown class gives, a part may hang on no graph; but an evaluation keeps no parts.
+        return accumulator.evaluates
     if accumulator.trains or accumulator.is_only_reported:
         return True
     return bool(value.scalar or value.one_element) and accumulator.evaluates
