@@ -39,8 +39,8 @@ chooses (`if version < "0.4": ...`).
 
 One thing it does not leave alone though nothing is known of the value, or of what a 0-d one was multiplied with:
 `loss.data[0]` and `x.sum().data[0]` (in Paddle `loss.numpy()[0]`), unless another library is seen to compute it. What
-is called a loss, or reduced over everything there or where its name is bound, and read like that is the old spelling of
-`item()`.
+is called a loss, is a sum of such, or reduced over everything there or where its name is bound, and read like that is
+the old spelling of `item()`.
 
 ## Fix safety
 

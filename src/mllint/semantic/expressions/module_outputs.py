@@ -7,6 +7,7 @@ import libcst as cst
 from msgspec.structs import replace
 
 from mllint.knowledge import lookup
+from mllint.knowledge.networks import is_ready_made
 from mllint.knowledge.schema import Class as ClassFact
 from mllint.semantic.expressions import tensors
 from mllint.semantic.expressions.attributes import MODULE_SEQUENCES
@@ -73,7 +74,8 @@ def _library_output(
         return _sequence_output(model, module, attached)
     inputs = [model.value(arg.value) for arg in call.args]
     state = lookup.layer_state(name)
-    is_own = state is not None and bool(state.keys)  # then the graph begins here, whatever it is given
+    # Where it has weights, the graph begins here, whatever it is given.
+    is_own = is_ready_made(name) if state is None else bool(state.keys)
     if not is_own and any(isinstance(value, Unfinished) for value in inputs):
         return Unfinished()
     if fact.kind == "loss":
@@ -82,7 +84,8 @@ def _library_output(
             scalar = True if is_reduced(fact, module.call) else False if tensors.is_unreduced(module.call) else None
         return Tensor(framework, tensors.attachment(model, call, inputs), scalar)
     if not is_own:
-        attached = tensors.attachment(model, call, inputs)
+        of_inputs = tensors.attachment(model, call, inputs)
+        attached = None if state is None and attached is not False and not of_inputs else of_inputs
     if fact.kind == "rnn":
         hidden: Value = Tensor(framework, attached)
         if "LSTM" in name:

@@ -147,7 +147,7 @@ class Accumulator:
             elif isinstance(ancestor, (cst.Return, cst.Yield)):
                 # A total that leaves the function may be somebody's loss, unless each part has had its backward.
                 is_over = self.is_done_with or self.evaluates or (self.runs_over_loader and not self._is_of_module)
-                return not is_over or self._do_callers_feed_backward(ancestor, seen)
+                return not is_over or self._do_callers_feed_backward(ancestor, child, node, seen)
             elif isinstance(ancestor, cst.For):
                 return ancestor.iter is child and self._feed_backward(bound_by(self.model, ancestor), seen)
             elif isinstance(ancestor, (cst.BaseSmallStatement, cst.BaseCompoundStatement)):
@@ -155,13 +155,28 @@ class Accumulator:
             child = ancestor
         return False
 
-    def _do_callers_feed_backward(self, returned: cst.CSTNode, seen: set[int | str]) -> bool:
-        """Whether what a function gives back is a loss in its file: ``self.average_loss(loader).backward()``."""
+    def _do_callers_feed_backward(
+        self, returned: cst.CSTNode, given: cst.CSTNode, node: cst.CSTNode, seen: set[int | str]
+    ) -> bool:
+        """Whether what a function gives back is a loss in its file: ``self.average_loss(loader).backward()``.
+
+        Of several things that it gives back, ``given`` as a whole, only that is followed in which the node stands.
+        """
         function = self.model.enclosing_function(returned)
         if function is None or id(function) in seen:
             return False
         seen.add(id(function))
-        return any(self._feeds_backward(call, seen) for call in self.model.calls_by_word.get(function.name.value, ()))
+        elements = given.elements if isinstance(given, cst.Tuple) else ()
+        part = next((at for at, item in enumerate(elements) if self.model.tree.is_inside(node, item)), None)
+        for call in self.model.calls_by_word.get(function.name.value, ()):
+            statement = self.model.tree.parent(call)
+            if part is not None and isinstance(statement, cst.Assign):
+                bound = bound_by(self.model, statement)
+                if self._feed_backward([item for item in bound if item.path[:1] in ((), (None,), (part,))], seen):
+                    return True
+            elif self._feeds_backward(call, seen):
+                return True
+        return False
 
     @property
     def _is_of_module(self) -> bool:
@@ -241,13 +256,13 @@ class Accumulator:
     def _bound_to(
         self, pending: list[cst.BaseExpression], parts: Callable[[cst.BaseExpression], list[cst.BaseExpression]]
     ) -> set[int]:
-        """What the loop assigns to names, and to the parts of what they are assigned."""
+        """What the loop assigns to names, and to the parts of what they are assigned; what it unpacks, as a whole."""
         seen: set[int] = set()
         while pending and len(seen) < MAX_STEPS:
             for binding in self.model.reaching(pending.pop()):
                 is_inner = binding.kind is BindingKind.ASSIGN and self.model.tree.is_below(binding.node, self.loop)
                 if is_inner and id(binding) not in seen:
-                    seen.add(id(binding))
+                    seen |= {id(binding), id(binding.value)} if binding.path else {id(binding)}
                     pending += [] if binding.value is None else parts(binding.value)
         return seen
 

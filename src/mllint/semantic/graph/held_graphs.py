@@ -177,8 +177,8 @@ def _is_attached(value: Value | None, accumulator: Accumulator) -> bool:
     if not accumulator.is_in_loop:
         return False
     if isinstance(value, Output):
-        # Of what a module of unknown class gives, a part may hang on no graph; but an evaluation keeps no parts.
-        return accumulator.evaluates
+        # Of what a module of unknown class gives, a part may hang on no graph; but a loss does.
+        return accumulator.trains and is_called_loss(accumulator.core)
     if accumulator.trains or accumulator.is_only_reported:
         return True
     return bool(value.scalar or value.one_element) and accumulator.evaluates
