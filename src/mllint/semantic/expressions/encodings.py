@@ -16,6 +16,20 @@ if TYPE_CHECKING:
 _FRAMEWORKS: dict[str, Framework] = {"pt": "torch", "pd": "paddle"}
 _GIVING_ONE_TENSOR = frozenset({"encode", "apply_chat_template"})
 """Methods that give a tensor then, and no dict."""
+_OWN = frozenset({
+    "to", "data", "encodings", "is_fast", "n_sequences", "tokens", "sequence_ids", "words", "word_ids",
+    "convert_to_tensors", "token_to_sequence", "token_to_word", "word_to_tokens", "token_to_chars", "char_to_token",
+    "word_to_chars", "char_to_word",
+})  # fmt: skip
+"""What such a dict has of its own, beside what every dict has; any other attribute is an entry: ``tokens.input_ids``.
+
+Source: https://huggingface.co/docs/transformers/main_classes/tokenizer (``BatchEncoding``).
+"""
+
+
+def is_entry(name: str) -> bool:
+    """Whether an attribute of such a dict is one of its entries."""
+    return name not in _OWN and not hasattr(dict, name)
 
 
 def encoded(model: "Model", call: cst.Call) -> Mapping | None:
