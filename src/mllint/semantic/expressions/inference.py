@@ -206,7 +206,9 @@ class Inference:
         derived = self._bound(binding)
         if isinstance(derived, Tensor) and derived.attached is False and may_be_filled(self.model, binding):
             derived = replace(derived, attached=None)
-        if derived is None or isinstance(derived, Output) or self._may_be_spent(derived):
+        # What a call gives may be a list of zeros to which losses were added.
+        is_counted = isinstance(derived, Number) and isinstance(binding.value, cst.Call)
+        if derived is None or isinstance(derived, Output) or is_counted or self._may_be_spent(derived):
             spent = self.model.backward.proof(binding)
             if spent is not None:
                 return spent.refine(derived, self.model.framework)
