@@ -152,10 +152,12 @@ def _adds_up_parameters(accumulator: Accumulator) -> bool:
 
 
 def _is_made(model: "Model", node: cst.BaseExpression) -> bool:
-    """Whether a tensor is made and not computed, also where it is moved: ``zeros(1, requires_grad=True).cuda()``."""
+    """Whether a tensor is made and not computed, on some way at least: ``zeros(1, requires_grad=True).cuda()``."""
     if is_leaf(model, node):
         return True
     bindings = model.reaching(node)
+    if any(isinstance(value, Tensor) and value.leaf for value in map(model.binding_value, bindings)):
+        return True
     made = bindings[0].value if len(bindings) == 1 and not bindings[0].path else None
     while isinstance(made, cst.Call) and isinstance(made.func, cst.Attribute) and made.func.attr.value in _MOVING:
         made = made.func.value
