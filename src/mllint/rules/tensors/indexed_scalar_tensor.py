@@ -138,7 +138,8 @@ def _is_spelled_as_scalar(
 ) -> bool:
     """Whether a value of which nothing is known is spelled, and read, as a 0-d tensor was before it was 0-d."""
     framework = context.model.framework
-    is_open = base is None or isinstance(base, Output) or (isinstance(base, Tensor) and _is_of_unknown_rank(base))
+    is_spent = isinstance(base, Tensor) and base.one_element and base.scalar is None  # by a `backward()`, no more known
+    is_open = base is None or isinstance(base, Output) or is_spent
     if framework is None or not (is_open or is_scaled_scalar(context.model, tensor)):
         return False
     if ("data" if framework == "torch" else "numpy") not in steps:
@@ -157,11 +158,6 @@ def _is_called_loss(node: cst.BaseExpression) -> bool:
     if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, (cst.Add, cst.Subtract)):
         return _is_called_loss(node.left) and _is_called_loss(node.right)
     return is_called_loss(node)
-
-
-def _is_of_unknown_rank(base: Tensor) -> bool:
-    """Whether no more is known of a tensor than that `backward()` is called on it."""
-    return base.one_element and base.scalar is None
 
 
 def _is_old_paddle(values: tuple[Value | None, ...], context: Context) -> bool:
