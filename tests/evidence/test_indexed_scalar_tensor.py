@@ -263,3 +263,31 @@ def test_paddle_losses_that_do_not_reduce(paddle: Any) -> None:
     assert functional.softmax_with_cross_entropy(x, labels).ndim == 2
     assert functional.square_error_cost(x, x).ndim == 2
     assert functional.log_loss(x[:, :1], x[:, :1]).ndim == 2
+
+
+REDUCTIONS = ("sum", "mean", "amax", "logsumexp", "prod")
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_torch_what_has_no_dimension_keeps_none_when_one_is_reduced(torch_loss: Any, name: str) -> None:
+    for options in ({"dim": 0}, {"dim": -1}, {"dim": 0, "keepdim": True}):
+        assert getattr(torch_loss, name)(**options).shape == ()
+    values, places = torch_loss.max(0)
+    assert values.shape == places.shape == ()
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_paddle_what_has_no_dimension_keeps_none_when_one_is_reduced(paddle: Any, name: str) -> None:
+    loss = paddle.mean(paddle.ones([3]))
+    for options in ({"axis": 0}, {"axis": -1}, {"axis": 0, "keepdim": True}):
+        reduced = getattr(paddle, name)(loss, **options)
+        assert reduced.shape == []
+        with pytest.raises(IndexError):
+            reduced.numpy()[0]
+
+
+def test_a_size_of_a_shape_is_a_number(torch: Any, paddle: Any) -> None:
+    for x in (torch.ones(3, 2), paddle.ones([3, 2])):
+        size = x.shape[0]
+        assert isinstance(size, int)
+        assert (x.sum() / size).ndim == 0

@@ -22,6 +22,7 @@ _EFFICIENTNET = frozenset(f"efficientnet_pytorch.EfficientNet.{name}" for name i
 _CADENE = re.compile(r"pretrainedmodels\.(?:models\.)?(?!(?:datasets|models|model_names|pretrained_settings)$)[a-z]\w+")
 """https://github.com/Cadene/pretrained-models.pytorch: all functions of the package build a network."""
 
+_READY_MADE = ("torchvision.models.", "paddle.vision.models.")
 _TIMM = "timm.create_model"
 _TIMM_FAMILY = re.compile(r"(?:hf[-_]hub:|timm/)*(?:tf_)?([a-z]+)")
 _WITHOUT_MODE = frozenset(
@@ -62,6 +63,11 @@ def makes_network(name: str) -> bool:
     if name == _TIMM or name in _SEGMENTATION or name in _EFFICIENTNET:
         return True
     return _TRANSFORMERS_MODEL.fullmatch(name) is not None or _CADENE.fullmatch(name) is not None
+
+
+def is_ready_made(name: str) -> bool:
+    """Whether a module by its qualified name is a whole network, with weights, of torchvision or of Paddle."""
+    return name.startswith(_READY_MADE)
 
 
 def is_made_as_loaded(name: str) -> bool:

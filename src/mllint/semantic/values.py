@@ -336,10 +336,14 @@ def _join_tensors(first: Tensor, second: Tensor) -> Value | None:
         first.attached if first.attached == second.attached else None,
         first.scalar if first.scalar == second.scalar else None,
         first.parameter and second.parameter,
-        first.one_element and second.one_element,
+        _has_one_element(first) and _has_one_element(second) and not (first.scalar and second.scalar),
         first.or_number or second.or_number,
         first.leaf and second.leaf,
     )
+
+
+def _has_one_element(value: Tensor) -> bool:
+    return value.one_element or value.scalar is True
 
 
 def _join_modules(first: Module, second: Module) -> Value | None:

@@ -39,8 +39,8 @@ chooses (`if version < "0.4": ...`).
 
 One thing it does not leave alone though nothing is known of the value, or of what a 0-d one was multiplied with:
 `loss.data[0]` and `x.sum().data[0]` (in Paddle `loss.numpy()[0]`), unless another library is seen to compute it, or a
-function of the project that adds to what it has made with a dimension. What is called a loss, or reduced over
-everything there or where its name is bound, and read like that is the old spelling of `item()`.
+function of the project that adds to what it has made with a dimension. What is called a loss, is a sum of such, or
+reduced over everything there or where its name is bound, and read like that is the old spelling of `item()`.
 
 ## Fix safety
 
@@ -139,17 +139,26 @@ def _is_spelled_as_scalar(
 ) -> bool:
     """Whether a value of which nothing is known is spelled, and read, as a 0-d tensor was before it was 0-d."""
     framework = context.model.framework
-    if framework is None or not (base is None or isinstance(base, Output) or is_scaled_scalar(context.model, tensor)):
+    is_spent = isinstance(base, Tensor) and base.one_element and base.scalar is None  # by a `backward()`, no more known
+    is_open = base is None or isinstance(base, Output) or is_spent
+    if framework is None or not (is_open or is_scaled_scalar(context.model, tensor)):
         return False
     if ("data" if framework == "torch" else "numpy") not in steps:
         return False
-    if is_called_loss(tensor):
+    if _is_called_loss(tensor):
         return not is_of_other_library(context.model, tensor) and not is_added_to_row(context.model, tensor)
     bound = [(binding.kind, binding.path, binding.value) for binding in context.model.reaching(tensor)]
     if any(kind is not BindingKind.ASSIGN or path for kind, path, _ in bound):
         return False
     spelled = [value for *_, value in bound] or [tensor]
     return all(value is not None and is_spelled_as_reduction(value, framework) for value in spelled)
+
+
+def _is_called_loss(node: cst.BaseExpression) -> bool:
+    """Whether an expression is spelled as a loss, or as a sum of several."""
+    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, (cst.Add, cst.Subtract)):
+        return _is_called_loss(node.left) and _is_called_loss(node.right)
+    return is_called_loss(node)
 
 
 def _is_old_paddle(values: tuple[Value | None, ...], context: Context) -> bool:

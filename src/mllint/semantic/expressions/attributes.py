@@ -7,6 +7,7 @@ import libcst as cst
 from msgspec.structs import replace
 
 from mllint.knowledge import lookup
+from mllint.semantic.expressions.encodings import is_entry
 from mllint.semantic.expressions.imports import library_or_file
 from mllint.semantic.expressions.options import option
 from mllint.semantic.expressions.tables import namespace
@@ -99,6 +100,8 @@ def attribute(model: "Model", value: Value | None, name: str) -> Value | None:
             return Text()
         case Object(kind="packed") if name == "data":
             return Tensor("torch")
+        case Mapping(item=Tensor()) if is_entry(name):
+            return value.item
         case Object() | Loaded() | StateDict() | Mapping() | Text() | Repeated() | Elements() | Other():
             return Method(value, name)
     return None

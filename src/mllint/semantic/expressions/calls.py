@@ -10,6 +10,7 @@ from mllint.knowledge import lookup
 from mllint.knowledge.schema import Class as ClassFact
 from mllint.semantic.expressions import picked, tensors
 from mllint.semantic.expressions.attributes import ENTRIES, MODULE_DICTS
+from mllint.semantic.expressions.encodings import encoded
 from mllint.semantic.expressions.evidence import is_of_tensors
 from mllint.semantic.expressions.imports import is_of_standard_library, library_or_file
 from mllint.semantic.expressions.iteration import element_of, item_of
@@ -123,6 +124,8 @@ def _called(model: "Model", call: cst.Call, callee: Value | None) -> Value | Non
         case None if isinstance(call.func, cst.Attribute) and is_of_tensors(model, call.func.attr.value):
             framework = model.framework
             return framework and tensors.method_result(model, call, Tensor(framework), call.func.attr.value)
+        case None if (tokens := encoded(model, call)) is not None:
+            return tokens
         case None if isinstance(call.func, cst.Name):
             by_default = picked.by_default(model, call.func)
             return None if by_default is None else picked.result(model, call, by_default.package)
@@ -361,6 +364,8 @@ def method_result(model: "Model", call: cst.Call, receiver: Value, name: str) ->
             return _of_module_method(model, call, receiver, name)
         case Object():
             return _of_object_method(model, call, receiver, name)
+        case Mapping(item=Tensor()) if name == "to":
+            return receiver  # no dict of Python has it; that of a tokenizer moves what is in it
         case StateDict() | Mapping() | Loaded():
             return _of_dict_method(call, receiver, name)
         case Array():

@@ -37,6 +37,7 @@ from mllint.semantic.values import (
     Nothing,
     Number,
     Object,
+    Other,
     Output,
     Repeated,
     Symbol,
@@ -205,7 +206,9 @@ class Inference:
         derived = self._bound(binding)
         if isinstance(derived, Tensor) and derived.attached is False and may_be_filled(self.model, binding):
             derived = replace(derived, attached=None)
-        if derived is None or isinstance(derived, Output) or self._may_be_spent(binding, derived):
+        # What a call gives may be a list of zeros to which losses were added.
+        is_counted = isinstance(derived, Number) and isinstance(binding.value, cst.Call)
+        if derived is None or isinstance(derived, Output) or is_counted or self._may_be_spent(derived):
             spent = self.model.backward.proof(binding)
             if spent is not None:
                 return spent.refine(derived, self.model.framework)
@@ -216,12 +219,12 @@ class Inference:
             return proof or derived
         return derived
 
-    def _may_be_spent(self, binding: Binding, derived: Value) -> bool:
-        """Whether a call of ``backward()`` may say more of a tensor: that it has one element, also of a sum."""
+    @staticmethod
+    def _may_be_spent(derived: Value) -> bool:
+        """Whether a call of ``backward()`` may say more of a tensor: that it has a graph, or one element."""
         if not isinstance(derived, Tensor):
             return False
-        is_open = derived.scalar is None and not derived.one_element
-        return derived.attached is None or (is_open and binding.kind is BindingKind.AUGMENTED)
+        return derived.attached is None or (derived.scalar is None and not derived.one_element)
 
     def _bound(self, binding: Binding) -> Value | None:
         match binding.kind:
@@ -383,6 +386,8 @@ class Inference:
                 return called_method(base, "__getitem__")
             case Text():
                 return Text()
+            case Other(kind="size") if index is not None:
+                return Number()
             case Module() if base.name in attributes.MODULE_SEQUENCES and isinstance(node.slice[0].slice, cst.Slice):
                 return Module(base.framework, base.name)
             case Module() if base.name in attributes.MODULE_SEQUENCES | attributes.MODULE_DICTS:

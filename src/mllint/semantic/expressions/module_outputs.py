@@ -7,6 +7,7 @@ import libcst as cst
 from msgspec.structs import replace
 
 from mllint.knowledge import lookup
+from mllint.knowledge.networks import is_ready_made
 from mllint.knowledge.schema import Class as ClassFact
 from mllint.semantic.expressions import tensors
 from mllint.semantic.expressions.attributes import MODULE_SEQUENCES
@@ -51,7 +52,7 @@ def module_output(model: "Model", call: cst.Call, module: Module) -> Value | Non
         assert forward is not None
         if attached and isinstance(result, Tensor) and result.scalar and _is_given_cut_output(model, call):
             attached = None  # a loss, whose own weights may be frozen
-        result = under_gradients(with_graph_of_arguments(model, call, forward, result) or result, attached)
+        result = under_gradients(with_graph_of_arguments(model, call, forward, result, 1) or result, attached)
         # DataParallel gathers one value a device: what was 0-d comes back with a dimension.
         return _without_rank(result) if module.wrappers else result
     if module.is_only_some and attached and _is_given_cut_output(model, call):
@@ -85,7 +86,8 @@ def _library_output(
         return _sequence_output(model, module, attached)
     inputs = [model.value(arg.value) for arg in call.args]
     state = lookup.layer_state(name)
-    is_own = state is not None and bool(state.keys)  # then the graph begins here, whatever it is given
+    # Where it has weights, the graph begins here, whatever it is given.
+    is_own = is_ready_made(name) if state is None else bool(state.keys)
     if not is_own and any(isinstance(value, Unfinished) for value in inputs):
         return Unfinished()
     if fact.kind == "loss":
@@ -94,7 +96,8 @@ def _library_output(
             scalar = True if is_reduced(fact, module.call) else False if tensors.is_unreduced(module.call) else None
         return Tensor(framework, tensors.attachment(model, call, inputs), scalar)
     if not is_own:
-        attached = tensors.attachment(model, call, inputs)
+        of_inputs = tensors.attachment(model, call, inputs)
+        attached = None if state is None and attached is not False and not of_inputs else of_inputs
     if fact.kind == "rnn":
         hidden: Value = Tensor(framework, attached)
         if "LSTM" in name:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 from msgspec.structs import replace
 
+from mllint.semantic.expressions.arguments import given_to
 from mllint.semantic.values import Elements, Function, Module, Output, Tensor, Value
 from mllint.syntax.walk import subtree
 
@@ -24,14 +25,42 @@ _CUTTING = (
 
 
 def with_graph_of_arguments(
-    model: "Model", call: cst.Call, function: "FunctionInfo", value: Value | None
+    model: "Model", call: cst.Call, function: "FunctionInfo", value: Value | None, skipped: int
 ) -> Value | None:
-    """A number that a function computes is on the graph if what it is computed from is, and nothing cuts it off."""
-    if not isinstance(value, Tensor) or value.attached is not None or value.scalar is not True:
+    """What a function gives back is on the graph if what it is computed from is, and nothing cuts it off.
+
+    ``skipped`` leading parameters are filled by the call itself.
+    """
+    if not _is_open(value):
         return value
-    if not any(_is_attached(model.value(arg.value)) for arg in call.args) or model.gradients.off(call) is not False:
+    attached = [arg for arg in call.args if _is_attached(model.value(arg.value))]
+    if not attached or model.gradients.off(call) is not False:
         return value
-    return value if may_cut(function) else replace(value, attached=True)
+    if isinstance(value, Tensor) and value.scalar is True:
+        return value if may_cut(function) else replace(value, attached=True)
+    given = [given_to(function, call, arg, skipped) for arg in attached]
+    return _carrying(value, function, [parameter for parameter in given if parameter is not None])
+
+
+def _is_open(value: Value | None) -> bool:
+    """Whether it is a tensor of which it is not known if it hangs on a graph, or has one in it."""
+    if isinstance(value, Elements):
+        return any(isinstance(item, (Tensor, Output)) and item.attached is None for item in value.items)
+    return isinstance(value, (Tensor, Output)) and value.attached is None
+
+
+def _carrying(
+    value: Value | None, function: "FunctionInfo", given: list[cst.Param], part: tuple[int, ...] = ()
+) -> Value | None:
+    """A value, or each in a tuple, on the graph where it is surely computed from what has one."""
+    match value:
+        case Tensor(attached=None) | Output(attached=None):
+            carries = function.model.gradients.carries
+            return replace(value, attached=True) if any(carries(function, item, part) for item in given) else value
+        case Elements() if not part:
+            items = enumerate(value.items)
+            return Elements(tuple(_carrying(item, function, given, (at,)) for at, item in items), value.mutable)
+    return value
 
 
 def _is_attached(value: Value | None) -> bool:

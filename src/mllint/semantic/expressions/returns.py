@@ -26,7 +26,7 @@ def returned_to(caller: "Model", call: cst.Call, function: Function) -> Value | 
         return handed_back
     found = info.model.returned(info)
     if found is not None:
-        given = with_graph_of_arguments(caller, call, info, found) or found
+        given = with_graph_of_arguments(caller, call, info, found, 0 if function.receiver is None else 1) or found
         # Computed without gradients, unless it was there before.
         return under_gradients(given, None) if caller.gradients.off(call) is True else given
     if len(info.scope.returns) < 2 or not info.is_transparent or not info.is_plain:

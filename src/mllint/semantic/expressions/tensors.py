@@ -38,14 +38,14 @@ _SHAPE_KEEPING = frozenset({
     "type", "astype", "cast", "abs", "exp", "log", "sqrt", "neg", "pow", "square", "sigmoid", "tanh", "relu", "round",
     "requires_grad_", "detach_", "pin_memory", "type_as", "clamp", "clip", "log1p", "log2", "log10", "item_",
 })  # fmt: skip
-# Methods whose result never hangs on the graph, whatever the receiver.
-_DETACHING = frozenset({
+DETACHING = frozenset({
     "detach", "detach_", "argmax", "argmin", "argsort", "eq", "ne", "gt", "lt", "ge", "le", "equal", "isnan", "isinf",
     "isfinite", "long", "int", "bool", "byte", "short", "sign", "nonzero", "new_zeros", "new_ones", "new_full",
     "new_empty", "new_tensor", "logical_not", "logical_and", "logical_or", "bincount", "histc", "clip_grad_norm_",
     "clip_grad_norm", "get_total_norm", "accuracy", "numel", "zeros_like", "ones_like", "full_like", "empty_like",
     "rand_like", "randn_like", "randint_like",
 })  # fmt: skip
+"""Methods and functions whose result never hangs on the graph, whatever they are given."""
 # Functions that make a new tensor of what they are given, a copy of it or so large, which has no history.
 _MAKING_ANEW = frozenset({
     "torch.tensor", "torch.from_numpy", "paddle.to_tensor", "paddle.uniform", "paddle.standard_normal",
@@ -67,6 +67,7 @@ _ADDS_DIMENSION = frozenset({
 })  # fmt: skip
 _RESHAPING = frozenset({"view", "reshape", "expand", "repeat", "tile", "broadcast_to"})
 _DIMENSIONS = frozenset({"dim", "axis", "keepdim"})
+_OF_REDUCTIONS = _DIMENSIONS | {"input", "x", "*", "dtype", "name", "out", "unbiased", "correction"}
 
 
 def attachment(model: "Model", node: cst.CSTNode, inputs: Iterable[Value | None]) -> bool | None:
@@ -193,7 +194,7 @@ def method_result(model: "Model", call: cst.Call, receiver: Tensor, name: str) -
     if any(isinstance(value, Unfinished) for value in arguments):
         return Unfinished()
     inputs = (receiver,) if name in _LIKE_ANOTHER else (receiver, *arguments)
-    attached = False if name in _DETACHING else attachment(model, call, inputs)
+    attached = False if name in DETACHING else attachment(model, call, inputs)
     if attached is None and receiver.attached is not None and name in _SHAPE_KEEPING:
         attached = receiver.attached if model.gradients.off(call) is False else None
     if name == "requires_grad_":
@@ -225,7 +226,7 @@ def function_result(
     if requires is not None:
         on = constant(requires.value)
         attached = on if isinstance(on, bool) else None
-    elif name in _DETACHING or qualified in _MAKING_ANEW or _is_gradient_alone(qualified, call):
+    elif name in DETACHING or qualified in _MAKING_ANEW or _is_gradient_alone(qualified, call):
         attached = False
     else:
         attached = attachment(
@@ -277,9 +278,14 @@ def result(
                 return Tensor(framework, attached, True)
             if is_unreduced(call):
                 return Tensor(framework, attached, False)
-            if framework == "torch" and name in _PAIRS and _by_dimension(fact, call, own_input=own_input):
-                return Elements((Tensor(framework, attached), Tensor(framework, False)))
-            return None if framework == "torch" and name in _PAIRS else Tensor(framework, attached)
+            # Of what has no dimension none is left, whichever is named, and none is kept.
+            rank = True if isinstance(receiver, Tensor) and receiver.scalar and _only_reduces(fact) else None
+            if framework == "torch" and name in _PAIRS:
+                is_pair = _by_dimension(fact, call, own_input=own_input)
+                return (
+                    Elements((Tensor(framework, attached, rank), Tensor(framework, False, rank))) if is_pair else None
+                )
+            return Tensor(framework, attached, rank)
         case "self":
             return receiver if isinstance(receiver, Tensor) else Tensor(framework, attached)
         case "tensors":
@@ -360,6 +366,11 @@ def is_reduced_fully(fact: FunctionFact, call: cst.Call, *, own_input: bool) -> 
         if name is None:
             return False
     return True
+
+
+def _only_reduces(fact: FunctionFact) -> bool:
+    """Whether a function takes nothing but a tensor and the dimensions of it that go: no second tensor, no weight."""
+    return set(fact.parameters.split()) <= _OF_REDUCTIONS
 
 
 def _by_dimension(fact: FunctionFact, call: cst.Call, *, own_input: bool) -> bool:

@@ -14,6 +14,7 @@ from mllint.semantic.expressions.hints import is_called_loss
 from mllint.semantic.expressions.sources import Sources
 from mllint.semantic.graph.last_added import spent_last
 from mllint.semantic.graph.losses import loss_of, may_walk, retaining
+from mllint.semantic.graph.reported import is_only_reported
 from mllint.semantic.graph.spent_parts import is_spent_part
 from mllint.semantic.graph.tensor_uses import TensorUses
 from mllint.semantic.graph.terms import is_returned_term
@@ -44,8 +45,6 @@ if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
 _NUMERIC_CALLS = frozenset({"float", "int", "round", "print", "str", "format", "len", "max", "min"})
-_NUMBER_ATTRIBUTES = frozenset({"item", "data", "detach", "tolist", "numpy", "cpu"})
-_REPORTS = frozenset({"float", "int", "round", "print", "str", "format", "info", "debug", "warning", "add_scalar"})
 MAX_STEPS = 40
 """How many bindings are followed from what ``backward()`` is called on to what that was computed from."""
 
@@ -147,7 +146,7 @@ class Accumulator:
             elif isinstance(ancestor, (cst.Return, cst.Yield)):
                 # A total that leaves the function may be somebody's loss, unless each part has had its backward.
                 is_over = self.is_done_with or self.evaluates or (self.runs_over_loader and not self._is_of_module)
-                return not is_over or self._do_callers_feed_backward(ancestor, seen)
+                return not is_over or self._do_callers_feed_backward(ancestor, child, node, seen)
             elif isinstance(ancestor, cst.For):
                 return ancestor.iter is child and self._feed_backward(bound_by(self.model, ancestor), seen)
             elif isinstance(ancestor, (cst.BaseSmallStatement, cst.BaseCompoundStatement)):
@@ -155,13 +154,28 @@ class Accumulator:
             child = ancestor
         return False
 
-    def _do_callers_feed_backward(self, returned: cst.CSTNode, seen: set[int | str]) -> bool:
-        """Whether what a function gives back is a loss in its file: ``self.average_loss(loader).backward()``."""
+    def _do_callers_feed_backward(
+        self, returned: cst.CSTNode, given: cst.CSTNode, node: cst.CSTNode, seen: set[int | str]
+    ) -> bool:
+        """Whether what a function gives back is a loss in its file: ``self.average_loss(loader).backward()``.
+
+        Of several things that it gives back, ``given`` as a whole, only that is followed in which the node stands.
+        """
         function = self.model.enclosing_function(returned)
         if function is None or id(function) in seen:
             return False
         seen.add(id(function))
-        return any(self._feeds_backward(call, seen) for call in self.model.calls_by_word.get(function.name.value, ()))
+        elements = given.elements if isinstance(given, cst.Tuple) else ()
+        part = next((at for at, item in enumerate(elements) if self.model.tree.is_inside(node, item)), None)
+        for call in self.model.calls_by_word.get(function.name.value, ()):
+            statement = self.model.tree.parent(call)
+            if part is not None and isinstance(statement, cst.Assign):
+                bound = bound_by(self.model, statement)
+                if self._feed_backward([item for item in bound if item.path[:1] in ((), (None,), (part,))], seen):
+                    return True
+            elif self._feeds_backward(call, seen):
+                return True
+        return False
 
     @property
     def _is_of_module(self) -> bool:
@@ -241,13 +255,13 @@ class Accumulator:
     def _bound_to(
         self, pending: list[cst.BaseExpression], parts: Callable[[cst.BaseExpression], list[cst.BaseExpression]]
     ) -> set[int]:
-        """What the loop assigns to names, and to the parts of what they are assigned."""
+        """What the loop assigns to names, and to the parts of what they are assigned; what it unpacks, as a whole."""
         seen: set[int] = set()
         while pending and len(seen) < MAX_STEPS:
             for binding in self.model.reaching(pending.pop()):
                 is_inner = binding.kind is BindingKind.ASSIGN and self.model.tree.is_below(binding.node, self.loop)
                 if is_inner and id(binding) not in seen:
-                    seen.add(id(binding))
+                    seen |= {id(binding), id(binding.value)} if binding.path else {id(binding)}
                     pending += [] if binding.value is None else parts(binding.value)
         return seen
 
@@ -380,25 +394,7 @@ class Accumulator:
         """Whether the total is a name of the function that is only read as a number: printed, formatted, ``item()``."""
         if "." in self.key or self.model.enclosing_function(self.node) is None:
             return False
-        return bool(self._uses) and all(self._reads_number(use) for use in self._uses)
-
-    def _reads_number(self, use: _Use) -> bool:
-        if isinstance(use.parent, cst.Attribute):
-            return use.parent.value is use.node and use.parent.attr.value in _NUMBER_ATTRIBUTES
-        for ancestor in self.model.tree.ancestors(use.node):
-            if isinstance(ancestor, cst.FormattedStringExpression):
-                return True
-            if isinstance(ancestor, cst.Call):
-                callee = ancestor.func.attr if isinstance(ancestor.func, cst.Attribute) else ancestor.func
-                return isinstance(callee, cst.Name) and callee.value in _REPORTS
-            if isinstance(ancestor, cst.AugAssign):
-                return dotted_path(ancestor.target) == self.key
-            if isinstance(ancestor, cst.BinaryOperation):
-                if isinstance(ancestor.operator, cst.Modulo) and isinstance(self.model.value(ancestor.left), Text):
-                    return True
-            elif isinstance(ancestor, cst.BaseSmallStatement):
-                return False
-        return False
+        return is_only_reported(self.model, self.key, [use.node for use in self._uses])
 
     @cached_property
     def is_number(self) -> bool:

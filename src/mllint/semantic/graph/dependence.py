@@ -7,10 +7,11 @@ import libcst as cst
 
 from mllint.knowledge import lookup
 from mllint.semantic.expressions.hints import is_called_loss
+from mllint.semantic.expressions.tensors import DETACHING
 from mllint.semantic.graph.data_sources import hangs_on_nothing
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Batch, Function, Method, Module, Object, Output, Symbol, Tensor, Value
-from mllint.syntax.shape import dotted_path, followed
+from mllint.syntax.shape import dotted_path, followed, part_at
 from mllint.syntax.walk import children, subtree
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ class Dependence:
         callee = self.model.value(call.func)
         given = [arg.value for arg in call.args]
         name = call.func.attr.value if isinstance(call.func, cst.Attribute) else (dotted_path(call.func) or "")
-        if name in _CUTTING or self._ends(self.model.value(call)):
+        if name in _CUTTING or (self.of_graph and name in DETACHING) or self._ends(self.model.value(call)):
             return False
         if isinstance(callee, Module) or is_called_loss(call):
             return any(self.of(node) for node in given)
@@ -126,6 +127,15 @@ def may_be_computed_from(model: "Model", node: cst.BaseExpression) -> frozenset[
                     if isinstance(binding.node, cst.AugAssign):
                         waiting += [binding.node.value, binding.node.target]
     return frozenset(found)
+
+
+def returns_graph_of(info: "FunctionInfo", parameter: cst.Param, part: tuple[int, ...]) -> bool:
+    """Whether a part of what a function returns, as it is written out, surely carries the graph of a parameter."""
+    if not info.is_plain or not info.is_transparent or not info.scope.returns:
+        return False
+    walk = Dependence(info.model, lambda binding: binding.node is parameter)
+    parts = [part_at(statement.value, part) for statement in info.scope.returns]
+    return all(value is not None and walk.of(value) for value in parts)
 
 
 def hands_on(info: "FunctionInfo", parameter: cst.Param, part: tuple[int | None, ...]) -> bool:

@@ -23,6 +23,8 @@ _EFFECTS = frozenset({
 })  # fmt: skip
 # They make a tensor of what they are given, whatever that is.
 _MAKERS = frozenset({"torch.tensor", "torch.as_tensor", "torch.from_numpy", "paddle.to_tensor"})
+# It copies nothing and moves nothing, so that it is called for nothing but what it gives, also of an array made there.
+_OF_ARRAY = "torch.from_numpy"
 # They read something and change nothing.
 _READERS = frozenset({"torch.load", "paddle.load"})
 # A class method of Lightning's modules and data modules: it makes a new object (2.6 refuses the call on an instance).
@@ -131,8 +133,8 @@ def _by_function(model: "Model", call: cst.Call) -> Discarded | None:
         return Discarded(given, f"{last}()", True, is_wrapper) if is_module and not tried_out else None
     if fact is None or fact.returns not in new_results.NEW or lookup.framework_of(name) == "numpy":
         return None
-    if name in _MAKERS and root is not None:
-        return Discarded(root, f"{last}()", isinstance(given, (cst.Name, cst.Attribute)))
+    if name in _MAKERS and (root is not None or name == _OF_ARRAY):
+        return Discarded(root or given, f"{last}()", isinstance(given, (cst.Name, cst.Attribute)))
     if not _INPUTS.intersection(fact.parameters.split()[:1]):
         return None
     values = [model.value(arg.value) for arg in call.args]

@@ -8,6 +8,7 @@ import libcst as cst
 
 from mllint.knowledge import lookup
 from mllint.semantic.expressions.arguments import takes
+from mllint.semantic.graph.dependence import returns_graph_of
 from mllint.semantic.names.definitions import FunctionInfo
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import Binding
@@ -47,6 +48,7 @@ class Gradients:
     def __init__(self, model: "Model") -> None:
         self.model = model
         self._functions: dict[int, bool | None] = {}
+        self._carried: dict[tuple[int, tuple[int, ...]], bool] = {}
 
     def off(self, node: cst.CSTNode) -> bool | None:
         """``True``: surely off. ``False``: nothing switches them off. ``None``: it depends on something unknown."""
@@ -67,6 +69,17 @@ class Gradients:
     def are_spoken_of(body: cst.CSTNode) -> bool:
         """Whether a word that switches gradients on or off stands somewhere in a body."""
         return any(node.value in _WORDS for node in subtree(body) if isinstance(node, cst.Name))
+
+    def carries(self, info: FunctionInfo, parameter: cst.Param, part: tuple[int, ...]) -> bool:
+        """Whether a part of what a function of this file returns surely carries the graph of what it is given.
+
+        So it does wherever its caller has gradients on.
+        """
+        key = (id(parameter), part)
+        if key not in self._carried:
+            self._carried[key] = False  # what it calls may lead here again
+            self._carried[key] = not self.are_spoken_of(info.node) and returns_graph_of(info, parameter, part)
+        return self._carried[key]
 
     def inside(self, node: cst.CSTNode, truth: "Truth | None" = None) -> str:
         """What its own function, or file, does to gradients at a place: ``off``, ``on``, ``unknown`` or ``untouched``.

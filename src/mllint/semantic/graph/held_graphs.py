@@ -152,10 +152,12 @@ def _adds_up_parameters(accumulator: Accumulator) -> bool:
 
 
 def _is_made(model: "Model", node: cst.BaseExpression) -> bool:
-    """Whether a tensor is made and not computed, also where it is moved: ``zeros(1, requires_grad=True).cuda()``."""
+    """Whether a tensor is made and not computed, on some way at least: ``zeros(1, requires_grad=True).cuda()``."""
     if is_leaf(model, node):
         return True
     bindings = model.reaching(node)
+    if any(isinstance(value, Tensor) and value.leaf for value in map(model.binding_value, bindings)):
+        return True
     made = bindings[0].value if len(bindings) == 1 and not bindings[0].path else None
     while isinstance(made, cst.Call) and isinstance(made.func, cst.Attribute) and made.func.attr.value in _MOVING:
         made = made.func.value
@@ -174,8 +176,11 @@ def _is_attached(value: Value | None, accumulator: Accumulator) -> bool:
         return _is_spent_loss(value, accumulator) or spent_entry(accumulator) is not None
     if accumulator.is_done_with or accumulator.runs_over_loader:
         return True
-    if isinstance(value, Output) or not accumulator.is_in_loop:
-        return False  # of what a module of unknown class gives, a part may hang on no graph
+    if not accumulator.is_in_loop:
+        return False
+    if isinstance(value, Output):
+        # Of what a module of unknown class gives, a part may hang on no graph; but a loss does.
+        return accumulator.trains and is_called_loss(accumulator.core)
     if accumulator.trains or accumulator.is_only_reported:
         return True
     return bool(value.scalar or value.one_element) and accumulator.evaluates
