@@ -19,9 +19,21 @@ _REPORTS = frozenset({"float", "int", "round", "print", "str", "format", "info",
 def is_only_reported(model: "Model", key: str, reads: Sequence[cst.BaseExpression], *, is_table: bool = False) -> bool:
     """Whether what some places read is taken for a number at each of them; where nobody reads it, nothing is known.
 
-    ``is_table``: it is a list into which a total was put.
+    Nor is it where it is only bound anew: ``total = total / count``. ``is_table``: it is a list into which a total was
+    put.
     """
-    return bool(reads) and all(_reads_number(model, key, node, is_table=is_table) for node in reads)
+    read = [node for node in reads if not _is_bound_anew(model, key, node)]
+    return bool(read) and all(_reads_number(model, key, node, is_table=is_table) for node in read)
+
+
+def _is_bound_anew(model: "Model", key: str, node: cst.BaseExpression) -> bool:
+    """Whether a place reads a name to bind the same name, of whatever is asked where that is read."""
+    for ancestor in model.tree.ancestors(node):
+        if isinstance(ancestor, cst.Assign):
+            return all(dotted_path(item.target) == key for item in ancestor.targets)
+        if isinstance(ancestor, cst.BaseSmallStatement):
+            return isinstance(ancestor, cst.AugAssign) and dotted_path(ancestor.target) == key
+    return False
 
 
 def _reads_number(model: "Model", key: str, node: cst.BaseExpression, *, is_table: bool) -> bool:
@@ -35,10 +47,6 @@ def _reads_number(model: "Model", key: str, node: cst.BaseExpression, *, is_tabl
             word = last_word(ancestor.func)
             if word in _REPORTS or (word == "append" and not is_table and _is_put_into_table(model, key, ancestor)):
                 return True
-        elif isinstance(ancestor, cst.AugAssign):
-            return dotted_path(ancestor.target) == key
-        elif isinstance(ancestor, cst.Assign):
-            return all(dotted_path(item.target) == key for item in ancestor.targets)
         elif isinstance(ancestor, cst.BinaryOperation):
             if isinstance(ancestor.operator, cst.Modulo) and isinstance(model.value(ancestor.left), Text):
                 return True
