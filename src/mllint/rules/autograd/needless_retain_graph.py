@@ -89,6 +89,7 @@ rule = Rule(
     help="leave out `retain_graph`",
     frameworks=frozenset({"torch", "paddle"}),
     since="0.1.0",
+    by_default=False,
     applicability=Applicability.UNSAFE,
 )
 

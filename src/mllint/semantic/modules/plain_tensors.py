@@ -246,7 +246,9 @@ def _meets_new(read: Read) -> bool:
     if not isinstance(parent, cst.BinaryOperation):
         return False
     other = parent.right if parent.left is read.node else parent.left
-    return isinstance(other, cst.Call) and is_made_on_cpu(model, other)
+    # A method of something that is there already, another attribute say, makes nothing new.
+    makes_new = isinstance(other, cst.Call) and model.library_name(other.func) is not None
+    return makes_new and is_made_on_cpu(model, other)
 
 
 def _fate_of_read(members: Members, read: Read) -> Fate:
