@@ -37,6 +37,8 @@ MOST_BYTES = 1_000_000_000
 """A database that is larger is made anew."""
 _PATIENCE = 0.5
 """Seconds to wait for another process that writes."""
+_PAUSE = 0.01
+"""Seconds between two tries of what waits for nobody by itself."""
 _TAG = "Signature: 8a477f597d28d172789f06886806bc55\n# This folder holds what mllint found before. It may be deleted.\n"
 
 _TABLES = """
@@ -316,7 +318,7 @@ def _is_damage(error: Exception) -> bool:
 def _connected(path: str) -> sqlite3.Connection:
     connection = sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
     try:
-        connection.execute("PRAGMA journal_mode = WAL")
+        _write_ahead(connection)
         connection.execute("PRAGMA synchronous = NORMAL")
         if connection.execute("PRAGMA user_version").fetchone()[0] != _FORMAT:
             _make_tables(connection)
@@ -324,6 +326,20 @@ def _connected(path: str) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def _write_ahead(connection: sqlite3.Connection) -> None:
+    """Let others read while one writes. Who finds that another process is just changing to that is told so at once."""
+    last = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > last:
+                raise
+            time.sleep(_PAUSE)
+        else:
+            return
 
 
 def _make_tables(connection: sqlite3.Connection) -> None:
