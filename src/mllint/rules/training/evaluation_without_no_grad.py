@@ -98,7 +98,6 @@ offered where one of the functions is there to be overridden.
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
@@ -111,9 +110,6 @@ from mllint.semantic.training.data_loops import may_evaluate, may_evaluate_until
 from mllint.semantic.training.evaluation import evaluates_with_graph, may_need_the_graph, trains_too
 from mllint.semantic.training.single_evaluations import evaluations_recorded, inferences_recorded
 from mllint.semantic.training.wanted_gradients import wants_no_gradients
-
-if TYPE_CHECKING:
-    from mllint.semantic.model import Model
 
 _NO_GRAD_SINCE = (0, 4)
 """The version of PyTorch from which on ``no_grad()`` takes the place of volatile variables."""
@@ -148,14 +144,10 @@ def _of_loop(loop: cst.For | cst.While, context: Context) -> Iterator[Finding]:
     model = context.model
     if model.gradients.inside(loop) == "off" or not evaluates_with_graph(model, loop):
         return
-    framework = _framework(model)
     if trains_too(model, loop):
         yield Finding(loop, help="where it only evaluates, run it under `no_grad()`, or `set_grad_enabled(False)`")
         return
-    function = model.enclosing_function(loop)
-    evaluates_only = function is not None and wants_no_gradients(model, function)
-    decorated = f"put `@{framework}.no_grad()` on the function, or the loop" if evaluates_only else "put the loop"
-    yield Finding(loop, help=f"{decorated} under `with {framework}.no_grad():`", fix=lambda: _fix(loop, context))
+    yield Finding(loop, help=_help(context, loop, "the loop"), fix=lambda: _fix(loop, context))
 
 
 @rule.on(cst.FunctionDef, mentions=("eval",))
@@ -163,8 +155,8 @@ def check_whole(function: cst.FunctionDef, context: Context) -> Iterator[Finding
     """Report the forward passes of all the data at once."""
     if is_test_code(context.model) or is_in_test_of_tests(context.model, function) or _is_too_old(context):
         return
-    found = list(evaluations_recorded(context.model, function))
-    yield from (_single(call, context) for call in _first_of_neighbours(context.model, found, found))
+    for call in evaluations_recorded(context.model, function):
+        yield Finding(call, _ALL_AT_ONCE, _help(context, call, "the call"))
 
 
 @rule.on_method("eval")
@@ -172,43 +164,16 @@ def check_switched(switch: cst.Call, context: Context) -> Iterator[Finding]:
     """Report the forward passes behind a switch to evaluation mode that nobody wants a graph of."""
     if is_test_code(context.model) or is_in_test_of_tests(context.model, switch) or _is_too_old(context):
         return
-    model = context.model
-    home, found = model.enclosing_function(switch), _inferences(model, switch)
-    others = (item for item in model.calls_by_word.get("eval", ()) if found and model.enclosing_function(item) is home)
-    beside = [call for other in others for call in _inferences(model, other)]
-    yield from (_single(call, context) for call in _first_of_neighbours(model, found, beside))
+    for call in inferences_recorded(context.model, switch):
+        yield Finding(call, _ALL_AT_ONCE, _help(context, call, "the call"))
 
 
-def _inferences(model: "Model", switch: cst.Call) -> list[cst.Call]:
-    known: dict[int, list[cst.Call]] = model.remembered.setdefault(("inferences", "eval"), {})
-    if id(switch) not in known:
-        known[id(switch)] = list(inferences_recorded(model, switch))
-    return known[id(switch)]
-
-
-def _first_of_neighbours(model: "Model", found: list[cst.Call], beside: list[cst.Call]) -> Iterator[cst.Call]:
-    """Of the forward passes in statements one right behind the other the first: what is put around it takes them in."""
-    holders = {id(_statement(model, call)) for call in beside}
-    for call in found:
-        statement = _statement(model, call)
-        block = None if statement is None else model.tree.parent(statement)
-        body = list(block.body) if isinstance(block, (cst.IndentedBlock, cst.Module)) else []
-        at = next((index for index, item in enumerate(body) if item is statement), 0)
-        if at == 0 or id(body[at - 1]) not in holders:
-            yield call
-
-
-def _statement(model: "Model", call: cst.Call) -> cst.CSTNode | None:
-    return model.tree.nearest(call, cst.SimpleStatementLine)
-
-
-def _single(call: cst.Call, context: Context) -> Finding:
-    """What is said of one forward pass."""
-    model, framework = context.model, _framework(context.model)
-    function = model.enclosing_function(call)
-    evaluates_only = function is not None and wants_no_gradients(model, function)
-    decorated = f"put `@{framework}.no_grad()` on the function, or the call" if evaluates_only else "put the call"
-    return Finding(call, _ALL_AT_ONCE, f"{decorated} under `with {framework}.no_grad():`")
+def _help(context: Context, node: cst.CSTNode, what: str) -> str:
+    """What to write, on the function where nothing in it wants gradients, or around the place."""
+    framework, function = _framework(context), context.model.enclosing_function(node)
+    evaluates_only = function is not None and wants_no_gradients(context.model, function)
+    decorated = f"put `@{framework}.no_grad()` on the function, or {what}" if evaluates_only else f"put {what}"
+    return f"{decorated} under `with {framework}.no_grad():`"
 
 
 def _is_too_old(context: Context) -> bool:
@@ -216,8 +181,9 @@ def _is_too_old(context: Context) -> bool:
     return context.torch_version is not None and context.torch_version < _NO_GRAD_SINCE
 
 
-def _framework(model: "Model") -> str:
+def _framework(context: Context) -> str:
     """What the help speaks of; packages that work with torch are imported beside Paddle, too, for their tokenizers."""
+    model = context.model
     is_paddle = model.imports("paddle") and not model.imports("torch")
     return model.framework or ("paddle" if is_paddle else "torch")
 

@@ -189,8 +189,14 @@ def evaluations_recorded(model: "Model", function: cst.FunctionDef) -> Iterator[
     """The forward passes right in a function that surely evaluate a model in evaluation mode, and record a graph.
 
     All of the data goes through the model at once, such as a graph in a graph network, in a run that trains it too.
-    So it does by a method of the model that only calls the model itself.
+    So it does by a method of the model that only calls the model itself. Of several in statements one right behind the
+    other it is the first.
     """
+    found = list(_evaluations(model, function))
+    return _first_of_neighbours(model, found, found)
+
+
+def _evaluations(model: "Model", function: cst.FunctionDef) -> Iterator[cst.Call]:
     name = function.name.value
     if not is_named_evaluation(name) or name.startswith("test_") or says_gradients(function.body):
         return
@@ -218,8 +224,22 @@ def _calls_by_method(model: "Model", call: cst.Call) -> bool:
 
 def inferences_recorded(model: "Model", switch: cst.Call) -> Iterator[cst.Call]:
     """The forward passes that record a graph, but are detached from it wherever they are read, of a model that a call
-    in the same body puts to evaluation mode. Where a loop is reported, those in it are left to that.
+    in the same body puts to evaluation mode. Where a loop is reported, those in it are left to that. Of several in
+    statements one right behind the other, of whichever models the body switches, it is the first.
     """
+    home, found = model.enclosing_function(switch), _inferences(model, switch)
+    others = (item for item in model.calls_by_word.get("eval", ()) if found and model.enclosing_function(item) is home)
+    return _first_of_neighbours(model, found, [call for other in others for call in _inferences(model, other)])
+
+
+def _inferences(model: "Model", switch: cst.Call) -> list[cst.Call]:
+    known: dict[int, list[cst.Call]] = model.remembered.setdefault(("inferences", "eval"), {})
+    if id(switch) not in known:
+        known[id(switch)] = list(_find_inferences(model, switch))
+    return known[id(switch)]
+
+
+def _find_inferences(model: "Model", switch: cst.Call) -> Iterator[cst.Call]:
     path = dotted_path(switch.func.value) if isinstance(switch.func, cst.Attribute) and not switch.args else None
     if path is None:
         return
@@ -238,6 +258,22 @@ def inferences_recorded(model: "Model", switch: cst.Call) -> Iterator[cst.Call]:
         inferred = partial(_is_inferred_with_graph, beside_training=says_gradients(body))
         if _holds_of_passes(model, call, inferred) and not any(evaluates_with_graph(model, loop) for loop in loops):
             yield call
+
+
+def _first_of_neighbours(model: "Model", found: list[cst.Call], beside: list[cst.Call]) -> Iterator[cst.Call]:
+    """Of the forward passes in statements one right behind the other the first: what is put around it takes them in."""
+    holders = {id(_statement(model, call)) for call in beside}
+    for call in found:
+        statement = _statement(model, call)
+        block = None if statement is None else model.tree.parent(statement)
+        body = list(block.body) if isinstance(block, (cst.IndentedBlock, cst.Module)) else []
+        at = next((index for index, item in enumerate(body) if item is statement), 0)
+        if at == 0 or id(body[at - 1]) not in holders:
+            yield call
+
+
+def _statement(model: "Model", call: cst.Call) -> cst.CSTNode | None:
+    return model.tree.nearest(call, cst.SimpleStatementLine)
 
 
 def _passes_of(model: "Model", path: str) -> Iterator[cst.Call]:
