@@ -28,6 +28,8 @@ _COMPUTED = (
     cst.BaseNumber, cst.BaseString,
 )  # fmt: skip
 _COPYING = frozenset({"clone", "to", "cuda", "cpu", "float", "double", "half", "contiguous"})
+_MAX_FILES = 12
+"""In how many other files who calls a method is looked for."""
 _WALKS = frozenset({"self.modules", "self.children", "self.sublayers"})
 
 
@@ -259,25 +261,35 @@ def _runs_without_gradients(model: "Model") -> bool:
 
 def _is_called_here(model: "Model", node: cst.CSTNode) -> bool:
     """Whether the file itself comes to a place with gradients on; what ``forward`` does if asked to, who asks knows."""
-    function, seen = model.enclosing_function(node), set[int]()
+    function = model.enclosing_function(node)
     if function is None or function.name.value == "__init__":
         return True
     if function.name.value == "forward":
         return not _is_asked_for(model, node, function)
-    pending = [function]
-    while pending:
-        called = pending.pop()
-        seen.add(id(called))
+    ways = [function]
+    for called in ways:
         for call in model.calls_by_word.get(called.name.value, ()):
             holder = model.enclosing_function(call)
-            if holder is called or _is_of_read_object(model, call):
+            if holder in ways or _is_of_read_object(model, call):
                 continue
-            if holder is None or not _is_other_method_of_module(model, holder):
-                if holder is None or holder.name.value != "forward" or not _is_asked_for(model, call, holder):
-                    return True
-            elif id(holder) not in seen:
-                pending.append(holder)
-    return False
+            if holder is not None and _is_other_method_of_module(model, holder):
+                ways.append(holder)
+            elif holder is None or holder.name.value != "forward" or not _is_asked_for(model, call, holder):
+                return True
+    return len(ways) > 1 and not any(_is_run_on_what_was_read(model, method) for method in ways)
+
+
+def _is_run_on_what_was_read(model: "Model", method: cst.FunctionDef) -> bool:
+    """Whether the project calls a method of such a name of what it has read from a file."""
+    word, project = method.name.value, model.project
+    paths = () if project is None else project.users(model.path, model.framework or "torch", f".{word}(")
+    others = (model.neighbour(path) for path in paths[:_MAX_FILES] if path != model.path)
+    return any(
+        _is_of_read_object(other, call)
+        for other in (model, *others)
+        if other is not None
+        for call in other.calls_by_word.get(word, ())
+    )
 
 
 def _is_of_read_object(model: "Model", call: cst.Call) -> bool:
