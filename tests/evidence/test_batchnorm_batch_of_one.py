@@ -42,3 +42,9 @@ def test_paddle_does_not_raise(paddle: Any) -> None:
     nn = paddle.nn
     model = nn.Sequential(nn.Linear(8, 4), nn.BatchNorm1D(4))
     assert model(paddle.randn([1, 8])).shape == [1, 4]
+
+
+def test_torch_one_sample_made_a_batch(torch: Any) -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(8, 4), torch.nn.BatchNorm1d(4))
+    with pytest.raises(ValueError, match=MESSAGE):
+        model(torch.zeros(8).unsqueeze(0))

@@ -1,6 +1,7 @@
 """ML208: a leaf that needs a gradient is changed in place outside ``no_grad``."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -140,3 +141,43 @@ def test_paddle_attributes_leave_a_gradient(paddle: Any) -> None:
         layers[0].bias[:] = -2.0
     fixed = paddle.nn.Linear(2, 2, bias_attr=paddle.ParamAttr(trainable=False))
     assert fixed.bias.stop_gradient
+
+
+def test_torch_flag_set_below_makes_a_leaf(torch: Any) -> None:
+    """Also by ``requires_grad_()``; what the augmented assignment binds is refused like the methods."""
+    first, second = torch.ones(3), torch.ones(3)
+    first.requires_grad = True
+    second.requires_grad_()
+    for leaf in (first, second):
+        assert leaf.is_leaf
+        with pytest.raises(RuntimeError, match="a leaf Variable"):
+            leaf.sub_(1.0)
+        with pytest.raises(RuntimeError, match="a leaf Variable"):
+            leaf -= 1.0
+
+
+def test_paddle_flag_set_below_makes_a_leaf(paddle: Any) -> None:
+    leaf = paddle.ones([3])
+    leaf.stop_gradient = False
+    with pytest.raises((RuntimeError, ValueError)):
+        leaf.subtract_(paddle.ones([3]))
+    with pytest.raises((RuntimeError, ValueError)):
+        leaf[0] = 2.0
+
+
+def test_torch_saved_object_keeps_its_flags(torch: Any, tmp_path: Path) -> None:
+    """The look-alike: an averaged copy that asks for no gradients is read as one that asks for none."""
+    network = torch.nn.Linear(2, 2)
+    for parameter in network.parameters():
+        parameter.requires_grad_(False)
+    torch.save({"average": network}, tmp_path / "file.pt")
+    read = torch.load(tmp_path / "file.pt", weights_only=False)["average"].float()
+    read.bias *= 2
+
+
+def test_torch_flag_is_why_it_raises_before_backward(torch: Any) -> None:
+    """So that nothing need be said of what ``backward()`` would have kept."""
+    weight = torch.ones(3, requires_grad=True)
+    (weight * weight).sum().backward()
+    with pytest.raises(RuntimeError, match="a leaf Variable"):
+        weight.sub_(0.1 * weight.grad)

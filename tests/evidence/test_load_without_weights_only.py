@@ -112,3 +112,11 @@ def test_torch_reads_objects_of_classes_that_are_allowed(torch: Any, tmp_path: p
 def test_torch_reads_plain_values(torch: Any, tmp_path: pathlib.Path, plain: Any) -> None:
     torch.save({"plain": plain}, tmp_path / "file.pt")
     assert torch.load(tmp_path / "file.pt")["plain"] == plain
+
+
+def test_torch_tensor_keeps_attributes_of_its_own(torch: Any, tmp_path: pathlib.Path) -> None:
+    """The look-alike: an attribute that Tensor does not have is no sign of an object."""
+    tensor = torch.ones(2)
+    tensor.origin = 1
+    torch.save({"weight": tensor}, tmp_path / "file.pt")
+    assert torch.load(tmp_path / "file.pt", weights_only=True)["weight"].origin == 1

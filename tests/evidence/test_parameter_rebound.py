@@ -151,3 +151,22 @@ def test_paddle_loop_over_a_state_dict_changes_nothing(paddle: Any) -> None:
     for old, new in zip(mean.state_dict().values(), model.state_dict().values(), strict=True):
         old.set_value(new)
     assert mean.weight.tolist() == model.weight.tolist()
+
+
+def test_torch_methods_rebind_as_operators_do(torch: Any) -> None:
+    weight = torch.ones(2, requires_grad=True)
+    (weight * 3).sum().backward()
+    with torch.no_grad():
+        by_method = weight.sub(0.1 * weight.grad)
+        by_function = torch.sub(weight, 0.1 * weight.grad)
+    assert not by_method.requires_grad
+    assert not by_function.requires_grad
+    assert not weight.sub(0.1 * weight.grad).is_leaf
+
+
+def test_paddle_methods_rebind_as_operators_do(paddle: Any) -> None:
+    weight = paddle.to_tensor([1.0, 1.0], stop_gradient=False)
+    (weight * 3).sum().backward()
+    with paddle.no_grad():
+        assert weight.subtract(0.1 * weight.grad).stop_gradient
+        assert paddle.subtract(weight, 0.1 * weight.grad).stop_gradient

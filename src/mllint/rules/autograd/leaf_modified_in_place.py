@@ -34,7 +34,7 @@ with torch.no_grad():
 
 Everything under `no_grad`, and functions that may be called there: constructors of classes that are handed on as
 arguments, functions that a table keeps, and what `forward` does only where it is given an option that asks for it.
-Methods that are called on what was read from a file, or by methods of a module that nobody in the file calls: `fuse()`.
+Methods that the project calls on what it read from a file, by themselves or by another method of a module: `fuse()`.
 `w.data`, `w.detach()` and `torch.nn.init`, which switches gradients off itself. Tensors that are frozen somewhere in
 the file. In Paddle `w -= step`, which makes a new tensor (ML207), and the methods that do not check: `set_value`,
 `copy_`, `exponential_`.
