@@ -41,15 +41,15 @@ class Model(nn.Module):
 
 ## What it leaves alone
 
-`super().forward(x)`, `Base.forward(self, x)` and `self.forward(x)`; a module on which nobody can have put a hook, since
-it is made for this one call (`nn.CosineSimilarity().forward(x, y)`) or nothing else is done with it where it is made
-(`criterion = nn.MSELoss()`, `loss = criterion.forward(x, y)`); modules made by `torch.jit`; classes with a `__call__`
-of their own, or with a base that is not known; tests, which may be about the method itself; the `forward` of an object
-that is no module, or of a module that stands in for another one, which hands on method by method; the module inside a
-wrapper, whose `forward` is called to get around the wrapper; and files that replace the `forward` of a module of the
-same class, or of one that is not known, where the old one is called on purpose. What is only known to be some module,
-by the way it is used, is left alone too, unless those who call the function give a known one: an object with `eval()`
-and `forward()` need not be callable.
+`super().forward(x)`, `Base.forward(self, x)` and `self.forward(x)`; a module on which nobody can have put a hook,
+since it is made for this one call (`nn.CosineSimilarity().forward(x, y)`) or nothing else is done with it where it is
+made (`criterion = nn.MSELoss()`, `loss = criterion.forward(x, y)`); modules made by `torch.jit` or read by Paddle's
+`jit.load`; classes with a `__call__` of their own, or with a base that is not known; tests, which may be about the
+method itself; the `forward` of an object that is no module, or of a module that stands in for another one, which hands
+on method by method; the module inside a wrapper, whose `forward` is called to get around the wrapper; and files that
+replace the `forward` of a module of the same class, or of one that is not known, where the old one is called on
+purpose. What is only known to be some module, by the way it is used, is left alone too, unless those who call the
+function give a known one: an object with `eval()` and `forward()` need not be callable.
 
 ## Fix safety
 
@@ -170,7 +170,8 @@ def _is_plain_module(receiver: cst.BaseExpression, value: Value | None) -> bool:
     definition = value.definition
     if definition is None:
         # Of what a function of a library builds only that is known; of what is annotated `Module` nothing is.
-        is_built = value.name is None and value.call is not None
+        maker = None if value.call is None else dotted_path(value.call.func)
+        is_built = value.name is None and maker is not None and "jit" not in maker
         return is_built or (value.name not in _OF_ANY_CLASS and _is_callable(value.name))
     # `torch.jit.interface` asks for calls of the method; whatever else decorates a class may change how it is called.
     if definition.has_unknown_base or any(item.node.decorators for item in definition.lineage):
