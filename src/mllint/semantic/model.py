@@ -42,8 +42,9 @@ _EMPTIED = frozenset({"_scopes", "_scope_of", "_reaching", "_comprehensions", "_
 _ANALYSES = frozenset({"surroundings", "remembered"})
 """Where it keeps what analyses remember that may ask about the users of code."""
 
-
 _MAX_IMPORTERS = 8
+_MAX_CALLING = 12
+"""In how many files that import the file at hand, or call methods of a name, things are looked for."""
 
 
 class Model:
@@ -459,6 +460,17 @@ class Model:
             other = self.neighbour(path)
             if other is not None:
                 yield other
+
+    def calls_elsewhere(self, method: str) -> Iterator[tuple["Model", cst.Call]]:
+        """The calls of methods of such a name in other files that import the framework; in a few files at most."""
+        if self.project is None:
+            return
+        paths = self.project.users(self.path, self.framework or "torch", f".{method}(")
+        for path in paths[:_MAX_CALLING]:
+            other = None if path == self.path else self.neighbour(path)
+            for call in () if other is None else other.calls_by_word.get(method, ()):
+                if other is not None and isinstance(call.func, cst.Attribute):
+                    yield other, call
 
     def _note_content(self, path: Path) -> None:
         if self.project is not None:

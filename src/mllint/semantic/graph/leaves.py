@@ -28,8 +28,6 @@ _COMPUTED = (
     cst.BaseNumber, cst.BaseString,
 )  # fmt: skip
 _COPYING = frozenset({"clone", "to", "cuda", "cpu", "float", "double", "half", "contiguous"})
-_MAX_FILES = 12
-"""In how many other files who calls a method is looked for."""
 _WALKS = frozenset({"self.modules", "self.children", "self.sublayers"})
 
 
@@ -281,14 +279,9 @@ def _is_called_here(model: "Model", node: cst.CSTNode) -> bool:
 
 def _is_run_on_what_was_read(model: "Model", method: cst.FunctionDef) -> bool:
     """Whether the project calls a method of such a name of what it has read from a file."""
-    word, project = method.name.value, model.project
-    paths = () if project is None else project.users(model.path, model.framework or "torch", f".{word}(")
-    others = (model.neighbour(path) for path in paths[:_MAX_FILES] if path != model.path)
-    return any(
-        _is_of_read_object(other, call)
-        for other in (model, *others)
-        if other is not None
-        for call in other.calls_by_word.get(word, ())
+    word = method.name.value
+    return any(_is_of_read_object(model, call) for call in model.calls_by_word.get(word, ())) or any(
+        _is_of_read_object(other, call) for other, call in model.calls_elsewhere(word)
     )
 
 

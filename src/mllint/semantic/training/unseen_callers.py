@@ -15,8 +15,6 @@ from mllint.semantic.values import Function
 from mllint.syntax.walk import subtree
 
 _SHORTEST = 3
-_MAX_FILES = 12
-"""In how many files calls on unknown objects are looked for."""
 
 
 def has_unseen_callers(function: FunctionInfo | None) -> bool:
@@ -70,14 +68,9 @@ def may_run_without_gradients(function: FunctionInfo | None) -> bool:
     defining = project.users(model.path, framework, f"def {word}(")
     if any(path != model.path for path in defining):
         return False
-    files = project.users(model.path, framework, f".{word}(")
-    others = (model.neighbour(path) for path in files[:_MAX_FILES] if path != model.path)
     return any(
         other.value(call.func) is None and takes(function, call) and other.gradients.off(call) is True
-        for other in others
-        if other is not None
-        for call in other.calls_by_word.get(word, ())
-        if isinstance(call.func, cst.Attribute)
+        for other, call in model.calls_elsewhere(word)
     )
 
 
