@@ -8,12 +8,15 @@ import pytest
 
 from harness.cases import Case
 
+ONE_OF_THOROUGH = 23
+"""Of how many alike one runs before a change is accepted: no divisor of how few run by default."""
+
 
 def thinned(cases: Iterable[Case], *others: Sequence[Any], every: int, in_turn: bool = False) -> list[Any]:
     """Parameters for a test: each case with each combination of the others, or with one of them, ``in_turn``.
 
     One in ``every`` runs by default, in turn, so that each of the others has its share; the rest has the mark ``slow``,
-    four of five of them ``thorough``, too: those are for who has changed what they are about.
+    nearly all of them ``thorough``, too: those are for who has changed what they are about.
     All tests of a case run in one process: what is found in it is remembered.
     """
     found = []
@@ -21,11 +24,11 @@ def thinned(cases: Iterable[Case], *others: Sequence[Any], every: int, in_turn: 
     for index, case in enumerate(cases):
         place = index % len(combinations)
         for turn, combination in enumerate(combinations[place : place + 1] if in_turn else combinations):
-            marks = [pytest.mark.xdist_group(case.id)]
-            if (index + turn) % every:
+            marks, number = [pytest.mark.xdist_group(case.id)], index + turn
+            if number % every:
                 marks.append(pytest.mark.slow)
-            if (index + turn) % every % 5:
-                marks.append(pytest.mark.thorough)
+                if number % ONE_OF_THOROUGH:
+                    marks.append(pytest.mark.thorough)
             names = "-".join([case.id, *map(str, combination)])
             found.append(pytest.param(case, *combination, id=names, marks=marks))
     return found
