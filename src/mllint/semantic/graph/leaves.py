@@ -37,7 +37,8 @@ def is_leaf(model: "Model", node: cst.BaseExpression) -> bool:
     Made as one (``requires_grad=True``, ``Parameter``), or a tensor without a graph whose flag is set on every way
     here. An attribute that anything in the file may freeze is not known.
     """
-    if any(map(_is_surely_computed, model.reaching(node))) and not is_flagged(model, node):
+    bound = (*model.reaching(node), *_beginnings_of_attribute(model, node))
+    if any(map(_is_surely_computed, bound)) and not is_flagged(model, node):
         return False  # before it is asked what was computed
     value = model.value(node)
     if not isinstance(value, Tensor) or value.or_number:
@@ -179,9 +180,11 @@ def is_changeable_leaf(model: "Model", node: cst.BaseExpression, statement: cst.
     # What things are costs more than where they come from, and is asked last.
     bindings = model.reaching(root_of(node))
     is_own = bool(bindings) and all(item.kind is not BindingKind.PARAMETER for item in bindings)
-    if not is_own and (_runs_without_gradients(model) or not _is_called_here(model, statement)):
+    if not is_own and (_runs_without_gradients(model) or _ways_to(model, statement) == (False, [])):
         return False
-    return is_leaf(model, node) and not _may_run_otherwise(model, statement)
+    if not is_leaf(model, node) or _may_run_otherwise(model, statement):
+        return False
+    return is_own or _is_called_here(model, statement)
 
 
 def viewed(model: "Model", name: cst.Name) -> cst.Attribute | None:
@@ -259,11 +262,18 @@ def _runs_without_gradients(model: "Model") -> bool:
 
 def _is_called_here(model: "Model", node: cst.CSTNode) -> bool:
     """Whether the file itself comes to a place with gradients on; what ``forward`` does if asked to, who asks knows."""
+    is_certain, methods = _ways_to(model, node)
+    # That asks other files, and is asked last.
+    return is_certain or (bool(methods) and not any(_is_run_on_what_was_read(model, method) for method in methods))
+
+
+def _ways_to(model: "Model", node: cst.CSTNode) -> tuple[bool, list[cst.FunctionDef]]:
+    """Whether the file comes to a place, and if only methods of modules lead there that others are to call, these."""
     function = model.enclosing_function(node)
     if function is None or function.name.value == "__init__":
-        return True
+        return True, []
     if function.name.value == "forward":
-        return not _is_asked_for(model, node, function)
+        return not _is_asked_for(model, node, function), []
     ways = [function]
     for called in ways:
         for call in model.calls_by_word.get(called.name.value, ()):
@@ -273,8 +283,8 @@ def _is_called_here(model: "Model", node: cst.CSTNode) -> bool:
             if holder is not None and _is_other_method_of_module(model, holder):
                 ways.append(holder)
             elif holder is None or holder.name.value != "forward" or not _is_asked_for(model, call, holder):
-                return True
-    return len(ways) > 1 and not any(_is_run_on_what_was_read(model, method) for method in ways)
+                return True, []
+    return False, ways if len(ways) > 1 else []
 
 
 def _is_run_on_what_was_read(model: "Model", method: cst.FunctionDef) -> bool:

@@ -352,11 +352,18 @@ class ClassInfo:
     def _is_quiet_constructor(self, scope: Scope) -> bool:
         """Whether the body of a function is an ``__init__`` that calls no other method of the object."""
         node = scope.node
-        if not isinstance(node, cst.FunctionDef) or node.name.value != "__init__":
+        if node.__class__ is not cst.FunctionDef or node.name.value != "__init__":
             return False
-        calls = scope.model.tree.calls_in(node.body)
-        named = (call.func.attr.value for call in calls if isinstance(call.func, cst.Attribute))
-        return all(word == "__init__" or self.method(word) is None for word in named)
+        if id(node) not in self._quiet_constructors:
+            calls = scope.model.tree.calls_in(node.body)
+            named = {call.func.attr.value for call in calls if call.func.__class__ is cst.Attribute} - {"__init__"}
+            self._quiet_constructors[id(node)] = all(self.method(word) is None for word in named)
+        return self._quiet_constructors[id(node)]
+
+    @cached_property
+    def _quiet_constructors(self) -> dict[int, bool]:
+        """Whether each ``__init__`` in its lineage calls no other method, by the id of its node."""
+        return {}
 
     @cached_property
     def _registered(self) -> dict[str, list[cst.Call]]:
