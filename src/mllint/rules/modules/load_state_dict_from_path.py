@@ -52,7 +52,7 @@ from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, wrap
 from mllint.rule import Finding, Rule
 from mllint.semantic.values import Module, Object, Text, is_object, own_method
-from mllint.syntax.shape import argument
+from mllint.syntax.shape import argument, string_literal
 
 rule = Rule(
     code="ML421",
@@ -71,7 +71,8 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     if given is None:
         return
     value = context.value(given.value)
-    if not (isinstance(value, Text) or is_object(value, "path")):
+    is_path = isinstance(value, Text) or is_object(value, "path")
+    if not is_path and not _is_path_by_default(given.value, context):
         return
     assert isinstance(call.func, cst.Attribute)
     receiver = context.value(call.func.value)
@@ -80,10 +81,18 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
         return
     module, import_edit = context.need_import(receiver.framework or "torch")
     edits = wrap(given.value, f"{module}.load(", ")")
-    fix = NodeFix("load the file", edits if import_edit is None else (*edits, import_edit))
+    trust = Applicability.SAFE if is_path else Applicability.UNSAFE
+    fix = NodeFix("load the file", edits if import_edit is None else (*edits, import_edit), trust)
     yield Finding(
         call,
         f"`{method}` is given a path instead of a state dict",
         f"write `{method}({module}.load({context.short_text(given.value)}))`",
         fix=lambda: fix,
     )
+
+
+def _is_path_by_default(node: cst.BaseExpression, context: Context) -> bool:
+    """Whether it is what a function is given, as it is, and a text where nothing is given."""
+    bindings = context.bindings(node)
+    default = bindings[0].node.default if len(bindings) == 1 and isinstance(bindings[0].node, cst.Param) else None
+    return default is not None and bool(string_literal(default))

@@ -5,6 +5,7 @@ That is the function beside the one that loads (``state_dict`` beside ``load_sta
 are read of the same file.
 """
 
+import re
 from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
@@ -17,7 +18,7 @@ from mllint.semantic.checkpoints.handling import items_of_same
 from mllint.semantic.checkpoints.places import Place
 from mllint.semantic.checkpoints.resuming import COUNTERS, resumes_from
 from mllint.semantic.checkpoints.saves import Saved
-from mllint.semantic.checkpoints.tracing import Tracer, read_path
+from mllint.semantic.checkpoints.tracing import Tracer, path_option, read_path
 from mllint.semantic.names.scopes import BindingKind
 from mllint.syntax.shape import dotted_path, last_word, string_literal, subscript_index
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 _COUNTERPARTS = {"load": ("save", "store", "dump"), "restore": ("save", "store"), "resume": ("save",)}
 _MANY = 2
 """So many other entries tell a file that the project writes from any other."""
+_RESUMING = re.compile("resum|continu", re.IGNORECASE)
 _OF_TRAINING = ("optim", "sched", "lr_sched", "scaler")
 """How the keys begin of what is no model."""
 _OWN = {"load_state_dict": "state_dict", "set_state_dict": "state_dict"}
@@ -76,6 +78,32 @@ def written_beside(model: "Model", given: cst.BaseExpression, content: FromFile)
             return []
         found.append((saved.of_some_run(), inner))
     return found
+
+
+def records_written(model: "Model", receiver: str | None, content: FromFile) -> list[tuple[Saved, Content | None]]:
+    """What was read, and is loaded as a whole, where the code that belongs to it saves the state as one of several.
+
+    That is the function beside, or, where an option that speaks of resuming says which file is read, all that the file
+    saves of what has the receiver's name.
+    """
+    path = read_path(content)
+    if path is None or path.is_of_others or content.trail or content.renames or receiver is None:
+        return []
+    saves = list(saved_beside(model, content.place))
+    if not saves and path.is_blank and _is_to_resume(path_option(content)):
+        saves = [item for item in model.surroundings.saved if item.place.model is model and not is_converted(item)]
+    found: list[tuple[Saved, Content | None]] = []
+    for saved in saves:
+        items = saved.content.items.values() if isinstance(saved.content, Record) else (saved.content,)
+        if any(isinstance(item, State) and item.name == receiver for item in items):
+            found.append((saved.of_some_run(), saved.content))
+    return found if all(isinstance(inner, Record) for _, inner in found) else []
+
+
+def _is_to_resume(option: cst.Call | None) -> bool:
+    """Whether the declaration of an option says that a training goes on with what it names."""
+    texts = () if option is None else (string_literal(arg.value) for arg in option.args)
+    return any(_RESUMING.search(text) is not None for text in texts if text)
 
 
 def _counterparts(model: "Model", given: cst.BaseExpression, content: FromFile) -> list[Saved]:

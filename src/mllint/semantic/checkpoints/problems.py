@@ -9,7 +9,7 @@ from mllint.knowledge import lookup
 from mllint.knowledge.words import STATEFUL
 from mllint.semantic.checkpoints.asked import asked_under_another
 from mllint.semantic.checkpoints.contents import Absent, Content, FromFile, Record, Several, State, Whole, key_set
-from mllint.semantic.checkpoints.counterparts import is_crosswise, saved_as_another, written_beside
+from mllint.semantic.checkpoints.counterparts import is_crosswise, records_written, saved_as_another, written_beside
 from mllint.semantic.checkpoints.handling import completed_dict, entries_read, found_before, is_guarded, is_used_as_dict
 from mllint.semantic.checkpoints.loads import Load, contents, wanted
 from mllint.semantic.checkpoints.misnamed import misnamed
@@ -94,7 +94,11 @@ def _by_what_is_written_beside(load: Load) -> Problem | None:
     content = Tracer(load.model).content(load.given)
     if not isinstance(content, FromFile):
         return None
-    written = written_beside(load.model, load.given, content) or written_of_class(load, content)
+    written = (
+        written_beside(load.model, load.given, content)
+        or written_of_class(load, content)
+        or records_written(load.model, last_word(load.receiver), content)
+    )
     found = [_of_content(load, saved, inner) for saved, inner in written]
     return found[0] if all(found) and found else None
 

@@ -68,11 +68,9 @@ class Saved:
         """The same under another path."""
         return Saved(self.place, path, lambda: self.content)
 
-    def read_from(self, path: Path, reader: "Model") -> "Saved":
-        """The same, as what a file reads from a path that is alike."""
-        if self.place.model is reader or self.path is None or not self.path.has_other_folder(path):
-            return self
-        return self.of_some_run()
+    def read_from(self, path: Path) -> "Saved":
+        """The same, as what is read from a path that is alike."""
+        return self.of_some_run() if self.path is not None and self.path.has_other_folder(path) else self
 
     def of_some_run(self) -> "Saved":
         """The same, as a file that was written like this, if not this one."""
@@ -381,7 +379,7 @@ def resolved(content: FromFile, saved: Iterable[Saved], path: Path) -> Iterator[
         for item in saved
         if (where := item.path) is not None and (item.place.model is reader or where.may_be_told_by(path))
     ]
-    found = [item.read_from(path, reader) for item, where in known if where.is_same_as(path)]
+    found = [item.read_from(path) for item, where in known if where.is_same_as(path)]
     found = found or [item for item, where in known if path.is_wider_than(where)]
     if found and not any(item.place.model is reader for item in found):
         found += [item for item, where in known if item.place.model is reader and where.is_blank]
