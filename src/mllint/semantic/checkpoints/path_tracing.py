@@ -146,7 +146,15 @@ class PathTracer(Follower):
             return self._filled(node.func.value, r"\{[^{}]*\}", values if len(values) == len(node.args) else [], node)
         if isinstance(node.func, cst.Attribute) and node.func.attr.value == "joinpath":
             return joined(self.path(node.func.value), *map(self.path, values))
-        return self._unknown(node)
+        return self._replaced(node) or self._unknown(node)
+
+    def _replaced(self, node: cst.Call) -> Path | None:
+        """The path of ``path.replace(".pth", "_last.pth")``, where what it does is known."""
+        if not isinstance(node.func, cst.Attribute) or node.func.attr.value != "replace" or len(node.args) != 2:
+            return None
+        old, new = (string_literal(arg.value) for arg in node.args)
+        path = None if old is None or new is None else self.path(node.func.value)
+        return None if path is None or old is None or new is None else path.replaced(old, new)
 
 
 def _without_defaults(bindings: tuple[Binding, ...]) -> tuple[Binding, ...]:

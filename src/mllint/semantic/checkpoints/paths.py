@@ -36,6 +36,13 @@ class Path:
         """Whether every part is known."""
         return _MARK not in self.text
 
+    def replaced(self, old: str, new: str) -> "Path | None":
+        """The path with a text in the place of another, where that is in what is known of it."""
+        pieces = self.text.split(_MARK)
+        if not old or not any(old in piece for piece in pieces[::2]):
+            return None
+        return Path(_MARK.join(piece if index % 2 else piece.replace(old, new) for index, piece in enumerate(pieces)))
+
     @cached_property
     def is_blank(self) -> bool:
         """Whether no letter of it is known."""
@@ -92,6 +99,8 @@ class Path:
             return False
         (folder, name), (other_folder, other_name) = self._parts, other._parts
         if folder != other_folder and not (self._is_in_any_folder or other._is_in_any_folder):
+            return False
+        if _are_apart(folder, other_folder):
             return False
         if _MARK not in name and _MARK not in other_name:
             return name == other_name and _is_telling(name)
@@ -162,6 +171,12 @@ class Path:
             return False
         numbered = self._pattern.pattern.replace(".+", r"\d+")
         return re.fullmatch(numbered, other_name) is not None
+
+
+def _are_apart(*folders: str) -> bool:
+    """Whether the innermost of two folders are known, and not the same: ``out_dir + "/vae"``, ``out_dir + "/gan"``."""
+    one, other = (folder.rpartition("/")[2] for folder in folders)
+    return bool(one and other) and one != other and _MARK not in one + other
 
 
 def _has_one_more_letter(short: str, long: str) -> bool:

@@ -156,9 +156,13 @@ def _of_keys(load: Load, saved: Saved | None, content: State | Record) -> Proble
     if keys is ANYTHING:
         return None
     mismatch = compare(content.keys if isinstance(content, State) else key_set(content), keys)
-    # Networks of two runs differ in their layers, but not in how they were wrapped; and each network has its files.
+    # Networks of two runs differ in their layers, but not in how they were wrapped; and each network has its files:
+    # where other code saves another network, it may be what a third one has written.
     is_certain = saved is None or saved.is_certain
-    is_total = mismatch.is_total and (is_certain or not _is_of_another_class(load, content))
+    is_own = saved is None or (is_certain and saved.place.model is load.model)
+    if not is_own and _is_of_another_class(load, content):
+        return None
+    is_total = mismatch.is_total
     if is_total or (load.is_strict and mismatch and is_certain):
         return Problem("keys", content, saved, mismatch)
     return None
