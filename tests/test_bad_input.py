@@ -118,6 +118,11 @@ def test_a_file_for_a_former_python_is_checked_but_for_its_fixes() -> None:
     assert [rule for _, rule, _, _ in findings("former.py")[1]] == ["ML001"]
 
 
+def test_what_needs_the_comments_of_a_file_for_a_former_python_is_left_out() -> None:
+    Path("cells.py").write_text("import torch\n\nw = torch.zeros(3)\nprint w\n# %%\nw.exp()\n# %%\nw.cos()\n")
+    assert [rule for _, rule, _, _ in findings("cells.py")[1]] == ["ML001"]
+
+
 def test_a_name_that_became_a_keyword_is_said_so_and_read() -> None:
     text = """import torch
 

@@ -1,6 +1,7 @@
 """From one file's bytes to its findings: gate, decode, parse, dispatch, spans, suppressions."""
 
 import ast
+import dataclasses
 from collections.abc import Iterable, Iterator
 
 import libcst as cst
@@ -236,6 +237,13 @@ def _placed_by_python(
     return _sorted_out(source, diagnostics, suppressions)
 
 
+def _lacks_whitespace(error: Exception) -> bool:
+    """Whether something went wrong because nodes without whitespace were asked for theirs."""
+    if isinstance(error, AttributeError) and isinstance(error.obj, cst.CSTNode):
+        return any(field.name == error.name for field in dataclasses.fields(error.obj))
+    return isinstance(error, FullTreeNeededError)
+
+
 def _of_former_python(
     source: Source, former: FormerPython, model: Model, rules: RuleSet, suppressions: Suppressions, targets: Targets
 ) -> Result:
@@ -251,10 +259,10 @@ def _of_former_python(
                 for item in _findings(handler, node, context):
                     spans = {id(item.node): places.around(item.node)}
                     found.append(_diagnostic(source, _Found(rule, item, None), spans))
-            except FullTreeNeededError:
-                continue  # it takes the blanks and comments, which nobody can tell here
             # As in every other file, a rule that fails takes nothing else with it.
             except Exception as error:  # noqa: BLE001
+                if _lacks_whitespace(error):
+                    continue  # it takes the blanks and comments, which nobody can tell here
                 found.append(_internal_error(source, _Failure(rule, node, error), {id(node): places.around(node)}))
                 break
     result = _sorted_out(source, found, suppressions)

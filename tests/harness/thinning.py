@@ -9,7 +9,7 @@ import pytest
 from harness.cases import Case
 
 ONE_OF_THOROUGH = 23
-"""Of how many alike one runs before a change is accepted: no divisor of how few run by default."""
+"""Of how many that are alike one runs before a change is accepted; a prime is in step with no ``every``."""
 
 
 def thinned(cases: Iterable[Case], *others: Sequence[Any], every: int, in_turn: bool = False) -> list[Any]:

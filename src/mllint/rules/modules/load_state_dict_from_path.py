@@ -1,6 +1,7 @@
 """## What it does
 
-Finds `load_state_dict` called with the path of a file: `model.load_state_dict("model.pt")`.
+Finds `load_state_dict` called with the path of a file: `model.load_state_dict("model.pt")`; also with what a function
+is given, where that is a text by default: `def load(path="model.pt")`.
 
 ## Why is this bad?
 

@@ -206,6 +206,23 @@ def other_entries(model: "Model", given: cst.BaseExpression) -> set[str]:
     return found - {string_literal(subscript_index(given)) or ""}
 
 
+def is_of_own_training(model: "Model", given: cst.Subscript) -> bool:
+    """Whether an entry is read of what the training itself has written, to go on from there.
+
+    The file saves all the other entries that are read, several of them: in the very function, or with the state of an
+    optimizer, which is of no use to anybody else.
+    """
+    others, function = other_entries(model, given), model.enclosing_function(given)
+    if len(others) < _MANY:
+        return False
+    is_resumed = any(key.lower().startswith(_OF_TRAINING[0]) for key in others)
+    return any(
+        record.place.model is model and (is_resumed or model.enclosing_function(record.place.node) is function)
+        for saved in model.surroundings.saved
+        if isinstance(record := saved.content, Record) and others <= record.items.keys()
+    )
+
+
 def _holds_most(saved: Saved, others: set[str], model: "Model", *, is_resumed: bool) -> bool:
     """Whether a save of the file holds most of some entries, more than one; another file's, or the only one: all."""
     if not isinstance(saved.content, Record) or is_converted(saved):

@@ -2,7 +2,8 @@
 
 ``torch.save({"step": step}, path)``, and then ``torch.load(path)["epoch"]``. Entries that are loaded into something at
 once are those of ``loads``, unless a class of the project says what its ``load_state_dict`` does with them. What code
-writes that has most entries in common may be another file: an export.
+writes that has most entries in common may be another file: an export. Not where the function that reads goes on
+training, and writes such files itself, or loads the state of an optimizer, too.
 """
 
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ import libcst as cst
 
 from mllint.knowledge.words import LOADING
 from mllint.semantic.checkpoints.contents import Absent, FromFile, Record
-from mllint.semantic.checkpoints.counterparts import never_saved, saved_beside
+from mllint.semantic.checkpoints.counterparts import is_of_own_training, never_saved, saved_beside
 from mllint.semantic.checkpoints.handling import is_guarded
 from mllint.semantic.checkpoints.loads import Load, load_of, of_known_file
 from mllint.semantic.checkpoints.saves import Saved
@@ -32,7 +33,8 @@ def never_written(model: "Model", read: cst.Call) -> Iterator[tuple[cst.Subscrip
         if not isinstance(content, FromFile) or is_guarded(load):
             continue
         found = list(of_known_file(load, content))
-        if not found and (_loading(model, item) is not None or any(saved_beside(model, content.place))):
+        is_told = _loading(model, item) is not None or any(saved_beside(model, content.place))
+        if not found and (is_told or is_of_own_training(model, item)):
             found = list(never_saved(model, item, content))
         absent = [(inner, saved) for saved, inner in found if isinstance(inner, Absent) and saved is not None]
         if found and len(absent) == len(found) and all(isinstance(inner.holder, Record) for inner, _ in absent):
