@@ -35,15 +35,15 @@ def augmented(model: "Model", node: cst.AugAssign | cst.Assign) -> Accumulator |
         if not isinstance(node.value.operator, cst.Add):
             return None
         left, right = node.value.left, node.value.right
-        if not (_is_as_it_was(target, left) or _is_as_it_was(target, right)):
+        if not (is_as_it_was(target, left) or is_as_it_was(target, right)):
             return None
-        added = right if _is_as_it_was(target, left) else left
+        added = right if is_as_it_was(target, left) else left
     if isinstance(added, cst.List) and len(added.elements) == 1 and isinstance(added.elements[0], cst.Element):
         added = added.elements[0].value  # `losses += [loss]`
     return _in_loop(model, node, target, added)
 
 
-def _is_as_it_was(target: cst.BaseExpression, side: cst.BaseExpression) -> bool:
+def is_as_it_was(target: cst.BaseExpression, side: cst.BaseExpression) -> bool:
     """Whether one side of a sum is what the target holds: ``sums[key]``, or ``sums.get(key, 0)``."""
     if not isinstance(target, cst.Subscript):
         path = dotted_path(target)
@@ -150,12 +150,13 @@ def is_set_back(accumulator: Accumulator) -> bool:
     first = first_values(accumulator)
     reaching = (item for item in model.reaching(bare) if item not in first)
     made = (item for item in reaching if item.kind is BindingKind.ASSIGN and item.value is not None)
+    home = model.tree.module if accumulator.is_of_others else loop  # another function may empty it
     is_anew = any(
         item.value is not None and accumulator.key not in map(dotted_path, operands(item.value))
         for item in made
         if model.tree.is_below(item.node, loop)
     )
-    return is_anew or _is_cut_short(model, accumulator.key, loop)
+    return is_anew or _is_cut_short(model, accumulator.key, home)
 
 
 def _is_cut_short(model: "Model", key: str, loop: cst.CSTNode) -> bool:

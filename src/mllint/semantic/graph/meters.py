@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.semantic.graph.accumulation import Accumulator
-from mllint.semantic.graph.additions import collection
+from mllint.semantic.graph.additions import collection, is_as_it_was
 from mllint.semantic.graph.tensor_uses import TensorUses
 from mllint.semantic.names.definitions import FunctionInfo
 from mllint.semantic.names.operands import operands
@@ -111,10 +111,10 @@ def _total(info: FunctionInfo, parameter: str, stands_for: "_Test | None" = None
         return None
     sums = [item for item in model.tree.by_type.get(cst.AugAssign, ()) if model.enclosing_function(item) is info.node]
     for statement in (*sums, *model.assignments_by_scope.get(id(info.scope), ())):
-        parts = operands(statement.value) if adds(statement) else []
-        path = collection(statement.target if isinstance(statement, cst.AugAssign) else statement.targets[0].target)
+        parts, target = operands(statement.value) if adds(statement) else [], targets_of(statement)[0]
+        path = collection(target)
         root, _, attribute = (path or "").partition(".")
-        is_own = isinstance(statement, cst.AugAssign) or path in map(dotted_path, parts)
+        is_own = isinstance(statement, cst.AugAssign) or path in map(dotted_path, parts) or _grows(target, statement)
         if root == info.self_name and is_own and any(is_given(model, node, parameter) for node in parts):
             return attribute
     for call in model.calls_by_word.get("append", ()):
@@ -125,6 +125,14 @@ def _total(info: FunctionInfo, parameter: str, stands_for: "_Test | None" = None
         if root == info.self_name and attribute and is_given(model, call.args[0].value, parameter):
             return attribute
     return None
+
+
+def _grows(target: cst.BaseExpression, statement: cst.Assign) -> bool:
+    """Whether something is added to what an entry holds: ``self.sums[key] = self.sums.get(key, 0) + value``."""
+    value = statement.value
+    return isinstance(value, cst.BinaryOperation) and any(
+        is_as_it_was(target, side) for side in (value.left, value.right)
+    )
 
 
 def _is_parameter(model: "Model", node: cst.BaseExpression, parameter: str) -> bool:
