@@ -19,7 +19,7 @@ from mllint.semantic.expressions.arguments import is_asked_about
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Framework, Function, Module, Number, Object, Symbol, Tensor, Value
-from mllint.syntax.iteration import handed_on
+from mllint.syntax.iteration import sources
 from mllint.syntax.shape import dotted_path, integer_literal
 from mllint.syntax.walk import subtree
 
@@ -103,13 +103,9 @@ def _loader_by_use(model: "Model", binding: Binding) -> Value | None:
     if not any(_is_dataset_of(model, word, binding) for word in model.names_by_word.get("dataset", ())):
         return None
     for word in model.names_within(binding.key, binding.scope):
-        around = model.tree.parent(word)
-        if isinstance(around, cst.Arg):
-            call = model.tree.parent(around)
-            if not isinstance(call, cst.Call) or handed_on(call, around) is None:
-                continue
-            word, around = call, model.tree.parent(call)  # type: ignore[assignment]
-        if isinstance(around, cst.For) and around.iter is word:
+        loop = model.tree.nearest(word, cst.For)
+        iterated = loop.iter if isinstance(loop, cst.For) and model.tree.is_inside(word, loop.iter) else None
+        if iterated is not None and any(source.node is word for source in sources(iterated)):
             name = "paddle.io.DataLoader" if model.framework == "paddle" else "torch.utils.data.DataLoader"
             return Object("loader", name)
     return None

@@ -31,6 +31,18 @@ if TYPE_CHECKING:
 _COLLATING = frozenset({"torch.utils.data.DataLoader", "paddle.io.DataLoader"})
 
 
+def yields_batches(value: Value | None) -> bool:
+    """Whether a loop over a value runs over the batches of a data loader."""
+    match value:
+        case Object(kind="loader"):
+            return True
+        case Repeated(item=Batch() | Output()):
+            return True
+        case Repeated(item=Elements(items=items)):
+            return any(isinstance(item, Batch) for item in items)
+    return False
+
+
 def element_of(value: Value | None) -> Value | None:
     """What iterating over a value yields; ``None`` when that is not certain."""
     match value:

@@ -16,8 +16,10 @@ from mllint.semantic.values import Number, Output, Tensor
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
-MOVES = frozenset({"to", "cuda", "cpu"})
+MOVES = frozenset({"to", "cuda", "cpu", "detach"})
 """Methods that arrays and numbers do not have."""
+_OF_DATA = frozenset({"numpy", "cpu", "cuda", "item"})
+"""What is asked of the ``data`` of a tensor: that of an array is a buffer, which has none of them."""
 _BINDING = (BindingKind.ASSIGN, BindingKind.PARAMETER, BindingKind.LOOP)
 _COUNTED = frozenset({"sum", "float", "mean", "all", "any", "long", "int", "nonzero"})
 """What is asked of the tensor that a comparison of tensors gives."""
@@ -39,6 +41,9 @@ def _is_computed_with(model: "Model", use: cst.BaseExpression) -> bool:
     match parent:
         case cst.Subscript(value=value, slice=parts):
             return value is use and len(parts) > 1
+        case cst.Attribute(attr=cst.Name(value="data")):
+            asked = model.tree.parent(parent)
+            return isinstance(asked, cst.Attribute) and asked.attr.value in _OF_DATA
         case cst.BinaryOperation(left=left, operator=operator, right=right) if isinstance(operator, _OF_NUMBERS):
             return isinstance(model.value(right if left is use else left), (Tensor, Output, Number))
         case cst.Comparison():

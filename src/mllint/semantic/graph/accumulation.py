@@ -11,6 +11,7 @@ import msgspec
 from mllint.knowledge.words import CUTTING
 from mllint.semantic.expressions.annotations import annotated
 from mllint.semantic.expressions.hints import is_called_loss
+from mllint.semantic.expressions.iteration import yields_batches
 from mllint.semantic.expressions.sources import Sources
 from mllint.semantic.graph.last_added import spent_last
 from mllint.semantic.graph.losses import loss_of, may_walk, retaining
@@ -25,18 +26,14 @@ from mllint.semantic.names.operands import operands, paths_in
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by, reads, uses
 from mllint.semantic.values import (
-    Batch,
     Elements,
     Function,
     Mapping,
     Module,
     Number,
-    Object,
-    Output,
     Repeated,
     Tensor,
     Text,
-    Value,
 )
 from mllint.syntax.shape import detaches, dotted_path
 from mllint.syntax.walk import subtree
@@ -81,12 +78,24 @@ class Accumulator:
         self.loop = loop
 
     @cached_property
+    def is_of_others(self) -> bool:
+        """Whether it is a name that a scope around the function binds: a list of the module, say."""
+        scope = self.model.scope_of(self.node)
+        return "." not in self.key and scope.home_of(self.key) not in (scope, None)
+
+    @property
+    def _names(self) -> list[cst.Name] | None:
+        """The names among which the collection is read; ``None``: those of the whole file."""
+        scope = self.model.scope_of(self.node)
+        if "." in self.key or self.is_of_others:
+            return None
+        return (self.model.names_in if scope.is_function else self.model.names_within)(self.key, scope)
+
+    @cached_property
     def _uses(self) -> tuple[_Use, ...]:
         """Where the function reads the collection, the adding statement itself left out."""
-        word = self.key.rpartition(".")[2]
-        scope = self.model.scope_of(self.node)
         found = []
-        for node in mentions(self.model, self.key, None if "." in self.key else self.model.names_in(word, scope)):
+        for node in mentions(self.model, self.key, self._names):
             parent = self.model.tree.parent(node)
             if isinstance(parent, cst.Arg) and parent.keyword is node:
                 continue
@@ -98,7 +107,7 @@ class Accumulator:
     @cached_property
     def needs_graph(self) -> bool:
         """Whether ``backward()`` may be called on the collection, or on something that is computed from it."""
-        if isinstance(self.node, cst.Call) or isinstance(self.target, cst.Subscript):
+        if isinstance(self.node, cst.Call) or isinstance(self.target, cst.Subscript) or self.is_of_others:
             return self._thing_feeds_backward(self.target, set())
         return self._feed_backward(bound_by(self.model, self.node), set())
 
@@ -108,7 +117,8 @@ class Accumulator:
             target = target.value
         bindings = self.model.reaching(target)
         path = dotted_path(target)
-        if bindings or path is None or path in seen:
+        is_own = path not in self.model.scope_of(target).outer_names
+        if (bindings and is_own) or path is None or path in seen:
             return self._feed_backward(bindings, seen)
         # Bound in another method or outside the function: every place that names it may read it.
         seen.add(path)
@@ -373,7 +383,7 @@ class Accumulator:
     @cached_property
     def runs_over_loader(self) -> bool:
         """Whether the loop runs over a data loader."""
-        return isinstance(self.loop, cst.For) and _yields_batches(self.model.value(self.loop.iter))
+        return isinstance(self.loop, cst.For) and yields_batches(self.model.value(self.loop.iter))
 
     @cached_property
     def evaluates(self) -> bool:
@@ -391,8 +401,8 @@ class Accumulator:
 
     @cached_property
     def is_only_reported(self) -> bool:
-        """Whether the total is a name of the function that is only read as a number: printed, formatted, ``item()``."""
-        if "." in self.key or self.model.enclosing_function(self.node) is None:
+        """Whether the total is a name of its function or script that is only read as a number: printed, ``item()``."""
+        if "." in self.key or self.is_of_others:
             return False
         return is_only_reported(self.model, self.key, [use.node for use in self._uses])
 
@@ -427,7 +437,8 @@ class Accumulator:
 
     @cached_property
     def beginnings(self) -> tuple[Binding, ...]:
-        bindings = self.model.scope_of(self.node).bindings.get(self.key, [])
+        scope = self.model.scope_of(self.node)
+        bindings = (scope.home_of(self.key) or scope).bindings.get(self.key, [])
         receiver, _, attribute = self.key.partition(".")
         info = function_around(self.model, self.node)
         if info is not None and info.owner is not None and receiver == info.self_name:
@@ -480,14 +491,3 @@ def _comes_back_spent(
             return False
         is_spent = True
     return is_spent
-
-
-def _yields_batches(value: Value | None) -> bool:
-    match value:
-        case Object(kind="loader"):
-            return True
-        case Repeated(item=Batch() | Output()):
-            return True
-        case Repeated(item=Elements(items=items)):
-            return any(isinstance(item, Batch) for item in items)
-    return False

@@ -10,7 +10,7 @@ from mllint.semantic.names.first_rounds import begins_for
 from mllint.semantic.names.operands import operands
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Output, Tensor
-from mllint.syntax.shape import dotted_path
+from mllint.syntax.shape import argument, called_on, dotted_path, fingerprint, last_word, subscript_index
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -34,13 +34,28 @@ def augmented(model: "Model", node: cst.AugAssign | cst.Assign) -> Accumulator |
         target = node.targets[0].target
         if not isinstance(node.value.operator, cst.Add):
             return None
-        path, left, right = dotted_path(target), node.value.left, node.value.right
-        if path is None or path not in (dotted_path(left), dotted_path(right)):
+        left, right = node.value.left, node.value.right
+        if not (is_as_it_was(target, left) or is_as_it_was(target, right)):
             return None
-        added = right if dotted_path(left) == path else left
+        added = right if is_as_it_was(target, left) else left
     if isinstance(added, cst.List) and len(added.elements) == 1 and isinstance(added.elements[0], cst.Element):
         added = added.elements[0].value  # `losses += [loss]`
     return _in_loop(model, node, target, added)
+
+
+def is_as_it_was(target: cst.BaseExpression, side: cst.BaseExpression) -> bool:
+    """Whether one side of a sum is what the target holds: ``sums[key]``, or ``sums.get(key, 0)``."""
+    if not isinstance(target, cst.Subscript):
+        path = dotted_path(target)
+        return path is not None and dotted_path(side) == path
+    if isinstance(side, cst.Subscript):
+        return fingerprint(side) == fingerprint(target)
+    holder, index = called_on(side), subscript_index(target)
+    if holder is None or index is None or not isinstance(side, cst.Call) or last_word(side.func) != "get":
+        return False
+    key = argument(side, 0)
+    is_same_holder = key is not None and fingerprint(holder) == fingerprint(target.value)
+    return is_same_holder and key is not None and fingerprint(key.value) == fingerprint(index)
 
 
 def appended(model: "Model", call: cst.Call) -> Accumulator | None:
@@ -106,15 +121,17 @@ def _outlives(model: "Model", node: cst.CSTNode, target: cst.BaseExpression, loo
     Or from its first round: ``if i == 0: total = loss``.
     """
     key = collection(target) or ""
-    reaching = model.scope_of(target).reaching(key, target)
+    scope = model.scope_of(target)
+    reaching = scope.reaching(key, target)
     if not reaching.bindings:
-        return "." in key
+        return "." in key or scope.home_of(key) not in (scope, None)
     inside = [item for item in reaching.bindings if model.tree.is_below(item.node, loop)]
     assigned = [item for item in inside if item.kind is BindingKind.ASSIGN and item.value is not None]
     others = [item for item in assigned if item.value is not None and _is_made_of_others(model, item.value, key)]
     if any(not begins_for(model, item, node, loop) for item in others):
         return False
-    return bool(others) or len(inside) < len(reaching.bindings) or ("." in key and reaching.may_be_unbound)
+    is_of_others = "." in key or key in scope.outer_names
+    return bool(others) or len(inside) < len(reaching.bindings) or (is_of_others and reaching.may_be_unbound)
 
 
 def first_values(accumulator: Accumulator) -> list[Binding]:
@@ -133,12 +150,13 @@ def is_set_back(accumulator: Accumulator) -> bool:
     first = first_values(accumulator)
     reaching = (item for item in model.reaching(bare) if item not in first)
     made = (item for item in reaching if item.kind is BindingKind.ASSIGN and item.value is not None)
+    home = model.tree.module if accumulator.is_of_others else loop  # another function may empty it
     is_anew = any(
         item.value is not None and accumulator.key not in map(dotted_path, operands(item.value))
         for item in made
         if model.tree.is_below(item.node, loop)
     )
-    return is_anew or _is_cut_short(model, accumulator.key, loop)
+    return is_anew or _is_cut_short(model, accumulator.key, home)
 
 
 def _is_cut_short(model: "Model", key: str, loop: cst.CSTNode) -> bool:

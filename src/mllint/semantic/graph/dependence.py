@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge import lookup
+from mllint.semantic.expressions.arguments import given_to
 from mllint.semantic.expressions.hints import is_called_loss
 from mllint.semantic.expressions.tensors import DETACHING
 from mllint.semantic.graph.data_sources import hangs_on_nothing
@@ -81,10 +82,28 @@ class Dependence:
             if binding.kind is BindingKind.AUGMENTED and isinstance(binding.node, cst.AugAssign):
                 return self.of(binding.node.value) or self.of(binding.node.target)
             if binding.kind in (BindingKind.ASSIGN, BindingKind.ANNOTATED, BindingKind.LOOP) and binding.value:
-                return self.of(followed(binding.value, binding.path)[0])
+                node, rest = followed(binding.value, binding.path)
+                return self._of_part(node, rest)
         finally:
             self._active.discard(id(binding))
         return False
+
+    def _of_part(self, node: cst.BaseExpression, path: tuple[int | None, ...]) -> bool:
+        """The same for what unpacks it: a function of the project is asked for that part alone."""
+        callee = self.model.value(node.func) if isinstance(node, cst.Call) and path else None
+        if isinstance(callee, Function) and isinstance(node, cst.Call):
+            return self._of_function(node, callee, path)
+        return self.of(node)
+
+    def _of_function(self, call: cst.Call, callee: Function, path: tuple[int | None, ...]) -> bool:
+        """Whether what a call gives to a function of the project comes back with its graph, and carries the goal's."""
+        info, part = callee.definition, tuple(index for index in path if index is not None)
+        if len(part) < len(path):
+            return False
+        skipped = 0 if callee.receiver is None else 1
+        passed = ((arg.value, given_to(info, call, arg, skipped)) for arg in call.args)
+        carries = info.model.gradients.carries
+        return any(item is not None and self.of(node) and carries(info, item, part) for node, item in passed)
 
     def _of_call(self, call: cst.Call) -> bool:
         callee = self.model.value(call.func)
@@ -100,7 +119,9 @@ class Dependence:
             if fact is not None and fact.returns == "packed":
                 given = given[:1]  # the lengths only say where a sequence ends
             return is_known and any(self.of(node) for node in given)
-        if isinstance(callee, Function) or not isinstance(call.func, cst.Attribute):
+        if isinstance(callee, Function):
+            return isinstance(self.model.value(call), (Tensor, Output)) and self._of_function(call, callee, ())
+        if not isinstance(call.func, cst.Attribute):
             return False
         receiver = self.model.value(call.func.value)
         if isinstance(callee, Method) and not isinstance(receiver, (Tensor, Batch, Output, Object)):

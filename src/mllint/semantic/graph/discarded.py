@@ -10,7 +10,7 @@ from mllint.semantic.expressions.hints import may_name_layer
 from mllint.semantic.expressions.moved_tensors import is_moved_tensor
 from mllint.semantic.files.testing import ends_a_test
 from mllint.semantic.graph import placement
-from mllint.semantic.values import Batch, ClassObject, Elements, Instance, Module, Output, Tensor
+from mllint.semantic.values import Batch, ClassObject, Elements, Function, Instance, Module, Output, Tensor
 from mllint.syntax.shape import detaches, writes_elsewhere
 
 if TYPE_CHECKING:
@@ -80,6 +80,8 @@ def _by_method(model: "Model", call: cst.Call, paddle: tuple[int, int] | None) -
     root = placement.root_of_chain(model, receiver)
     if root is None and isinstance(receiver, cst.Call) and isinstance(model.value(receiver), Module):
         return _by_function(model, receiver)  # nn.DataParallel(model).cuda()
+    if root is None and name in new_results.RESHAPING and _is_given_back(model, receiver):
+        return Discarded(receiver, f"{name}()", False)
     if root is None or new_results.is_other_object(model, receiver):
         return None
     if placement.is_made_there(model, call) or placement.is_computed_again(model, call):
@@ -97,6 +99,12 @@ def _by_method(model: "Model", call: cst.Call, paddle: tuple[int, int] | None) -
     is_same = new_results.keeps_numbers(name) and not new_results.is_converted(receiver)
     is_meant = "tensors" not in returns and name not in _NAMED and not name.startswith("new")
     return Discarded(root, f"{name}()", is_meant, is_sure and is_same and not detaches(call))
+
+
+def _is_given_back(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether a function of the project gives a tensor back: who wants what else it does needs no other shape."""
+    callee = model.value(node.func) if isinstance(node, cst.Call) else None
+    return isinstance(callee, Function) and isinstance(model.value(node), Tensor)
 
 
 def _by_class_method(model: "Model", call: cst.Call) -> Discarded | None:

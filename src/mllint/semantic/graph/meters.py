@@ -1,23 +1,32 @@
 """Objects of the project that add up what a method of theirs is given: meters, histories, loggers."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from mllint.semantic.graph.accumulation import Accumulator
-from mllint.semantic.graph.additions import collection
+from mllint.semantic.graph.additions import collection, is_as_it_was
 from mllint.semantic.graph.tensor_uses import TensorUses
 from mllint.semantic.names.definitions import FunctionInfo
 from mllint.semantic.names.operands import operands
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Function, Instance, Number
-from mllint.syntax.shape import adds, argument, dotted_path, has_star_arguments
+from mllint.syntax.shape import adds, argument, called_on, dotted_path, has_star_arguments, last_word, targets_of
+from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
     from mllint.semantic.names.definitions import ClassInfo
+
+
+_PLACES: dict[str, tuple[int | None, ...]] = {"items": (1,), "values": ()}
+"""Where a loop over such a view of a dict gets the entry."""
+_ASKING = frozenset({"isinstance", "hasattr", "type", "is_tensor", "callable"})
+_Test = Callable[["Model", cst.BaseExpression, str], bool]
+"""Whether, in a file, an expression of a method stands for a parameter of some name."""
 
 
 class Meter(Accumulator):
@@ -61,38 +70,69 @@ def fed(model: "Model", call: cst.Call) -> Iterator[Meter]:
     callee = None if key is None else model.value(call.func)
     if loop is None or key is None or not isinstance(callee, Function) or not isinstance(callee.receiver, Instance):
         return
-    info = callee.definition
+    for added, total in _given_and_total(call, callee.definition):
+        yield Meter(model, call, call.func.value, key, added, loop, (callee.receiver.definition, total))
+
+
+def _given_and_total(call: cst.Call, info: FunctionInfo) -> Iterator[tuple[cst.BaseExpression, str]]:
+    """What a call gives to a method, each with the attribute to which that adds it; of a dict that is written out, the
+    entries by themselves, and those that are given by keywords to ``**values``.
+    """
     for position, parameter in enumerate(info.parameters[1:]):
         given = argument(call, position, parameter.name.value)
         total = None if given is None else _total(info, parameter.name.value)
         if given is not None and total is not None:
-            yield Meter(model, call, call.func.value, key, given.value, loop, (callee.receiver.definition, total))
+            yield given.value, total
+        elif given is not None and isinstance(given.value, cst.Dict):
+            entries = [item.value for item in given.value.elements if isinstance(item, cst.DictElement)]
+            yield from _of_entries(info, parameter.name.value, entries)
+    rest = info.node.params.star_kwarg
+    if rest is not None:
+        named = {item.name.value for item in (*info.parameters, *info.node.params.kwonly_params)}
+        others = [arg.value for arg in call.args if arg.keyword is not None and arg.keyword.value not in named]
+        yield from _of_entries(info, rest.name.value, others)
 
 
-def _total(info: FunctionInfo, parameter: str) -> str | None:
+def _of_entries(
+    info: FunctionInfo, parameter: str, entries: list[cst.BaseExpression]
+) -> Iterator[tuple[cst.BaseExpression, str]]:
+    total = _total(info, parameter, _is_entry) if entries else None
+    yield from () if total is None else ((entry, total) for entry in entries)
+
+
+def _total(info: FunctionInfo, parameter: str, stands_for: "_Test | None" = None) -> str | None:
     """The attribute to which a method adds a parameter with its graph; ``None`` where it adds it to nothing.
 
-    A class that runs backward passes itself may collect on purpose.
+    ``stands_for`` tells what stands for the parameter, or for what is in it. A class that runs backward passes itself
+    may collect on purpose.
     """
-    model, owner = info.model, info.owner
+    model, owner, is_given = info.model, info.owner, stands_for or _is_parameter
     if owner is None or any(model.tree.is_below(call, owner.node) for call in model.backward.calls):
         return None
     sums = [item for item in model.tree.by_type.get(cst.AugAssign, ()) if model.enclosing_function(item) is info.node]
     for statement in (*sums, *model.assignments_by_scope.get(id(info.scope), ())):
-        parts = operands(statement.value) if adds(statement) else []
-        path = collection(statement.target if isinstance(statement, cst.AugAssign) else statement.targets[0].target)
+        parts, target = operands(statement.value) if adds(statement) else [], targets_of(statement)[0]
+        path = collection(target)
         root, _, attribute = (path or "").partition(".")
-        is_own = isinstance(statement, cst.AugAssign) or path in map(dotted_path, parts)
-        if root == info.self_name and is_own and any(_is_parameter(model, node, parameter) for node in parts):
+        is_own = isinstance(statement, cst.AugAssign) or path in map(dotted_path, parts) or _grows(target, statement)
+        if root == info.self_name and is_own and any(is_given(model, node, parameter) for node in parts):
             return attribute
     for call in model.calls_by_word.get("append", ()):
         if model.enclosing_function(call) is not info.node or len(call.args) != 1 or call.args[0].star:
             continue
         path = dotted_path(call.func.value) if isinstance(call.func, cst.Attribute) else None
         root, _, attribute = (path or "").partition(".")
-        if root == info.self_name and attribute and _is_parameter(model, call.args[0].value, parameter):
+        if root == info.self_name and attribute and is_given(model, call.args[0].value, parameter):
             return attribute
     return None
+
+
+def _grows(target: cst.BaseExpression, statement: cst.Assign) -> bool:
+    """Whether something is added to what an entry holds: ``self.sums[key] = self.sums.get(key, 0) + value``."""
+    value = statement.value
+    return isinstance(value, cst.BinaryOperation) and any(
+        is_as_it_was(target, side) for side in (value.left, value.right)
+    )
 
 
 def _is_parameter(model: "Model", node: cst.BaseExpression, parameter: str) -> bool:
@@ -101,3 +141,41 @@ def _is_parameter(model: "Model", node: cst.BaseExpression, parameter: str) -> b
     if len(bindings) == 1 and bindings[0].kind is BindingKind.ASSIGN and isinstance(bindings[0].value, cst.Name):
         return not bindings[0].path and _is_parameter(model, bindings[0].value, parameter)
     return dotted_path(node) == parameter and [item.kind for item in bindings] == [BindingKind.PARAMETER]
+
+
+def _is_entry(model: "Model", node: cst.BaseExpression, parameter: str) -> bool:
+    """Whether a name stands for an entry of a dict that the method goes through, whatever its key and its kind."""
+    bindings = model.reaching(node)
+    if len(bindings) != 1 or bindings[0].kind is not BindingKind.LOOP or not isinstance(bindings[0].node, cst.For):
+        return False
+    loop, view, holder = bindings[0].node, bindings[0].value, called_on(bindings[0].value)
+    if not isinstance(view, cst.Call) or holder is None or not _is_parameter(model, holder, parameter):
+        return False
+    is_whole = bindings[0].path == _PLACES.get(last_word(view.func) or "") and not view.args
+    return is_whole and not _chooses(model, node, loop)
+
+
+def _chooses(model: "Model", node: cst.BaseExpression, loop: cst.For) -> bool:
+    """Whether a loop may pass some entries by: what is known is that it adds the others.
+
+    The first of a key may be another case: ``if key not in self.sums: ... else: self.sums[key] += value``.
+    """
+    if any(isinstance(part, cst.Continue) for part in subtree(loop.body)):
+        return True
+    if any(last_word(call.func) in _ASKING for call in model.tree.calls_in(loop.body)):
+        return True
+    around = takewhile(lambda item: item is not loop, model.tree.ancestors(node))
+    tests = [item.test for item in around if isinstance(item, (cst.If, cst.While, cst.IfExp))]
+    return not all(_asks_for_key(test, loop) for test in tests)
+
+
+def _asks_for_key(test: cst.BaseExpression, loop: cst.For) -> bool:
+    """Whether a test is whether an attribute has the key, to which the loop gives one where it has none."""
+    match test:
+        case cst.Comparison(comparisons=[cst.ComparisonTarget(operator=cst.In() | cst.NotIn(), comparator=asked)]):
+            path = dotted_path(asked)
+            stores = (target for item in subtree(loop.body) for target in targets_of(item))
+            return path is not None and any(
+                isinstance(target, cst.Subscript) and dotted_path(target.value) == path for target in stores
+            )
+    return False

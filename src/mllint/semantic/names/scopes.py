@@ -196,6 +196,18 @@ class Scope:
                 pending.append(before)
         return Reaching(tuple(sorted(found.values(), key=lambda binding: binding.order)), unbound)
 
+    def home_of(self, name: str) -> "Scope | None":
+        """The scope that binds what a name means here: this one or one around it; ``None``: none of the file does."""
+        scope: Scope | None = self
+        while scope is not None:
+            word = scope.outer_names.get(name)
+            if word is None and name in scope.bindings and (scope is self or not scope.is_class):
+                return scope
+            scope = scope.parent
+            while word == "global" and scope is not None and scope.parent is not None:
+                scope = scope.parent
+        return None
+
     @staticmethod
     def _last(block: Block, key: str, order: int) -> Binding | None:
         """The last binding in the block before ``order`` that decides the key: its own, or one of a prefix of it."""
