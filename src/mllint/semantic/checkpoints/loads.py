@@ -33,6 +33,12 @@ if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
 
+_OF_LIGHTNING = frozenset((key,) for key in (
+    "callbacks", "epoch", "global_step", "hyper_parameters", "loops", "lr_schedulers", "optimizer_states", "state_dict",
+))  # fmt: skip
+"""What the files of Lightning's trainer hold (``CheckpointConnector.dump_checkpoint``)."""
+
+
 class Load(msgspec.Struct, frozen=True):
     """A call that loads a state dict.
 
@@ -108,6 +114,8 @@ def _of_file(load: Load, content: FromFile) -> Iterator[tuple[Saved, Content | N
 def of_known_file(load: Load, content: FromFile) -> Iterator[tuple[Saved, Content | None]]:
     """What the file holds that is read, where its path tells what saves it; nothing where it does not."""
     path = read_path(content)
+    if path is not None and path.text.endswith(".ckpt") and content.trail[:1] in _OF_LIGHTNING:
+        return  # its trainer writes such files, whoever else does
     if path is not None and path.is_blank:
         path = default_path(content) or path
     known = iter(()) if path is None else resolved(content, load.model.surroundings.saved, path)
