@@ -4,6 +4,9 @@ Finds an activation that works in place (`nn.ReLU(inplace=True)`, `F.relu(x, inp
 tensor that is added back further below, or that is read below under the name from which it was taken: `skip = x`,
 `skip = relu_(skip)`, `conv(x)`. So does a block of the file whose `forward` begins with such an activation.
 
+It is off by default: most of what it finds in the wild are copies of a few networks whose weights are published, and
+weights that were trained this way need it this way. Select it (`extend-select = ["ML214"]`) for networks of your own.
+
 ## Why is this bad?
 
 Nothing raises, and the network computes something else: the activation changes the tensor, so that not `x` is added
@@ -79,6 +82,7 @@ rule = Rule(
     help="use an activation that gives a new tensor: `inplace=False`",
     frameworks=frozenset({"torch", "paddle"}),
     since="0.1.0",
+    by_default=False,
     applicability=Applicability.UNSAFE,
 )
 

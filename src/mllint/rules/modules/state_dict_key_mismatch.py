@@ -3,14 +3,14 @@
 Finds calls of `load_state_dict` (paddle: `set_state_dict`, `set_dict`, `load_dict`) whose keys surely are not those of
 the module. What is certain is told from the classes, and from what the project itself saves to the file:
 
-- a checkpoint such as `{"model": ..., "epoch": ...}` is loaded where one of its entries belongs, also where the function
-  beside saves such ones, or all that the file saves of the module are such, and an option says that a training goes on
-  with what is loaded. Where a file is only called like those that the project saves, `net.pt` and `net_{epoch}.pt`, the
-  class tells, if all that is saved of it is in one form: another fits none;
-- an entry is read, for whatever it is, that is never saved: not to that file, or not by the function that belongs to the
-  one that reads, as `save_checkpoint` to `load_checkpoint` and `state_dict` to `load_state_dict`; one that is loaded at
-  once also where the same code saves most of the other entries that are read, and any where it saves all of them, in the
-  same function or with the state of an optimizer that is loaded;
+- a checkpoint such as `{"model": ..., "epoch": ...}` is loaded where one of its entries belongs, also where the
+  function beside saves such ones, or all that the file saves of the module are such, and an option says that a training
+  goes on with what is loaded. Where a file is only called like those that the project saves, `net.pt` and
+  `net_{epoch}.pt`, the class tells, if all that is saved of it is in one form: another fits none;
+- an entry is read, for whatever it is, that is never saved: not to that file, or not by the function that belongs to
+  the one that reads, as `save_checkpoint` to `load_checkpoint` and `state_dict` to `load_state_dict`; one that is
+  loaded at once also where the same code saves most of the other entries that are read, and any where it saves all of
+  them, in the same function or with the state of an optimizer that is loaded;
 - a test asks for an entry, and another one is read, whose name is longer or shorter by a part:
   `if state["lr_scheduler"] is not None: scheduler.load_state_dict(state["scheduler"])`;
 - a list is loaded, `[optimizer.state_dict() for optimizer in optimizers]`, where one of its states belongs;

@@ -43,7 +43,8 @@ class Model(nn.Module):
 
 `super().forward(x)`, `Base.forward(self, x)` and `self.forward(x)`; a module on which nobody can have put a hook,
 since it is made for this one call (`nn.CosineSimilarity().forward(x, y)`) or nothing else is done with it where it is
-made (`criterion = nn.MSELoss()`, `loss = criterion.forward(x, y)`); modules made by `torch.jit` or read by Paddle's
+made (`criterion = nn.MSELoss()`, `loss = criterion.forward(x, y)`), or it is a loss of the library, or a module without
+weights outside of any network; modules made by `torch.jit` or read by Paddle's
 `jit.load`; classes with a `__call__` of their own, or with a base that is not known; tests, which may be about the
 method itself; the `forward` of an object that is no module, or of a module that stands in for another one, which hands
 on method by method; the module inside a wrapper, whose `forward` is called to get around the wrapper; and files that
@@ -69,12 +70,15 @@ import libcst as cst
 from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, replace_between
+from mllint.knowledge import lookup
 from mllint.rule import Finding, Rule
 from mllint.semantic.events.steps import Event, Kind
 from mllint.semantic.files.testing import is_in_a_test, is_test_code
+from mllint.semantic.modules.module_keys import module_keys
 from mllint.semantic.modules.replaced_forward import is_wrapper, replaces_forward
 from mllint.semantic.modules.stand_ins import is_handed_on
 from mllint.semantic.names.classes import PLAIN_BASES
+from mllint.semantic.names.definitions import class_around
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.uses import uses
 from mllint.semantic.values import Module, Value
@@ -108,6 +112,8 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     value = context.value(receiver)
     if isinstance(value, Module) and (value.call is receiver or _is_only_run(receiver, value, context)):
         return  # made for this one call: nobody has put a hook on it
+    if isinstance(value, Module) and _is_loss(receiver, value, context):
+        return  # nor on what has no weights, and is no part of a network
     is_given = value is None or (isinstance(value, Module) and value.is_only_some and not is_wrapper(value))
     if not (_is_given_plain_module(call, context) if is_given else _is_plain_module(receiver, value)):
         return
@@ -145,6 +151,18 @@ def _is_only_run(receiver: cst.BaseExpression, value: Module, context: Context) 
         if not isinstance(attribute, cst.Attribute) or attribute.attr.value not in _ONLY_RUN:
             return False
     return True
+
+
+def _is_loss(receiver: cst.BaseExpression, value: Module, context: Context) -> bool:
+    """Whether a module is a loss of the library, or of the project, without weights, and of no other module."""
+    if value.wrappers or value.others:
+        return False
+    known = None if value.name is None else lookup.class_(value.name)
+    if value.definition is None:
+        return known is not None and known.kind == "loss"
+    holder = class_around(context.model, receiver)
+    is_part = holder is not None and (holder.framework is not None or holder.has_unknown_base)
+    return not is_part and module_keys(context.model, receiver, value).is_empty
 
 
 def _is_given_plain_module(call: cst.Call, context: Context) -> bool:

@@ -82,7 +82,7 @@ MXNet, Jittor or DyNet. Single forward passes of inputs that are made up for the
 test_forward(): ...` in a file with the word in its name. What a method of a module does for each item of a dict. Single
 forward passes right behind a statement with another one that is reported. Loops that are left after one batch.
 Functions that are defined anew right below. Trainings that a trainer of another framework runs. Projects for a PyTorch
-before 0.4.
+before 0.4, or `paddle.fluid`, where `eval()` itself kept the graph from being recorded.
 
 ## Fix safety
 
@@ -177,7 +177,12 @@ def _help(context: Context, node: cst.CSTNode, what: str) -> str:
 
 
 def _is_too_old(context: Context) -> bool:
-    """Whether the project is written for a PyTorch without ``no_grad()``."""
+    """Whether it is written for a PyTorch without ``no_grad()``, or a Paddle whose ``eval()`` switches gradients off.
+
+    Up to Paddle 1.8 that is what it does (``eval_mode()`` of the tracer, in ``fluid/dygraph/layers.py``).
+    """
+    if context.model.imports("paddle.fluid"):
+        return True
     return context.torch_version is not None and context.torch_version < _NO_GRAD_SINCE
 
 

@@ -10,6 +10,7 @@ from mllint.semantic.expressions.hints import may_name_layer
 from mllint.semantic.expressions.moved_tensors import is_moved_tensor
 from mllint.semantic.files.testing import ends_a_test
 from mllint.semantic.graph import placement
+from mllint.semantic.graph.leaves import sets_flags
 from mllint.semantic.values import Batch, ClassObject, Elements, Function, Instance, Module, Output, Tensor
 from mllint.syntax.shape import detaches, writes_elsewhere
 
@@ -87,6 +88,10 @@ def _by_method(model: "Model", call: cst.Call, paddle: tuple[int, int] | None) -
     if placement.is_made_there(model, call) or placement.is_computed_again(model, call):
         return None
     value = model.value(receiver)
+    if detaches(call) and isinstance(value, Tensor) and value.attached is False and not sets_flags(model):
+        return None  # there is no graph to take it out of
+    if placement.is_there_already(model, root, call):
+        return None
     is_sure = new_results.gives_new(model, value, name, paddle)
     if not (
         is_sure

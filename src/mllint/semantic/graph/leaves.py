@@ -54,6 +54,13 @@ def is_leaf(model: "Model", node: cst.BaseExpression) -> bool:
     return is_flagged(model, node) and not any(_is_computed_of_flagged(model, item) for item in model.reaching(node))
 
 
+def sets_flags(model: "Model") -> bool:
+    """Whether a statement of the file says of a tensor that was made before whether it needs a gradient."""
+    targets = (item.target for statement in model.tree.by_type.get(cst.Assign, ()) for item in statement.targets)
+    is_set = any(type(target) is cst.Attribute and target.attr.value in FLAGS for target in targets)
+    return is_set or "requires_grad_" in model.calls_by_word
+
+
 def is_copy_of_leaf(model: "Model", node: cst.BaseExpression) -> bool:
     """Whether an expression is a leaf, or copies one: who detaches ``weight.clone()`` makes another leaf beside it."""
     value = model.value(before_methods(node, _COPYING))
