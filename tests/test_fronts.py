@@ -89,7 +89,6 @@ def test_command_reports_the_same(copied_fixtures: Path, engine_places: list[Pla
 
 
 @pytest.mark.slow
-@pytest.mark.thorough
 def test_flake8_reports_the_same(copied_fixtures: Path, engine_places: list[Place]) -> None:
     selected = f"--select={','.join(['ML', *OPTIONAL])}"
     output = run(["-m", "flake8", "--isolated", "--exit-zero", selected, "."], copied_fixtures)
@@ -103,7 +102,6 @@ def test_flake8_reports_the_same(copied_fixtures: Path, engine_places: list[Plac
 
 
 @pytest.mark.slow
-@pytest.mark.thorough
 def test_nothing_depends_on_the_hash_seed() -> None:
     def dumped(seed: str) -> str:
         return run(["-m", "harness.dump"], TESTS, PYTHONHASHSEED=seed, PYTHONPATH=PATHS)

@@ -109,10 +109,14 @@ def _seen(diagnostics: tuple[Diagnostic, ...]) -> list[tuple[object, ...]]:
     return [(found.code, found.message, found.location) for found in diagnostics]
 
 
+_PARTS = 8
+
+
 @pytest.mark.slow
-def test_findings_are_those_of_the_full_tree(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.thorough) for part in range(1, _PARTS))])
+def test_findings_are_those_of_the_full_tree(monkeypatch: pytest.MonkeyPatch, part: int) -> None:
     rules, parsed = select([rule.code for rule in all_rules()], []), []
-    cases = [case for case in all_cases() if case.root == case.path.parent][::12]  # all of them take minutes
+    cases = [case for case in all_cases() if case.root == case.path.parent][part::_PARTS]
     parse_in_full = engine.parse
     monkeypatch.setattr(engine, "parse", lambda source: parsed.append(source.path) or parse_in_full(source))
     for case in cases:

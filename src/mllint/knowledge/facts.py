@@ -17,6 +17,11 @@ def _words(text: str) -> list[str]:
 LOOK_ALIKES = frozenset({"chainer", "dynet", "jittor", "megengine", "mindspore", "mxnet", "oneflow"})
 """Frameworks whose networks and optimizers have methods of the same names, by their documentation."""
 
+LIGHTNING_ENTRIES = frozenset(
+    _words("callbacks epoch global_step hyper_parameters loops lr_schedulers optimizer_states state_dict")
+)
+"""What the files of Lightning's trainer hold: ``dump_checkpoint`` in ``checkpoint_connector.py``, read in 2.6.6."""
+
 PACKAGES: Mapping[str, Literal["torch", "paddle"]] = {
     # Packages built on a framework, by the requirements they publish on PyPI.
     "accelerate": "torch",

@@ -36,7 +36,8 @@ scheduler or a scaler: other libraries have methods of this name that do take a 
 ## Fix safety
 
 Safe: the call raised before. Which device the tensors are read to, and whether the file may hold more than tensors
-(`weights_only`), stays with the defaults of the installed version.
+(`weights_only`), stays with the defaults of the installed version. Unsafe for what a function is given: who calls it
+may give the dict.
 
 ## References
 

@@ -41,16 +41,16 @@ class Model(nn.Module):
 
 ## What it leaves alone
 
-`super().forward(x)`, `Base.forward(self, x)` and `self.forward(x)`; a module on which nobody can have put a hook,
-since it is made for this one call (`nn.CosineSimilarity().forward(x, y)`) or nothing else is done with it where it is
-made (`criterion = nn.MSELoss()`, `loss = criterion.forward(x, y)`), or it is a loss of the library, or a module without
-weights outside of any network; modules made by `torch.jit` or read by Paddle's
-`jit.load`; classes with a `__call__` of their own, or with a base that is not known; tests, which may be about the
-method itself; the `forward` of an object that is no module, or of a module that stands in for another one, which hands
-on method by method; the module inside a wrapper, whose `forward` is called to get around the wrapper; and files that
-replace the `forward` of a module of the same class, or of one that is not known, where the old one is called on
-purpose. What is only known to be some module, by the way it is used, is left alone too, unless those who call the
-function give a known one: an object with `eval()` and `forward()` need not be callable.
+`super().forward(x)`, `Base.forward(self, x)` and `self.forward(x)`; a module on which nobody can have put a hook, since
+it is made for this one call (`nn.CosineSimilarity().forward(x, y)`) or nothing else is done with it where it is made
+(`criterion = nn.MSELoss()`, `loss = criterion.forward(x, y)`), or it is a loss of the library, or a module without
+weights outside of any network; modules made by `torch.jit` or read by Paddle's `jit.load`; classes with a `__call__` of
+their own, or with a base that is not known; tests, which may be about the method itself; the `forward` of an object
+that is no module, or of a module that stands in for another one, which hands on method by method; the module inside a
+wrapper, whose `forward` is called to get around the wrapper; and files that replace the `forward` of a module of the
+same class, or of one that is not known, where the old one is called on purpose. What is only known to be some module,
+by the way it is used, is left alone too, unless those who call the function give a known one: an object with `eval()`
+and `forward()` need not be callable.
 
 ## Fix safety
 
@@ -70,17 +70,14 @@ import libcst as cst
 from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, replace_between
-from mllint.knowledge import lookup
 from mllint.rule import Finding, Rule
 from mllint.semantic.events.steps import Event, Kind
 from mllint.semantic.files.testing import is_in_a_test, is_test_code
-from mllint.semantic.modules.module_keys import module_keys
 from mllint.semantic.modules.replaced_forward import is_wrapper, replaces_forward
 from mllint.semantic.modules.stand_ins import is_handed_on
+from mllint.semantic.modules.unhooked import is_unhooked
 from mllint.semantic.names.classes import PLAIN_BASES
-from mllint.semantic.names.definitions import class_around
 from mllint.semantic.names.receivers import method_of_receiver
-from mllint.semantic.names.uses import uses
 from mllint.semantic.values import Module, Value
 from mllint.syntax.shape import dotted_path, is_super_call
 
@@ -97,8 +94,6 @@ rule = Rule(
 _NOT_CALLABLE = frozenset({"ModuleList", "ModuleDict", "ParameterList", "ParameterDict", "LayerList", "LayerDict"})
 _OF_ANY_CLASS = PLAIN_BASES | {None}
 _LONGEST_NAME = 30
-# With a module of which nothing else is asked nobody trains, and nobody has got hold of it.
-_ONLY_RUN = frozenset({"forward", "to", "cuda", "cpu", "half", "float", "double", "eval", "train"})
 
 
 @rule.on_method("forward")
@@ -110,10 +105,8 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     if _is_own(receiver, context) or is_handed_on(context.model, call):
         return
     value = context.value(receiver)
-    if isinstance(value, Module) and (value.call is receiver or _is_only_run(receiver, value, context)):
-        return  # made for this one call: nobody has put a hook on it
-    if isinstance(value, Module) and _is_loss(receiver, value, context):
-        return  # nor on what has no weights, and is no part of a network
+    if isinstance(value, Module) and is_unhooked(context.model, receiver, value):
+        return
     is_given = value is None or (isinstance(value, Module) and value.is_only_some and not is_wrapper(value))
     if not (_is_given_plain_module(call, context) if is_given else _is_plain_module(receiver, value)):
         return
@@ -134,35 +127,6 @@ def _is_own(receiver: cst.BaseExpression, context: Context) -> bool:
     if isinstance(receiver, cst.Call):
         return is_super_call(receiver)
     return method_of_receiver(context.model, receiver) is not None
-
-
-def _is_only_run(receiver: cst.BaseExpression, value: Module, context: Context) -> bool:
-    """Whether a module is made right there, and nothing is done with it but to move it and to call ``forward``."""
-    bindings = context.bindings(receiver) if isinstance(receiver, cst.Name) else ()
-    if len(bindings) != 1 or value.call is None:
-        return False
-    made = bindings[0].value
-    while isinstance(made, cst.Call) and made is not value.call and isinstance(made.func, cst.Attribute):
-        made = made.func.value  # `Net().cuda()`
-    if made is not value.call:
-        return False
-    for use in uses(context.model, bindings[0]):
-        attribute = context.parent(use)
-        if not isinstance(attribute, cst.Attribute) or attribute.attr.value not in _ONLY_RUN:
-            return False
-    return True
-
-
-def _is_loss(receiver: cst.BaseExpression, value: Module, context: Context) -> bool:
-    """Whether a module is a loss of the library, or of the project, without weights, and of no other module."""
-    if value.wrappers or value.others:
-        return False
-    known = None if value.name is None else lookup.class_(value.name)
-    if value.definition is None:
-        return known is not None and known.kind == "loss"
-    holder = class_around(context.model, receiver)
-    is_part = holder is not None and (holder.framework is not None or holder.has_unknown_base)
-    return not is_part and module_keys(context.model, receiver, value).is_empty
 
 
 def _is_given_plain_module(call: cst.Call, context: Context) -> bool:

@@ -179,7 +179,7 @@ def _help(context: Context, node: cst.CSTNode, what: str) -> str:
 def _is_too_old(context: Context) -> bool:
     """Whether it is written for a PyTorch without ``no_grad()``, or a Paddle whose ``eval()`` switches gradients off.
 
-    Up to Paddle 1.8 that is what it does (``eval_mode()`` of the tracer, in ``fluid/dygraph/layers.py``).
+    Up to Paddle 1.8 that is what it does: ``eval_mode()`` of ``fluid/dygraph/tracer.py``, read in 1.8.5.
     """
     if context.model.imports("paddle.fluid"):
         return True

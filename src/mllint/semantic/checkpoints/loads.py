@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 import msgspec
 
+from mllint.knowledge import facts
 from mllint.knowledge.words import LOADING
 from mllint.semantic.checkpoints.contents import Content, FromFile, State, renamed
 from mllint.semantic.checkpoints.counterparts import never_saved
@@ -31,12 +32,6 @@ from mllint.syntax.shape import argument, constant, dotted_path, is_super_call, 
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
-
-
-_OF_LIGHTNING = frozenset((key,) for key in (
-    "callbacks", "epoch", "global_step", "hyper_parameters", "loops", "lr_schedulers", "optimizer_states", "state_dict",
-))  # fmt: skip
-"""What the files of Lightning's trainer hold (``CheckpointConnector.dump_checkpoint``)."""
 
 
 class Load(msgspec.Struct, frozen=True):
@@ -114,7 +109,7 @@ def _of_file(load: Load, content: FromFile) -> Iterator[tuple[Saved, Content | N
 def of_known_file(load: Load, content: FromFile) -> Iterator[tuple[Saved, Content | None]]:
     """What the file holds that is read, where its path tells what saves it; nothing where it does not."""
     path = read_path(content)
-    if path is not None and path.text.endswith(".ckpt") and content.trail[:1] in _OF_LIGHTNING:
+    if path is not None and path.text.endswith(".ckpt") and not facts.LIGHTNING_ENTRIES.isdisjoint(content.trail[:1]):
         return  # its trainer writes such files, whoever else does
     if path is not None and path.is_blank:
         path = default_path(content) or path

@@ -33,12 +33,17 @@ def never_written(model: "Model", read: cst.Call) -> Iterator[tuple[cst.Subscrip
         if not isinstance(content, FromFile) or is_guarded(load):
             continue
         found = list(of_known_file(load, content))
-        is_told = _loading(model, item) is not None or any(saved_beside(model, content.place))
-        if not found and (is_told or is_of_own_training(model, item)):
+        if not found and _is_told(model, item, content):
             found = list(never_saved(model, item, content))
         absent = [(inner, saved) for saved, inner in found if isinstance(inner, Absent) and saved is not None]
         if found and len(absent) == len(found) and all(isinstance(inner.holder, Record) for inner, _ in absent):
             yield item, *absent[0]
+
+
+def _is_told(model: "Model", item: cst.Subscript, content: FromFile) -> bool:
+    """Whether an entry is loaded, or read by code of which it is known what writes the file."""
+    is_loaded = _loading(model, item) is not None
+    return is_loaded or any(saved_beside(model, content.place)) or is_of_own_training(model, item)
 
 
 def _entries(model: "Model", read: cst.Call) -> Iterator[cst.Subscript]:

@@ -162,8 +162,7 @@ def _of_keys(load: Load, saved: Saved | None, content: State | Record) -> Proble
     is_own = saved is None or (is_certain and saved.place.model is load.model)
     if not is_own and _is_of_another_class(load, content):
         return None
-    is_total = mismatch.is_total
-    if is_total or (load.is_strict and mismatch and is_certain):
+    if mismatch.is_total or (load.is_strict and mismatch and is_certain):
         return Problem("keys", content, saved, mismatch)
     return None
 

@@ -187,11 +187,13 @@ def is_changeable_leaf(model: "Model", node: cst.BaseExpression, statement: cst.
     # What things are costs more than where they come from, and is asked last.
     bindings = model.reaching(root_of(node))
     is_own = bool(bindings) and all(item.kind is not BindingKind.PARAMETER for item in bindings)
-    if not is_own and (_runs_without_gradients(model) or _ways_to(model, statement) == (False, [])):
+    is_certain, methods = (True, []) if is_own else _ways_to(model, statement)
+    if not is_own and (_runs_without_gradients(model) or not (is_certain or methods)):
         return False
     if not is_leaf(model, node) or _may_run_otherwise(model, statement):
         return False
-    return is_own or _is_called_here(model, statement)
+    # That asks other files.
+    return is_certain or not any(_is_run_on_what_was_read(model, method) for method in methods)
 
 
 def viewed(model: "Model", name: cst.Name) -> cst.Attribute | None:
@@ -270,7 +272,6 @@ def _runs_without_gradients(model: "Model") -> bool:
 def _is_called_here(model: "Model", node: cst.CSTNode) -> bool:
     """Whether the file itself comes to a place with gradients on; what ``forward`` does if asked to, who asks knows."""
     is_certain, methods = _ways_to(model, node)
-    # That asks other files, and is asked last.
     return is_certain or (bool(methods) and not any(_is_run_on_what_was_read(model, method) for method in methods))
 
 

@@ -13,7 +13,6 @@ from mllint.semantic.files.testing import context_name, is_in_a_test
 from mllint.semantic.graph.additions import augmented
 from mllint.semantic.graph.devices import computes_where_it_is, moves_of
 from mllint.semantic.graph.leaves import is_leaf
-from mllint.semantic.names.assigned import assigned
 from mllint.semantic.names.mentions import mentions
 from mllint.semantic.names.operands import names_in
 from mllint.semantic.names.receivers import method_of_receiver
@@ -31,7 +30,7 @@ from mllint.semantic.values import (
     Tensor,
     Text,
 )
-from mllint.syntax.shape import called_on, dotted_path, fingerprint, last_word, root_of, string_literal
+from mllint.syntax.shape import called_on, dotted_path, fingerprint, last_word, string_literal
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -88,21 +87,6 @@ def is_computed_again(model: "Model", call: cst.Call) -> bool:
                 for one, two in zip(*map(names_in, (call, other)), strict=True)
             )
     return False
-
-
-def is_there_already(model: "Model", operand: cst.BaseExpression, call: cst.Call) -> bool:
-    """Whether what a call moves to a device was made by a call that moved it to the same, by the same words."""
-    bindings = model.reaching(operand) if isinstance(operand, cst.Name) else ()
-    made = assigned(bindings[0]) if len(bindings) == 1 else None
-    if not isinstance(made, cst.Call) or last_word(call.func) != "to" or len(call.args) != 1:
-        return False
-    device = call.args[0].value
-    given = [arg.value for arg in made.args if arg.keyword is not None and arg.keyword.value == "device"]
-    if last_word(made.func) == "to" and len(made.args) == 1:
-        given.append(made.args[0].value)
-    path = dotted_path(device)
-    is_same = path is not None and any(dotted_path(other) == path for other in given)
-    return is_same and all(model.reaching(root_of(device)) == model.reaching(root_of(other)) for other in given)
 
 
 def _is_computed_by_another_method(model: "Model", call: cst.Call) -> bool:
@@ -423,11 +407,15 @@ def _is_read_nowhere_else(model: "Model", target: cst.Name, bindings: list[Bindi
 def is_made_there(model: "Model", call: cst.Call) -> bool:
     """Whether ``x.to(device)`` moves what was made on that very device.
 
-    ``x = zeros(3, device=device)``, ``x = x.to(device)``, or ``x = network(y)`` behind ``network.to(device)``.
+    ``x = zeros(3, device=device)``, ``x = x.to(device)``, or ``x = network(y)`` behind ``network.to(device)``. What is
+    done to it in place on the way, ``x.fill_(1).to(device)``, leaves it there.
     """
-    if not isinstance(call.func, cst.Attribute) or call.func.attr.value not in ("to", "cuda") or len(call.args) > 1:
+    operand = called_on(call)
+    if operand is None or last_word(call.func) not in ("to", "cuda") or len(call.args) > 1:
         return False
-    bound = [binding.value for binding in model.reaching(call.func.value) if not binding.path]
+    while isinstance(operand, cst.Call) and (last_word(operand.func) or "").endswith("_"):
+        operand = called_on(operand) or operand.func
+    bound = [binding.value for binding in model.reaching(operand) if not binding.path]
     return bool(bound) and all(value is not None and _is_computed_there(model, value, call) for value in bound)
 
 

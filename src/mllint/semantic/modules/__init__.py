@@ -9,7 +9,7 @@
   with its graph: ``running_buffers``; backward passes that come too late:
   ``second_passes``
 - training and evaluation mode: ``modes``, ``mode_layers``, ``drop_rates``, ``made_with``, ``last_mode``
-- keys of the state dict: ``module_keys``; objects that hand on to a module: ``stand_ins``;
+- keys of the state dict: ``module_keys``; objects that hand on to a module: ``stand_ins``; without hooks: ``unhooked``;
   files that replace what it runs: ``replaced_forward``;
   that only have attributes of the same names: ``other_objects``
 """
