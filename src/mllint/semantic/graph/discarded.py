@@ -59,8 +59,6 @@ def discarded(model: "Model", statement: cst.Expr, call: cst.Call, paddle: tuple
         found = _by_class_method(model, call) or _by_function(model, call) or _by_layer(model, call)
     if found is None or placement.wants_no_result(model, statement) or new_results.is_measured(model, call):
         return None
-    if placement.is_computed_again(model, call):
-        return None
     if not found.is_meant or not placement.can_be_rebound(model, found.operand, statement):
         return found._replace(is_meant=False)
     changes = (
@@ -87,7 +85,7 @@ def _by_method(model: "Model", call: cst.Call, paddle: tuple[int, int] | None) -
         return Discarded(receiver, f"{name}()", False)
     if root is None or new_results.is_other_object(model, receiver):
         return None
-    if placement.is_made_there(model, call):
+    if placement.is_made_there(model, call) or placement.is_computed_again(model, call):
         return None
     value = model.value(receiver)
     if detaches(call) and isinstance(value, Tensor) and value.attached is False and not sets_flags(model):
