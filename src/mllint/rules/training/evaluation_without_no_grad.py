@@ -78,7 +78,8 @@ of which all may be frozen (not before they were trained last), or are made with
 gradients itself, or a part of it in its own forward pass, such as forces; what Paddle's `jit.load` gives, which keeps
 no graph in evaluation mode; those of which nothing is known and whose output PyTorch's `numpy()` reads as it is, which
 raises where there is a graph. Networks of which nothing is known in a file that imports another framework, such as
-MXNet, Jittor or DyNet. Single forward passes of inputs that are made up for their shape, and those of a test, `def
+MXNet, Jittor or DyNet. The only forward pass of a script that trains nothing, which keeps one graph until the script
+ends. Single forward passes of inputs that are made up for their shape, and those of a test, `def
 test_forward(): ...` in a file with the word in its name. What a method of a module does for each item of a dict. Single
 forward passes right behind a statement with another one that is reported. Loops that are left after one batch.
 Functions that are defined anew right below. Trainings that a trainer of another framework runs. Projects for a PyTorch

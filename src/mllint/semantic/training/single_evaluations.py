@@ -308,13 +308,19 @@ def _is_inferred_with_graph(occurrence: Occurrence, *, beside_training: bool) ->
         return False  # what the body computes gradients of by `backward()` is something else: an input, say
     if _is_of_round(forward) or any(_is_left(loop, forward) for loop in forward.loops if loop.frame is forward.frame):
         return False
-    if is_dropped(forward) or is_made_up(forward):
+    if is_dropped(forward) or is_made_up(forward) or _is_all_of_a_script(run, forward):
         return False
     if is_frozen(run, (forward,)) or computes_gradients(forward) or _switches_gradients_off_itself(forward):
         return False
     if not isinstance(forward.node, cst.Call) or not is_trainable(forward.frame.model, forward.node.func):
         return False
     return modes_before(run, forward.thing, forward) == {EVAL}
+
+
+def _is_all_of_a_script(run: Run, forward: Event) -> bool:
+    """Whether a script runs its model once, and does not train it: no graph outlives another, and the script ends."""
+    is_once = run.frame.function is None and not forward.loops
+    return is_once and forward.thing is not None and not is_trained(run, forward.thing)
 
 
 def _is_left(loop: Loop, forward: Event) -> bool:
