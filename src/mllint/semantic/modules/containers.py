@@ -263,15 +263,18 @@ class Container:
 
     @property
     def is_hidden_on_purpose(self) -> bool:
-        """Whether it is the list around one module by which the module is kept out of its owner's hands."""
+        """Whether it is the list around one module by which the module is kept out of its owner's hands.
+
+        Where another branch has the module itself for that attribute, its reads are the others.
+        """
         display = self.display
         if not isinstance(display, (cst.List, cst.Tuple)) or len(display.elements) != 1 or self.contents.is_grown:
             return False
         reads = list(self.definition.members.reads(self.name))
         parents = [(read.method.model.tree.parent(read.node), read.node) for read in reads]
-        return self.name.startswith("_") or all(
-            isinstance(parent, cst.Subscript) and parent.value is node for parent, node in parents
-        )
+        taken_out = [isinstance(parent, cst.Subscript) and parent.value is node for parent, node in parents]
+        is_either = any(item.role is Role.SUBMODULE for item in self.definition.members.assignments(self.name))
+        return self.name.startswith("_") or all(taken_out) or (is_either and any(taken_out))
 
     @property
     def kind(self) -> str:
