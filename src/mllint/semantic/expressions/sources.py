@@ -11,6 +11,8 @@ from mllint.syntax.shape import constant, dotted_path, last_word, subscript_inde
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
+_NO_VALUES = (BindingKind.IMPORT, BindingKind.FUNCTION, BindingKind.CLASS)
+"""What nothing is computed from: the ``np`` of ``np.mean(losses)``."""
 _TAKING_ONE_NUMBER = frozenset({"backward", "manual_backward", "scale", "scale_loss"})
 
 
@@ -27,7 +29,8 @@ class Sources:
         for path in tuple(paths):  # `loss *= weight` goes on with the graph of the loss before
             changes = [binding.node for binding in model.reaching(path) if binding.kind is BindingKind.AUGMENTED]
             paths += [change.target for change in changes if isinstance(change, cst.AugAssign)]
-        self._bindings = {id(binding) for path in paths for binding in model.reaching(path)}
+        bindings = (binding for path in paths for binding in model.reaching(path))
+        self._bindings = {id(binding) for binding in bindings if binding.kind not in _NO_VALUES}
         self._unbound = {dotted_path(path) for path in paths if not model.reaching(path)}
 
     def include(self, node: cst.BaseExpression, bindings: tuple[Binding, ...]) -> bool:
