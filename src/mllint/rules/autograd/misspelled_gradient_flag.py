@@ -33,7 +33,8 @@ for parameter in model.parameters():
 
 An attribute that the same file also reads, that is given a list or dict, or that is set on an object that is
 neither tensor nor module: it is somebody's own field then. What is switched off for a new tensor (`table =
-torch.zeros(3)`), which asks for no gradients anyway.
+torch.zeros(3)`), which asks for no gradients anyway. Tensors of whole numbers or truth values by the way they were
+made (`labels.long()`), which cannot want any.
 Keyword arguments of the project's own functions, and of functions that take any keyword.
 
 ## Fix safety
@@ -61,6 +62,7 @@ from mllint.edits import NodeFix, call_instead_of_assigning, rename_attribute, r
 from mllint.knowledge.lookup import parameters
 from mllint.rule import Finding, Rule
 from mllint.semantic.graph.flags import is_context, is_so_anyway, is_trained_whole
+from mllint.semantic.graph.whole_numbers import holds_whole_numbers
 from mllint.semantic.values import ClassObject, Instance, Module, Other, Output, Symbol, Tensor, Value, own_method
 from mllint.syntax.shape import constant
 
@@ -137,6 +139,8 @@ def _finding(target: cst.Attribute, context: Context) -> Iterator[Finding]:
     typo = target.attr.value
     flag, owner = _TYPOS[typo], context.value(target.value)
     if _is_own_field(target, typo, context) or is_so_anyway(owner, context.statement(target), flag):
+        return
+    if holds_whole_numbers(context.model, target.value):
         return
     message = f"`{typo}` is no gradient flag: the assignment has no effect"
     if not isinstance(owner, Module):

@@ -2,7 +2,7 @@
 
 - ``inference`` asks the others: ``calls``, ``attributes``, ``arguments``, ``returns``, ``iteration``,
   ``module_lists``, ``tensors``, ``module_outputs``, ``passed_graph``, ``imports``, ``annotations``, ``conditional``,
-  ``encodings``, ``options`` (of argparse), ``picked`` (``getattr(nn, name)``), ``tables`` (``MODELS[name]``); and
+  ``narrowed``, ``encodings``, ``options`` (of argparse), ``picked`` (``getattr(nn, name)``), ``tables`` (``MODELS[name]``); and
   remembers: ``derivation``, also of things that are defined by each other
 - where that says nothing, what the use of a thing tells: ``evidence``, ``used_as``, ``moved_tensors``; and its
   spelling, never as a proof: ``hints``

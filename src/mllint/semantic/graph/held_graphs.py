@@ -13,7 +13,7 @@ from mllint.semantic.graph.additions import appended, augmented
 from mllint.semantic.graph.data_sources import hangs_on_nothing
 from mllint.semantic.graph.leaves import is_leaf
 from mllint.semantic.graph.losses import loss_of
-from mllint.semantic.graph.short_lived import begins_with_each_step, has_few_additions
+from mllint.semantic.graph.short_lived import begins_with_each_step, has_few_additions, lives_for_a_batch
 from mllint.semantic.graph.terms import is_spent_term
 from mllint.semantic.names.assigned import only_assigned
 from mllint.semantic.names.conditions import is_in_another_branch
@@ -45,6 +45,7 @@ def holds_graph(accumulator: Accumulator) -> bool:
         and not _is_cut_in_another_branch(accumulator)
         and not begins_with_each_step(accumulator)
         and not has_few_additions(accumulator)
+        and not lives_for_a_batch(accumulator)
     )
 
 
