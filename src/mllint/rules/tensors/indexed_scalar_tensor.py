@@ -34,8 +34,8 @@ print(loss.item())
 
 Tensors that may have a dimension: `x.data[0]` of a batch, `x.sum(0)[0]`, losses with `reduction="none"`, totals that
 began as `torch.zeros(1)`, and what comes back from `DataParallel`. `loss[None]`, `loss[...]` and `loss.view(1)[0]`,
-which work. Names that nothing in the file binds: reading them raises another error. Paddle code for a target version below 2.5, or with `paddle.fluid`. Branches that a test of some version
-chooses (`if version < "0.4": ...`).
+which work. Names that nothing in the file binds: reading them raises another error. Paddle code for a target version
+below 2.5, or with `paddle.fluid`. Branches that a test of some version chooses (`if version < "0.4": ...`).
 
 One thing it does not leave alone though nothing is known of the value, or of what a 0-d one was multiplied with:
 `loss.data[0]` and `x.sum().data[0]` (in Paddle `loss.numpy()[0]`), unless another library is seen to compute it, or a
