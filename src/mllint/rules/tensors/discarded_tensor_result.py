@@ -48,7 +48,7 @@ moves a tensor is reported, or there to raise: under `pytest.raises`, alone in a
 in a test also in an `if` there, a module that a test compiles with `torch.jit.script`, a function that is the last a
 test calls, a call that is written once more below, or for the same attribute in another method of the class, where its
 result is used. Notes as they are typed into a console: `x.mean(0)` beside `x.size()` and `x[0]`, which only show
-something; a move is none of these.
+something, and scripts that drop one example after the other; a move is none of these.
 
 What a tokenizer or processor gives that is told `return_tensors="pt"` (`"pd"` in Paddle) is a dict of tensors, which
 has a `to()` of its own that works in place; its entries have none.

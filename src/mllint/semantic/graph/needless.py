@@ -1,12 +1,15 @@
 """Results that are thrown away and not missed: computed once more below, there already, looked at, moved by others."""
 
 import itertools
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.knowledge import lookup
 from mllint.knowledge.words import CUTTING
 from mllint.semantic.expressions.arguments import given_to
+from mllint.semantic.expressions.new_results import NEW
 from mllint.semantic.graph.devices import computes_where_it_is, moves_of
 from mllint.semantic.graph.placement import is_in_cells
 from mllint.semantic.names.assigned import all_assigned
@@ -29,6 +32,10 @@ _LOOKING = frozenset(
 )
 _SEEN = frozenset({"shape", "dtype", "device", "ndim", "grad", "data", "T", "is_cuda", "requires_grad", "is_leaf"})
 _LOOKS = (cst.Name, cst.Comparison, cst.BinaryOperation, cst.UnaryOperation, cst.Subscript)
+MANY_DROPPED = 4
+"""How many results in a row a script has to drop for all of them to be examples."""
+FULL_OF_DROPPED = 8
+"""The same, where other statements stand between."""
 FEW_LOOKS = 2
 """How many expressions of a block that only show something make notes of it, as they are typed into a console."""
 
@@ -145,6 +152,8 @@ def _is_computed_there(model: "Model", value: cst.BaseExpression, move: cst.Call
     device = _device(move.args[0].value) if move.args else "'cuda'"
     if device is not None and any(_is_given_device(part, device) for part in subtree(value)):
         return True
+    if isinstance(value, cst.Call) and _is_of_cuda_type(model, value) and _asks_for_cuda(model, move):
+        return True
     if isinstance(value, cst.Call) and value.args and last_word(value.func) == "Parameter":
         return _is_computed_there(model, value.args[0].value, move)
     if isinstance(value, cst.Call) and isinstance(value.func, cst.Attribute) and _names_same_place(value, move):
@@ -157,6 +166,29 @@ def _is_computed_there(model: "Model", value: cst.BaseExpression, move: cst.Call
         return False
     moves = moves_of(model, path, value)
     return bool(moves) and all(_names_same_place(other, move) for other in moves)
+
+
+def _is_of_cuda_type(model: "Model", made: cst.Call) -> bool:
+    """Whether a tensor was converted to a type that lives on the GPU: ``x.type(torch.cuda.FloatTensor)``."""
+    kinds = [made.args[0].value] if last_word(made.func) == "type" and len(made.args) == 1 else []
+    named = [model.qualified_name(part) for kind in kinds for part in (kind, *all_assigned(model, kind))]
+    return any((name or "").startswith("torch.cuda.") for name in named)
+
+
+def _asks_for_cuda(model: "Model", move: cst.Call) -> bool:
+    """Whether a move is to the GPU that is used when none is named."""
+    if not move.args:
+        return last_word(move.func) == "cuda"
+    device = move.args[0].value
+    made = [item for item in all_assigned(model, device) if isinstance(item, cst.Call)]
+    return (
+        any(
+            string_literal(item.args[0].value) == "cuda"
+            for item in made
+            if model.qualified_name(item.func) == "torch.device" and len(item.args) == 1
+        )
+        or string_literal(device) == "cuda"
+    )
 
 
 def _names_same_place(one: cst.Call, other: cst.Call) -> bool:
@@ -208,12 +240,42 @@ def is_among_notes(model: "Model", statement: cst.BaseSmallStatement) -> bool:
     line = model.tree.parent(statement)
     block = None if line is None else model.tree.parent(line)
     lines = list(block.body) if isinstance(block, (cst.IndentedBlock, cst.Module)) else []
-    looks = [] if is_in_cells(model) else [item for item in lines if _is_look(model, item)]
-    if len(looks) >= FEW_LOOKS:
+    whole = statement.value if isinstance(statement, cst.Expr) else None
+    if isinstance(whole, cst.Tuple) and any(_only_shows(model, item.value) for item in whole.elements):
         return True
+    looks = [] if is_in_cells(model) else [item for item in lines if _is_look(model, item)]
     position = next((index for index, item in enumerate(lines) if item is line), 0)
+    is_script = isinstance(block, cst.Module) and not is_in_cells(model)
+    if len(looks) >= FEW_LOOKS or (is_script and _is_list_of_examples(model, lines, position)):
+        return True
     around = (itertools.takewhile(_is_expression, way) for way in (lines[position + 1 :], reversed(lines[:position])))
     return any(item in looks for way in around for item in way)
+
+
+def _is_list_of_examples(model: "Model", lines: Sequence[cst.CSTNode], position: int) -> bool:
+    """Whether a script drops what many functions compute, one after the other: it shows how they are called."""
+    if sum(_is_example(model, line) for line in lines) >= FULL_OF_DROPPED:
+        return True
+    around = (lines[position + 1 :], lines[:position][::-1])
+    rows = (len(list(itertools.takewhile(lambda line: _is_example(model, line), way))) for way in around)
+    return sum(rows) + 1 >= MANY_DROPPED
+
+
+def _is_example(model: "Model", line: cst.CSTNode) -> bool:
+    only = line.body[0] if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 else None
+    return isinstance(only, cst.Expr) and _drops(model, only.value)
+
+
+def _drops(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether an expression is a call that computes a new tensor, by its spelling, and moves nothing."""
+    if not isinstance(node, cst.Call) or last_word(node.func) in MOVING:
+        return False
+    name = model.library_name(node.func)
+    if name is None and isinstance(node.func, cst.Attribute) and isinstance(model.value(node.func.value), Tensor):
+        fact = lookup.tensor_method("torch" if model.framework is None else model.framework, node.func.attr.value)
+    else:
+        fact = None if name is None else lookup.function(name)
+    return fact is not None and fact.returns in NEW
 
 
 def _is_expression(line: cst.CSTNode) -> bool:
