@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.knowledge.words import GIVING_PARAMETERS
+from mllint.knowledge.words import GIVING_PARAMETERS, MOVING
 from mllint.semantic.expressions.hints import is_called_loss, is_name_of_loss
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.graph.accumulation import MAX_STEPS, Accumulator
@@ -27,8 +27,6 @@ from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
-
-_MOVING = frozenset({"to", "cuda", "cpu", "float", "double", "half"})
 
 
 def holds_graph(accumulator: Accumulator) -> bool:
@@ -160,7 +158,7 @@ def _is_made(model: "Model", node: cst.BaseExpression) -> bool:
     if any(isinstance(value, Tensor) and value.leaf for value in map(model.binding_value, bindings)):
         return True
     made = bindings[0].value if len(bindings) == 1 and not bindings[0].path else None
-    while isinstance(made, cst.Call) and isinstance(made.func, cst.Attribute) and made.func.attr.value in _MOVING:
+    while isinstance(made, cst.Call) and isinstance(made.func, cst.Attribute) and made.func.attr.value in MOVING:
         made = made.func.value
         if is_leaf(model, made):
             return True
