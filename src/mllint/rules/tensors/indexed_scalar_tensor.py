@@ -100,9 +100,8 @@ def check(node: cst.Subscript, context: Context) -> Iterator[Finding]:
     value, base = context.value(node.value), context.value(tensor)
     if not (_is_scalar(value, base, steps) or _is_spelled_as_scalar(tensor, base, steps, context)):
         return
-    if is_nowhere_bound(context.model, tensor):
-        return  # reading it raises another error
-    if _is_old_paddle((value, base), context) or is_for_one_version(context.model, node):
+    is_of_old = _is_old_paddle((value, base), context) or is_for_one_version(context.model, node)
+    if is_of_old or is_nowhere_bound(context.model, tensor):
         return
     message = "index into a 0-d tensor raises `IndexError`"
     parent = context.parent(node)
