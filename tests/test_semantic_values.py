@@ -431,3 +431,42 @@ def test_items_of_a_module_list(init: str, name: str | None) -> None:
 @pytest.mark.parametrize(("name", "is_known"), [("dict", True), ("list", True), ("zip", True), ("sum", False)])
 def test_what_star_imports_leave_of_the_builtins(name: str, is_known: bool) -> None:
     assert (value_of(f"from settings import *\n{name}") == Symbol(f"builtins.{name}")) is is_known
+
+
+# -- what a test tells -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("x = torch.ones(2)\nif isinstance(x, torch.Tensor):\n    x = x.sum().item()\nx", "NoTensor"),
+        ("if isinstance(x, torch.Tensor):\n    x = x.sum().item()\nx", "NoTensor"),
+        ("if hasattr(x, 'item'):\n    x = x.sum().item()\nx", "NoTensor"),
+        ("if not torch.is_tensor(x):\n    x = torch.tensor(x)\nx", "Tensor"),
+        ("if type(x) is not torch.Tensor:\n    x = torch.tensor(x)\nx", "Tensor"),
+        ("if not isinstance(x, float):\n    x = float(x)\nx", "Number"),
+        ("if not (torch.is_tensor(x) and y):\n    x = torch.tensor(x)\nx", "Tensor"),
+        ("if torch.is_tensor(x) or y:\n    x = 1\nx", "NoTensor"),
+        ("if torch.is_tensor(x) and y:\n    x = 1\nx", None),
+        ("if isinstance(x, torch.Tensor):\n    return x\nx", "NoTensor"),
+        ("assert isinstance(x, torch.Tensor)\nx", "Tensor"),
+        ("x = torch.ones(2)\nif isinstance(x, list):\n    return\nx", "Tensor"),
+        ("x = torch.ones(2)\nif isinstance(x, torch.Tensor):\n    y = x\nx", "Tensor"),
+        ("x = torch.ones(2) if y else 0\nif isinstance(x, torch.Tensor):\n    return\nx", "Number"),
+        ("x = torch.ones(2) if y else 0\nif x == 0:\n    x", "Number"),
+        ("x = torch.ones(2)\nif x.sum() == 0:\n    x", "Tensor"),
+        ("self.x = torch.ones(2)\nif isinstance(self.x, torch.Tensor):\n    self.x = 1\nself.x", "NoTensor"),
+    ],
+)
+def test_test_tells_what_a_thing_is_and_is_not(source: str, expected: str | None) -> None:
+    body = textwrap.indent(source, "    ")
+    found = value_of(f"def f(self, x, y):\n{body}")
+    assert (None if found is None else type(found).__name__) == expected
+
+
+def test_test_of_known_tensor_takes_nothing_away_from_it() -> None:
+    source = "loss = nn.MSELoss()(nn.Linear(3, 3)(x), y)\nif isinstance(loss, torch.Tensor):\n    y = loss\nloss"
+    found = value_of("def f(x, y):\n" + textwrap.indent(source, "    "))
+    assert isinstance(found, Tensor)
+    assert found.attached is True
+    assert found.scalar is True

@@ -523,3 +523,21 @@ def test_what_is_told_numbers_leaves_tensors_and_arrays_as_they_were(torch: Any,
         assert made.shape == before
     with pytest.raises(TypeError):
         numpy.ones((1, 2)).view(-1)
+
+
+def test_torch_data_parallel_scatters_all_that_it_is_given(torch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    wrapper = torch.nn.DataParallel(torch.nn.Linear(2, 2))
+    scattered: list[Any] = []
+
+    def scatter(inputs: Any, keywords: Any, devices: Any) -> Any:
+        scattered.append((inputs, keywords, list(devices)))
+        return (inputs,), (keywords,)
+
+    monkeypatch.setattr(wrapper, "device_ids", [0])
+    monkeypatch.setattr(wrapper, "src_device_obj", torch.device("cpu"), raising=False)
+    monkeypatch.setattr(wrapper, "scatter", scatter, raising=False)
+    rows = torch.rand(3, 2)
+    wrapper(rows)
+    wrapper(input=rows)
+    assert scattered[0][0][0] is rows
+    assert scattered[1][1]["input"] is rows

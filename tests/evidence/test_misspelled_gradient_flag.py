@@ -155,3 +155,11 @@ def test_torch_argument_raises(torch: Any) -> None:
 def test_paddle_argument_raises(paddle: Any) -> None:
     with pytest.raises(TypeError):
         paddle.to_tensor([1.0], stop_gradients=False)
+
+
+def test_whole_numbers_want_no_gradient(torch: Any, paddle: Any) -> None:
+    numbers = torch.tensor([1, 2])
+    assert not numbers.requires_grad
+    with pytest.raises(RuntimeError, match="floating point"):
+        numbers.requires_grad = True
+    assert paddle.to_tensor([1, 2]).astype("int64").stop_gradient

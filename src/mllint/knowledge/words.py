@@ -20,3 +20,5 @@ ADDING_PARAMETERS = frozenset({"register_parameter", "add_parameter"})
 """Methods that register a parameter under a name."""
 SETTING = frozenset({"setattr", "__setattr__"})
 """What sets an attribute whose name may be computed."""
+MOVING = frozenset({"to", "cuda", "cpu", "float", "double", "half"})
+"""Methods that move or convert a tensor and leave it on its graph."""

@@ -239,12 +239,17 @@ class Other(Value, frozen=True):
     kind: str
 
 
+class NoTensor(Value, frozen=True):
+    """Something of which a test has told that it is no tensor, and of which nothing else is known."""
+
+
 class Options(Other, frozen=True):
     """The options of a program, as ``argparse`` parses them in the file ``model``."""
 
     model: "Model"
 
 
+_NEVER_TENSORS = (NoTensor, Number, Text, Array, Mapping, Elements, Repeated, Module, Object, Other)
 MAX_OTHERS = 8
 """How many modules one may be that are looked at one by one."""
 
@@ -297,6 +302,8 @@ def join(first: Value | None, second: Value | None) -> Value | None:
             return Repeated(join(first.item, second.item))
         case Other(), Other() if first.kind == second.kind:
             return Other(first.kind)
+        case (NoTensor(), other) | (other, NoTensor()) if isinstance(other, _NEVER_TENSORS):
+            return NoTensor()
         case ((Symbol() | ClassObject() | Function() | Choice()), (Symbol() | ClassObject() | Function() | Choice())):
             return _choice(first, second)
     return None

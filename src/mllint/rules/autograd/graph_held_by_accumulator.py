@@ -1,9 +1,9 @@
 """## What it does
 
-Finds running totals and lists that keep tensors with their autograd graph from one iteration to the next:
-`total += loss`, `totals[name] = totals.get(name, 0) + loss`, `losses.append(loss)`, and `outputs.append(output)` after
-`output["loss"].backward()`, also where the total begins with the first loss: `if i == 0: total = loss`. And buffers of
-a module to which a forward pass or a training step adds something with its graph:
+Finds running totals and lists that keep tensors with their autograd graph from one iteration to the next: `total +=
+loss`, `totals[name] = totals.get(name, 0) + loss`, `losses.append(loss)`, `rows.append((step, loss))`, and
+`outputs.append(output)` after `output["loss"].backward()`, also where the total begins with the first loss: `if i == 0:
+total = loss`. And buffers of a module to which a forward pass or a training step adds something with its graph:
 `self.running_mean.mul_(0.9).add_(0.1 * mean)`, `self.queue[:n] = features`.
 
 ## Why is this bad?
@@ -59,9 +59,11 @@ total, or a function that only prints a table of the totals: a sum of the losses
 the parameters of a model that begin right before the loop. Tests, whose few losses live no longer than they do. Totals
 that the loop sets back with the gradients, where these are added up over several batches (where `zero_grad()` stands
 under the same `if`, or with `accelerator.sync_gradients`), and what a loop of a handful of rounds adds:
-`for images in (real, fake)`. Buffers of a module without weights, which may be given data alone, and those that may be
-a state that is learned through: another method begins them anew, or `forward` goes on with them; but not those that are
-brought up to date under `if self.training`.
+`for images in (real, fake)`, `range(rounds)` where the calls in the file give five. What begins anew with each batch
+and gets no more than spent losses of that: one of each model in `for net, optimizer in zip(nets, optimizers)`. What a
+test has told to be no tensor, or the number zero. Buffers of a module without weights, which may be given data alone,
+and those that may be a state that is learned through: another method begins them anew, or `forward` goes on with them;
+but not those that are brought up to date under `if self.training`.
 
 A value that is called a loss counts as attached where it goes into what `backward()` is called on, even if nothing else
 is known of it; so does a tensor that the loop computes and that is one term of that sum: `kld` of `bce + beta * kld`.

@@ -33,7 +33,8 @@ for parameter in model.parameters():
 
 An attribute that the same file also reads, that is given a list or dict, or that is set on an object that is
 neither tensor nor module: it is somebody's own field then. What is switched off for a new tensor (`table =
-torch.zeros(3)`), which asks for no gradients anyway.
+torch.zeros(3)`), which asks for no gradients anyway. Tensors of whole numbers or truth values by the way they were
+made (`labels.long()`), which cannot want any.
 Keyword arguments of the project's own functions, and of functions that take any keyword.
 
 ## Fix safety
@@ -134,9 +135,9 @@ def _attributes(target: cst.BaseExpression) -> Iterator[cst.Attribute]:
 
 
 def _finding(target: cst.Attribute, context: Context) -> Iterator[Finding]:
-    typo = target.attr.value
+    typo, statement = target.attr.value, context.statement(target)
     flag, owner = _TYPOS[typo], context.value(target.value)
-    if _is_own_field(target, typo, context) or is_so_anyway(owner, context.statement(target), flag):
+    if _is_own_field(target, typo, context) or is_so_anyway(context.model, target.value, statement, flag):
         return
     message = f"`{typo}` is no gradient flag: the assignment has no effect"
     if not isinstance(owner, Module):
@@ -146,7 +147,6 @@ def _finding(target: cst.Attribute, context: Context) -> Iterator[Finding]:
         yield Finding(target, message, f"write `{flag}`", fix=lambda: fix)
         return
     # A module has no such flag under the right name either.
-    statement = context.statement(target)
     is_only_target = isinstance(statement, cst.Assign) and [item.target for item in statement.targets] == [target]
     called = flag == "requires_grad" and is_only_target
     yield Finding(
@@ -164,9 +164,8 @@ def _may_be_refused(target: cst.Attribute, owner: Value | None, context: Context
     statement = context.statement(target)
     value = statement.value if isinstance(statement, (cst.Assign, cst.AnnAssign)) else None
     given = [element.value for element in value.elements] if isinstance(value, cst.Tuple) else [value]
-    if any(item is None or constant(item) is not False for item in given):
-        return True
-    return isinstance(owner, Output) or (isinstance(owner, Tensor) and owner.attached is True)
+    is_wanted = any(item is None or constant(item) is not False for item in given)
+    return is_wanted or isinstance(owner, Output) or (isinstance(owner, Tensor) and owner.attached is True)
 
 
 def _as_call(statement: cst.CSTNode, target: cst.Attribute, context: Context) -> NodeFix:

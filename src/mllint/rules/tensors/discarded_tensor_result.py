@@ -36,16 +36,19 @@ Modules, optimizers, and everything that is not known to be a tensor, unless the
 (`masked_fill`, `unsqueeze`), or what `to()`, `cuda()` or `detach()` is called on is computed with as nothing but a
 tensor is, `(predicted == labels).sum()`, or read as one, `x.data.numpy()`, or it is given another shape by its own
 (`x.view(x.shape[0], -1)`) or by numbers, as arrays are, too (`x.squeeze(0)`). Calls with `out=` or `inplace=True`.
-`x.to(device)` where `x` was made on that `device`, is there by `x = x.to(device)`, or was made by a module that was
-moved there. Tensors that are made in the same statement (`torch.zeros(1).cuda()` starts CUDA;
-`torch.from_numpy(np.zeros(3))` starts nothing), but for another shape of what a function of the project gives back,
-which nobody needs for what else that does. Parts of a batch of which the code reads what no tensor has: a graph, with
-its `ndata`. Parameters that are declared as something of another library. What a method of another kind gives, which
-may be called for what else it does: `self.act(x).long()`. Statements that are timed, between two readings of the clock,
-right before `synchronize()` or in a file called a benchmark, where only what moves a tensor is reported, or there to
-raise: under `pytest.raises`, alone in a `try`, or the same call as one there, in a test also in an `if` there, a module
-that a test compiles with `torch.jit.script`, a function that is the last a test calls, a call that is written once more
-below, or for the same attribute in another method of the class, where its result is used.
+`x.to(device)` where `x` was made on that `device`, is there by `x = x.to(device)`, was made by a module that was moved
+there, or comes from a function of the project that ends with a move to the same; nor where `x` is given to nothing but
+an `nn.DataParallel`, which copies it to its devices. Tensors that are made in the same statement
+(`torch.zeros(1).cuda()` starts CUDA; `torch.from_numpy(np.zeros(3))` starts nothing), but for another shape of what a
+function of the project gives back, which nobody needs for what else that does. Parts of a batch of which the code reads
+what no tensor has: a graph, with its `ndata`. Parameters that are declared as something of another library. What a
+method of another kind gives, which may be called for what else it does: `self.act(x).long()`. Statements that are
+timed, between two readings of the clock, right before `synchronize()` or in a file called a benchmark, where only what
+moves a tensor is reported, or there to raise: under `pytest.raises`, alone in a `try`, or the same call as one there,
+in a test also in an `if` there, a module that a test compiles with `torch.jit.script`, a function that is the last a
+test calls, a call that is written once more below, or for the same attribute in another method of the class, where its
+result is used. Notes as they are typed into a console: `x.mean(0)` beside `x.size()` and `x[0]`, which only show
+something, and scripts that drop one example after the other; a move is none of these.
 
 What a tokenizer or processor gives that is told `return_tensors="pt"` (`"pd"` in Paddle) is a dict of tensors, which
 has a `to()` of its own that works in place; its entries have none.

@@ -34,8 +34,8 @@ print(loss.item())
 
 Tensors that may have a dimension: `x.data[0]` of a batch, `x.sum(0)[0]`, losses with `reduction="none"`, totals that
 began as `torch.zeros(1)`, and what comes back from `DataParallel`. `loss[None]`, `loss[...]` and `loss.view(1)[0]`,
-which work. Paddle code for a target version below 2.5, or with `paddle.fluid`. Branches that a test of some version
-chooses (`if version < "0.4": ...`).
+which work. Names that nothing in the file binds: reading them raises another error. Paddle code for a target version
+below 2.5, or with `paddle.fluid`. Branches that a test of some version chooses (`if version < "0.4": ...`).
 
 One thing it does not leave alone though nothing is known of the value, or of what a 0-d one was multiplied with:
 `loss.data[0]` and `x.sum().data[0]` (in Paddle `loss.numpy()[0]`), unless another library is seen to compute it, or a
@@ -72,6 +72,7 @@ from mllint.semantic.expressions.hints import (
 )
 from mllint.semantic.graph.placement import wants_number
 from mllint.semantic.names.scopes import BindingKind
+from mllint.semantic.names.uses import is_nowhere_bound
 from mllint.semantic.values import Array, Output, Tensor, Value
 from mllint.syntax.shape import has_first_index
 
@@ -99,7 +100,8 @@ def check(node: cst.Subscript, context: Context) -> Iterator[Finding]:
     value, base = context.value(node.value), context.value(tensor)
     if not (_is_scalar(value, base, steps) or _is_spelled_as_scalar(tensor, base, steps, context)):
         return
-    if _is_old_paddle((value, base), context) or is_for_one_version(context.model, node):
+    is_of_old = _is_old_paddle((value, base), context) or is_for_one_version(context.model, node)
+    if is_of_old or is_nowhere_bound(context.model, tensor):
         return
     message = "index into a 0-d tensor raises `IndexError`"
     parent = context.parent(node)

@@ -2,8 +2,8 @@
 
 - ``inference`` asks the others: ``calls``, ``attributes``, ``arguments``, ``returns``, ``iteration``,
   ``module_lists``, ``tensors``, ``module_outputs``, ``passed_graph``, ``imports``, ``annotations``, ``conditional``,
-  ``encodings``, ``options`` (of argparse), ``picked`` (``getattr(nn, name)``), ``tables`` (``MODELS[name]``); and
-  remembers: ``derivation``, also of things that are defined by each other
+  ``narrowed``, ``encodings``, ``options`` (of argparse), ``picked`` (``getattr(nn, name)``), ``tables``
+  (``MODELS[name]``); and remembers: ``derivation``, also of things that are defined by each other
 - where that says nothing, what the use of a thing tells: ``evidence``, ``used_as``, ``moved_tensors``; and its
   spelling, never as a proof: ``hints``
 - questions about one expression: ``alternatives``, ``sources``, ``new_results``, ``truth``, ``defaults``,

@@ -45,6 +45,12 @@ def passed_for(model: "Model", info: FunctionInfo, parameter: cst.Param) -> list
     return [arg.value for arg in found if arg is not None]
 
 
+def argument_for(info: FunctionInfo, parameter: cst.Param, call: cst.Call, skipped: int) -> cst.BaseExpression | None:
+    """What a call gives for a parameter; ``None`` where it leaves it at its default."""
+    arg = _passed(info, parameter, call, skipped)
+    return None if arg is None else arg.value
+
+
 def passed_anywhere(info: FunctionInfo, parameter: cst.Param) -> "Iterator[tuple[Model, cst.BaseExpression]]":
     """The same for the constructor of a class, with the calls in the files that import it."""
     word = info.name if info.owner is None else info.owner.name

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.semantic.expressions.annotations import annotated
-from mllint.semantic.names.narrowing import narrowing
+from mllint.semantic.names.narrowing import told
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Number, Output, Tensor, Value, join
 from mllint.syntax.comparison import comparands
@@ -14,8 +14,6 @@ from mllint.syntax.shape import constant, dotted_path
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
-_OF_EVERY_TENSOR = frozenset({"item", "detach", "backward", "numpy", "shape", "cpu"})
-
 
 def conditional(model: "Model", node: cst.IfExp) -> Value | None:
     """The value of one branch or the other; what the test takes for a tensor is none in the other branch."""
@@ -23,21 +21,16 @@ def conditional(model: "Model", node: cst.IfExp) -> Value | None:
     if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
         test, body, orelse = test.expression, orelse, body
     value, other = model.value(body), model.value(orelse)
-    if isinstance(other, (Tensor, Output)) and _asks_for_tensor(model, test) == (dotted_path(orelse) or ""):
+    if isinstance(other, (Tensor, Output)) and _is_no_tensor(model, test, orelse):
         other = Number() if isinstance(value, Number) else None
     return join(value, other)
 
 
-def _asks_for_tensor(model: "Model", test: cst.BaseExpression) -> str | None:
-    """The key of which a test says that it is a tensor: ``is_tensor(x)``, ``isinstance(x, Tensor)``, ``hasattr``."""
-    if isinstance(test, cst.Call) and dotted_path(test.func) == "hasattr" and len(test.args) == 2:
-        return dotted_path(test.args[0].value) if constant(test.args[1].value) in _OF_EVERY_TENSOR else None
-    told = narrowing(test)
-    if told is None:
-        return None
-    key, kind = told
-    is_tensor = isinstance(test, cst.Call) and kind is test.func
-    return key if is_tensor or isinstance(annotated(model, kind), Tensor) else None
+def _is_no_tensor(model: "Model", test: cst.BaseExpression, node: cst.BaseExpression) -> bool:
+    """Whether a test says, where it does not hold, that an expression is no tensor."""
+    key = dotted_path(node)
+    facts = (fact for fact in told(test, outcome=False) if fact.key == key)
+    return any(fact.kind is None or isinstance(annotated(model, fact.kind), Tensor) for fact in facts if not fact.holds)
 
 
 def default_given(model: "Model", node: cst.IfExp) -> cst.BaseExpression | None:

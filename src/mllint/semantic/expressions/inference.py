@@ -17,12 +17,13 @@ from mllint.semantic.expressions.conditional import conditional
 from mllint.semantic.expressions.imports import imported
 from mllint.semantic.expressions.iteration import element_of, item_of
 from mllint.semantic.expressions.module_lists import MODULE_LISTS, listed_module, numbered_module
+from mllint.semantic.expressions.narrowed import after_test, narrowed
 from mllint.semantic.expressions.tables import dict_item, dict_value
 from mllint.semantic.expressions.tensors import arithmetic, attachment, may_be_filled
 from mllint.semantic.names.changes import new_items
 from mllint.semantic.names.definitions import FunctionInfo, is_receiver
 from mllint.semantic.names.inner_bindings import InnerBindings
-from mllint.semantic.names.scopes import Binding, BindingKind, Scope, redefinition
+from mllint.semantic.names.scopes import Binding, BindingKind, Scope, ToldBinding, redefinition
 from mllint.semantic.values import (
     Array,
     Batch,
@@ -129,7 +130,7 @@ class Inference:
         return self._builtin(key)
 
     def _in_scope(self, scope: Scope, key: str, node: cst.BaseExpression) -> tuple[Value | None] | None:
-        reaching = scope.reaching(key, node)
+        reaching = scope.told(key, node)
         if not reaching.bindings:
             # In a function, a name that is bound anywhere in it is its own everywhere in it.
             return (None,) if "." not in key and scope.is_function and key in scope.bindings else None
@@ -256,7 +257,10 @@ class Inference:
             case BindingKind.PARAMETER:
                 return self._parameter(binding)
             case BindingKind.NARROWED:
-                return None if binding.value is None else annotated(self.model, binding.value)
+                return None if binding.value is None else narrowed(self.model, binding)
+            case BindingKind.TOLD:
+                assert isinstance(binding, ToldBinding)
+                return after_test(self.model, binding.fact)
         return None
 
     def _part(self, value: Value | None, path: tuple[int | None, ...]) -> Value | None:

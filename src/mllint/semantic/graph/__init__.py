@@ -10,6 +10,6 @@
 - what is changed in place although it is needed as it was: ``in_place``, ``saved``, ``residuals``,
   ``block_options``; whether it hangs on a graph in any call: ``given_graphs``, ``spent_sources``, ``runs_of_class``,
   ``weighted_ways``
-- tensors and where they are: ``indexing``, ``devices``, ``nan``, ``placement``, ``discarded``, ``consumers``,
-  ``used_up``, ``tensor_uses``
+- tensors and where they are: ``indexing``, ``devices``, ``nan``, ``placement``, ``discarded``, ``needless``,
+  ``consumers``, ``used_up``, ``tensor_uses``, ``whole_numbers``
 """

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 import msgspec
 
-from mllint.knowledge.words import CUTTING
+from mllint.knowledge.words import CUTTING, MOVING
 from mllint.semantic.expressions.annotations import annotated
 from mllint.semantic.expressions.hints import is_called_loss
 from mllint.semantic.expressions.iteration import yields_batches
@@ -35,7 +35,7 @@ from mllint.semantic.values import (
     Tensor,
     Text,
 )
-from mllint.syntax.shape import detaches, dotted_path
+from mllint.syntax.shape import called_on, detaches, dotted_path, last_word
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -342,8 +342,13 @@ class Accumulator:
 
     @cached_property
     def core(self) -> cst.BaseExpression:
-        """The loss in ``loss * batch_size``: what is left when factors that are numbers, or no loss, are taken off."""
+        """The loss in ``loss * batch_size``: what is left when factors that are numbers, or no loss, are taken off.
+
+        Moved or converted, ``loss.to(torch.float16)``, it has the same graph.
+        """
         part = self.added
+        while isinstance(part, cst.Call) and last_word(part.func) in MOVING and called_on(part) is not None:
+            part = called_on(part) or part
         while isinstance(part, cst.BinaryOperation) and isinstance(part.operator, (cst.Multiply, cst.Divide)):
             sides = [side for side in (part.left, part.right) if not isinstance(self.model.value(side), Number)]
             if len(sides) != 1:

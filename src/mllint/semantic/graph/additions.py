@@ -4,12 +4,13 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.semantic.expressions.hints import is_called_loss
 from mllint.semantic.graph.accumulation import Accumulator
 from mllint.semantic.graph.spent_parts import gone_through
 from mllint.semantic.names.first_rounds import begins_for
 from mllint.semantic.names.operands import operands
 from mllint.semantic.names.scopes import Binding, BindingKind
-from mllint.semantic.values import Output, Tensor
+from mllint.semantic.values import Function, Output, Tensor
 from mllint.syntax.shape import argument, called_on, dotted_path, fingerprint, last_word, subscript_index
 
 if TYPE_CHECKING:
@@ -64,7 +65,16 @@ def appended(model: "Model", call: cst.Call) -> Accumulator | None:
         return None
     if not isinstance(model.tree.parent(call), cst.Expr):
         return None
-    return _in_loop(model, call, call.func.value, call.args[0].value)
+    return _in_loop(model, call, call.func.value, _loss_in(call.args[0].value))
+
+
+def _loss_in(added: cst.BaseExpression) -> cst.BaseExpression:
+    """The one loss of a row: ``(epoch, loss)``, ``{"epoch": epoch, "loss": loss}``; any other thing as it is."""
+    if isinstance(added, (cst.Tuple, cst.List, cst.Dict)):
+        losses = [item.value for item in added.elements if is_called_loss(item.value)]
+        if len(losses) == 1 and len(added.elements) > 1:
+            return losses[0]
+    return added
 
 
 def _in_loop(
@@ -90,7 +100,7 @@ def _in_loop(
             return Accumulator(model, node, target, key, added, inner)
         if type(ancestor) is cst.FunctionDef:
             # A method adds to what the object keeps: it is called again and again.
-            kept = _is_kept_by_object(model, ancestor, bare, node)
+            kept = _is_kept_by_object(model, ancestor, bare, node) or _is_kept_by_module(model, ancestor, bare)
             return Accumulator(model, node, target, key, added, ancestor) if kept else None
         if type(ancestor) in _OTHER_TIMES:
             return None
@@ -106,6 +116,23 @@ def _is_kept_by_object(
     if info.self_name is None or info.name == "__init__" or path is None or not path.startswith(f"{info.self_name}."):
         return False
     return all(binding.node is node for binding in model.reaching(target))
+
+
+def _is_kept_by_module(model: "Model", function: cst.FunctionDef, target: cst.BaseExpression) -> bool:
+    """Whether the target is a list of the module, to which a function adds that a loop of the file calls."""
+    if not isinstance(target, cst.Name):
+        return False
+    home = model.scope_of(target).home_of(target.value)
+    calls = model.calls_by_word.get(function.name.value, ())
+    callers = (call for call in calls if isinstance(call.func, cst.Name) and any(model.tree.loops_around(call)))
+    return (
+        home is not None
+        and isinstance(home.node, cst.Module)
+        and any(
+            isinstance(made := model.value(call.func), Function) and made.definition.node is function
+            for call in callers
+        )
+    )
 
 
 def collection(target: cst.BaseExpression) -> str | None:

@@ -40,8 +40,8 @@ _CHOICES = frozenset({
 # Run in both: the gradient is zero.
 _STEPS = frozenset({"round", "sign", "sgn", "floor", "ceil", "trunc", "fix"})
 # Casts to whole numbers: torch cuts the graph there, Paddle hands the gradient on.
-_CASTS = frozenset({"long", "int", "short", "byte", "bool", "char"})
-_WHOLE = frozenset({
+CASTS = frozenset({"long", "int", "short", "byte", "bool", "char"})
+WHOLE = frozenset({
     "torch.long", "torch.int", "torch.short", "torch.uint8", "torch.int8", "torch.int16", "torch.int32", "torch.int64",
     "torch.bool", "torch.LongTensor", "torch.IntTensor", "torch.ByteTensor", "torch.BoolTensor",
     "torch.cuda.LongTensor", "torch.cuda.IntTensor", "torch.cuda.ByteTensor",
@@ -380,11 +380,11 @@ class Trace:
 
     def _casts(self, call: cst.Call, name: str) -> bool:
         """Whether a method makes whole numbers of what it is called on."""
-        if name in _CASTS:
+        if name in CASTS:
             return not call.args
         if name not in ("to", "type"):
             return False
-        return any(self.model.qualified_name(arg.value) in _WHOLE for arg in call.args)
+        return any(self.model.qualified_name(arg.value) in WHOLE for arg in call.args)
 
     def _function(self, call: cst.Call, info: FunctionInfo, skipped: int) -> Origin | None:
         """A function of the project: what it returns, computed from what it is given here."""

@@ -9,10 +9,10 @@ from mllint.semantic.expressions import new_results
 from mllint.semantic.expressions.hints import may_name_layer
 from mllint.semantic.expressions.moved_tensors import is_moved_tensor
 from mllint.semantic.files.testing import ends_a_test
-from mllint.semantic.graph import placement
+from mllint.semantic.graph import needless, placement
 from mllint.semantic.graph.leaves import sets_flags
 from mllint.semantic.values import Batch, ClassObject, Elements, Function, Instance, Module, Output, Tensor
-from mllint.syntax.shape import detaches, writes_elsewhere
+from mllint.syntax.shape import detaches, last_word, writes_elsewhere
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -59,6 +59,10 @@ def discarded(model: "Model", statement: cst.Expr, call: cst.Call, paddle: tuple
         found = _by_class_method(model, call) or _by_function(model, call) or _by_layer(model, call)
     if found is None or placement.wants_no_result(model, statement) or new_results.is_measured(model, call):
         return None
+    if model.library_name(call.func) not in _READERS and needless.is_computed_again(model, call):
+        return None
+    if last_word(call.func) not in needless.MOVING and needless.is_among_notes(model, statement):
+        return None
     if not found.is_meant or not placement.can_be_rebound(model, found.operand, statement):
         return found._replace(is_meant=False)
     changes = (
@@ -85,7 +89,7 @@ def _by_method(model: "Model", call: cst.Call, paddle: tuple[int, int] | None) -
         return Discarded(receiver, f"{name}()", False)
     if root is None or new_results.is_other_object(model, receiver):
         return None
-    if placement.is_made_there(model, call) or placement.is_computed_again(model, call):
+    if needless.is_made_there(model, call) or needless.is_scattered(model, call):
         return None
     value = model.value(receiver)
     if detaches(call) and isinstance(value, Tensor) and value.attached is False and not sets_flags(model):

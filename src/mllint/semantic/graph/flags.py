@@ -6,6 +6,7 @@ import libcst as cst
 
 from mllint.semantic.expressions.arguments import is_asked_about, passed_anywhere
 from mllint.semantic.graph.leaves import whose_parameters
+from mllint.semantic.graph.whole_numbers import holds_whole_numbers
 from mllint.semantic.names.assigned import only_assigned
 from mllint.semantic.names.mentions import calls_of
 from mllint.semantic.names.receivers import method_of_receiver
@@ -147,8 +148,14 @@ def _listed(value: Value | None) -> tuple[Value | None, ...]:
     return (value,)
 
 
-def is_so_anyway(owner: Value | None, statement: cst.CSTNode, flag: str) -> bool:
-    """Whether an assignment to a flag says what is so without it: a new tensor asks for no gradients."""
+def is_so_anyway(model: "Model", node: cst.BaseExpression, statement: cst.CSTNode, flag: str) -> bool:
+    """Whether an assignment to a flag says what is so without it: a new tensor asks for no gradients.
+
+    One of whole numbers cannot even do so.
+    """
+    if holds_whole_numbers(model, node):
+        return True
+    owner = model.value(node)
     value = constant(statement.value) if isinstance(statement, (cst.Assign, cst.AnnAssign)) else ...
     is_plain = isinstance(owner, Tensor) and owner.attached is False and not owner.parameter
     return is_plain and value is (flag == "stop_gradient")

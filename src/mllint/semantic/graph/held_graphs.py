@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.knowledge.words import GIVING_PARAMETERS
+from mllint.knowledge.words import GIVING_PARAMETERS, MOVING
 from mllint.semantic.expressions.hints import is_called_loss, is_name_of_loss
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.graph.accumulation import MAX_STEPS, Accumulator
@@ -13,7 +13,7 @@ from mllint.semantic.graph.additions import appended, augmented
 from mllint.semantic.graph.data_sources import hangs_on_nothing
 from mllint.semantic.graph.leaves import is_leaf
 from mllint.semantic.graph.losses import loss_of
-from mllint.semantic.graph.short_lived import begins_with_each_step, has_few_additions
+from mllint.semantic.graph.short_lived import begins_with_each_step, has_few_additions, lives_for_a_batch
 from mllint.semantic.graph.terms import is_spent_term
 from mllint.semantic.names.assigned import only_assigned
 from mllint.semantic.names.conditions import is_in_another_branch
@@ -27,8 +27,6 @@ from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
-
-_MOVING = frozenset({"to", "cuda", "cpu", "float", "double", "half"})
 
 
 def holds_graph(accumulator: Accumulator) -> bool:
@@ -45,6 +43,7 @@ def holds_graph(accumulator: Accumulator) -> bool:
         and not _is_cut_in_another_branch(accumulator)
         and not begins_with_each_step(accumulator)
         and not has_few_additions(accumulator)
+        and not lives_for_a_batch(accumulator)
     )
 
 
@@ -159,7 +158,7 @@ def _is_made(model: "Model", node: cst.BaseExpression) -> bool:
     if any(isinstance(value, Tensor) and value.leaf for value in map(model.binding_value, bindings)):
         return True
     made = bindings[0].value if len(bindings) == 1 and not bindings[0].path else None
-    while isinstance(made, cst.Call) and isinstance(made.func, cst.Attribute) and made.func.attr.value in _MOVING:
+    while isinstance(made, cst.Call) and isinstance(made.func, cst.Attribute) and made.func.attr.value in MOVING:
         made = made.func.value
         if is_leaf(model, made):
             return True

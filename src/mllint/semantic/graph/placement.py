@@ -11,11 +11,9 @@ from mllint.knowledge import lookup
 from mllint.semantic.expressions.new_results import NEW
 from mllint.semantic.files.testing import context_name, is_in_a_test
 from mllint.semantic.graph.additions import augmented
-from mllint.semantic.graph.devices import computes_where_it_is, moves_of
 from mllint.semantic.graph.leaves import is_leaf
 from mllint.semantic.names.mentions import mentions
 from mllint.semantic.names.operands import names_in
-from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import without_narrowing
 from mllint.semantic.values import (
@@ -30,8 +28,7 @@ from mllint.semantic.values import (
     Tensor,
     Text,
 )
-from mllint.syntax.shape import called_on, dotted_path, fingerprint, last_word, string_literal
-from mllint.syntax.walk import subtree
+from mllint.syntax.shape import dotted_path, fingerprint, last_word
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -64,46 +61,6 @@ def wants_no_result(model: "Model", statement: cst.BaseSmallStatement) -> bool:
         elif isinstance(ancestor, (cst.FunctionDef, cst.ClassDef)):
             return False
     return _ends_a_cell(model, line)
-
-
-def is_computed_again(model: "Model", call: cst.Call) -> bool:
-    """Whether the same call is given to something further below, or another method of the class uses what it gives:
-    this one was left over.
-    """
-    scope = model.scope_of(call)
-    if _is_computed_by_another_method(model, call):
-        return True
-    place = scope.place_of(call)
-    if place is None:
-        return False
-    text = fingerprint(call)
-    for other in model.calls_by_word.get(last_word(call.func) or "", ()):
-        if other is call or model.scope_of(other) is not scope or not isinstance(model.tree.parent(other), cst.Arg):
-            continue
-        there = scope.place_of(other)
-        if there is not None and there[1] > place[1] and fingerprint(other) == text:
-            return all(
-                model.reaching(one) == model.reaching(two)
-                for one, two in zip(*map(names_in, (call, other)), strict=True)
-            )
-    return False
-
-
-def _is_computed_by_another_method(model: "Model", call: cst.Call) -> bool:
-    """Whether another method makes the same of an attribute of its own: ``x @ self.table.unsqueeze(0)``."""
-    receiver = called_on(call)
-    method = method_of_receiver(model, receiver.value) if isinstance(receiver, cst.Attribute) else None
-    if method is None or method.owner is None or not isinstance(receiver, cst.Attribute):
-        return False
-    for read in method.owner.members.reads(receiver.attr.value):
-        tree = read.method.model.tree
-        asked = tree.parent(read.node)
-        other = tree.call_of(asked) if isinstance(asked, cst.Attribute) else None
-        if other is None or read.method is method or isinstance(tree.parent(other), cst.Expr):
-            continue
-        if fingerprint(other) == fingerprint(call):
-            return True
-    return False
 
 
 def _is_timed(model: "Model", line: cst.CSTNode | None) -> bool:
@@ -252,7 +209,7 @@ def _ends_a_cell(model: "Model", line: cst.CSTNode | None) -> bool:
     """Whether nothing but expressions comes after a line of the module in its notebook cell: values are looked at."""
     body = model.tree.module.body
     position = next((index for index, item in enumerate(body) if item is line), None)
-    if position is None or _CELL.search(model.source.text) is None:
+    if position is None or not is_in_cells(model):
         return False
     for item in body[position + 1 :]:
         if any(_CELL.match(text) for text in _comments_before(item)):
@@ -262,6 +219,11 @@ def _ends_a_cell(model: "Model", line: cst.CSTNode | None) -> bool:
     return any(_CELL.match(text) for item in body for text in _comments_before(item)) or any(
         _CELL.match(empty.comment.value) for empty in model.tree.module.header if empty.comment is not None
     )
+
+
+def is_in_cells(model: "Model") -> bool:
+    """Whether a file is a notebook that was exported as a script."""
+    return _CELL.search(model.source.text) is not None
 
 
 def _moves(line: cst.CSTNode | None) -> bool:
@@ -402,57 +364,6 @@ def _is_read_nowhere_else(model: "Model", target: cst.Name, bindings: list[Bindi
     # A function further in may read it, and be called below.
     scopes = (model.scope_of(name).node for name in model.names_by_word.get(target.value, ()))
     return not any(holder is not function and model.tree.is_inside(holder, function) for holder in scopes)
-
-
-def is_made_there(model: "Model", call: cst.Call) -> bool:
-    """Whether ``x.to(device)`` moves what was made on that very device.
-
-    ``x = zeros(3, device=device)``, ``x = x.to(device)``, or ``x = network(y)`` behind ``network.to(device)``. What is
-    done to it in place on the way, ``x.fill_(1).to(device)``, leaves it there.
-    """
-    operand = called_on(call)
-    if operand is None or last_word(call.func) not in ("to", "cuda") or len(call.args) > 1:
-        return False
-    while isinstance(operand, cst.Call) and (last_word(operand.func) or "").endswith("_"):
-        operand = called_on(operand) or operand.func
-    bound = [binding.value for binding in model.reaching(operand) if not binding.path]
-    return bool(bound) and all(value is not None and _is_computed_there(model, value, call) for value in bound)
-
-
-def _is_computed_there(model: "Model", value: cst.BaseExpression, move: cst.Call) -> bool:
-    device = _device(move.args[0].value) if move.args else "'cuda'"
-    if device is not None and any(_is_given_device(part, device) for part in subtree(value)):
-        return True
-    if isinstance(value, cst.Call) and value.args and last_word(value.func) == "Parameter":
-        return _is_computed_there(model, value.args[0].value, move)
-    if isinstance(value, cst.Call) and isinstance(value.func, cst.Attribute) and _names_same_place(value, move):
-        return True
-    path = dotted_path(value.func) if isinstance(value, cst.Call) else None
-    if path is None or not isinstance(value, cst.Call):
-        return False
-    module = model.value(value.func)
-    if not isinstance(module, Module) or not computes_where_it_is(module):
-        return False
-    moves = moves_of(model, path, value)
-    return bool(moves) and all(_names_same_place(other, move) for other in moves)
-
-
-def _names_same_place(one: cst.Call, other: cst.Call) -> bool:
-    assert isinstance(one.func, cst.Attribute)
-    assert isinstance(other.func, cst.Attribute)
-    texts = [[fingerprint(arg.value) for arg in call.args] for call in (one, other)]
-    return one.func.attr.value == other.func.attr.value and texts[0] == texts[1]
-
-
-def _is_given_device(node: cst.CSTNode, device: str) -> bool:
-    is_device = isinstance(node, cst.Arg) and node.keyword is not None and node.keyword.value == "device"
-    return is_device and _device(node.value) == device  # type: ignore[attr-defined]
-
-
-def _device(node: cst.BaseExpression) -> str | None:
-    """How a device is written: the name that holds it, or its text."""
-    text = string_literal(node)
-    return dotted_path(node) if text is None else repr(text)
 
 
 def loses_gradient(model: "Model", target: cst.BaseExpression, statement: cst.CSTNode) -> bool:

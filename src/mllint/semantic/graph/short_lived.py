@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge.words import CLEARING
+from mllint.semantic.expressions.arguments import argument_for, calls_of, is_passed_around
+from mllint.semantic.expressions.iteration import yields_batches
 from mllint.semantic.names.assigned import only_assigned
+from mllint.semantic.names.definitions import function_around
 from mllint.semantic.names.scopes import BindingKind
-from mllint.syntax.shape import dotted_path, fingerprint, integer_literal, last_word
+from mllint.syntax.shape import called_on, dotted_path, fingerprint, integer_literal, last_word
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -115,5 +118,51 @@ def _rounds(model: "Model", iterated: cst.BaseExpression) -> int | None:
         return _rounds(model, iterated.args[0].value)
     if iterated.func.value != "range" or len(iterated.args) != 1:
         return None
-    number = integer_literal(iterated.args[0].value)
-    return integer_literal(only_assigned(model, iterated.args[0].value)) if number is None else number
+    count = iterated.args[0].value
+    return next((number for number in (integer_literal(count), _assigned(model, count)) if number is not None), None)
+
+
+def _assigned(model: "Model", count: cst.BaseExpression) -> int | None:
+    """The number that a name stands for; of a parameter the greatest that the calls in its file give, or leave it."""
+    number = integer_literal(only_assigned(model, count))
+    bindings = model.reaching(count)
+    if number is not None or [binding.kind for binding in bindings] != [BindingKind.PARAMETER]:
+        return number
+    info, parameter = function_around(model, count), bindings[0].node
+    if info is None or not isinstance(parameter, cst.Param) or parameter not in info.parameters:
+        return None
+    calls = calls_of(model, info)
+    given = [argument_for(info, parameter, call, skipped) for call, skipped in calls]
+    if not calls or is_passed_around(model, info):
+        return None
+    numbers = [integer_literal(parameter.default if item is None else item) for item in given]
+    return None if None in numbers else max(number for number in numbers if number is not None)
+
+
+def lives_for_a_batch(accumulator: "Accumulator") -> bool:
+    """Whether the collection begins anew with each batch, and holds no more than what is left of its graphs.
+
+    So it is with what a loop in the round over the batches adds, and with one loss of each of the models that every
+    round trains.
+    """
+    model, loop = accumulator.model, accumulator.loop
+    if "." in accumulator.key or not isinstance(loop, cst.For) or not accumulator.is_done_with:
+        return False
+    begun = [item for item in accumulator.beginnings if item.kind is BindingKind.ASSIGN]
+    outer = (
+        around
+        for around in model.tree.loops_around(loop)
+        if any(model.tree.is_below(binding.node, around) for binding in begun)
+    )
+    home = next(outer, None)
+    if home is None:
+        return False
+    runs_over_batches = isinstance(home, cst.For) and yields_batches(model.value(home.iter))
+    return (runs_over_batches and not accumulator.runs_over_loader) or _trains_each(model, loop)
+
+
+def _trains_each(model: "Model", loop: cst.For) -> bool:
+    """Whether a loop runs over optimizers, each of which it steps: there are as many rounds as models."""
+    names = {name.value for name in subtree(loop.target) if isinstance(name, cst.Name)}
+    steps = (call for call in model.tree.calls_in(loop.body) if last_word(call.func) == "step")
+    return any(not call.args and dotted_path(called_on(call) or call) in names for call in steps)

@@ -5,8 +5,8 @@ from typing import Any
 
 import libcst as cst
 
-from mllint.semantic.names.narrowing import narrowing
-from mllint.semantic.names.scopes import Binding, BindingKind, Block, Scope
+from mllint.semantic.names.narrowing import Told, narrowing, told
+from mllint.semantic.names.scopes import Binding, BindingKind, Block, Scope, ToldBinding, mark_of, with_prefixes
 from mllint.syntax.shape import dotted_path
 from mllint.syntax.walk import subtree
 
@@ -183,21 +183,35 @@ class _Builder:
 
     def _if(self, node: cst.If) -> None:
         ends: list[Block] = []
+        facts: list[Told] = []
+        first = self.order
         current: cst.If | None = node
         while current is not None:
             self._walrus(current)
             self._here(current)
+            facts += (*told(current.test, True), *told(current.test, False))
             before = self.block
             self.block = self._new(before)
             self._narrow(current.test)
+            self._tell(current.test, True)
             self._suite(current.body)
             ends.append(self.block)
             self.block = self._new(before)
+            self._tell(current.test, False)
             otherwise = current.orelse
             current = otherwise if type(otherwise) is cst.If else None
             if type(otherwise) is cst.Else:
                 self._suite(otherwise.body)
         self.block = self._new(*ends, self.block)
+        if facts and all(end.is_live for end in self.block.after):
+            self._forget(facts, first)
+
+    def _forget(self, facts: list[Told], first: int) -> None:
+        """Behind an ``if`` whose branches neither end nor bind what the test asks about, that is what it was before."""
+        for fact in facts:
+            bound = (item for name in with_prefixes(fact.key) for item in self.scope.bindings.get(name, ()))
+            if all(item.order <= first or item.kind is BindingKind.NARROWED for item in bound):
+                self._tell_one(fact.operand, fact._replace(about="nothing"))
 
     def _narrow(self, test: cst.BaseExpression) -> None:
         """What a test of the form ``isinstance(key, Type)`` (or a conjunction with one) says inside its branch."""
@@ -208,6 +222,23 @@ class _Builder:
         narrowed = narrowing(test)
         if narrowed is not None:
             self._bind(narrowed[0], BindingKind.NARROWED, test, narrowed[1])
+
+    def _tell(self, test: cst.BaseExpression, outcome: bool) -> None:
+        """What else a test tells of the things that it asks about, in the branch for its outcome."""
+        for fact in told(test, outcome):
+            bound = self.block.bindings.get(fact.key) if fact.holds else None
+            if not bound or bound[-1].kind is not BindingKind.NARROWED:  # else that says it already
+                self._tell_one(test, fact)
+
+    def _tell_one(self, node: cst.BaseExpression, fact: Told) -> None:
+        self.order += 1
+        mark = mark_of(fact.key)
+        binding = ToldBinding(mark, BindingKind.TOLD, node, self.scope, order=self.order, fact=fact)
+        self.scope.bindings.setdefault(mark, []).append(binding)
+        self.block.bindings.setdefault(mark, []).append(binding)
+
+    def _assert(self, node: cst.Assert) -> None:
+        self._tell(node.test, True)
 
     def _for(self, node: cst.For) -> None:
         self._here(node)
@@ -317,6 +348,7 @@ _SMALL: dict[type[cst.CSTNode], Callable[[_Builder, Any], None]] = {
     cst.Global: _Builder._declare,
     cst.Nonlocal: _Builder._declare,
     cst.Del: _Builder._delete,
+    cst.Assert: _Builder._assert,
 }
 
 

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 import libcst as cst
 import msgspec
 
+from mllint.semantic.names.narrowing import Told
+
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
     from mllint.syntax.walk import Tree
@@ -35,6 +37,8 @@ class BindingKind(enum.Enum):
     CLASS = "class"
     NARROWED = "narrowed"
     """``isinstance(key, ...)`` held on the way here."""
+    TOLD = "told"
+    """Some other test on the way here told what it is, or is not. Only ``Scope.told`` gives these."""
     OPAQUE = "opaque"
     """Bound to something that is not followed: ``except ... as``, ``del``, a pattern, ``for`` over unknown."""
 
@@ -54,6 +58,12 @@ class Binding(msgspec.Struct, eq=False):
     value: cst.BaseExpression | None = None
     path: tuple[int | None, ...] = ()
     order: int = 0
+
+
+class ToldBinding(Binding, eq=False, kw_only=True):
+    """What a test has told of a key that it leaves bound to what it was. Its own ``key`` is no name of the source."""
+
+    fact: Told
 
 
 class Block(msgspec.Struct, eq=False):
@@ -137,6 +147,21 @@ class Scope:
             return Reaching(tuple(self.bindings.get(key, ())), True)
         return self._reaching_at(key, *place)
 
+    def told(self, key: str, node: cst.CSTNode) -> Reaching:
+        """As ``reaching``, where what a test has told of the key since then stands for what was bound then."""
+        mark = mark_of(key)
+        place = self.place_of(node) if mark in self.bindings else None
+        if place is None:
+            return self.reaching(key, node)
+        block, order = place
+        last = self._last(block, key, order, mark)
+        if last is not None:
+            return Reaching((last,), False) if last.key in (key, mark) else _NOTHING
+        memo = self._reaching.get((id(block), mark))
+        if memo is None:
+            memo = self._reaching[id(block), mark] = self._search(block, key, mark)
+        return memo
+
     def reaching_end(self, key: str) -> Reaching:
         """The bindings of ``key`` that hold when the scope's body has run to its end."""
         if self.exit is None:
@@ -154,12 +179,12 @@ class Scope:
             memo = self._reaching[id(block), key] = self._search(block, key)
         return memo
 
-    def _search(self, start: Block, key: str) -> Reaching:
-        """Walk backwards from a block's start to the bindings on every path."""
+    def _search(self, start: Block, key: str, *marks: str) -> Reaching:
+        """Walk backwards from a block's start to the bindings on every path; ``marks`` count as the key itself."""
         found: dict[int, Binding] = {}
         unbound = False
         seen: set[int] = set()
-        names = _with_prefixes(key)
+        names, own = (*marks, *with_prefixes(key)), (key, *marks)
         orders = sorted(binding.order for name in names for binding in self.bindings.get(name, ()))
         pending = [start]
         while pending:
@@ -182,14 +207,14 @@ class Scope:
                         last = several[-1]
                 if last is None:
                     pending.append(before)
-                elif last.key == key:
+                elif last.key in own:
                     found[id(last)] = last
                 else:
                     unbound = True
             for before in block.interrupted:
                 for name in names:
                     for binding in before.bindings.get(name, ()):
-                        if binding.key == key:
+                        if binding.key in own:
                             found[id(binding)] = binding
                         else:
                             unbound = True
@@ -209,10 +234,10 @@ class Scope:
         return None
 
     @staticmethod
-    def _last(block: Block, key: str, order: int) -> Binding | None:
+    def _last(block: Block, key: str, order: int, *marks: str) -> Binding | None:
         """The last binding in the block before ``order`` that decides the key: its own, or one of a prefix of it."""
         best: Binding | None = None
-        for name in _with_prefixes(key):
+        for name in (*marks, *with_prefixes(key)):
             for binding in reversed(block.bindings.get(name, ())):
                 if binding.order < order:
                     if best is None or binding.order > best.order:
@@ -241,8 +266,13 @@ def redefinition(tree: "Tree", node: cst.CSTNode) -> cst.FunctionDef | None:
 _NOTHING = Reaching((), True)
 
 
+def mark_of(key: str) -> str:
+    """Under which key it is bound what tests tell of another one."""
+    return f"?{key}"
+
+
 @lru_cache(maxsize=4096)
-def _with_prefixes(key: str) -> tuple[str, ...]:
+def with_prefixes(key: str) -> tuple[str, ...]:
     """``a.b.c`` -> ``a.b.c``, ``a.b``, ``a``."""
     parts = key.split(".")
     return tuple(".".join(parts[:count]) for count in range(len(parts), 0, -1))

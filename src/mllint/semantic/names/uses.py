@@ -1,5 +1,6 @@
 """Where the thing that a binding binds is read again."""
 
+import builtins
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
@@ -68,6 +69,16 @@ def uses(model: "Model", binding: Binding) -> Iterator[cst.BaseExpression]:
 def uses_of_bound(model: "Model", statement: cst.CSTNode) -> Iterator[cst.BaseExpression]:
     """The places of the file that may read what a statement bound, each name by itself."""
     return (node for binding in bound_by(model, statement) for node in uses(model, binding))
+
+
+def is_nowhere_bound(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether an expression is a name that no scope around any of its places in the file binds: reading it raises."""
+    if not isinstance(node, cst.Name) or model.reaching(node) or hasattr(builtins, node.value):
+        return False
+    if "*" in model.scope(model.tree.module).bindings:
+        return False
+    scopes = {id(scope): scope for word in model.names_by_word.get(node.value, ()) for scope in (model.scope_of(word),)}
+    return all(node.value not in scope.bindings and scope.home_of(node.value) is None for scope in scopes.values())
 
 
 def without_narrowing(bindings: Iterable[Binding]) -> list[Binding]:

@@ -1,0 +1,301 @@
+"""Results that are thrown away and not missed: computed once more below, there already, looked at, moved by others."""
+
+import itertools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.knowledge import lookup
+from mllint.knowledge.words import CUTTING
+from mllint.semantic.expressions.arguments import given_to
+from mllint.semantic.expressions.new_results import NEW
+from mllint.semantic.graph.devices import computes_where_it_is, moves_of
+from mllint.semantic.graph.placement import is_in_cells
+from mllint.semantic.names.assigned import all_assigned
+from mllint.semantic.names.operands import names_in
+from mllint.semantic.names.receivers import method_of_receiver
+from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.names.uses import uses
+from mllint.semantic.values import Function, Module, Tensor
+from mllint.syntax.shape import called_on, dotted_path, fingerprint, last_word, string_literal
+from mllint.syntax.walk import subtree
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+MOVING = ("to", "cuda")
+_SCATTERING = "torch.nn.DataParallel"
+"""It copies what its call is given to the devices of its replicas, wherever that is."""
+_LOOKING = frozenset(
+    {"size", "dim", "ndimension", "numel", "nelement", "item", "tolist", "type", "stride", "get_device"}
+)
+_SEEN = frozenset({"shape", "dtype", "device", "ndim", "grad", "data", "T", "is_cuda", "requires_grad", "is_leaf"})
+_LOOKS = (cst.Name, cst.Comparison, cst.BinaryOperation, cst.UnaryOperation, cst.Subscript)
+MANY_DROPPED = 4
+"""How many results in a row a script has to drop for all of them to be examples."""
+FULL_OF_DROPPED = 8
+"""The same, where other statements stand between."""
+FEW_LOOKS = 2
+"""How many expressions of a block that only show something make notes of it, as they are typed into a console."""
+
+
+def is_computed_again(model: "Model", call: cst.Call) -> bool:
+    """Whether the same call is given to something further below, or another method of the class uses what it gives:
+    this one was left over.
+    """
+    scope = model.scope_of(call)
+    if _is_computed_by_another_method(model, call):
+        return True
+    place = scope.place_of(call)
+    if place is None:
+        return False
+    text = fingerprint(call)
+    for other in model.calls_by_word.get(last_word(call.func) or "", ()):
+        if other is call or model.scope_of(other) is not scope or not isinstance(model.tree.parent(other), cst.Arg):
+            continue
+        there = scope.place_of(other)
+        if there is not None and there[1] > place[1] and fingerprint(other) == text:
+            return all(
+                model.reaching(one) == model.reaching(two)
+                for one, two in zip(*map(names_in, (call, other)), strict=True)
+            )
+    return False
+
+
+def _is_computed_by_another_method(model: "Model", call: cst.Call) -> bool:
+    """Whether another method makes the same of an attribute of its own: ``x @ self.table.unsqueeze(0)``."""
+    receiver = called_on(call)
+    method = method_of_receiver(model, receiver.value) if isinstance(receiver, cst.Attribute) else None
+    if method is None or method.owner is None or not isinstance(receiver, cst.Attribute):
+        return False
+    for read in method.owner.members.reads(receiver.attr.value):
+        tree = read.method.model.tree
+        asked = tree.parent(read.node)
+        other = tree.call_of(asked) if isinstance(asked, cst.Attribute) else None
+        if other is None or read.method is method or isinstance(tree.parent(other), cst.Expr):
+            continue
+        if fingerprint(other) == fingerprint(call):
+            return True
+    return False
+
+
+def is_made_there(model: "Model", call: cst.Call) -> bool:
+    """Whether ``x.to(device)`` moves what was made on that very device.
+
+    ``x = zeros(3, device=device)``, ``x = x.to(device)``, or ``x = network(y)`` behind ``network.to(device)``. What is
+    done to it in place on the way, ``x.fill_(1).to(device)``, leaves it there.
+    """
+    operand = called_on(call)
+    if operand is None or last_word(call.func) not in ("to", "cuda") or len(call.args) > 1:
+        return False
+    while isinstance(operand, cst.Call) and (last_word(operand.func) or "").endswith("_"):
+        operand = called_on(operand) or operand.func
+    bound = model.reaching(operand)
+    return bool(bound) and all(_is_bound_there(model, binding, call) for binding in bound)
+
+
+def _is_bound_there(model: "Model", binding: Binding, move: cst.Call) -> bool:
+    value = binding.value
+    if value is None or binding.kind is not BindingKind.ASSIGN:
+        return False
+    is_computed = not binding.path and _is_computed_there(model, value, move)
+    return is_computed or (isinstance(value, cst.Call) and _comes_back_there(model, value, binding.path, move))
+
+
+def _comes_back_there(model: "Model", made: cst.Call, path: tuple[int | None, ...], move: cst.Call) -> bool:
+    """Whether a function of the project has moved what it gives back to the same device."""
+    callee = model.value(made.func)
+    if not isinstance(callee, Function) or not callee.definition.is_plain or not callee.definition.scope.returns:
+        return False
+    info = callee.definition
+    for statement in info.scope.returns:
+        part = statement.value
+        for index in path:
+            items = part.elements if isinstance(part, cst.Tuple) and index is not None else ()
+            part = items[index].value if index is not None and index < len(items) else None
+        moved = [part] if isinstance(part, cst.Call) else [] if part is None else all_assigned(info.model, part)
+        if not moved or not all(_is_moved_alike(callee, item, made, (model, move)) for item in moved):
+            return False
+    return True
+
+
+def _is_moved_alike(
+    callee: Function, moved: cst.BaseExpression, made: cst.Call, move: "tuple[Model, cst.Call]"
+) -> bool:
+    """Whether a function ends with a move to what another one, which calls it, names as the device, too."""
+    model, outer = move
+    info = callee.definition
+    if not isinstance(moved, cst.Call) or last_word(moved.func) != last_word(outer.func) or called_on(moved) is None:
+        return False
+    if len(moved.args) != 1 or len(outer.args) != 1:
+        return not moved.args and not outer.args
+    inside, outside = moved.args[0].value, outer.args[0].value
+    if string_literal(inside) is not None or string_literal(outside) is not None:
+        return fingerprint(inside) == fingerprint(outside)
+    root, word = (dotted_path(inside) or "").partition(".")[0], dotted_path(outside)
+    for parameter in info.parameters if word is not None and inside.__class__ is cst.Name else ():
+        if parameter.name.value == root:
+            filled = 0 if info.self_name is None or callee.receiver is None else 1
+            given = (arg.value for arg in made.args if given_to(info, made, arg, filled) is parameter)
+            return [dotted_path(item) for item in given] == [word]
+    if word is None or dotted_path(inside) != word:
+        return False
+    receiver = called_on(made)
+    if root == info.self_name:
+        return receiver is not None and dotted_path(receiver) == root
+    home = info.scope.home_of(root)
+    return info.model is model and home is not info.scope and home is model.scope_of(outer).home_of(root)
+
+
+def _is_computed_there(model: "Model", value: cst.BaseExpression, move: cst.Call) -> bool:
+    device = _device(move.args[0].value) if move.args else "'cuda'"
+    if device is not None and any(_is_given_device(part, device) for part in subtree(value)):
+        return True
+    if isinstance(value, cst.Call) and _is_of_cuda_type(model, value) and _asks_for_cuda(model, move):
+        return True
+    if isinstance(value, cst.Call) and value.args and last_word(value.func) == "Parameter":
+        return _is_computed_there(model, value.args[0].value, move)
+    if isinstance(value, cst.Call) and isinstance(value.func, cst.Attribute) and _names_same_place(value, move):
+        return True
+    path = dotted_path(value.func) if isinstance(value, cst.Call) else None
+    if path is None or not isinstance(value, cst.Call):
+        return False
+    module = model.value(value.func)
+    if not isinstance(module, Module) or not computes_where_it_is(module):
+        return False
+    moves = moves_of(model, path, value)
+    return bool(moves) and all(_names_same_place(other, move) for other in moves)
+
+
+def _is_of_cuda_type(model: "Model", made: cst.Call) -> bool:
+    """Whether a tensor was converted to a type that lives on the GPU: ``x.type(torch.cuda.FloatTensor)``."""
+    kinds = [made.args[0].value] if last_word(made.func) == "type" and len(made.args) == 1 else []
+    named = [model.qualified_name(part) for kind in kinds for part in (kind, *all_assigned(model, kind))]
+    return any((name or "").startswith("torch.cuda.") for name in named)
+
+
+def _asks_for_cuda(model: "Model", move: cst.Call) -> bool:
+    """Whether a move is to the GPU that is used when none is named."""
+    if not move.args:
+        return last_word(move.func) == "cuda"
+    device = move.args[0].value
+    made = [item for item in all_assigned(model, device) if isinstance(item, cst.Call)]
+    return (
+        any(
+            string_literal(item.args[0].value) == "cuda"
+            for item in made
+            if model.qualified_name(item.func) == "torch.device" and len(item.args) == 1
+        )
+        or string_literal(device) == "cuda"
+    )
+
+
+def _names_same_place(one: cst.Call, other: cst.Call) -> bool:
+    assert isinstance(one.func, cst.Attribute)
+    assert isinstance(other.func, cst.Attribute)
+    texts = [[fingerprint(arg.value) for arg in call.args] for call in (one, other)]
+    return one.func.attr.value == other.func.attr.value and texts[0] == texts[1]
+
+
+def _is_given_device(node: cst.CSTNode, device: str) -> bool:
+    is_device = isinstance(node, cst.Arg) and node.keyword is not None and node.keyword.value == "device"
+    return is_device and _device(node.value) == device  # type: ignore[attr-defined]
+
+
+def _device(node: cst.BaseExpression) -> str | None:
+    """How a device is written: the name that holds it, or its text."""
+    text = string_literal(node)
+    return dotted_path(node) if text is None else repr(text)
+
+
+def is_scattered(model: "Model", call: cst.Call) -> bool:
+    """Whether ``x.cuda()`` moves what is given to nothing but a ``DataParallel``, which copies it to its devices."""
+    operand = called_on(call)
+    if last_word(call.func) not in MOVING or len(call.args) > 1 or not isinstance(operand, cst.Name):
+        return False
+    reads = [node for binding in model.reaching(operand) for node in uses(model, binding) if node is not operand]
+    taken = [node for node in reads if not _asks_no_data(model, node)]
+    return bool(taken) and all(_is_given_to_scattering(model, node) for node in taken)
+
+
+def _asks_no_data(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether a place asks a tensor for its shape or the like, wherever that is."""
+    parent = model.tree.parent(node)
+    return isinstance(parent, cst.Attribute) and parent.attr.value in (_LOOKING | _SEEN) - CUTTING
+
+
+def _is_given_to_scattering(model: "Model", node: cst.BaseExpression) -> bool:
+    arg = model.tree.parent(node)
+    call = model.tree.parent(arg) if isinstance(arg, cst.Arg) else None
+    callee = model.value(call.func) if isinstance(call, cst.Call) else None
+    return isinstance(callee, Module) and callee.wrappers[:1] == (_SCATTERING,)
+
+
+def is_among_notes(model: "Model", statement: cst.BaseSmallStatement) -> bool:
+    """Whether a block has several statements that only show a value, as a console does: nobody wants their results.
+
+    One is enough where nothing but expressions stands between the two. The last of a notebook's cell is shown anyway.
+    """
+    line = model.tree.parent(statement)
+    block = None if line is None else model.tree.parent(line)
+    lines = list(block.body) if isinstance(block, (cst.IndentedBlock, cst.Module)) else []
+    whole = statement.value if isinstance(statement, cst.Expr) else None
+    if isinstance(whole, cst.Tuple) and any(_only_shows(model, item.value) for item in whole.elements):
+        return True
+    looks = [] if is_in_cells(model) else [item for item in lines if _is_look(model, item)]
+    position = next((index for index, item in enumerate(lines) if item is line), 0)
+    is_script = isinstance(block, cst.Module) and not is_in_cells(model)
+    if len(looks) >= FEW_LOOKS or (is_script and _is_list_of_examples(model, lines, position)):
+        return True
+    around = (itertools.takewhile(_is_expression, way) for way in (lines[position + 1 :], reversed(lines[:position])))
+    return any(item in looks for way in around for item in way)
+
+
+def _is_list_of_examples(model: "Model", lines: Sequence[cst.CSTNode], position: int) -> bool:
+    """Whether a script drops what many functions compute, one after the other: it shows how they are called."""
+    if sum(_is_example(model, line) for line in lines) >= FULL_OF_DROPPED:
+        return True
+    around = (lines[position + 1 :], lines[:position][::-1])
+    rows = (len(list(itertools.takewhile(lambda line: _is_example(model, line), way))) for way in around)
+    return sum(rows) + 1 >= MANY_DROPPED
+
+
+def _is_example(model: "Model", line: cst.CSTNode) -> bool:
+    only = line.body[0] if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 else None
+    return isinstance(only, cst.Expr) and _drops(model, only.value)
+
+
+def _drops(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether an expression is a call that computes a new tensor, by its spelling, and moves nothing."""
+    if not isinstance(node, cst.Call) or last_word(node.func) in MOVING:
+        return False
+    name = model.library_name(node.func)
+    if name is None and isinstance(node.func, cst.Attribute) and isinstance(model.value(node.func.value), Tensor):
+        fact = lookup.tensor_method("torch" if model.framework is None else model.framework, node.func.attr.value)
+    else:
+        fact = None if name is None else lookup.function(name)
+    return fact is not None and fact.returns in NEW
+
+
+def _is_expression(line: cst.CSTNode) -> bool:
+    return isinstance(line, cst.SimpleStatementLine) and all(isinstance(part, cst.Expr) for part in line.body)
+
+
+def _is_look(model: "Model", line: cst.CSTNode) -> bool:
+    if not isinstance(line, cst.SimpleStatementLine) or len(line.body) != 1:
+        return False
+    only = line.body[0]
+    return isinstance(only, cst.Expr) and _only_shows(model, only.value)
+
+
+def _only_shows(model: "Model", node: cst.BaseExpression) -> bool:
+    if isinstance(node, cst.Attribute):
+        return node.attr.value in _SEEN and isinstance(model.value(node.value), Tensor)
+    if not isinstance(node, cst.Call):
+        return isinstance(node, _LOOKS)
+    if isinstance(node.func, cst.Name):
+        return node.func.value in ("type", "len") and len(node.args) == 1
+    receiver = called_on(node)
+    is_asking = last_word(node.func) in _LOOKING and not node.args
+    return is_asking and receiver is not None and isinstance(model.value(receiver), Tensor)
