@@ -10,10 +10,10 @@ import pytest
 
 from mllint.semantic.model import Model
 from mllint.semantic.project import Project
-from mllint.semantic.values import Value
+from mllint.semantic.values import Tensor, Value
 
 FIXTURES = Path(__file__).parent / "fixtures" / "rules"
-LOOPS = {
+SOURCES = {
     "unknown is added": "count = 0\nfor item in unknown():\n    count += item\nprint(count)\n",
     "a tensor is added": (
         "import torch\ntotal = 0\nfor item in unknown():\n    total = total + torch.ones(2)\nprint(total)\n"
@@ -39,6 +39,19 @@ LOOPS = {
         "def odd(n):\n    return unknown if n == 0 else even(n - 1)\n"
     ),
 }
+
+
+LAYERS = 150
+SOURCES["a long way"] = (
+    "import torch\nx0 = torch.ones(2, requires_grad=True)\n"
+    + "".join(f"x{n} = torch.relu(x{n - 1})\n" for n in range(1, LAYERS + 1))
+    + f"print(x{LAYERS})\n"
+)
+SOURCES["a long way round"] = (
+    "import torch\nx0 = torch.ones(2)\nwhile unknown():\n"
+    + "".join(f"    x{n} = torch.relu(x{n - 1})\n" for n in range(1, LAYERS + 1))
+    + f"    x0 = x{LAYERS}\nprint(x0)\n"
+)
 
 
 def told(value: Value | None) -> object:
@@ -73,14 +86,24 @@ def values(root: Path, files: list[Path], seed: int) -> dict[str, object]:
     return found
 
 
-@pytest.mark.parametrize("name", LOOPS)
+@pytest.mark.parametrize("name", SOURCES)
 def test_things_that_need_each_other(tmp_path: Path, name: str) -> None:
     file = tmp_path / "example.py"
-    file.write_text(LOOPS[name])
+    file.write_text(SOURCES[name])
     first = values(tmp_path, [file], 0)
     assert first
     for seed in range(1, 8):
         assert values(tmp_path, [file], seed) == first
+
+
+def test_what_lies_deep_is_known(tmp_path: Path) -> None:
+    file = tmp_path / "example.py"
+    file.write_text(SOURCES["a long way"])
+    model = Project(tmp_path).model(file)
+    assert model is not None
+    last = model.value(model.tree.by_type[cst.Expr][-1].value.args[0].value)  # type: ignore[attr-defined]
+    assert isinstance(last, Tensor)
+    assert last.attached is True
 
 
 @pytest.mark.slow

@@ -2,16 +2,19 @@
 
 from collections.abc import Callable, Hashable
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from mllint.semantic.values import Unfinished, Value
 
 _Key = TypeVar("_Key", bound=Hashable)
 _Thing = TypeVar("_Thing")
 MAX_DEPTH = 100
-"""How many expressions, bindings and calls a value may be derived through before it counts as unknown."""
+"""How many expressions, bindings and calls a value is derived through before what is deeper is derived first."""
+MAX_DESCENTS = 10
+"""How often that may be before a value counts as unknown."""
 MAX_ROUNDS = 5
 """How often things that are defined by each other are derived before they count as unknown."""
+_Deep: TypeAlias = tuple[dict[Any, Value | None], Any, Callable[[Any], Value | None]]
 _UNFINISHED = Unfinished()
 _NOTHING_UNFINISHED = 1 << 30
 
@@ -21,7 +24,8 @@ class Derivation:
 
     Things that need each other (the variables of a loop, recursive functions) are derived in rounds: first each is
     taken for something that adds nothing of its own, then for what the round before has found, until nothing changes.
-    So it does not matter with which of them one begins.
+    So it does not matter with which of them one begins. Nor does it how deep a thing lies: what lies too deep is left
+    open at first, then derived by itself, and the question is put again.
     """
 
     def __init__(self) -> None:
@@ -35,6 +39,8 @@ class Derivation:
         """What the last round found of the things that were asked for while they were unfinished."""
         self._taken: set[Hashable] = set()
         """Those that were in this round."""
+        self._too_deep: dict[Hashable, _Deep] = {}
+        self._descents = 0
         self._changes = 0
         self._needs = _NOTHING_UNFINISHED
         """The first of the things being derived that the present one took as unfinished; -1 where it went too deep."""
@@ -64,6 +70,7 @@ class Derivation:
         position = len(self._active)
         if position >= MAX_DEPTH:
             self._needs = -1
+            self._too_deep[key] = (memo, thing, derive)
             return None
         needed_before, provisional, assumed = self._needs, len(self._provisional), len(self._assumed)
         is_settled = True
@@ -107,7 +114,25 @@ class Derivation:
         else:
             self._provisional[key] = (result, self._needs, thing, memo)
             self._needs = min(self._needs, needed_before)
+        if position == 0 and self._too_deep:
+            return self._with_the_deep(memo, key, thing, derive)
         return result
+
+    def _with_the_deep(
+        self, memo: dict[_Key, Value | None], key: _Key, thing: _Thing, derive: Callable[[_Thing], Value | None]
+    ) -> Value | None:
+        """What a thing is when those are known that lie too deep below it."""
+        found, self._too_deep = self._too_deep, {}
+        if self._descents == MAX_DESCENTS:
+            return memo[key]
+        self._descents += 1
+        try:
+            for other, (memo_of_other, *deep) in found.items():
+                self.once(memo_of_other, other, *deep)
+            del memo[key]
+            return self.once(memo, key, thing, derive)
+        finally:
+            self._descents -= 1
 
     def _settle(self, provisional: int, position: int) -> None:
         """Remember what needed nothing before the thing at a position: the last round for that has changed nothing.
