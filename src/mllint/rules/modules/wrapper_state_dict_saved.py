@@ -32,20 +32,21 @@ torch.save(model.module.state_dict(), "model.pt")
 
 ## What it leaves alone
 
-Files that are loaded back into a wrapped module, as code that resumes training does, and projects that take the prefix
-off somewhere. A module that is wrapped only under a condition, there or by who calls the function, is reported where
-the project loads what was saved into the bare module or into the one inside (`model.module.load_state_dict`), or loads
-files of any name into that class and saves none of it unwrapped, or where the program loads a file of any name into the
-very module before it is wrapped, also in a method that is called first, or a function that is given it. What is taken
-out of one wrapper (`model.module if ddp else model`) may still be in another: a compiled module is.
-`model.compile()` wraps nothing, nor does `torch.jit.script`, and the `DataParallel` of paddle adds no prefix.
-`AveragedModel` has a state of its own besides the module.
+Files that are loaded back into a wrapped module, as code that resumes training does, if no other script, which saves
+nothing, loads into the bare one; and projects that take the prefix off somewhere. A module that is wrapped only under
+a condition, there or by who calls the function, is reported where the project loads what was saved into the bare
+module or into the one inside (`model.module.load_state_dict`), or loads files of any name into that class and saves
+none of it unwrapped, or where the program loads a file of any name into the very module before it is wrapped, also in
+a method that is called first, or a function that is given it. What is taken out of one wrapper
+(`model.module if ddp else model`) may still be in another: a compiled module is. `model.compile()` wraps nothing, nor does
+`torch.jit.script`, and the `DataParallel` of paddle adds no prefix. `AveragedModel` has a state of its own besides the
+module.
 
 ## Fix safety
 
 Safe where the module surely is wrapped at that place: the keys of the file lose the prefix. Where the wrapped module
 comes in as an argument the fix is unsafe, because another caller may pass a bare one. No fix is offered where the
-module is wrapped only under a condition.
+module is wrapped only under a condition, or the file is loaded back into a wrapped one.
 
 ## References
 
@@ -107,7 +108,7 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
             call,
             f"the keys that are saved begin with `{save.prefix}`: the module is in `{wrapper}`",
             f"write `{receiver}{inside}.state_dict()`" if len(receiver) < 60 else rule.help,
-            fix=lambda: _fix(save, context),
+            fix=lambda: None if _is_loaded_back(context) else _fix(save, context),
         )
     else:
         yield Finding(
@@ -122,10 +123,18 @@ def _is_wrong(save: WrappedSave, context: Context) -> bool:
     if is_taken_off(context.model):
         return False
     loads = list(loads_around(context.model))
-    if any(is_loaded_wrapped(load) for load in loads):
-        return False
+    wrapping = [load.model for load in loads if is_loaded_wrapped(load)]
     bare = [load for load in loads if is_loaded_wrapped(load) is False and may_read(load, save)]
+    if wrapping:
+        # It fits where training is resumed, and not where the trained module is used, in a file that saves none.
+        saving = [saved.place.model for saved in context.model.surroundings.saved]
+        return any(not is_into_the_inside(load) and load.model not in (*wrapping, *saving) for load in bare)
     return save.is_certain or any(not is_into_the_inside(load) or _is_all(load, loads, save) for load in bare)
+
+
+def _is_loaded_back(context: Context) -> bool:
+    """Whether some code around loads into a wrapped module, as it is saved: that would have to change as well."""
+    return any(is_loaded_wrapped(load) for load in loads_around(context.model))
 
 
 def _is_all(load: Load, loads: list[Load], save: WrappedSave) -> bool:

@@ -378,14 +378,16 @@ def _place_in(owner: "ClassInfo", call: cst.Call) -> tuple[str | None, int]:
 def may_read(load: Load, save: WrappedSave) -> bool:
     """Whether a load by the look of it reads what was saved: the same file, or an entry of the same name.
 
-    A load in another file of a path that is not known reads what the project saves of that class, where all of it is
-    saved this way. So does one of the same program, into the thing before it is wrapped: that goes on from there.
+    A load in another file of a path that is not known, or to which nothing writes, reads what the project saves of that
+    class, where all of it is saved this way. So does one of the same program, into the thing before it is wrapped: that
+    goes on from there.
     """
     given = [Tracer(load.model).content(item) for item in (load.given, *_given_by_callers(load))]
     if any(_is_of(content, save) for content in given):
         return True
-    may_be = any(_may_be_of(content, save) for content in given)
-    return may_be and (_is_of_the_class(load, save) or _begins_with(load, save))
+    may_be = [content for content in given if isinstance(content, FromFile) and _may_be_of(content, save)]
+    is_told = any(map(_is_of_unknown_path, may_be)) and _begins_with(load, save)
+    return is_told or (bool(may_be) and _is_of_the_class(load, save))
 
 
 def _given_by_callers(load: Load) -> list[cst.BaseExpression]:
@@ -397,12 +399,23 @@ def _given_by_callers(load: Load) -> list[cst.BaseExpression]:
     return passed_for(load.model, function, bindings[0].node)
 
 
-def _may_be_of(content: Content | None, save: WrappedSave) -> bool:
-    """Whether a file of which nothing is known but the entry that is read may be the one that was saved."""
-    if not isinstance(content, FromFile) or content.renames:
+def _may_be_of(content: FromFile, save: WrappedSave) -> bool:
+    """Whether a file of which nothing is known but the entry that is read may be the one that was saved.
+
+    So may one under another name, if it is not somebody else's, and nothing else that is saved goes there.
+    """
+    if content.renames or content.trail != save.trail:
         return False
     path = read_path(content)
-    return (path is None or path.is_blank) and content.trail == save.trail
+    if path is None or path.is_blank:
+        return True
+    written = [saved.path for saved in save.call_model.surroundings.saved]
+    return not path.is_of_others and not any(other is not None and other.is_same_as(path) for other in written)
+
+
+def _is_of_unknown_path(content: FromFile) -> bool:
+    path = read_path(content)
+    return path is None or path.is_blank
 
 
 def _is_of_the_class(load: Load, save: WrappedSave) -> bool:
