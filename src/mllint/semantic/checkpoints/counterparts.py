@@ -18,7 +18,7 @@ from mllint.semantic.checkpoints.handling import branches_without, items_of_same
 from mllint.semantic.checkpoints.places import Place
 from mllint.semantic.checkpoints.resuming import COUNTERS, resumes_from
 from mllint.semantic.checkpoints.saves import Saved
-from mllint.semantic.checkpoints.tracing import Tracer, path_name, path_option, read_path
+from mllint.semantic.checkpoints.tracing import Tracer, path_option, read_path
 from mllint.semantic.names.scopes import BindingKind
 from mllint.syntax.shape import dotted_path, last_word, string_literal, subscript_index
 
@@ -102,10 +102,11 @@ def records_written(model: "Model", receiver: str | None, content: FromFile) -> 
 
 
 def is_to_resume(content: FromFile) -> bool:
-    """Whether the name of what gives the path, or the declaration of the option, says that a training goes on."""
-    option = path_option(content)
+    """Whether a name in what gives the path, or the declaration of the option, says that a training goes on."""
+    path, option = read_path(content), path_option(content)
     texts = [] if option is None else [string_literal(arg.value) for arg in option.args]
-    return any(_RESUMING.search(text) is not None for text in (*texts, path_name(content)) if text)
+    texts += [] if path is None else [path.text]
+    return any(_RESUMING.search(text) is not None for text in texts if text)
 
 
 def _counterparts(model: "Model", given: cst.BaseExpression, content: FromFile) -> list[Saved]:

@@ -430,12 +430,6 @@ def path_option(content: FromFile) -> cst.Call | None:
     return declaration(options.model, reader.model, source.attr.value)
 
 
-def path_name(content: FromFile) -> str | None:
-    """The last word of the name that gives the path of the file as it is."""
-    given = path_given(content)
-    return None if given is None else last_word(given)
-
-
 def path_given(content: FromFile) -> cst.BaseExpression | None:
     """The expression that a call which reads a file is given for its path."""
     call = content.place.node
