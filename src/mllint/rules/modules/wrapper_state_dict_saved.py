@@ -38,15 +38,16 @@ a condition, there or by who calls the function, is reported where the project l
 module or into the one inside (`model.module.load_state_dict`), or loads files of any name into that class and saves
 none of it unwrapped, or where the program loads a file of any name into the very module before it is wrapped, also in
 a method that is called first, or a function that is given it. What is taken out of one wrapper
-(`model.module if ddp else model`) may still be in another: a compiled module is. `model.compile()` wraps nothing, nor does
-`torch.jit.script`, and the `DataParallel` of paddle adds no prefix. `AveragedModel` has a state of its own besides the
-module.
+(`model.module if ddp else model`) may still be in another: a compiled module is. `model.compile()` wraps nothing, nor
+does `torch.jit.script`, and the `DataParallel` of paddle adds no prefix. `AveragedModel` has a state of its own
+besides the module.
 
 ## Fix safety
 
 Safe where the module surely is wrapped at that place: the keys of the file lose the prefix. Where the wrapped module
-comes in as an argument the fix is unsafe, because another caller may pass a bare one. No fix is offered where the
-module is wrapped only under a condition, or the file is loaded back into a wrapped one.
+comes in as an argument the fix is unsafe, because another caller may pass a bare one; so it is of a name of the script
+in a function, which may be called earlier. No fix is offered where the module is wrapped only under a condition, or
+the file is loaded back into a wrapped one.
 
 ## References
 
@@ -154,7 +155,9 @@ def _attributes(save: WrappedSave) -> list[str]:
 
 def _fix(save: WrappedSave, context: Context) -> NodeFix:
     inside = "".join(f".{attribute}" for attribute in _attributes(save))
-    is_passed = any(binding.kind is BindingKind.PARAMETER for binding in context.bindings(save.receiver))
+    bindings = context.bindings(save.receiver)
+    is_of_script = not bindings and isinstance(save.receiver, cst.Name)  # bound when the function runs, it seems
+    is_passed = is_of_script or any(binding.kind is BindingKind.PARAMETER for binding in bindings)
     return NodeFix(
         f"save the state dict of `{inside}`",
         append_trailer(save.receiver, inside),

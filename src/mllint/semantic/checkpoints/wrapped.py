@@ -136,6 +136,8 @@ def _ways(model: "Model", node: cst.BaseExpression, seen: tuple[int, ...] = ()) 
         owner = class_around(model, node)
         if owner is not None and isinstance(node.value, cst.Name):
             bindings = tuple(owner.lasting(node.attr.value))
+    if not bindings and isinstance(node, cst.Name):
+        bindings = _left_by_script(model, node)
     bound = [(binding.scope.model, binding.value) for binding in bindings if binding.value is not None]
     if len(bindings) > 1 and any(_takes_out(value) for _, value in bound):
         return _ways_inside(bound if len(bound) == len(bindings) else [], seen)  # the same as statements
@@ -143,6 +145,23 @@ def _ways(model: "Model", node: cst.BaseExpression, seen: tuple[int, ...] = ()) 
         if id(binding) not in seen:  # `model = wrap(model) if parallel else model` in a loop: nothing new
             found += _ways_to(binding, (*seen, id(binding)))
     return found or [model.value(node)]
+
+
+def _left_by_script(model: "Model", node: cst.Name) -> tuple[Binding, ...]:
+    """What a name of the script stands for in a function that runs when the script has bound it for the last time.
+
+    Nothing where another function binds it, or the script calls this one before.
+    """
+    function, script = function_around(model, node), model.scope(model.tree.module)
+    if function is None or node.value in function.scope.bindings or node.value not in script.bindings:
+        return ()
+    last = script.reaching_end(node.value).bindings
+    shared = [item.name.value for each in model.tree.by_type.get(cst.Global, ()) for item in each.names]
+    if node.value in shared:
+        return ()
+    places = [script.place_of(call) for call in model.calls_by_word.get(function.name, ())]
+    first = min((item.order for item in last), default=0)
+    return () if any(place is not None and place[1] < first for place in places) else last
 
 
 def _ways_inside(arms: list[tuple["Model", cst.BaseExpression]], seen: tuple[int, ...]) -> list[Value | None]:
