@@ -19,6 +19,7 @@ from mllint.semantic.checkpoints.places import Place
 from mllint.semantic.checkpoints.resuming import COUNTERS, resumes_from
 from mllint.semantic.checkpoints.saves import Saved
 from mllint.semantic.checkpoints.tracing import Tracer, path_option, read_path
+from mllint.semantic.names.definitions import class_around
 from mllint.semantic.names.scopes import BindingKind
 from mllint.syntax.shape import dotted_path, last_word, string_literal, subscript_index
 
@@ -93,12 +94,20 @@ def records_written(model: "Model", receiver: str | None, content: FromFile) -> 
     saves = [] if content.trail else list(saved_beside(model, content.place))
     if not saves and path.is_blank and is_to_resume(content):
         saves = [item for item in model.surroundings.saved if item.place.model is model and not is_converted(item)]
+        saves = [item for item in saves if _are_together(item.place, content.place)] if content.trail else saves
     found: list[tuple[Saved, Content | None]] = []
     for saved in saves:
         items = saved.content.items.values() if isinstance(saved.content, Record) else (saved.content,)
         if any(isinstance(item, State) and item.name == receiver for item in items):
             found.append((saved.of_some_run(), entry_at(saved.content, content.trail)))
     return found if all(isinstance(inner, Absent if content.trail else Record) for _, inner in found) else []
+
+
+def _are_together(one: Place, other: Place) -> bool:
+    """Whether two places of a file are in one class, or in one function, or one is in the script around."""
+    owners = [class_around(place.model, place.node) for place in (one, other)]
+    functions = [place.model.enclosing_function(place.node) for place in (one, other)]
+    return owners[0] is owners[1] if any(owners) else functions[0] is functions[1] or None in functions
 
 
 def is_to_resume(content: FromFile) -> bool:
@@ -194,11 +203,18 @@ def with_the_other_entries(model: "Model", given: cst.BaseExpression, content: F
     others = other_entries(model, given)
     # Who goes on counting where the file ends has written it.
     is_counted = others <= COUNTERS and resumes_from(model, others)
-    is_resumed = len(others) == 1 and (is_counted or is_to_resume(content))
+    is_resumed = len(others) == 1 and (is_counted or (is_to_resume(content) and not _is_saved_here(model, given)))
     if len(others) < _MANY and not is_resumed:
         return []
     saves = [saved for saved in model.surroundings.saved if _holds_most(saved, others, model, is_resumed=is_resumed)]
     return saves or ([] if is_resumed else _with_most_of_the_others(model, given, others))
+
+
+def _is_saved_here(model: "Model", given: cst.BaseExpression) -> bool:
+    """Whether the file saves an entry with the key under which one is taken, whatever stands beside it."""
+    key = string_literal(subscript_index(given)) if isinstance(given, cst.Subscript) else None
+    records = [saved.content for saved in model.surroundings.saved if saved.place.model is model]
+    return any(isinstance(record, Record) and key in record.items for record in records)
 
 
 def _with_most_of_the_others(model: "Model", given: cst.BaseExpression, others: set[str]) -> list[Saved]:
