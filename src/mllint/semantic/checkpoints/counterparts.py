@@ -94,12 +94,13 @@ def records_written(model: "Model", receiver: str | None, content: FromFile) -> 
     saves = [] if content.trail else list(saved_beside(model, content.place))
     if not saves and path.is_blank and is_to_resume(content):
         saves = [item for item in model.surroundings.saved if item.place.model is model and not is_converted(item)]
-        saves = [item for item in saves if _are_together(item.place, content.place)] if content.trail else saves
     found: list[tuple[Saved, Content | None]] = []
     for saved in saves:
         items = saved.content.items.values() if isinstance(saved.content, Record) else (saved.content,)
         if any(isinstance(item, State) and item.name == receiver for item in items):
             found.append((saved.of_some_run(), entry_at(saved.content, content.trail)))
+    if content.trail and not any(_are_together(saved.place, content.place) for saved, _ in found):
+        return []
     return found if all(isinstance(inner, Absent if content.trail else Record) for _, inner in found) else []
 
 

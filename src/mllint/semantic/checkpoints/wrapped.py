@@ -421,7 +421,8 @@ def _given_by_callers(load: Load) -> list[cst.BaseExpression]:
 def _may_be_of(content: FromFile, save: WrappedSave) -> bool:
     """Whether a file of which nothing is known but the entry that is read may be the one that was saved.
 
-    So may one under another name, if it is not somebody else's, and nothing else that is saved goes there.
+    So may one under another name, if it is not somebody else's, and nothing else that is saved goes there; not where
+    both names are known in full.
     """
     if content.renames or content.trail != save.trail:
         return False
@@ -429,6 +430,8 @@ def _may_be_of(content: FromFile, save: WrappedSave) -> bool:
     if path is None or path.is_blank:
         return True
     written = [saved.path for saved in save.call_model.surroundings.saved]
+    if path.is_literal and save.saved.path is not None and save.saved.path.is_literal:
+        return False
     return not path.is_of_others and not any(other is not None and other.is_same_as(path) for other in written)
 
 
